@@ -49,6 +49,13 @@ COMMANDS = {
     "pip install tritonclient[http]": pip(),
     "systemctl reload sconce": in_file("conf/sconce.service", "\nExecReload=/bin/kill -HUP $MAINPID\n",
                                        "no systemd here: its unit sends SIGHUP, which tests/server/test_tls.py tries"),
+    # The wheel and the Debian packages
+    "./dev deb": of_dev,
+    "pip install dist/sconce-0.1.0-py3-none-manylinux_2_34_x86_64.whl": in_file(
+        "packaging/wheel.py", 'TAG = "manylinux_2_34_x86_64"', "tests/packaging/wheel.sh installs it in bare roots"),
+    **{line: run_by("tests/python/test_first_answer.py::test_the_lines_of_the_readme") for line in (
+        "sconce serve linear.pt2",
+        """curl -s http://127.0.0.1:8000/v1/models/linear:call -d '{"args": [[[1, 2, 3, 4, 5, 6, 7, 8]]]}'""")},
     # The Python package
     "pip install -r python/requirements-build.txt": in_file(
         "python/requirements-build.txt", "nanobind==", "installs from PyPI: the file names what CMake asks the Python for"),
@@ -226,6 +233,7 @@ OTHERS = {
     **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (
         "import numpy as np, sconce", "future = model.submit(images)", "weights = model.state_dict()",
         'print(sconce.inspect("digits.pt2")')},
+    "import sconce, torch": run_by("tests/python/test_first_answer.py::test_the_lines_of_the_readme"),
     "import torch": compiled_here,
     "torch._inductor.aoti_compile_and_package(program": in_file(
         "tests/server/make_inlined_packages.py", '{"always_keep_tensor_constants": True}',
