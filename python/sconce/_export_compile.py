@@ -19,7 +19,6 @@ import unittest.mock
 
 from sconce._export_errors import ExportError, cured
 
-EARLY = 315619200  # 1980-01-02, the first day that archives can name in every time zone
 WIDTHS = {512: ("avx512f", "avx512bw", "avx512dq", "avx512vl"), 256: ("avx2", "fma", "f16c")}
 
 
@@ -267,8 +266,6 @@ class Compiler:
         folder = tempfile.mkdtemp(prefix=f".{path.stem}-", dir=path.parent)
         # The archive's root folder is the file's stem, so the file has its own name in a folder beside it.
         temporary = os.path.join(folder, path.name)
-        for file in {f for listed in files.values() for f in listed if isinstance(f, str) and os.path.isfile(f)}:
-            os.utime(file, (EARLY, EARLY))  # torch up to 2.7 records the time
         try:
             package_aoti(temporary, files)
         except BaseException:

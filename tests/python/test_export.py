@@ -94,6 +94,8 @@ def test_no_path_of_this_machine(torch_python):
 
 
 def test_the_same_model_gives_the_same_bytes(torch_python):
+    if version(torch_python[0]) < (2, 8):
+        pytest.skip("before 2.8 torch records the time in archives, and 2.6 writes sets in an order of chance")
     one(torch_python, "batch")
     assert one(torch_python, "again")["same"]
 

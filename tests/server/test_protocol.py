@@ -24,6 +24,14 @@ def test_server_metadata(server):
     assert "binary_tensor_data" in meta["extensions"] and "statistics" in meta["extensions"]
 
 
+def test_metadata_has_the_structure_of_the_call(server):
+    """As `sconce inspect --json` shows it."""
+    call = server.get("/v2/models/several.calls").json["call_spec"]
+    assert call["args"]["kind"] == "tuple" and call["kwargs"]["keys"] == ["scale", "mask"]
+    picked = call["result"]["children"][call["result"]["keys"].index("picked")]
+    assert picked["kind"] == "tuple" and [c["kind"] for c in picked["children"]] == ["leaf", "leaf"]
+
+
 def test_model_metadata(server):
     meta = server.get("/v2/models/several.calls").json
     assert meta["platform"] == "torch_aoti"
