@@ -27,7 +27,7 @@ def why_not():
 
 REASON = why_not()
 # These need only what is Python alone (pure.py).
-PURE = {"test_client.py", "test_export.py"}
+PURE = {"test_client.py", "test_client_weights.py", "test_first_answer.py", "test_export.py"}
 collect_ignore = [p.name for p in (ROOT / "tests/python").glob("test_*.py") if p.name not in PURE] if REASON else []
 
 
