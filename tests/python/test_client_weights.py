@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 
+import pure  # noqa: F401 (finds the modules below)
 from hostile import Hostile, answer
 
 from admin_server import FAKE, LARGE, LARGE_FEATURES, AdminServer
