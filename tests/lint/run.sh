@@ -90,7 +90,7 @@ tidy() {
   [ "$status" = 0 ] || grep -q '\[clang-diagnostic-error\]$' "$log" || { tail -n 5 "$log.errors" && return 1; }
 }
 format() { cpp | xargs -0 clang-format-14 --dry-run -Werror; }
-shell() { shell_scripts | xargs -0 shellcheck; }
+shell() { shell_scripts | xargs -0 shellcheck -x; }
 
 if has clang-format-14; then look clang-format format; fi
 if has shellcheck; then look shellcheck shell; fi

@@ -51,6 +51,9 @@ COMMANDS = {
                                        "no systemd here: its unit sends SIGHUP, which tests/server/test_tls.py tries"),
     # The wheel and the Debian packages
     "./dev deb": of_dev,
+    "./dev wheel": of_dev,
+    "./dev wheel cuda": of_dev,
+    "pip install sconce[cuda]": in_file("packaging/wheel.py", "Provides-Extra: cuda", "no index has the wheels yet: the extra exists"),
     "pip install dist/sconce-0.1.0-py3-none-manylinux_2_34_x86_64.whl": in_file(
         "packaging/wheel.py", 'TAG = "manylinux_2_34_x86_64"', "tests/packaging/wheel.sh installs it in bare roots"),
     **{line: run_by("tests/python/test_first_answer.py::test_the_lines_of_the_readme") for line in (
