@@ -106,8 +106,8 @@ nb::object ask(nb::handle object, bool to_host) {
   if (!to_host && (type == kDLCuda || type == kDLCudaManaged)) arguments["stream"] = nb::int_(1);
   PyObject* capsule = PyObject_Call(method.ptr(), nb::tuple().ptr(), arguments.ptr());
   if (capsule) return nb::steal<nb::object>(capsule);
-  nb::python_error error;
-  if (!error.matches(PyExc_TypeError)) throw error;
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+  PyErr_Clear();
   // A library that knows no versions.
   PyDict_DelItemString(arguments.ptr(), "max_version");
   if (to_host) {

@@ -170,7 +170,7 @@ nb::object array_on(const Tensor& tensor, nb::handle dtype) {
   const int flags = tensor.storage()->immutable() ? 0 : NPY_ARRAY_WRITEABLE;
   nb::object base;
   if (!empty) {
-    StoragePtr storage = tensor.storage();
+    const StoragePtr& storage = tensor.storage();
     storage->retain();
     PyObject* capsule = PyCapsule_New(storage.get(), kStorageCapsule, release_storage);
     if (!capsule) {

@@ -94,7 +94,10 @@ std::string error_document(std::string_view message) {
   std::string shown = shortened(std::string(message.substr(0, kMost)), kMost);
   std::string text = document(shown);
   // Escapes may turn one byte into six.
-  while (text.size() > kMost) text = document(shown = shortened(std::move(shown), shown.size() / 4 * 3));
+  while (text.size() > kMost) {
+    const size_t less = shown.size() / 4 * 3;
+    text = document(shown = shortened(std::move(shown), less));
+  }
   return text;
 }
 
