@@ -30,7 +30,7 @@ for suite in "$@"; do
   sed -i 's|^#serve =.*|serve = /root/digits.pt2|; s|^#http =.*|http = 127.0.0.1:0|; s|^#admin =.*|admin = off|; s|^#metrics =.*|metrics = off|' \
     "$root/etc/sconce/sconce.conf"
   read -ra start <<< "$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/sconce.service")"
-  inside "$root" "${start[@]}" > "$scratch/log" 2>&1 &
+  become "$root" "${start[@]}" > "$scratch/log" 2>&1 &
   server=$!
   for ((i = 0; i < 300; i++)); do
     port=$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' "$scratch/log" | head -n 1)

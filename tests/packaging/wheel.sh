@@ -36,7 +36,7 @@ PYTHON
 
   [ "$(inside "$root" /opt/sconce/bin/sconce --version)" = "$(inside "$root" /opt/sconce/bin/python -m sconce --version)" ] ||
     fail "$suite: sconce and python -m sconce are of different versions"
-  inside "$root" /opt/sconce/bin/sconce serve --http 127.0.0.1:0 --metrics off --admin off /root/digits.pt2 > "$scratch/log" 2>&1 &
+  become "$root" /opt/sconce/bin/sconce serve --http 127.0.0.1:0 --metrics off --admin off /root/digits.pt2 > "$scratch/log" 2>&1 &
   server=$!
   for ((i = 0; i < 300; i++)); do
     port=$(sed -n 's/.*http:\/\/127.0.0.1:\([0-9]*\).*/\1/p; s/.* on 127.0.0.1:\([0-9]*\).*/\1/p' "$scratch/log" | head -n 1)

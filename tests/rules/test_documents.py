@@ -53,6 +53,8 @@ COMMANDS = {
     "./dev deb": of_dev,
     "./dev wheel": of_dev,
     "./dev wheel cuda": of_dev,
+    **{f"tests/packaging/{kind}.sh": both(script(), in_file("dev", 'bash "tests/packaging/$kind.sh"', "./dev test --long runs it"))
+       for kind in ("wheel", "debian")},
     "pip install sconce[cuda]": in_file("packaging/wheel.py", "Provides-Extra: cuda", "no index has the wheels yet: the extra exists"),
     "pip install dist/sconce-0.1.0-py3-none-manylinux_2_34_x86_64.whl": in_file(
         "packaging/wheel.py", 'TAG = "manylinux_2_34_x86_64"', "tests/packaging/wheel.sh installs it in bare roots"),
