@@ -118,7 +118,7 @@ const Names kLinkedByCode = {
 };
 
 // The names of symbol versions in src/exports.map.
-const Names kVersions = {"SCONCE_ABI", "SCONCE_0.1"};
+const Names kVersions = {"SCONCE_ABI", "SCONCE_0.1", "GLIBC_2.38"};
 
 // Functions of include/sconce.h by name, and the version of each one's symbol.
 std::map<std::string, std::string> c_api_names() {
@@ -199,6 +199,8 @@ TEST_CASE("exports: the C API has the names of its list, each in its version, an
   // A program that was linked before there were versions, and packages, ask for none.
   CHECK(dlsym(library, "aoti_torch_get_dtype"));
   CHECK(dlvsym(library, "aoti_torch_get_dtype", "SCONCE_ABI"));
+  // What was compiled with glibc 2.38 or later asks for its version.
+  CHECK(dlvsym(library, "__isoc23_strtol", "GLIBC_2.38"));
 }
 
 #ifdef SCONCE_CUDA_LIBRARY

@@ -1,4 +1,5 @@
 """client.weights: pushes to one server and to many, and what goes wrong on the way."""
+import signal
 import threading
 import time
 
@@ -162,9 +163,9 @@ def test_ctrl_c_while_sending_changes_nothing(pair):
         reading.set()
         time.sleep(10)
     with Hostile(bad_admin(stage=stall)) as slow:
-        import _thread
-        threading.Thread(target=lambda: reading.wait(20) and time.sleep(0.3) is None and _thread.interrupt_main(),
-                         daemon=True).start()
+        main = threading.main_thread().ident
+        threading.Thread(target=lambda: reading.wait(20) and time.sleep(0.3) is None and
+                         signal.pthread_kill(main, signal.SIGINT), daemon=True).start()
         begin = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             client.weights.push("large", large, to=[admin(one), slow.url])
