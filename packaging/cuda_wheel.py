@@ -5,13 +5,10 @@ The wheel has libsconce_cuda alone, beside the libsconce of the wheel `sconce` o
 own wheels, in the versions of docker/nvidia-wheels.txt or later, and libsconce_cuda finds their libraries where pip puts
 them. The driver comes with the GPU. ./dev wheel cuda calls this.
 """
-import argparse
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 
 import wheel as cpu_wheel
 
@@ -54,9 +51,8 @@ def assemble(build, stage, version):
     information = wheel / f"sconce_cuda-{version}.dist-info"
     (information / "licenses").mkdir(parents=True)
     shutil.copy(ROOT / "LICENSE", information / "licenses")
-    (information / "METADATA").write_text(metadata(version))
-    (information / "WHEEL").write_text(
-        f"Wheel-Version: 1.0\nGenerator: sconce\nRoot-Is-Purelib: false\nTag: py3-none-{cpu_wheel.TAG}\n")
+    cpu_wheel.describe(information, metadata(version))
+    check_promise(library)
     return wheel
 
 
@@ -70,18 +66,7 @@ def check_promise(library):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/portable-cuda", help="default: %(default)s")
-    parser.add_argument("--dist", type=pathlib.Path, default=ROOT / "dist", help="default: %(default)s")
-    arguments = parser.parse_args()
-    version = re.search(r"CMAKE_PROJECT_VERSION:\w+=(.*)", (arguments.build / "CMakeCache.txt").read_text())[1]
-    arguments.dist.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as stage:
-        unpacked = assemble(arguments.build, pathlib.Path(stage), version)
-        check_promise(unpacked / "sconce/lib/libsconcecu.so.0")
-        subprocess.run([sys.executable, "-m", "wheel", "pack", unpacked, "--dest-dir", arguments.dist], check=True,
-                       stdout=subprocess.DEVNULL)
-    wheel = arguments.dist / f"sconce_cuda-{version}-py3-none-{cpu_wheel.TAG}.whl"
+    wheel = cpu_wheel.write(__doc__, "build/portable-cuda", assemble)
     print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB")
 
 

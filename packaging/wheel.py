@@ -43,6 +43,13 @@ Description-Content-Type: text/markdown
 {(ROOT / "README.md").read_text()}"""
 
 
+def describe(information, text):
+    """Writes what pip reads into the folder NAME-VERSION.dist-info."""
+    (information / "METADATA").write_text(text)
+    (information / "WHEEL").write_text(
+        f"Wheel-Version: 1.0\nGenerator: sconce\nRoot-Is-Purelib: false\nTag: py3-none-{TAG}\n")
+
+
 def assemble(build, stage, version):
     """Returns the folder of the unpacked wheel, below `stage`."""
     prefix = stage / "prefix"
@@ -58,9 +65,7 @@ def assemble(build, stage, version):
 
     information = wheel / f"sconce-{version}.dist-info"
     shutil.copytree(prefix / "share/doc/sconce/licences", information / "licenses")
-    (information / "METADATA").write_text(metadata(version))
-    (information / "WHEEL").write_text(
-        f"Wheel-Version: 1.0\nGenerator: sconce\nRoot-Is-Purelib: false\nTag: py3-none-{TAG}\n")
+    describe(information, metadata(version))
     launcher = wheel / f"sconce-{version}.data/scripts/sconce"
     launcher.parent.mkdir(parents=True)
     launcher.write_text((ROOT / "packaging/launcher.sh").read_text().replace("@VERSION@", version))
@@ -75,18 +80,24 @@ def check_promise(wheel):
         sys.exit(f"wheel: {wheel.name} promises too much. auditwheel: {said}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/portable", help="default: %(default)s")
+def write(description, default_build, assemble_it):
+    """What both wheels' scripts do: reads the arguments, packs what assemble_it(build, stage, version) returns, and returns
+    the file."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / default_build, help="default: %(default)s")
     parser.add_argument("--dist", type=pathlib.Path, default=ROOT / "dist", help="default: %(default)s")
     arguments = parser.parse_args()
     version = re.search(r"CMAKE_PROJECT_VERSION:\w+=(.*)", (arguments.build / "CMakeCache.txt").read_text())[1]
 
     arguments.dist.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as stage:
-        unpacked = assemble(arguments.build, pathlib.Path(stage), version)
+        unpacked = assemble_it(arguments.build, pathlib.Path(stage), version)
         output(sys.executable, "-m", "wheel", "pack", unpacked, "--dest-dir", arguments.dist)
-    wheel = arguments.dist / f"sconce-{version}-py3-none-{TAG}.whl"
+    return arguments.dist / f"{unpacked.name}-py3-none-{TAG}.whl"
+
+
+def main():
+    wheel = write(__doc__, "build/portable", assemble)
     check_promise(wheel)
     megabytes = wheel.stat().st_size / 1e6
     if megabytes > MOST_MEGABYTES:
