@@ -33,43 +33,71 @@ Tensors mapped(const TensorList& self, const F& f) {
   return results;
 }
 
-template <Tensor (*kFunction)(const Tensor&)>
-Tensors each(TensorList self) {
-  return mapped(self, [](const Tensor& tensor, size_t) { return kFunction(tensor); });
-}
-template <Tensor (*kFunction)(const Tensor&, const Tensor&)>
-Tensors with_list(TensorList self, TensorList other) {
-  check_lengths(self.size(), other.size());
-  return mapped(self, [&](const Tensor& tensor, size_t i) { return kFunction(tensor, other[i]); });
-}
-template <Tensor (*kFunction)(const Tensor&, const Tensor&, Scalar)>
-Tensors with_scaled_list(TensorList self, TensorList other, Scalar alpha) {
-  check_lengths(self.size(), other.size());
-  return mapped(self, [&](const Tensor& tensor, size_t i) { return kFunction(tensor, other[i], alpha); });
-}
-template <Tensor (*kFunction)(const Tensor&, Scalar)>
-Tensors with_number(TensorList self, Scalar number) {
-  return mapped(self, [&](const Tensor& tensor, size_t) { return kFunction(tensor, number); });
-}
-template <Tensor (*kFunction)(const Tensor&, Scalar)>
-Tensors with_numbers(TensorList self, Scalars numbers) {
-  check_lengths(self.size(), numbers.size());
-  return mapped(self, [&](const Tensor& tensor, size_t i) { return kFunction(tensor, numbers[i]); });
-}
+// Each loop is compiled once; the templates below only name its function.
+using Unary = Tensor (*)(const Tensor&);
+using Binary = Tensor (*)(const Tensor&, const Tensor&);
+using Scaled = Tensor (*)(const Tensor&, const Tensor&, Scalar);
+using Numbered = Tensor (*)(const Tensor&, Scalar);
 using Ternary = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, Scalar);
-template <Ternary kFunction>
-Tensors ternary(TensorList self, TensorList first, TensorList second, Scalar number) {
+
+Tensors each_of(TensorList self, Unary function) {
+  return mapped(self, [&](const Tensor& tensor, size_t) { return function(tensor); });
+}
+Tensors with_list_of(TensorList self, TensorList other, Binary function) {
+  check_lengths(self.size(), other.size());
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return function(tensor, other[i]); });
+}
+Tensors with_scaled_list_of(TensorList self, TensorList other, Scalar alpha, Scaled function) {
+  check_lengths(self.size(), other.size());
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return function(tensor, other[i], alpha); });
+}
+Tensors with_number_of(TensorList self, Scalar number, Numbered function) {
+  return mapped(self, [&](const Tensor& tensor, size_t) { return function(tensor, number); });
+}
+Tensors with_numbers_of(TensorList self, Scalars numbers, Numbered function) {
+  check_lengths(self.size(), numbers.size());
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return function(tensor, numbers[i]); });
+}
+Tensors ternary_of(TensorList self, TensorList first, TensorList second, Scalar number, Ternary function) {
   check_lengths(self.size(), first.size());
   check_lengths(self.size(), second.size());
-  return mapped(self, [&](const Tensor& tensor, size_t i) { return kFunction(tensor, first[i], second[i], number); });
+  return mapped(self, [&](const Tensor& tensor, size_t i) { return function(tensor, first[i], second[i], number); });
 }
-template <Ternary kFunction>
-Tensors ternary_each(TensorList self, TensorList first, TensorList second, Scalars numbers) {
+Tensors ternary_each_of(TensorList self, TensorList first, TensorList second, Scalars numbers, Ternary function) {
   check_lengths(self.size(), first.size());
   check_lengths(self.size(), second.size());
   check_lengths(self.size(), numbers.size());
   return mapped(self,
-                [&](const Tensor& tensor, size_t i) { return kFunction(tensor, first[i], second[i], numbers[i]); });
+                [&](const Tensor& tensor, size_t i) { return function(tensor, first[i], second[i], numbers[i]); });
+}
+
+template <Unary kFunction>
+Tensors each(TensorList self) {
+  return each_of(self, kFunction);
+}
+template <Binary kFunction>
+Tensors with_list(TensorList self, TensorList other) {
+  return with_list_of(self, other, kFunction);
+}
+template <Scaled kFunction>
+Tensors with_scaled_list(TensorList self, TensorList other, Scalar alpha) {
+  return with_scaled_list_of(self, other, alpha, kFunction);
+}
+template <Numbered kFunction>
+Tensors with_number(TensorList self, Scalar number) {
+  return with_number_of(self, number, kFunction);
+}
+template <Numbered kFunction>
+Tensors with_numbers(TensorList self, Scalars numbers) {
+  return with_numbers_of(self, numbers, kFunction);
+}
+template <Ternary kFunction>
+Tensors ternary(TensorList self, TensorList first, TensorList second, Scalar number) {
+  return ternary_of(self, first, second, number, kFunction);
+}
+template <Ternary kFunction>
+Tensors ternary_each(TensorList self, TensorList first, TensorList second, Scalars numbers) {
+  return ternary_each_of(self, first, second, numbers, kFunction);
 }
 
 Tensor add_number(const Tensor& self, Scalar number) { return cpu::add_number(self, number, Scalar(int64_t{1})); }
@@ -87,11 +115,9 @@ Tensors lerp(TensorList self, TensorList ends, TensorList weights) {
   return mapped(self, [&](const Tensor& tensor, size_t i) { return cpu::lerp(tensor, ends[i], weights[i]); });
 }
 // The numbers come in a 1d tensor, one for each tensor of the list.
-template <Ternary kFunction>
-Tensors ternary_tensor(TensorList self, TensorList first, TensorList second, const Tensor& numbers) {
-  SCONCE_CHECK(numbers.dim() == 1 && static_cast<size_t>(numbers.size(0)) == self.size(), kInvalidArgument,
-               "Expected packed scalar Tensor to be of one dimension and length ", self.size(), ", got ",
-               describe(numbers));
+std::vector<Scalar> unpacked(const Tensor& numbers, size_t count) {
+  SCONCE_CHECK(numbers.dim() == 1 && static_cast<size_t>(numbers.size(0)) == count, kInvalidArgument,
+               "Expected packed scalar Tensor to be of one dimension and length ", count, ", got ", describe(numbers));
   std::vector<Scalar> each;
   if (is_complex(numbers.dtype())) {
     const Tensor wide = contiguous(to_dtype(numbers, DType::kComplex128));
@@ -104,7 +130,11 @@ Tensors ternary_tensor(TensorList self, TensorList first, TensorList second, con
     const Tensor wide = contiguous(to_dtype(numbers, DType::kFloat64));
     for (int64_t i = 0; i < wide.numel(); ++i) each.emplace_back(wide.data_as<double>()[i]);
   }
-  return ternary_each<kFunction>(self, first, second, each);
+  return each;
+}
+template <Ternary kFunction>
+Tensors ternary_tensor(TensorList self, TensorList first, TensorList second, const Tensor& numbers) {
+  return ternary_each_of(self, first, second, unpacked(numbers, self.size()), kFunction);
 }
 using Norm = Tensor (*)(const Tensor&, Scalar, std::optional<IntSpan>, bool, OptType);
 template <Norm kFunction>

@@ -4,6 +4,30 @@
 
 namespace sconce::custom_ops {
 
+Value::Value() noexcept = default;
+Value::Value(Tensor tensor) noexcept : value_(std::move(tensor)) {}
+Value::Value(int64_t number) noexcept : value_(number) {}
+Value::Value(double number) noexcept : value_(number) {}
+Value::Value(bool flag) noexcept : value_(flag) {}
+Value::Value(std::complex<double> number) noexcept : value_(number) {}
+Value::Value(std::string text) noexcept : value_(std::move(text)) {}
+Value::Value(Device device) noexcept : value_(device) {}
+Value::Value(Generator* generator) noexcept : value_(generator) {}
+Value::Value(Ints values) noexcept : value_(std::move(values)) {}
+Value::Value(Reals values) noexcept : value_(std::move(values)) {}
+Value::Value(List values) noexcept : value_(std::move(values)) {}
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
+Value Value::borrow(Tensor& tensor) noexcept {
+  Value value;
+  value.value_ = &tensor;
+  return value;
+}
+
 const char* Value::kind() const noexcept {
   static constexpr const char* kNames[] = {"None",           "a tensor",         "a tensor", "an int",   "a float",
                                            "a bool",         "a complex number", "a string", "a device", "a generator",

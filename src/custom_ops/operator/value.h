@@ -24,23 +24,25 @@ class Value {
   using Reals = std::vector<double>;
   using List = std::vector<Value>;
 
-  Value() noexcept = default;  // None
-  Value(Tensor tensor) noexcept : value_(std::move(tensor)) {}
-  Value(int64_t number) noexcept : value_(number) {}
-  Value(double number) noexcept : value_(number) {}
-  Value(bool flag) noexcept : value_(flag) {}
-  Value(std::complex<double> number) noexcept : value_(number) {}
-  Value(std::string text) noexcept : value_(std::move(text)) {}
-  Value(Device device) noexcept : value_(device) {}
-  Value(Generator* generator) noexcept : value_(generator) {}
-  Value(Ints values) noexcept : value_(std::move(values)) {}
-  Value(Reals values) noexcept : value_(std::move(values)) {}
-  Value(List values) noexcept : value_(std::move(values)) {}
-  static Value borrow(Tensor& tensor) noexcept {
-    Value value;
-    value.value_ = &tensor;
-    return value;
-  }
+  Value() noexcept;  // None
+  Value(Tensor tensor) noexcept;
+  Value(int64_t number) noexcept;
+  Value(double number) noexcept;
+  Value(bool flag) noexcept;
+  Value(std::complex<double> number) noexcept;
+  Value(std::string text) noexcept;
+  Value(Device device) noexcept;
+  Value(Generator* generator) noexcept;
+  Value(Ints values) noexcept;
+  Value(Reals values) noexcept;
+  Value(List values) noexcept;
+  static Value borrow(Tensor& tensor) noexcept;
+  // Elsewhere, because a variant's are long: each source would compile them.
+  Value(const Value& other);
+  Value(Value&& other) noexcept;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept;
+  ~Value();
 
   bool is_none() const noexcept { return std::holds_alternative<std::monostate>(value_); }
   bool is_tensor() const noexcept {
