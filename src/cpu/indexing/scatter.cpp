@@ -4,11 +4,14 @@
 //
 // index: int64 or int32, of self's rank, no larger than src, nor than self but along dim. out may be self and must not
 // overlap index or src. kInvalidArgument for an index out of [0, size); negative ones are not wrapped.
+#include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "sconce/check.h"
 #include "src/cpu/indexing/scatter_check.h"
 #include "src/cpu/indexing/scatter_loop.h"
+#include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
@@ -78,6 +81,77 @@ int64_t check_scatter(std::string_view name, const Tensor& out, const Tensor& se
 void check_scatter_bounds(const int64_t* bad, int64_t dim, int64_t size) {
   SCONCE_CHECK(!bad, kInvalidArgument, "index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
 }
+
+namespace detail {
+namespace {
+
+// Where the targets of each of `parts` threads begin, and where the last ends, so that about as many rows go to each;
+// false where a few targets get most of them. From a sample of the indices.
+bool balance_targets(const ScatterPlan& plan, const int64_t* index, int64_t parts, int64_t* begins) noexcept {
+  constexpr int64_t kSamples = 128;
+  if (plan.count < kSamples || parts > kSamples / 8) return false;
+  int64_t samples[kSamples];
+  for (int64_t i = 0; i < kSamples; ++i)
+    samples[i] = *reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(index) +
+                                                   i * plan.count / kSamples * plan.index_step);
+  std::sort(samples, samples + kSamples);
+  begins[0] = 0;
+  begins[parts] = plan.size;
+  for (int64_t part = 1; part < parts; ++part)
+    begins[part] = std::clamp<int64_t>(samples[kSamples * part / parts], 0, plan.size);
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t own = std::lower_bound(samples, samples + kSamples, begins[part + 1]) -
+                        std::lower_bound(samples, samples + kSamples, begins[part]);
+    if (2 * own * parts > 3 * kSamples) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const int64_t* scatter_ranges(const ScatterPlan& plan, void* out, const int64_t* index, const void* values,
+                              size_t itemsize, ScatterRange all, ScatterRange some) {
+  constexpr int64_t kElementsPerThread = 8 << 10;
+  std::atomic<const int64_t*> bad{nullptr};
+  auto* to = static_cast<char*>(out);
+  const auto* from = static_cast<const char*>(values);
+  const int64_t others = plan.others.numel, threads = kernel_threads();
+  constexpr int64_t kMostParts = 16;
+  if (plan.others.rank == 1 && plan.others.strides[0][1] == 0 && others >= 16 && threads > 1) {
+    // Rows under one index each: a thread reads whole rows, for targets of its own.
+    int64_t begins[kMostParts + 1];
+    const int64_t parts = std::min({others * plan.count / (2 * kElementsPerThread), threads, kMostParts});
+    if (parts > 1 && balance_targets(plan, index, parts, begins)) {
+      parallel_for(0, parts, 1, [&](int64_t first, int64_t last) noexcept {
+        const Targets part{plan.size, begins[first], begins[last] - begins[first]};
+        if (const auto* b = some(plan, to, index, from, 0, others, part)) bad = b;
+      });
+      return bad;
+    }
+  }
+  const bool neighbours = plan.others.rank > 0 && plan.others.strides[0][0] == static_cast<int64_t>(itemsize);
+  // Threads take whole cache lines.
+  if (others >= threads * (neighbours ? 16 : 1)) {
+    const int64_t grain = std::max<int64_t>(kElementsPerThread / std::max<int64_t>(plan.count, 1), neighbours ? 16 : 1);
+    parallel_for(0, others, grain, [&](int64_t begin, int64_t end) noexcept {
+      if (const auto* b = all(plan, to, index, from, begin, end, {plan.size, 0, plan.size})) bad = b;
+    });
+  } else {
+    // For few slices, each thread takes different targets, so that duplicates keep their order. Each thread reads all
+    // indices, which pays only for rows, not for single elements.
+    constexpr int64_t kWorthLooking = 8;
+    const int64_t parts =
+        others < kWorthLooking ? 1 : std::clamp<int64_t>(others * plan.count / kElementsPerThread, 1, threads);
+    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) noexcept {
+      const int64_t low = plan.size * begin / parts;
+      const Targets part{plan.size, low, plan.size * end / parts - low};
+      if (const auto* b = some(plan, to, index, from, 0, others, part)) bad = b;
+    });
+  }
+  return bad;
+}
+
+}  // namespace detail
 
 namespace cpu {
 namespace {

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
 #include "sconce/tensor.h"
-#include "src/device/threads.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce {
@@ -110,31 +108,12 @@ const int64_t* scatter_rows(const ScatterSlice& s, const Targets& targets, const
   return nullptr;
 }
 
-// Where the targets of each of `parts` threads begin, and where the last ends, so that about as many rows go to each;
-// false where a few targets get most of them. From a sample of the indices.
-inline bool balance_targets(const ScatterPlan& plan, const int64_t* index, int64_t parts, int64_t* begins) noexcept {
-  constexpr int64_t kSamples = 128;
-  if (plan.count < kSamples || parts > kSamples / 8) return false;
-  int64_t samples[kSamples];
-  for (int64_t i = 0; i < kSamples; ++i)
-    samples[i] = *reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(index) +
-                                                   i * plan.count / kSamples * plan.index_step);
-  std::sort(samples, samples + kSamples);
-  begins[0] = 0;
-  begins[parts] = plan.size;
-  for (int64_t part = 1; part < parts; ++part)
-    begins[part] = std::clamp<int64_t>(samples[kSamples * part / parts], 0, plan.size);
-  for (int64_t part = 0; part < parts; ++part) {
-    const int64_t own = std::lower_bound(samples, samples + kSamples, begins[part + 1]) -
-                        std::lower_bound(samples, samples + kSamples, begins[part]);
-    if (2 * own * parts > 3 * kSamples) return false;
-  }
-  return true;
-}
-
-template <class To, class From, class Op>
+// Those of [begin, end) of the other dimensions. kAll: every target, whatever `some` says. Not inlined, as
+// scatter_loop() has three calls.
+template <bool kAll, class To, class From, class Op>
 const int64_t* scatter_range(const ScatterPlan& plan, char* out, const int64_t* index, const char* values,
-                             int64_t begin, int64_t end, const Targets& targets) noexcept {
+                             int64_t begin, int64_t end, const Targets& some) noexcept {
+  const Targets targets = kAll ? Targets{plan.size, 0, plan.size} : some;
   const int64_t* bad = nullptr;
   const auto note = [&](const int64_t* b) {
     if (b) bad = b;
@@ -173,51 +152,20 @@ const int64_t* scatter_range(const ScatterPlan& plan, char* out, const int64_t* 
   return bad;
 }
 
+using ScatterRange = const int64_t* (*)(const ScatterPlan& plan, char* out, const int64_t* index, const char* values,
+                                        int64_t begin, int64_t end, const Targets& some) noexcept;
+// What scatter_loop() does for elements of out of that size. `all` writes every target, `some` those it is given.
+const int64_t* scatter_ranges(const ScatterPlan& plan, void* out, const int64_t* index, const void* values,
+                              size_t itemsize, ScatterRange all, ScatterRange some);
+
 }  // namespace detail
 
 // Op::apply(To& target, From value) for every position, in sequence along `dim`, whatever the number of threads.
 // Returns an index that is out of bounds, or null; then what was written is unspecified.
 template <class To, class From, class Op>
 const int64_t* scatter_loop(const ScatterPlan& plan, void* out, const int64_t* index, const void* values) {
-  constexpr int64_t kElementsPerThread = 8 << 10;
-  std::atomic<const int64_t*> bad{nullptr};
-  auto* to = static_cast<char*>(out);
-  const auto* from = static_cast<const char*>(values);
-  const int64_t others = plan.others.numel, threads = kernel_threads();
-  constexpr int64_t kMostParts = 16;
-  if (plan.others.rank == 1 && plan.others.strides[0][1] == 0 && others >= 16 && threads > 1) {
-    // Rows under one index each: a thread reads whole rows, for targets of its own.
-    int64_t begins[kMostParts + 1];
-    const int64_t parts = std::min({others * plan.count / (2 * kElementsPerThread), threads, kMostParts});
-    if (parts > 1 && detail::balance_targets(plan, index, parts, begins)) {
-      parallel_for(0, parts, 1, [&](int64_t first, int64_t last) noexcept {
-        const detail::Targets part{plan.size, begins[first], begins[last] - begins[first]};
-        if (const auto* b = detail::scatter_range<To, From, Op>(plan, to, index, from, 0, others, part)) bad = b;
-      });
-      return bad;
-    }
-  }
-  const bool neighbours = plan.others.rank > 0 && plan.others.strides[0][0] == sizeof(To);
-  // Threads take whole cache lines.
-  if (others >= threads * (neighbours ? 16 : 1)) {
-    const int64_t grain = std::max<int64_t>(kElementsPerThread / std::max<int64_t>(plan.count, 1), neighbours ? 16 : 1);
-    parallel_for(0, others, grain, [&](int64_t begin, int64_t end) noexcept {
-      const detail::Targets all{plan.size, 0, plan.size};
-      if (const auto* b = detail::scatter_range<To, From, Op>(plan, to, index, from, begin, end, all)) bad = b;
-    });
-  } else {
-    // For few slices, each thread takes different targets, so that duplicates keep their order. Each thread reads all
-    // indices, which pays only for rows, not for single elements.
-    constexpr int64_t kWorthLooking = 8;
-    const int64_t parts =
-        others < kWorthLooking ? 1 : std::clamp<int64_t>(others * plan.count / kElementsPerThread, 1, threads);
-    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) noexcept {
-      const int64_t low = plan.size * begin / parts;
-      const detail::Targets part{plan.size, low, plan.size * end / parts - low};
-      if (const auto* b = detail::scatter_range<To, From, Op>(plan, to, index, from, 0, others, part)) bad = b;
-    });
-  }
-  return bad;
+  return detail::scatter_ranges(plan, out, index, values, sizeof(To), detail::scatter_range<true, To, From, Op>,
+                                detail::scatter_range<false, To, From, Op>);
 }
 
 }  // namespace sconce

@@ -5,6 +5,7 @@
 #include "sconce/check.h"
 #include "src/cpu/indexing/scatter_check.h"
 #include "src/cpu/indexing/scatter_loop.h"
+#include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/elements/dispatch.h"
@@ -36,7 +37,9 @@ template <class T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, std::make_unsigned<T>,
                                              std::type_identity<T>>::type;
 
+// kUnsigned: integers are computed as unsigned ones anyway, so those of one size share their loops.
 struct Sum {
+  static constexpr bool kUnsigned = true;
   template <class To, class From>
   static void apply(To& to, const From& from) noexcept {
     if constexpr (std::is_same_v<To, bool>)
@@ -46,6 +49,7 @@ struct Sum {
   }
 };
 struct Product {
+  static constexpr bool kUnsigned = true;
   template <class To, class From>
   static void apply(To& to, const From& from) noexcept {
     if constexpr (std::is_same_v<To, bool>)
@@ -58,6 +62,7 @@ struct Product {
 };
 // A NaN on either side stays.
 struct Max {
+  static constexpr bool kUnsigned = false;
   template <class To, class From>
   static void apply(To& to, const From& from) noexcept {
     const To value(from);
@@ -65,6 +70,7 @@ struct Max {
   }
 };
 struct Min {
+  static constexpr bool kUnsigned = false;
   template <class To, class From>
   static void apply(To& to, const From& from) noexcept {
     const To value(from);
@@ -72,6 +78,7 @@ struct Min {
   }
 };
 struct Count {
+  static constexpr bool kUnsigned = true;
   template <class To, class From>
   static void apply(To& to, const From&) noexcept {
     Sum::apply(to, To(1));
@@ -85,13 +92,22 @@ struct Limits {
   static constexpr T kHighest = L::has_infinity ? L::infinity() : L::max();
 };
 
+template <class T, class Op>
+using Element =
+    typename std::conditional_t<Op::kUnsigned, std::type_identity<Wrapping<T>>, std::type_identity<T>>::type;
+
 // Source elements of type From scattered into accumulators of type To.
 template <class To, class From, class Op>
-void reduce(const Tensor& to, int64_t dim, const Tensor& index, const Tensor& src) {
+void reduce_elements(const Tensor& to, int64_t dim, const Tensor& index, const Tensor& src) {
   static constexpr int64_t kOne = 1;
   const ScatterPlan plan(to, index, src.dim() == 0 ? IntSpan{&kOne, 1} : src.strides(), sizeof(From), dim);
   check_scatter_bounds(scatter_loop<To, From, Op>(plan, to.data(), index.data_as<int64_t>(), src.data()), dim,
                        plan.size);
+}
+
+template <class To, class From, class Op>
+void reduce(const Tensor& to, int64_t dim, const Tensor& index, const Tensor& src) {
+  reduce_elements<Element<To, Op>, Element<From, Op>, Op>(to, dim, index, src);
 }
 
 struct Store {
@@ -116,7 +132,7 @@ template <class T, class Op, class Start>
 void reduce_into(Tensor& out, int64_t dim, const Tensor& index, const Tensor& src, bool include_self, Start start) {
   using To = Accumulator<T>;
   Tensor buffer = kDType<To> == out.dtype() ? out : to_dtype(out, kDType<To>);
-  if (!include_self) reset<To>(buffer, dim, index, To(start));
+  if (!include_self) reset<Wrapping<To>>(buffer, dim, index, Wrapping<To>(To(start)));
   reduce<To, T, Op>(buffer, dim, index, src);
   if (kDType<To> != out.dtype()) copy(buffer, out);
 }
@@ -138,36 +154,42 @@ T divide(T sum, T count) {
   }
 }
 
+// A row of sums and one of their counts, which may be a single one.
 template <class T>
-void divide_by_count(const Tensor& out, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+void divide_row(char* const* p, const int64_t* stride, int64_t n) noexcept {
+  auto* sums = reinterpret_cast<T*>(p[0]);
+  const T* by = reinterpret_cast<const T*>(p[1]);
+  if (stride[0] == sizeof(T) && stride[1] == 0) {
+    const T one = *by == T(0) ? T(1) : *by;
+    for (int64_t i = 0; i < n; ++i) sums[i] = divide(sums[i], one);
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    T& sum = *reinterpret_cast<T*>(p[0] + i * stride[0]);
+    const T own = *reinterpret_cast<const T*>(p[1] + i * stride[1]);
+    sum = divide(sum, own == T(0) ? T(1) : own);
+  }
+}
+
+using CountElements = void (*)(const Tensor& to, int64_t dim, const Tensor& index, const Tensor& src);
+using DivideRow = void (*)(char* const* p, const int64_t* stride, int64_t n) noexcept;
+
+void divide_by_count(const Tensor& out, int64_t dim, const Tensor& index, const Tensor& src, bool include_self,
+                     DType accumulator, CountElements count_elements, DivideRow divide_row) {
   // Along dimensions over which the index is expanded, all counts are equal.
   Shape counts(out.sizes()), indices(index.sizes());
   for (int64_t d = 0; d < out.dim(); ++d)
     if (d != dim && index.stride(d) == 0 && index.size(d) == out.size(d))
       counts[static_cast<int>(d)] = indices[static_cast<int>(d)] = 1;
   // Counted in out's dtype, as ATen counts: small types wrap or saturate.
-  Tensor count = Tensor::empty(counts, kDType<Accumulator<T>>);
+  Tensor count = Tensor::empty(counts, accumulator);
   fill(count, int64_t{include_self});
-  reduce<Accumulator<T>, T, Count>(count, dim, index.as_strided(indices, index.strides(), index.storage_offset()), src);
+  count_elements(count, dim, index.as_strided(indices, index.strides(), index.storage_offset()), src);
   count = to_dtype(count, out.dtype());
   const Shape strides = broadcast_strides("scatter_reduce", count, out.sizes());
-  const StridedLoop<2> loop(out.sizes(), {out.strides(), strides}, {sizeof(T), sizeof(T)});
+  const StridedLoop<2> loop(out.sizes(), {out.strides(), strides}, {out.itemsize(), out.itemsize()});
   parallel_for(0, loop.numel, 32768, [&](int64_t begin, int64_t end) noexcept {
-    loop.run({static_cast<char*>(out.data()), static_cast<char*>(count.data())}, begin, end,
-             [](char* const* p, const int64_t* stride, int64_t n) {
-               auto* sums = reinterpret_cast<T*>(p[0]);
-               const T* by = reinterpret_cast<const T*>(p[1]);
-               if (stride[0] == sizeof(T) && stride[1] == 0) {
-                 const T one = *by == T(0) ? T(1) : *by;
-                 for (int64_t i = 0; i < n; ++i) sums[i] = divide(sums[i], one);
-                 return;
-               }
-               for (int64_t i = 0; i < n; ++i) {
-                 T& sum = *reinterpret_cast<T*>(p[0] + i * stride[0]);
-                 const T own = *reinterpret_cast<const T*>(p[1] + i * stride[1]);
-                 sum = divide(sum, own == T(0) ? T(1) : own);
-               }
-             });
+    loop.run({static_cast<char*>(out.data()), static_cast<char*>(count.data())}, begin, end, divide_row);
   });
 }
 
@@ -210,7 +232,8 @@ void scatter_reduce_two_out(Tensor& out, const Tensor& self, int64_t dim, const 
                                    DType::kBFloat16, DType::kUInt8, DType::kInt8, DType::kInt16, DType::kComplex64,
                                    DType::kComplex128>(out.dtype(), "scatter_reduce mean", [&]<class T>() {
         reduce_into<T, Sum>(out, dim, index64, src, include_self, 0);
-        divide_by_count<T>(out, dim, index64, src, include_self);
+        divide_by_count(out, dim, index64, src, include_self, kDType<Accumulator<T>>, reduce<Accumulator<T>, T, Count>,
+                        divide_row<T>);
       });
   }
 }
