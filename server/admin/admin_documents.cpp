@@ -1,8 +1,8 @@
 #include "server/admin/admin_documents.h"
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
+#include <ctime>
 #include <iterator>
 
 #include "server/base/enum_name.h"
@@ -36,8 +36,12 @@ const char* outcome_name(Operation::Outcome outcome) noexcept {
 std::string time_text(std::chrono::system_clock::time_point time) {
   const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time);
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
-                     (milliseconds - seconds).count());
+  const std::time_t whole = std::chrono::system_clock::to_time_t(seconds);
+  std::tm parts{};
+  ::gmtime_r(&whole, &parts);
+  char text[64];
+  text[std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts)] = '\0';
+  return fmt::format("{}.{:03}Z", text, (milliseconds - seconds).count());
 }
 
 std::string weight_version(uint64_t generation, const std::string& label) {

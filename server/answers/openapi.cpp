@@ -1,8 +1,8 @@
 #include "server/answers/openapi.h"
 
-#include "package_format/text/json_value.h"
 #include "sconce/version.h"
 #include "server/answers/routes.h"
+#include "server/base/json_document.h"
 
 namespace sconce::server {
 namespace {
@@ -165,8 +165,8 @@ std::string openapi_document(Listeners listener) {
                   "Open Inference Protocol v2 with Triton's extensions, KServe v1, TensorFlow Serving's predict, and "
                   "calls shaped like Python's."}}},
                {"paths", paths(listener)},
-               {"components", {{"schemas", Json::parse(kSchemas)}}}};
-  return json.dump();
+               {"components", {{"schemas", parse_document(kSchemas)}}}};
+  return dump(json);
 }
 
 }  // namespace sconce::server

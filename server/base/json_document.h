@@ -1,13 +1,16 @@
 // JSON documents, built as values.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "package_format/text/json_value.h"
 
 namespace sconce::server {
 
 // The value as text. Bytes that are not UTF-8 (from a client or a package) become U+FFFD.
-inline std::string dump(const OrderedJson& value) {
-  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
+std::string dump(const OrderedJson& value);
+// The value of a text of our own, which is JSON.
+OrderedJson parse_document(std::string_view text);
 
 }  // namespace sconce::server
