@@ -18,18 +18,25 @@ if(SCONCE_PRECOMPILED_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess> $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overread>)
 endif()
 
-set(SCONCE_STANDARD_HEADERS <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <complex> <cstddef> <cstdint>
-    <cstring> <filesystem> <functional> <immintrin.h> <limits> <map> <memory> <mutex> <optional> <span> <string>
-    <string_view> <type_traits> <utility> <vector>)
+# GCC compiles templates that a header's own functions use anew in each source, wanted or not. <filesystem> has many and
+# kernels use none of it, so they have fewer headers.
+set(SCONCE_KERNEL_HEADERS <algorithm> <array> <atomic> <bit> <cmath> <complex> <cstddef> <cstdint> <cstring> <functional>
+    <immintrin.h> <limits> <memory> <optional> <span> <string> <string_view> <type_traits> <utility> <vector>)
+set(SCONCE_STANDARD_HEADERS ${SCONCE_KERNEL_HEADERS} <charconv> <chrono> <filesystem> <map> <mutex>)
+set(SCONCE_KERNEL_ROOMS sconce_types sconce_device sconce_tensor sconce_cpu sconce_shim sconce_custom_ops)
 
 function(sconce_precompiled_headers target)
   if(NOT SCONCE_PRECOMPILED_HEADERS)
     return()
   endif()
   get_target_property(type ${target} TYPE)
-  if(type STREQUAL "EXECUTABLE" OR target STREQUAL "sconce_types")
+  if(target STREQUAL "sconce_types")
+    target_precompile_headers(${target} PRIVATE ${SCONCE_KERNEL_HEADERS})
+  elseif(target IN_LIST SCONCE_KERNEL_ROOMS)
+    target_precompile_headers(${target} REUSE_FROM sconce_types)
+  elseif(type STREQUAL "EXECUTABLE" OR target STREQUAL "sconce_package_format")
     target_precompile_headers(${target} PRIVATE ${SCONCE_STANDARD_HEADERS} ${ARGN})
   else()
-    target_precompile_headers(${target} REUSE_FROM sconce_types)
+    target_precompile_headers(${target} REUSE_FROM sconce_package_format)
   endif()
 endfunction()
