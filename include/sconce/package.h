@@ -72,7 +72,8 @@ struct CallSpec {
   SpecNode kwargs;  // dict of keyword arguments, in recorded order
   SpecNode result;
   bool known = false;
-  // The leaf of each input (flat index over args, then kwargs); empty if leaves were dropped and it is not known which.
+  // The leaf of each input (flat index over args, then kwargs), where leaves were dropped as the package or the numbers
+  // in the inputs' names tell; empty if it is not known.
   std::vector<size_t> input_leaf;
 };
 
