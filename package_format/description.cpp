@@ -30,7 +30,7 @@ Json json_of(const Dim& dim) {
   return json;
 }
 
-Json json_of(const std::vector<TensorSpec>& tensors) {
+Json json_of(const std::vector<TensorSpec>& tensors, bool inputs) {
   Json all = Json::array();
   for (const TensorSpec& spec : tensors) {
     Json json;
@@ -40,6 +40,7 @@ Json json_of(const std::vector<TensorSpec>& tensors) {
     json["shape"] = Json();
     json["strides"] = Json();
     if (spec.none) json["none"] = true;
+    if (inputs) json["may_be_written"] = spec.may_be_written;
     if (spec.has_shape) {
       json["shape"] = Json::array();
       for (const Dim& dim : spec.dims) json["shape"].push_back(json_of(dim));
@@ -121,8 +122,8 @@ Json json_of(const ModelSpec& model) {
   json["code"]["bytes"] = model.so_bytes;
   json["weights"]["form"] = kForms[static_cast<size_t>(model.weights_form)];
   json["weights"]["bytes"] = model.weights_bytes;
-  json["inputs"] = json_of(model.inputs);
-  json["outputs"] = json_of(model.outputs);
+  json["inputs"] = json_of(model.inputs, true);
+  json["outputs"] = json_of(model.outputs, false);
   json["call_spec"] = json_of(model.call_spec);
   json["constants"] = Json::array();
   for (const ConstantSpec& constant : model.constants) json["constants"].push_back(json_of(constant));

@@ -36,7 +36,7 @@ struct TensorSpec {
   std::vector<Dim> dims;
   std::vector<std::optional<int64_t>> strides;  // per dimension; nullopt where dynamic or unknown; empty if unknown
   bool none = false;                            // an output that is always None
-  bool may_be_written = true;                   // for inputs of CUDA models: false if the source only reads it
+  bool may_be_written = true;                   // for inputs: false if the source only reads it
 };
 
 enum class ConstantType : int8_t { kUnknown = 0, kParameter = 1, kBuffer = 2, kTensorConstant = 3, kFolded = 4 };
