@@ -5,6 +5,7 @@
 #
 #   tests/python/export_torches.sh 2.8 2.14
 set -euo pipefail
+[ "${1:-}" != --help ] || exec sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 [ $# -gt 0 ] || set -- 2.6 2.7 2.8 2.9 2.10 2.11 2.12 2.13 2.14 2.15
