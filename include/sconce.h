@@ -424,8 +424,8 @@ typedef struct sconce_stream_options {
  * write each piece, or let the bytes be put where next says; then end the stream and finish the update. An error ends
  * the stream: the update can only be freed. */
 sconce_error* sconce_update_begin_stream(sconce_update* update, const sconce_stream_options* options) SCONCE_NOEXCEPT;
-/* Where to put the next bytes, valid until the next call with this update. There is always room, so that a read can tell
- * the end of the input. */
+/* Where to put the next bytes, valid until the next call with this update. There is always room, so that a read can
+ * tell the end of the input. */
 sconce_error* sconce_update_stream_next(sconce_update* update, void** bytes, size_t* size) SCONCE_NOEXCEPT;
 /* How many bytes were put there: at most the size that next gave. SCONCE_CORRUPT_PACKAGE if the weights are no
  * safetensors file, or were at their end. */
