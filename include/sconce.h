@@ -381,7 +381,8 @@ typedef struct sconce_weight {
   const int64_t* shape;
 } sconce_weight;
 
-/* In steps: declare once, then write (or memory and complete) each entry, then finish; then sconce_model_commit(). */
+/* In steps: declare once, then write (or memory and complete) each entry, then finish; then sconce_model_commit().
+ * Bytes of a file as they arrive: sconce_update_begin_stream(). */
 sconce_error* sconce_model_begin_update(sconce_model* model, const sconce_update_options* options,
                                         sconce_update** out) SCONCE_NOEXCEPT;
 /* Checks every name, dtype and shape before it takes memory. */
@@ -411,6 +412,31 @@ typedef struct sconce_file_options {
 /* The same from a .safetensors, .npz, .npy or .pt2 file, or a package's blob of weights. */
 sconce_error* sconce_model_stage_file(sconce_model* model, const char* path, const sconce_file_options* file_options,
                                       const sconce_update_options* options) SCONCE_NOEXCEPT;
+
+typedef struct sconce_stream_options {
+  size_t size;
+  const char* source; /* its name in errors; NULL: "stream" */
+  uint64_t bytes;     /* of the whole stream; 0: not known */
+  const char* sha256; /* 64 hexadecimal digits of the whole stream; NULL: not compared */
+} sconce_stream_options;
+/* Instead of sconce_update_declare(): the update's weights come as the bytes of a .safetensors file, in pieces of any
+ * size, from a socket for example. They are declared when the header is there, and go straight to their places. Either
+ * write each piece, or let the bytes be put where next says; then end the stream and finish the update. An error ends
+ * the stream: the update can only be freed. */
+sconce_error* sconce_update_begin_stream(sconce_update* update, const sconce_stream_options* options) SCONCE_NOEXCEPT;
+/* Where to put the next bytes, valid until the next call with this update. There is always room, so that a read can
+ * tell the end of the input. */
+sconce_error* sconce_update_stream_next(sconce_update* update, void** bytes, size_t* size) SCONCE_NOEXCEPT;
+/* How many bytes were put there: at most the size that next gave. SCONCE_CORRUPT_PACKAGE if the weights are no
+ * safetensors file, or were at their end. */
+sconce_error* sconce_update_stream_advance(sconce_update* update, size_t size) SCONCE_NOEXCEPT;
+/* The same for bytes that are elsewhere: copies them. */
+sconce_error* sconce_update_stream_write(sconce_update* update, const void* bytes, size_t size) SCONCE_NOEXCEPT;
+/* No more bytes come. SCONCE_CORRUPT_PACKAGE if some are missing, SCONCE_INVALID_ARGUMENT if the digest differs. */
+sconce_error* sconce_update_stream_end(sconce_update* update) SCONCE_NOEXCEPT;
+/* Bytes so far, and of the whole stream (0 until that is known). Either may be NULL. */
+sconce_error* sconce_update_stream_progress(const sconce_update* update, uint64_t* done,
+                                            uint64_t* total) SCONCE_NOEXCEPT;
 
 /* Makes the staged set the active one. Returns when no run uses the old one; `generation` (may be NULL) is its number.
  */

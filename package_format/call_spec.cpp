@@ -1,6 +1,7 @@
 #include "package_format/call_spec.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <optional>
 
@@ -89,6 +90,33 @@ std::optional<std::vector<bool>> tensor_leaves(std::string_view program) {
   return tensors;
 }
 
+// N of "argN_1"; -1 for other names.
+int64_t argument_number(std::string_view name) noexcept {
+  if (!name.starts_with("arg") || !name.ends_with("_1") || name.size() < 6) return -1;
+  const std::string_view digits = name.substr(3, name.size() - 5);
+  int64_t number = 0;
+  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return ec == std::errc() && end == digits.data() + digits.size() ? number : -1;
+}
+
+// The leaf of each input by the numbers in their names; empty if several answers are possible.
+std::vector<size_t> numbered_leaves(std::span<const TensorSpec> inputs, size_t leaves) {
+  std::vector<int64_t> numbers;
+  for (const TensorSpec& input : inputs) {
+    const int64_t number = argument_number(input.name);
+    if (number < 0 || (!numbers.empty() && number <= numbers.back())) return {};
+    numbers.push_back(number);
+  }
+  if (numbers.empty()) return {};
+  const auto last_leaf = static_cast<int64_t>(leaves) - 1;
+  const int64_t first = numbers.front();
+  // Either nothing was dropped at the ends, or nothing can stand before the first.
+  if (numbers.back() - first != last_leaf && !(first == 0 && numbers.back() <= last_leaf)) return {};
+  std::vector<size_t> result;
+  for (const int64_t number : numbers) result.push_back(static_cast<size_t>(number - first));
+  return result;
+}
+
 SpecNode read_node(const json& value) {
   SCONCE_CHECK(value.is_object() && value.contains("type") && value.contains("context") &&
                    value.contains("children_spec") && value["children_spec"].is_array(),
@@ -161,24 +189,28 @@ CallSpec parse_call_spec(std::string_view in_spec, std::string_view out_spec) {
   return spec;
 }
 
-void map_inputs(CallSpec& spec, size_t inputs, std::string_view program) {
+void map_inputs(CallSpec& spec, std::span<const TensorSpec> inputs, std::string_view program) {
   spec.input_leaf.clear();
   if (!spec.known) return;
   const size_t leaves = spec.args.leaves() + spec.kwargs.leaves();
-  SCONCE_CHECK(inputs <= leaves, kCorruptPackage, "model has more inputs than its call spec has leaves: ", inputs,
-               " and ", leaves);
-  std::vector<size_t> mapped(inputs);
-  std::iota(mapped.begin(), mapped.end(), size_t{0});
-  if (inputs != leaves) {
-    if (program.empty()) return;
-    const std::optional<std::vector<bool>> tensors = tensor_leaves(program);
-    if (!tensors || tensors->size() != leaves) return;
-    mapped.clear();
-    for (size_t leaf = 0; leaf < leaves; ++leaf)
-      if ((*tensors)[leaf]) mapped.push_back(leaf);
-    if (mapped.size() != inputs) return;
+  SCONCE_CHECK(inputs.size() <= leaves, kCorruptPackage,
+               "model has more inputs than its call spec has leaves: ", inputs.size(), " and ", leaves);
+  if (inputs.size() == leaves) {
+    spec.input_leaf.resize(leaves);
+    std::iota(spec.input_leaf.begin(), spec.input_leaf.end(), size_t{0});
+    return;
   }
-  spec.input_leaf = std::move(mapped);
+  if (!program.empty())
+    if (const auto tensors = tensor_leaves(program); tensors && tensors->size() == leaves) {
+      std::vector<size_t> mapped;
+      for (size_t leaf = 0; leaf < leaves; ++leaf)
+        if ((*tensors)[leaf]) mapped.push_back(leaf);
+      if (mapped.size() == inputs.size()) {
+        spec.input_leaf = std::move(mapped);
+        return;
+      }
+    }
+  spec.input_leaf = numbered_leaves(inputs, leaves);
 }
 
 CallSpec find_call_spec(const ElfImage& so) {

@@ -111,8 +111,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
 
   if (!source.in_spec.empty() && !source.out_spec.empty()) {
     spec.call_spec = parse_call_spec(source.in_spec, source.out_spec);
-    map_inputs(spec.call_spec, spec.inputs.size(),
-               files.program ? archive.read_text(*files.program) : std::string_view());
+    map_inputs(spec.call_spec, spec.inputs, files.program ? archive.read_text(*files.program) : std::string_view());
   } else if (!spec.has_source) {
     spec.call_spec = find_call_spec(so);
   }

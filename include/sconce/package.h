@@ -36,7 +36,7 @@ struct TensorSpec {
   std::vector<Dim> dims;
   std::vector<std::optional<int64_t>> strides;  // per dimension; nullopt where dynamic or unknown; empty if unknown
   bool none = false;                            // an output that is always None
-  bool may_be_written = true;                   // for inputs of CUDA models: false if the source only reads it
+  bool may_be_written = true;                   // for inputs: false if the source only reads it
 };
 
 enum class ConstantType : int8_t { kUnknown = 0, kParameter = 1, kBuffer = 2, kTensorConstant = 3, kFolded = 4 };
@@ -72,7 +72,8 @@ struct CallSpec {
   SpecNode kwargs;  // dict of keyword arguments, in recorded order
   SpecNode result;
   bool known = false;
-  // The leaf of each input (flat index over args, then kwargs); empty if leaves were dropped and it is not known which.
+  // The leaf of each input (flat index over args, then kwargs), where leaves were dropped as the package or the numbers
+  // in the inputs' names tell; empty if it is not known.
   std::vector<size_t> input_leaf;
 };
 

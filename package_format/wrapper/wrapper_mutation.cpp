@@ -1,6 +1,7 @@
 #include "package_format/wrapper/wrapper_mutation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "package_format/wrapper/source_call.h"
@@ -24,20 +25,50 @@ std::vector<std::string_view> parameters(std::string_view text, std::string_view
   return names;
 }
 
+// "cpu__softmax" -> "_softmax": a function of the C ABI without the prefix of its device.
+std::string_view operator_of(std::string_view function) {
+  for (const std::string_view prefix : {"cpu_", "cuda_", "aten_"})
+    if (skip(function, prefix)) break;
+  return function;
+}
+
+// Whether the handle that the function gives shares the memory of its first argument.
+bool makes_view(std::string_view function) {
+  static constexpr std::string_view kViews[] = {"_reinterpret_tensor",
+                                                "as_strided",
+                                                "assign_tensors_out",
+                                                "narrow",
+                                                "new_tensor_handle",
+                                                "permute",
+                                                "reshape",
+                                                "slice_Tensor",
+                                                "squeeze_dim",
+                                                "view_as_complex",
+                                                "view_as_real",
+                                                "view_dtype"};
+  return std::find(std::begin(kViews), std::end(kViews), operator_of(function)) != std::end(kViews);
+}
+
 // The argument that a function of the C ABI writes; -1 if none, as for all functions that make new tensors.
 int written_argument(std::string_view function) {
   if (function == "tensor_copy_" || function == "assign_tensors") return 1;  // (source, destination)
   if (function.find("_pointwise_binary_") != std::string_view::npos && function.ends_with("_")) return 1;  // (x, sum)
-  return function.ends_with("_") || function.ends_with("_out") ? 0 : -1;
+  if (function.ends_with("_") || function.ends_with("_out") || function.find("_inplace") != std::string_view::npos)
+    return 0;
+  if (function == "get_data_ptr") return 0;  // for a kernel that nobody knows
+  // "bernoulli__float" is bernoulli_ with an overload; the namespace of "mkldnn__linear_pointwise" is mkldnn.
+  const std::string_view name = operator_of(function);
+  const size_t overload = name.find("__", 1);
+  return overload != std::string_view::npos && name.substr(0, overload) != "mkldnn" ? 0 : -1;
 }
 
 class MutationReader {
  public:
   MutationReader(std::string_view text, const ModelSpec& spec)
-      : text_(text), spec_(spec), written_(spec.constants.size() + spec.inputs.size()) {}
+      : text_(text), spec_(spec), written_(spec.constants.size() + spec.inputs.size()), taken_(spec.inputs.size()) {}
 
   bool writes_constant(size_t index) const { return written_[index]; }
-  bool writes_input(size_t index) const { return written_[spec_.constants.size() + index]; }
+  bool may_write_input(size_t index) const { return !taken_[index] || written_[spec_.constants.size() + index]; }
 
   void read(std::string_view body) {
     names_.clear();
@@ -58,6 +89,7 @@ class MutationReader {
   std::string_view text_;
   const ModelSpec& spec_;
   std::vector<bool> written_;                           // constants, then inputs
+  std::vector<bool> taken_;                             // inputs for which a variable was seen
   std::unordered_map<std::string_view, size_t> names_;  // variables that are one of these or a view of one
 };
 
@@ -91,26 +123,27 @@ bool MutationReader::declares(std::string_view line) {
     }
     if (skip(value, " = std::move(inputs[")) {
       const std::optional<int64_t> index = skip_integer(value);
-      if (index && *index >= 0 && static_cast<size_t>(*index) < spec_.inputs.size())
+      if (index && *index >= 0 && static_cast<size_t>(*index) < spec_.inputs.size()) {
         names_[name] = spec_.constants.size() + static_cast<size_t>(*index);
+        taken_[static_cast<size_t>(*index)] = true;
+      }
       return true;
     }
     if (value.ends_with(".sizes();") || value.ends_with(".strides();")) return true;
     for_each_use(rest, [&](size_t constant, size_t) { names_[name] = constant; });
     return true;
   }
-  for (const std::string_view function : {"aoti_torch_assign_tensors_out(", "aoti_torch_new_tensor_handle(",
-                                          "aoti_torch__reinterpret_tensor(", "aoti_torch_as_strided("}) {
-    const size_t at = line.find(function);
-    if (at == std::string_view::npos) continue;
-    const size_t out = line.rfind('&');
-    if (out == std::string_view::npos) return true;
-    rest = line.substr(out + 1);
-    const std::string_view name = skip_word(rest);
-    for_each_use(line.substr(at, out - at), [&](size_t constant, size_t) { names_[name] = constant; });
-    return true;
-  }
-  return false;
+  constexpr std::string_view kAbi = "aoti_torch_";
+  const size_t at = line.find(kAbi);
+  if (at == std::string_view::npos) return false;
+  rest = line.substr(at + kAbi.size());
+  if (!makes_view(skip_word(rest))) return false;
+  const size_t out = line.rfind('&');
+  if (out == std::string_view::npos) return true;
+  rest = line.substr(out + 1);
+  const std::string_view name = skip_word(rest);
+  for_each_use(line.substr(at, out - at), [&](size_t constant, size_t) { names_[name] = constant; });
+  return true;
 }
 
 void MutationReader::arguments(std::string_view list, const std::vector<bool>& reads) {
@@ -171,12 +204,11 @@ void find_mutated(std::string_view text, const WrapperSource& source, bool writa
   folding.read(source.folding);
   for (size_t i = 0; i < spec.constants.size(); ++i)
     if (folding.writes_constant(i)) spec.constants[i].mutated = true;
-  const bool cuda = spec.device_key == "cuda";
-  if (!writable && !(cuda && source.found)) return;
+  if (!writable && !source.found) return;
   MutationReader body(text, spec);
   body.read(source.body);
-  if (cuda && source.found)
-    for (size_t i = 0; i < spec.inputs.size(); ++i) spec.inputs[i].may_be_written = body.writes_input(i);
+  if (source.found)
+    for (size_t i = 0; i < spec.inputs.size(); ++i) spec.inputs[i].may_be_written = body.may_write_input(i);
   if (!writable) return;
   for (size_t i = 0; i < spec.constants.size(); ++i)
     if (body.writes_constant(i)) spec.constants[i].mutated = true;

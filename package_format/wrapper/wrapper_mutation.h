@@ -12,8 +12,8 @@ namespace sconce {
 // Sets ConstantSpec::mutated. `text` is the whole source. `writable`: the compiler placed the weights so that the model
 // may write them, which it does exactly if run_impl writes some; code that folds constants may write them in any case.
 // A constant counts as written unless every use of it is known to only read. If run_impl writes but no use is found
-// that does, all constants except parameters count as written. Sets TensorSpec::may_be_written of a CUDA model's inputs
-// by the source alone.
+// that does, all constants except parameters count as written. Sets TensorSpec::may_be_written of inputs by the source
+// alone: an input counts as written unless every use of it is known to only read.
 void find_mutated(std::string_view text, const WrapperSource& source, bool writable, ModelSpec& spec);
 
 }  // namespace sconce

@@ -9,6 +9,7 @@
 #include "python/native/numbers.h"
 #include "python/native/tensor_object.h"
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 
 namespace sconce::python {
 namespace {
@@ -132,8 +133,16 @@ Tensor Arguments::take_array(nb::handle array, const InputRule& rule) {
   const bool viewable = view.native && element_strides(view, dtype_bytes(*view.dtype), strides);
   if (viewable && is_empty(sizes)) contiguous_strides(sizes, strides);
   if (viewable && (view.writable || !rule.may_be_written) && fits(rule, sizes, strides)) [[likely]]
-    return tensor_on(view.data, sizes, {strides, sizes.size()}, *view.dtype, {}, array);
+    return viewed(view.data, sizes, strides, *view.dtype, {}, array, view.writable);
   return copied(array, sizes, *view.dtype, rule, view.writable);
+}
+
+Tensor Arguments::viewed(std::byte* data, IntSpan sizes, const int64_t* strides, DType dtype, Device device,
+                         nb::handle owner, bool writable) {
+  Tensor tensor = tensor_on(data, sizes, {strides, sizes.size()}, dtype, device, owner);
+  if (!writable) [[unlikely]]
+    read_only_.push_back(tensor.storage().get());
+  return tensor;
 }
 
 Tensor Arguments::copied(nb::handle array, IntSpan sizes, DType dtype, const InputRule& rule, bool writable) {
@@ -178,7 +187,7 @@ Tensor Arguments::take_foreign(nb::handle object, const InputRule& rule) {
                " has no memory of its own");
   auto* data = static_cast<std::byte*>(t.data) + t.byte_offset;
   if (!here || (viewable && (foreign->writable || !rule.may_be_written) && fits(rule, sizes, strides)))
-    return tensor_on(data, sizes, {strides, sizes.size()}, dtype, device, foreign->owner);
+    return viewed(data, sizes, strides, dtype, device, foreign->owner, foreign->writable);
   SCONCE_CHECK(viewable, kInvalidArgument, rule.path, ": negative strides");
   const Tensor view = tensor_on(data, sizes, {strides, sizes.size()}, dtype, device, foreign->owner);
   return copied(array_on(view, bits_dtype(dtype)), sizes, dtype, rule, foreign->writable);
@@ -196,6 +205,12 @@ void Arguments::give_back() {
     copy_array(copy.tensor, copy.array);
   }
   copies_.clear();
+}
+
+void Arguments::separate(std::span<Tensor> outputs) const {
+  for (const Storage* const storage : read_only_)
+    for (Tensor& output : outputs)
+      if (output.defined() && output.storage().get() == storage) output = copy_to(output, output.device());
 }
 
 Tensor host_tensor(nb::handle object, const std::string& what, std::optional<DType> scalar_dtype) {

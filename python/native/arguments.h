@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,12 @@ class Arguments {
   Tensor take(nb::handle object, const InputRule& rule);
   // After the run: writes back what the model wrote to copies. kInvalidArgument if an array is read-only.
   void give_back();
-  void clear() noexcept { copies_.clear(); }
+  // After the run: copies outputs that are read-only memory of the caller's, so that results can be written.
+  void separate(std::span<Tensor> outputs) const;
+  void clear() noexcept {
+    copies_.clear();
+    read_only_.clear();
+  }
 
  private:
   struct Copy {
@@ -50,9 +56,12 @@ class Arguments {
   };
   Tensor take_array(nb::handle array, const InputRule& rule);
   Tensor take_foreign(nb::handle object, const InputRule& rule);
+  Tensor viewed(std::byte* data, IntSpan sizes, const int64_t* strides, DType dtype, Device device, nb::handle owner,
+                bool writable);
   Tensor copied(nb::handle array, IntSpan sizes, DType dtype, const InputRule& rule, bool writable);
 
   std::vector<Copy> copies_;
+  std::vector<const Storage*> read_only_;  // of inputs that are used where they are
 };
 
 // Any object as a tensor on the host, row-major or not, for weights. Copies only what no tensor can view.

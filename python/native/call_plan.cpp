@@ -1,7 +1,6 @@
 #include "python/native/call_plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "python/native/dlpack_tensors.h"
@@ -22,33 +21,6 @@ nb::object key_of(const SpecNode& node, size_t i) {
       PyUnicode_DecodeUTF8(node.keys[i].data(), static_cast<Py_ssize_t>(node.keys[i].size()), "backslashreplace");
   if (text) PyUnicode_InternInPlace(&text);
   return owned(text);
-}
-
-// N of "argN_1"; -1 for other names.
-int64_t argument_number(std::string_view name) noexcept {
-  if (!name.starts_with("arg") || !name.ends_with("_1") || name.size() < 6) return -1;
-  const std::string_view digits = name.substr(3, name.size() - 5);
-  int64_t number = 0;
-  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return ec == std::errc() && end == digits.data() + digits.size() ? number : -1;
-}
-
-// The leaf of each input: as recorded, or by the numbers that the compiler gave the arguments. Empty if several answers
-// are possible.
-std::vector<size_t> input_leaves(const ModelSpec& spec) {
-  const CallSpec& call = spec.call_spec;
-  if (!call.known || spec.inputs.empty() || call.input_leaf.size() == spec.inputs.size()) return call.input_leaf;
-  std::vector<int64_t> numbers;
-  for (const TensorSpec& input : spec.inputs) {
-    numbers.push_back(argument_number(input.name));
-    if (numbers.back() < 0 || (numbers.size() > 1 && numbers.back() <= numbers[numbers.size() - 2])) return {};
-  }
-  const auto leaves = static_cast<int64_t>(call.args.leaves() + call.kwargs.leaves());
-  const int64_t first = numbers.front();
-  if (numbers.back() - first != leaves - 1 && !(first == 0 && numbers.back() < leaves)) return {};
-  std::vector<size_t> result;
-  for (const int64_t number : numbers) result.push_back(static_cast<size_t>(number - first));
-  return result;
 }
 
 std::string list_of(const std::vector<nb::object>& keys) {
@@ -98,7 +70,7 @@ CallPlan::CallPlan(const ModelSpec& spec, bool to_call) : to_call_(to_call), kno
   std::vector<std::string> paths(spec.inputs.size());
   for (size_t i = 0; i < paths.size(); ++i) paths[i] = "args" + step_to(std::to_string(i));
   if (known_) {
-    const std::vector<size_t> leaf_of = input_leaves(spec);
+    const std::vector<size_t>& leaf_of = call.input_leaf;
     mapped_ = leaf_of.size() == spec.inputs.size();
     std::vector<int> input_of_leaf(call.args.leaves() + call.kwargs.leaves(), -1);
     for (size_t i = 0; i < leaf_of.size(); ++i) {

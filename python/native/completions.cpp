@@ -102,6 +102,7 @@ nb::object PendingRun::result() {
     }
   }
   frame->arguments.give_back();
+  frame->arguments.separate(frame->outputs);
   future.attr("info") = run_info(info);
   return loaded->plan().unflatten(frame->outputs, loaded->form());
 }

@@ -42,7 +42,7 @@ nb::object dims_of(const TensorSpec& spec) {
   return dims;
 }
 
-nb::dict describe(const TensorSpec& spec, const std::string& path) {
+nb::dict describe(const TensorSpec& spec, const std::string& path, bool input) {
   nb::dict dict;
   dict["path"] = text(path);
   dict["name"] = text(spec.name);
@@ -53,6 +53,7 @@ nb::dict describe(const TensorSpec& spec, const std::string& path) {
   for (const auto& stride : spec.strides) strides.append(stride ? nb::object(nb::int_(*stride)) : nb::none());
   dict["strides"] = strides;
   dict["none"] = spec.none;
+  dict["may_be_written"] = input && spec.may_be_written;
   return dict;
 }
 
@@ -127,8 +128,9 @@ nb::dict describe(const ModelSpec& spec) {
   dict["weights_form"] = word_for(spec.weights_form);
   dict["weights_bytes"] = spec.weights_bytes;
   nb::list inputs, outputs;
-  for (size_t i = 0; i < spec.inputs.size(); ++i) inputs.append(describe(spec.inputs[i], plan.rule(i).path));
-  for (size_t i = 0; i < spec.outputs.size(); ++i) outputs.append(describe(spec.outputs[i], plan.output_path(i)));
+  for (size_t i = 0; i < spec.inputs.size(); ++i) inputs.append(describe(spec.inputs[i], plan.rule(i).path, true));
+  for (size_t i = 0; i < spec.outputs.size(); ++i)
+    outputs.append(describe(spec.outputs[i], plan.output_path(i), false));
   dict["inputs"] = inputs;
   dict["outputs"] = outputs;
   dict["call"] = nb::none();

@@ -97,6 +97,7 @@ nb::object call(LoadedModel& loaded, PyObject* args, PyObject* kwargs, RunInfo* 
     throw Error(error.code(), loaded.with_paths(error.what()));
   }
   frame.arguments.give_back();
+  frame.arguments.separate(frame.outputs);
   return loaded.plan().unflatten(frame.outputs, loaded.form());
 }
 

@@ -35,6 +35,7 @@ class TensorInfo:
     strides: tuple[int | None, ...]  # in elements
     device: str | None
     none: bool  # an output that is always None
+    may_be_written: bool = False  # an input that the model may write in place
 
     def __str__(self):
         if self.none:
@@ -212,7 +213,7 @@ def _tensor(found):
     dims = found["dims"]
     return TensorInfo(found["path"], found["name"], found["dtype"],
                       None if dims is None else tuple(Dim(*dim) for dim in dims), tuple(found["strides"]),
-                      found["device"], found["none"])
+                      found["device"], found["none"], found["may_be_written"])
 
 
 def _structure(found):

@@ -96,6 +96,7 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
                           "pip install 'torch>=2.6'")
     if version > NEWEST:
         warnings.warn(f"torch {torch.__version__} is newer than 2.15, the last that Sconce was tried with", stacklevel=2)
+    check_device(torch, device)
     if isinstance(model, dict):
         if path is None:
             path, example_args = example_args, None
@@ -143,6 +144,24 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
     return report
 
 
+def check_device(torch, device):
+    """Refuses what .to(device) would refuse in words that help nobody."""
+    kind = "cpu" if device is None else torch.device(device).type
+    if kind not in ("cpu", "cuda"):
+        raise ValueError(f"device: expected 'cpu' or 'cuda', got {str(device)!r}")
+    if kind == "cpu" or torch.cuda.is_available():
+        return
+    why = "is built without CUDA" if torch.version.cuda is None else f"is built for CUDA {torch.version.cuda} and finds no GPU"
+    raise ExportError(f"device={str(device)!r}: torch {torch.__version__} {why}",
+                      "Make the package on a machine with an NVIDIA GPU and a torch for CUDA. The machines that serve it need the "
+                      "GPU, but no torch.")
+
+
+def is_on(tensor, device):
+    """Whether the tensor is on that device; "cuda" is every GPU."""
+    return tensor.device.type == device.type and device.index in (None, tensor.device.index)
+
+
 def reported(torch, temporary, path, cpu, subjects, check, tolerance, weights):
     models, checked = {}, bool(check)
     for name, subject in subjects.items():
@@ -181,7 +200,7 @@ class Subject:
 
     def moved(self, model, device, dtype):
         tensors = [*model.parameters(), *model.buffers()]
-        there = all((device is None or x.device == self.torch.device(device)) and
+        there = all((device is None or is_on(x, self.torch.device(device))) and
                     (dtype is None or not x.is_floating_point() or x.dtype == dtype) for x in tensors)
         if there:
             return model

@@ -204,7 +204,8 @@ class Compiler:
             else program.module()
         args, kwargs = program.example_inputs
         # The sources' names are hashes of their text; a folder of this program's choosing keeps them apart.
-        environment = {"TORCHINDUCTOR_CACHE_DIR": os.path.join(self.cache, name)}
+        environment = {"TORCHINDUCTOR_CACHE_DIR": os.path.join(self.cache, name),
+                       "TRITON_DISABLE_LINE_INFO": "1"}  # code for GPUs would name the files it was generated from
         os.makedirs(environment["TORCHINDUCTOR_CACHE_DIR"])
         places = {environment["TORCHINDUCTOR_CACHE_DIR"]: "inductor",
                   **{old: new for old, new in self.places.items() if new == "torch"}}
@@ -254,7 +255,7 @@ class Compiler:
                 if marches != {self.cpu}:
                     raise ExportError(f"torch {self.torch.__version__} compiled for {' and '.join(sorted(marches)) or 'no -march'} "
                                       f"instead of {self.cpu}")
-            elif file.endswith(".so") and os.path.getsize(file) < 1 << 28:
+            elif file.endswith((".so", ".cubin")) and os.path.getsize(file) < 1 << 28:
                 content = pathlib.Path(file).read_bytes()
                 left = [old for old in self.places if old.encode() + b"/" in content]
                 if left:

@@ -13,9 +13,10 @@ class Model(_native.Model):
     model(*args, **kwargs) runs it and returns when it is done, with the GIL released meanwhile. Arguments and result
     have the structure of the exported module: dicts, tuples, lists, namedtuples, dataclasses, None. Leaves are NumPy
     arrays, tensors of any library with DLPack (PyTorch, JAX, CuPy), or numbers for 0-dimensional inputs; none are copied
-    if the model can read them where they are. An array that the model writes is changed. Not copied-in-place are arrays
-    in another byte order, with strides that the model does not take, or read-only: the call uses a copy, and what the
-    model wrote goes back to the array, or is an InvalidArgument if that is read-only.
+    if the model can read them where they are. An array that the model writes is changed. Not used in place are arrays in
+    another byte order, with strides that the model does not take, or read-only unless the package shows that the model
+    does not write them: the call uses a copy, and what the model wrote goes back to the array, or is an InvalidArgument
+    if that is read-only.
 
     Results are NumPy arrays of their own memory for models on the CPU, sconce.Tensor on the GPU for others, unless
     load(outputs=...) says otherwise. Views of weights are read-only.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sconce/description.h"
 #include "sconce/model.h"
 #include "sconce/runnable.h"
 #include "server/base/enum_name.h"
@@ -153,109 +154,32 @@ void add_model(std::string& out, const ModelSpec& model, bool all) {
   add_operators(out, model);
 }
 
-Json json_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
-Json to_json(const TensorSpec& spec, const std::string& name) {
-  Json json = {{"name", name},
-               {"code_name", spec.name},
-               {"dtype", spec.dtype ? Json(dtype_name(*spec.dtype)) : Json()},
-               {"device", spec.device ? Json(sconce::to_string(*spec.device)) : Json()},
-               {"shape", nullptr},
-               {"strides", nullptr}};
-  if (spec.none) json["none"] = true;
-  if (!spec.has_shape) return json;
-  json["shape"] = Json::array();
-  for (const Dim& dim : spec.dims) {
-    if (dim.is_static())
-      json["shape"].push_back(dim.min);
-    else
-      json["shape"].push_back({{"symbol", json_or_null(dim.symbol)},
-                               {"min", dim.min},
-                               {"max", dim.max == INT64_MAX ? Json() : Json(dim.max)}});
+// Inputs or outputs with their protocol names; what the generated code calls them comes second.
+void name_tensors(Json& tensors, const TensorNames& names) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Json named = {{"name", names.name(i)}, {"code_name", tensors[i]["name"]}};
+    tensors[i].erase("name");
+    named.update(tensors[i]);
+    tensors[i] = std::move(named);
   }
-  if (spec.strides.empty() && !spec.dims.empty()) return json;
-  json["strides"] = Json::array();
-  for (const auto& stride : spec.strides) json["strides"].push_back(stride ? Json(*stride) : Json());
-  return json;
-}
-
-Json to_json(const ConstantSpec& c) {
-  return {{"name", c.name},
-          {"fqn", json_or_null(c.fqn)},
-          {"dtype", c.dtype ? Json(dtype_name(*c.dtype)) : Json()},
-          {"shape", c.shape},
-          {"strides", c.strides},
-          {"offset", c.offset},
-          {"bytes", c.data_size},
-          {"type", constant_type_name(c.type)},
-          {"folded", c.folded},
-          {"mutated", c.mutated},
-          {"opaque", c.opaque},
-          {"device", c.device ? Json(sconce::to_string(*c.device)) : Json()}};
-}
-
-Json to_json(const SpecNode& node) {
-  static constexpr const char* kKinds[] = {"leaf",         "none",         "tuple",      "list",  "dict",
-                                           "ordered_dict", "default_dict", "namedtuple", "deque", "dataclass"};
-  Json json = {{"kind", kKinds[static_cast<int>(node.kind)]}};
-  if (!node.type.empty()) json["type"] = node.type;
-  if (!node.keys.empty()) {
-    json["keys"] = Json::array();
-    for (size_t i = 0; i < node.keys.size(); ++i) {
-      const bool is_int = i < node.int_keys.size() && node.int_keys[i];
-      json["keys"].push_back(is_int ? Json::parse(node.keys[i]) : Json(node.keys[i]));
-    }
-  }
-  if (!node.children.empty()) {
-    json["children"] = Json::array();
-    for (const SpecNode& child : node.children) json["children"].push_back(to_json(child));
-  }
-  return json;
-}
-
-Json to_json(const std::vector<TensorSpec>& tensors, const TensorNames& names) {
-  Json json = Json::array();
-  for (size_t i = 0; i < tensors.size(); ++i) json.push_back(to_json(tensors[i], names.name(i)));
-  return json;
-}
-
-Json to_json(const std::vector<ConstantSpec>& constants) {
-  Json json = Json::array();
-  for (const ConstantSpec& constant : constants) json.push_back(to_json(constant));
-  return json;
 }
 
 Json to_json(const ModelSpec& model) {
+  Json json = Json::parse(json_text(model));
+  name_tensors(json["inputs"], TensorNames::of_inputs(model));
+  name_tensors(json["outputs"], TensorNames::of_outputs(model));
+  json["weights"]["form"] = form_name(model.weights_form);
   const std::vector<std::string> operators = operators_of(model);
   const std::vector<std::string> implemented = implemented_operators();
   Json missing = Json::array();
   for (const std::string& name : operators)
     if (!std::binary_search(implemented.begin(), implemented.end(), name)) missing.push_back(name);
-  Json call;
-  if (model.call_spec.known)
-    call = {{"args", to_json(model.call_spec.args)},
-            {"kwargs", to_json(model.call_spec.kwargs)},
-            {"result", to_json(model.call_spec.result)},
-            {"input_leaf", model.call_spec.input_leaf}};
-  return {{"name", model.name},
-          {"device", model.device_key},
-          {"platform", json_or_null(model.platform)},
-          {"machine", json_or_null(model.machine)},
-          {"cpu_isa", json_or_null(model.cpu_isa)},
-          {"march", json_or_null(model.march)},
-          {"compute_capability", json_or_null(model.compute_capability)},
-          {"threads", model.threads},
-          {"metadata", model.metadata},
-          {"has_source", model.has_source},
-          {"code", {{"member", model.so_member}, {"bytes", model.so_bytes}}},
-          {"weights", {{"form", form_name(model.weights_form)}, {"bytes", model.weights_bytes}}},
-          {"inputs", to_json(model.inputs, TensorNames::of_inputs(model))},
-          {"outputs", to_json(model.outputs, TensorNames::of_outputs(model))},
-          {"call_spec", call},
-          {"constants", to_json(model.constants)},
-          {"operators", operators},
-          {"operators_missing", missing},
-          {"proxy_targets", model.proxy_targets}};
+  json.erase("imports");
+  json.erase("proxy_targets");
+  json["operators"] = operators;
+  json["operators_missing"] = missing;
+  json["proxy_targets"] = model.proxy_targets;
+  return json;
 }
 
 }  // namespace

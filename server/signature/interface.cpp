@@ -47,7 +47,7 @@ ModelInterface::ModelInterface(std::string model_name, int64_t model_version, Mo
       spec(std::move(model_spec)),
       input_names(TensorNames::of_inputs(spec)),
       output_names(TensorNames::of_outputs(spec)),
-      input_leaf(input_leaves(spec)) {
+      input_leaf(spec.call_spec.input_leaf) {
   for (const TensorSpec& input : spec.inputs) inputs.push_back(describe_tensor(input));
   for (const TensorSpec& output : spec.outputs) outputs.push_back(describe_tensor(output));
   mutates_constants =

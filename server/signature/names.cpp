@@ -1,8 +1,5 @@
 #include "server/signature/names.h"
 
-#include <charconv>
-#include <cstdint>
-
 #include "server/base/json_cursor.h"
 
 namespace sconce::server {
@@ -26,33 +23,7 @@ void collect(const SpecNode& node, const std::string& path, std::vector<std::str
   }
 }
 
-// N of "argN_1"; -1 for other names.
-int64_t argument_number(std::string_view name) noexcept {
-  if (!name.starts_with("arg") || !name.ends_with("_1") || name.size() < 6) return -1;
-  const std::string_view digits = name.substr(3, name.size() - 5);
-  int64_t number = 0;
-  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return ec == std::errc() && end == digits.data() + digits.size() ? number : -1;
-}
-
 }  // namespace
-
-std::vector<size_t> input_leaves(const ModelSpec& spec) {
-  const CallSpec& call = spec.call_spec;
-  if (!call.known || spec.inputs.empty() || call.input_leaf.size() == spec.inputs.size()) return call.input_leaf;
-  // The graph numbers its arguments: lifted parameters first, then the leaves of the call, dropped ones too.
-  std::vector<int64_t> numbers;
-  for (const TensorSpec& input : spec.inputs) {
-    numbers.push_back(argument_number(input.name));
-    if (numbers.back() < 0 || (numbers.size() > 1 && numbers.back() <= numbers[numbers.size() - 2])) return {};
-  }
-  const auto leaves = static_cast<int64_t>(call.args.leaves() + call.kwargs.leaves());
-  const int64_t first_leaf = numbers.front();
-  if (numbers.back() - first_leaf != leaves - 1 && !(first_leaf == 0 && numbers.back() < leaves)) return {};
-  std::vector<size_t> result;
-  for (const int64_t number : numbers) result.push_back(static_cast<size_t>(number - first_leaf));
-  return result;
-}
 
 TensorNames::TensorNames(std::vector<std::string> names, std::string_view alias,
                          const std::vector<TensorSpec>& tensors) {
@@ -72,7 +43,7 @@ TensorNames::TensorNames(std::vector<std::string> names, std::string_view alias,
 
 TensorNames TensorNames::of_inputs(const ModelSpec& spec) {
   std::vector<std::string> names(spec.inputs.size());
-  if (const std::vector<size_t> leaf_of = input_leaves(spec); leaf_of.size() == names.size()) {
+  if (const std::vector<size_t>& leaf_of = spec.call_spec.input_leaf; leaf_of.size() == names.size()) {
     std::vector<std::string> leaves;
     collect(spec.call_spec.args, "ARGS", leaves);
     collect(spec.call_spec.kwargs, "KWARGS", leaves);

@@ -15,10 +15,6 @@
 
 namespace sconce::server {
 
-// Which leaf of the call (over args, then kwargs) each input is: from the call spec, else from the numbers in generated
-// names (arg0_1, arg2_1: the leaf between them was dropped). Empty if several answers are possible.
-std::vector<size_t> input_leaves(const ModelSpec& spec);
-
 class TensorNames {
  public:
   static TensorNames of_inputs(const ModelSpec& spec);

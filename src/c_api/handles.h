@@ -1,11 +1,14 @@
 // What the handles of the C API hold.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "sconce/model.h"
+#include "sconce/weight_sources.h"
 #include "src/c_api/signature.h"
 
 struct sconce_package {
@@ -21,7 +24,13 @@ struct sconce_model {
 };
 
 struct sconce_update {
-  std::shared_ptr<sconce::Model> model;
-  std::unique_ptr<sconce::WeightUpdate> update;
+  std::unique_ptr<sconce::WeightUpdate> update;  // keeps the model alive
+  bool declared = false;
   std::vector<sconce::WeightEntry> entries;
+
+  // Of an update whose weights come as a stream.
+  enum class Stream { kNone, kOpen, kFailed, kEnded };
+  Stream state = Stream::kNone;
+  std::optional<sconce::WeightStream> stream;
+  size_t room = 0;  // that the caller was given, and has not used
 };

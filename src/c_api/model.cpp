@@ -3,11 +3,11 @@
 
 #include <memory>
 
+#include "sconce/description.h"
 #include "sconce/mapped_files.h"
 #include "sconce/random.h"
 #include "sconce/version.h"
 #include "src/c_api/boundary.h"
-#include "src/c_api/description.h"
 #include "src/c_api/handles.h"
 #include "src/c_api/options.h"
 #include "src/c_api/structs.h"
@@ -87,7 +87,7 @@ sconce_error* sconce_model_constant(const sconce_model* model, size_t index, sco
 sconce_error* sconce_model_call_spec(const sconce_model* model, char** json) noexcept {
   return guarded([&] {
     required(json, "json");
-    *json = given(describe(required(model, "model").model->info().spec.call_spec));
+    *json = given(json_text(required(model, "model").model->info().spec.call_spec));
   });
 }
 

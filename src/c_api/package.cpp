@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "sconce/description.h"
 #include "sconce/runnable.h"
 #include "src/c_api/boundary.h"
-#include "src/c_api/description.h"
 #include "src/c_api/handles.h"
 #include "src/c_api/options.h"
 #include "src/c_api/structs.h"
@@ -98,6 +98,6 @@ sconce_error* sconce_package_check(const sconce_package* package, const sconce_c
 sconce_error* sconce_package_inspect(const sconce_package* package, char** json) noexcept {
   return guarded([&] {
     required(json, "json");
-    *json = given(describe(*required(package, "package").package));
+    *json = given(json_text(*required(package, "package").package));
   });
 }

@@ -23,7 +23,14 @@ WeightEntry entry_of(const char* name, size_t index) {
   return entry;
 }
 
-const WeightEntry& declared(const std::vector<WeightEntry>& entries, size_t index) {
+void check_no_stream(const sconce_update& update) {
+  SCONCE_CHECK(update.state == sconce_update::Stream::kNone, kFailedPrecondition,
+               "the update's weights come as a stream, not by entries");
+}
+
+const WeightEntry& declared(const sconce_update& update, size_t index) {
+  check_no_stream(update);
+  const std::vector<WeightEntry>& entries = update.entries;
   SCONCE_CHECK(index < entries.size(), kInvalidArgument, "the update has no entry ", index, ", only ", entries.size());
   return entries[index];
 }
@@ -45,24 +52,6 @@ void write(WeightUpdate& update, size_t index, const WeightEntry& entry, const T
   update.complete(index);
 }
 
-Sha256Digest digest_of(const char* text) {
-  const std::string_view digits(text);
-  Sha256Digest digest;
-  const auto digit = [&](size_t i) {
-    const char c = i < digits.size() ? digits[i] : '\0';
-    const int value = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    SCONCE_CHECK(value >= 0, kInvalidArgument, "file_options: sha256 is not 64 hexadecimal digits");
-    return value;
-  };
-  SCONCE_CHECK(digits.size() == 2 * digest.size(), kInvalidArgument,
-               "file_options: sha256 is not 64 hexadecimal digits");
-  for (size_t i = 0; i < digest.size(); ++i) digest[i] = static_cast<std::byte>(digit(2 * i) * 16 + digit(2 * i + 1));
-  return digest;
-}
-
 }  // namespace
 
 sconce_error* sconce_model_begin_update(sconce_model* model, const sconce_update_options* options,
@@ -77,7 +66,7 @@ sconce_error* sconce_model_begin_update(sconce_model* model, const sconce_update
 
 sconce_error* sconce_update_declare(sconce_update* update, const sconce_weight* given, size_t count) noexcept {
   return guarded([&] {
-    required(update, "update");
+    check_no_stream(required(update, "update"));
     SCONCE_CHECK(given || count == 0, kInvalidArgument, "entries is null, and its count is ", count);
     std::vector<WeightEntry> entries;
     for (size_t i = 0; i < count; ++i) {
@@ -92,19 +81,20 @@ sconce_error* sconce_update_declare(sconce_update* update, const sconce_weight* 
     }
     update->update->declare(entries);
     update->entries = std::move(entries);
+    update->declared = true;
   });
 }
 
 sconce_error* sconce_update_write(sconce_update* update, size_t entry, const sconce_tensor* tensor) noexcept {
   return guarded([&] {
-    const WeightEntry& wanted = declared(required(update, "update").entries, entry);
+    const WeightEntry& wanted = declared(required(update, "update"), entry);
     write(*update->update, entry, wanted, view_of(tensor, "constant '" + wanted.name + "'"));
   });
 }
 
 sconce_error* sconce_update_memory(sconce_update* update, size_t entry, void** bytes, size_t* size) noexcept {
   return guarded([&] {
-    declared(required(update, "update").entries, entry);
+    declared(required(update, "update"), entry);
     required(bytes, "bytes");
     const std::span<std::byte> memory = update->update->memory(entry);
     *bytes = memory.data();
@@ -114,13 +104,19 @@ sconce_error* sconce_update_memory(sconce_update* update, size_t entry, void** b
 
 sconce_error* sconce_update_complete(sconce_update* update, size_t entry) noexcept {
   return guarded([&] {
-    declared(required(update, "update").entries, entry);
+    declared(required(update, "update"), entry);
     update->update->complete(entry);
   });
 }
 
 sconce_error* sconce_update_finish(sconce_update* update) noexcept {
-  return guarded([&] { required(update, "update").update->finish(); });
+  return guarded([&] {
+    using Stream = sconce_update::Stream;
+    const Stream state = required(update, "update").state;
+    SCONCE_CHECK(state == Stream::kNone || state == Stream::kEnded, kFailedPrecondition, "the stream of weights has ",
+                 state == Stream::kFailed ? "failed" : "not ended: call sconce_update_stream_end()");
+    update->update->finish();
+  });
 }
 
 void sconce_update_free(sconce_update* update) noexcept { delete update; }
@@ -156,7 +152,7 @@ sconce_error* sconce_model_stage_file(sconce_model* model, const char* path, con
     FileOptions file;
     file.constants = loaded.constants();
     if (given.package_model) file.package_model = given.package_model;
-    if (given.sha256) file.sha256 = digest_of(given.sha256);
+    if (given.sha256) file.sha256 = digest_of(given.sha256, "file_options");
     if (given.progress)
       file.progress = [&](uint64_t done, uint64_t total) {
         SCONCE_CHECK(given.progress(given.context, done, total) == 0, kCancelled, "the caller stopped it after ", done,

@@ -121,7 +121,7 @@ extern "C" sconce::DeviceBackend* sconce_cuda_backend(const char** reason) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     cudaGetLastError();
-    *reason = cudaGetErrorString(error);
+    *reason = sconce::cuda::text_of(error);
     return nullptr;
   }
   if (count == 0) {

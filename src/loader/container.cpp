@@ -135,7 +135,7 @@ void Container::complete(ModelSpec& spec) const {
     check(api.call_spec(handle_.get(), &in, &out), "GetCallSpec", capture);
     if (in && *in && out && *out) spec.call_spec = parse_call_spec(in, out);
   }
-  if (spec.call_spec.known && spec.call_spec.input_leaf.empty()) map_inputs(spec.call_spec, num_inputs_);
+  if (spec.call_spec.known && spec.call_spec.input_leaf.empty()) map_inputs(spec.call_spec, spec.inputs);
 }
 
 void Container::set_constants(std::span<const std::pair<std::string, Tensor>> constants) {

@@ -1,8 +1,9 @@
 // The C API: weights.
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "sconce/tensor_files.h"
 #include "tests/c_api/loaded.h"
@@ -20,6 +21,37 @@ std::string digest(const sconce_model* model, sconce_set_state state) {
   const std::string copy = text ? text : "";
   sconce_string_free(text);
   return copy;
+}
+
+// scale.w = 2 and scale.b = 1 as the bytes of a file.
+std::string weights_file() {
+  const TempFolder folder;
+  const NamedTensor named[] = {{"scale.w", filled({4}, 2)}, {"scale.b", filled({4}, 1)}};
+  write_safetensors(folder / "new.safetensors", named);
+  std::ifstream file(folder / "new.safetensors", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Update {
+  sconce_update* handle = nullptr;
+  explicit Update(sconce_model* model) { CHECK_OK(sconce_model_begin_update(model, nullptr, &handle)); }
+  ~Update() { sconce_update_free(handle); }
+  Update(const Update&) = delete;
+  Update& operator=(const Update&) = delete;
+};
+
+// Puts bytes where the stream says, up to `piece` at a time.
+void put(sconce_update* update, std::string_view bytes, size_t piece) {
+  while (!bytes.empty()) {
+    void* room = nullptr;
+    size_t size = 0;
+    CHECK_OK(sconce_update_stream_next(update, &room, &size));
+    REQUIRE(size > 0);
+    size = std::min({size, piece, bytes.size()});
+    std::memcpy(room, bytes.data(), size);
+    CHECK_OK(sconce_update_stream_advance(update, size));
+    bytes.remove_prefix(size);
+  }
 }
 
 }  // namespace
@@ -147,4 +179,119 @@ TEST_CASE("c api: weights from tensors and files in one call") {
   CHECK(seen > 0);
   CHECK_OK(sconce_model_commit(handles.model, nullptr));
   CHECK(handles.run(3) == std::vector<float>(4, 15));
+}
+
+TEST_CASE("c api: weights as a stream of bytes, in pieces of any size, put or written") {
+  const std::string bytes = weights_file();
+  for (const size_t piece : {size_t{1}, size_t{7}, size_t{4096}}) {
+    for (const bool write : {false, true}) {
+      CAPTURE(piece);
+      CAPTURE(write);
+      Handles handles;
+      {
+        const Update update(handles.model);
+        sconce_stream_options options{};
+        options.size = sizeof options;
+        if (write) options.bytes = bytes.size();
+        CHECK_OK(sconce_update_begin_stream(update.handle, &options));
+        uint64_t done = 1, total = 1;
+        CHECK_OK(sconce_update_stream_progress(update.handle, &done, &total));
+        CHECK(done == 0);
+        CHECK(total == (write ? bytes.size() : 0));
+        if (write)
+          for (size_t at = 0; at < bytes.size(); at += piece)
+            CHECK_OK(sconce_update_stream_write(update.handle, bytes.data() + at, std::min(piece, bytes.size() - at)));
+        else
+          put(update.handle, bytes, piece);
+        CHECK_OK(sconce_update_stream_progress(update.handle, &done, &total));
+        CHECK(done == bytes.size());
+        CHECK(total == bytes.size());
+        CHECK_FAILS(sconce_update_finish(update.handle), SCONCE_FAILED_PRECONDITION, "sconce_update_stream_end");
+        CHECK_OK(sconce_update_stream_end(update.handle));
+        CHECK_OK(sconce_update_finish(update.handle));
+      }
+      CHECK(handles.run(3) == stored(3));
+      CHECK_OK(sconce_model_commit(handles.model, nullptr));
+      CHECK(handles.run(3) == std::vector<float>(4, 7));
+    }
+  }
+}
+
+TEST_CASE("c api: a stream of weights that is cut, too long, damaged or of another digest changes nothing") {
+  Handles handles;
+  const std::string bytes = weights_file(), longer = bytes + "x", zeros(64, '0');
+  std::string damaged = bytes;
+  damaged[9] = '?';
+  const auto failed = [&](const std::string& content, const char* sha256, sconce_code code, const char* words) {
+    const Update update(handles.model);
+    sconce_stream_options options{};
+    options.size = sizeof options;
+    options.source = "the socket";
+    options.sha256 = sha256;
+    CHECK_OK(sconce_update_begin_stream(update.handle, &options));
+    sconce_error* error = sconce_update_stream_write(update.handle, content.data(), content.size());
+    if (!error) error = sconce_update_stream_end(update.handle);
+    CHECK_FAILS(error, code, words);
+    void* room = nullptr;
+    size_t size = 0;
+    CHECK_FAILS(sconce_update_stream_next(update.handle, &room, &size), SCONCE_FAILED_PRECONDITION, "has failed");
+    CHECK_FAILS(sconce_update_stream_end(update.handle), SCONCE_FAILED_PRECONDITION, "has failed");
+    CHECK_FAILS(sconce_update_finish(update.handle), SCONCE_FAILED_PRECONDITION, "has failed");
+    CHECK(room == nullptr);
+  };
+  failed(bytes.substr(0, bytes.size() - 1), nullptr, SCONCE_CORRUPT_PACKAGE, "the socket");
+  failed(bytes.substr(0, 5), nullptr, SCONCE_CORRUPT_PACKAGE, "within its header");
+  failed(longer, nullptr, SCONCE_CORRUPT_PACKAGE, "behind their end");
+  failed(damaged, nullptr, SCONCE_CORRUPT_PACKAGE, "the socket");
+  failed(bytes, zeros.c_str(), SCONCE_INVALID_ARGUMENT, "the socket");
+  CHECK(handles.run(3) == stored(3));
+  CHECK(sconce_model_generation(handles.model) == 1);
+}
+
+TEST_CASE("c api: steps of a stream out of their order, and wrong arguments") {
+  Handles handles;
+  const std::string bytes = weights_file();
+  void* room = nullptr;
+  size_t size = 0;
+  {
+    const Update update(handles.model);
+    CHECK_FAILS(sconce_update_stream_next(update.handle, &room, &size), SCONCE_FAILED_PRECONDITION, "begin_stream");
+    CHECK_FAILS(sconce_update_stream_progress(update.handle, nullptr, nullptr), SCONCE_FAILED_PRECONDITION,
+                "begin_stream");
+    sconce_stream_options options{};
+    CHECK_FAILS(sconce_update_begin_stream(update.handle, &options), SCONCE_INVALID_ARGUMENT, "sizeof");
+    options.size = sizeof options;
+    options.sha256 = "12";
+    CHECK_FAILS(sconce_update_begin_stream(update.handle, &options), SCONCE_INVALID_ARGUMENT, "sha256");
+    options.sha256 = nullptr;
+    options.bytes = 3;
+    CHECK_FAILS(sconce_update_begin_stream(update.handle, &options), SCONCE_CORRUPT_PACKAGE, "3 bytes");
+    CHECK_OK(sconce_update_begin_stream(update.handle, nullptr));
+    CHECK_FAILS(sconce_update_begin_stream(update.handle, nullptr), SCONCE_FAILED_PRECONDITION, "already");
+    const int64_t shape[] = {4};
+    const sconce_weight entries[] = {{"scale.w", kFloat32, 1, shape}};
+    CHECK_FAILS(sconce_update_declare(update.handle, entries, 1), SCONCE_FAILED_PRECONDITION, "stream");
+    CHECK_FAILS(sconce_update_memory(update.handle, 0, &room, &size), SCONCE_FAILED_PRECONDITION, "stream");
+    CHECK_FAILS(sconce_update_stream_advance(update.handle, 1), SCONCE_INVALID_ARGUMENT, "size");
+    CHECK_FAILS(sconce_update_stream_next(update.handle, nullptr, &size), SCONCE_INVALID_ARGUMENT, "bytes");
+    CHECK_FAILS(sconce_update_stream_next(update.handle, &room, nullptr), SCONCE_INVALID_ARGUMENT, "size");
+    CHECK_OK(sconce_update_stream_next(update.handle, &room, &size));
+    CHECK_FAILS(sconce_update_stream_advance(update.handle, size + 1), SCONCE_INVALID_ARGUMENT, "gave room for");
+    CHECK_FAILS(sconce_update_stream_write(update.handle, nullptr, 1), SCONCE_INVALID_ARGUMENT, "bytes");
+    CHECK_OK(sconce_update_stream_write(update.handle, nullptr, 0));
+    CHECK_OK(sconce_update_stream_write(update.handle, bytes.data(), bytes.size()));  // none of those ended it
+    CHECK_OK(sconce_update_stream_end(update.handle));
+    CHECK_FAILS(sconce_update_stream_end(update.handle), SCONCE_FAILED_PRECONDITION, "has ended");
+    CHECK_FAILS(sconce_update_stream_write(update.handle, bytes.data(), 1), SCONCE_FAILED_PRECONDITION, "has ended");
+  }
+  {
+    const Update update(handles.model);
+    const int64_t shape[] = {4};
+    const sconce_weight entries[] = {{"scale.w", kFloat32, 1, shape}, {"scale.b", kFloat32, 1, shape}};
+    CHECK_OK(sconce_update_declare(update.handle, entries, 2));
+    CHECK_FAILS(sconce_update_begin_stream(update.handle, nullptr), SCONCE_FAILED_PRECONDITION, "declared");
+  }
+  CHECK_FAILS(sconce_update_begin_stream(nullptr, nullptr), SCONCE_INVALID_ARGUMENT, "update");
+  CHECK_FAILS(sconce_update_stream_end(nullptr), SCONCE_INVALID_ARGUMENT, "update");
+  CHECK(handles.run(3) == stored(3));
 }

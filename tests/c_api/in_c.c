@@ -1,6 +1,9 @@
-/* A program in C11: load, run, replace weights, run again, roll back. */
+/* A program in C11: load, run, replace weights, run again, roll back; weights from a socket. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "sconce.h"
 
@@ -31,6 +34,45 @@ static float first(sconce_model* model) {
   return value;
 }
 
+/* What a program that gets its weights over the network does. */
+static sconce_error* update_from(int socket, sconce_model* model) {
+  const sconce_update_options options = {.size = sizeof options, .partial = 1, .label = "socket"};
+  const sconce_stream_options stream = {.size = sizeof stream, .source = "the trainer"};
+  sconce_update* update = NULL;
+  sconce_error* error = sconce_model_begin_update(model, &options, &update);
+  if (!error) error = sconce_update_begin_stream(update, &stream);
+  for (ssize_t got = 1; !error && got > 0;) {
+    void* room = NULL;
+    size_t size = 0;
+    error = sconce_update_stream_next(update, &room, &size);
+    if (error) break;
+    got = read(socket, room, size);
+    if (got > 0) error = sconce_update_stream_advance(update, (size_t)got);
+  }
+  if (!error) error = sconce_update_stream_end(update);
+  if (!error) error = sconce_update_finish(update);
+  sconce_update_free(update);
+  return error ? error : sconce_model_commit(model, NULL);
+}
+
+/* scale.w as a .safetensors file, of which `cut` bytes do not arrive. */
+static sconce_error* update_through_socket(sconce_model* model, float value, size_t cut) {
+  static const char header[] = "{\"scale.w\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}} ";
+  const uint64_t length = sizeof header - 1;
+  const float values[4] = {value, value, value, value};
+  char file[8 + sizeof header - 1 + sizeof values];
+  memcpy(file, &length, 8);
+  memcpy(file + 8, header, length);
+  memcpy(file + 8 + length, values, sizeof values);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return NULL;
+  CHECK(write(ends[0], file, sizeof file - cut) == (ssize_t)(sizeof file - cut));
+  close(ends[0]);
+  sconce_error* error = update_from(ends[1], model);
+  close(ends[1]);
+  return error;
+}
+
 int use_all_in_c(const char* path, const char* absent) {
   sconce_package* package = NULL;
   sconce_model* model = NULL;
@@ -54,7 +96,14 @@ int use_all_in_c(const char* path, const char* absent) {
   CHECK_OK(sconce_model_rollback(model, &generation));
   CHECK(generation == 3 && first(model) == 3);
 
-  sconce_error* error = sconce_model_stage_file(model, absent, NULL, NULL);
+  CHECK_OK(update_through_socket(model, 5, 0));
+  CHECK(sconce_model_generation(model) == 4 && first(model) == 15);
+  sconce_error* error = update_through_socket(model, 7, 4);
+  CHECK(sconce_error_code(error) == SCONCE_CORRUPT_PACKAGE && strstr(sconce_error_text(error), "the trainer") != NULL);
+  sconce_error_free(error);
+  CHECK(sconce_model_generation(model) == 4 && first(model) == 15);
+
+  error = sconce_model_stage_file(model, absent, NULL, NULL);
   CHECK(sconce_error_code(error) == SCONCE_IO);
   CHECK(strstr(sconce_error_text(error), "absent.safetensors") != NULL);
   sconce_error_free(error);

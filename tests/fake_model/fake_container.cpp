@@ -330,7 +330,7 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
     ~Running() { --knobs().running; }
   } running;
   ++knobs().runs;
-  const Handle x(std::exchange(inputs[0], nullptr));
+  Handle x(std::exchange(inputs[0], nullptr));
   int64_t rank, *sizes, *strides;
   int32_t dtype;
   CHECK_CALL(aoti_torch_get_dim(x.get(), &rank));
@@ -386,7 +386,7 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
     compute_rows(&all);
   }
   if (knobs().write_input && sizes[0] > 0) x.data()[0] += 1;
-  outputs[0] = y.release();
+  outputs[0] = (knobs().return_input ? x : y).release();
 }
 
 }  // namespace fake

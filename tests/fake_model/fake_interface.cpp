@@ -78,6 +78,7 @@ struct InitialKnobs : FakeKnobs {
     fail_kind = static_cast<FakeFailure>(setting("FAIL_KIND"));
     sleep_us = setting("SLEEP_US");
     write_input = setting("WRITE_INPUT") != 0;
+    return_input = setting("RETURN_INPUT") != 0;
   }
 } the_knobs;
 

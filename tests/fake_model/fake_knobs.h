@@ -20,7 +20,8 @@ struct FakeKnobs {
   std::atomic<FakeFailure> fail_kind{FakeFailure::kException};
   std::atomic<int64_t> sleep_us{0};  // in every run
 
-  std::atomic<bool> write_input{false};  // every run adds 1 to the first element of its input
+  std::atomic<bool> write_input{false};   // every run adds 1 to the first element of its input
+  std::atomic<bool> return_input{false};  // every run returns its input instead of a result
 
   // Observed.
   std::atomic<int64_t> creates{0}, runs{0}, folds{0}, updates{0};

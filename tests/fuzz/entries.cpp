@@ -132,7 +132,7 @@ bool run_source(std::string_view text) {
     find_mutated(text, source, true, spec);
     if (!source.in_spec.empty()) {
       CallSpec call = parse_call_spec(source.in_spec, source.out_spec);
-      map_inputs(call, spec.inputs.size());
+      map_inputs(call, spec.inputs);
     }
   });
 }
@@ -144,7 +144,7 @@ bool run_call_spec(std::string_view text) {
   const size_t second = std::min(rest.find('\n'), rest.size());
   return accepted([&] {
     CallSpec spec = parse_call_spec(text.substr(0, first), rest.substr(0, second));
-    map_inputs(spec, spec.args.leaves(), rest.substr(std::min(second + 1, rest.size())));
+    map_inputs(spec, std::vector<TensorSpec>(spec.args.leaves()), rest.substr(std::min(second + 1, rest.size())));
   });
 }
 

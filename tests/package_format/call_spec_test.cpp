@@ -25,6 +25,8 @@ std::string message(const std::string& text) {
   return error_from(ErrorCode::kCorruptPackage, [&] { parse_treespec(text); });
 }
 
+std::vector<TensorSpec> unnamed(size_t count) { return std::vector<TensorSpec>(count); }
+
 }  // namespace
 
 // The texts are what torch 2.15's treespec_dumps gives for the values in the comments.
@@ -128,19 +130,48 @@ TEST_CASE("call spec: arguments, keywords in recorded order, and the leaf of eac
   CHECK(got.input_leaf.empty());
   CHECK_THROWS_AS(parse_call_spec(spec(kLeaf), spec(kLeaf)), Error);
 
-  map_inputs(got, 3);
+  map_inputs(got, unnamed(3));
   CHECK(got.input_leaf == std::vector<size_t>{0, 1, 2});
-  map_inputs(got, 2);  // one leaf is no tensor; which one is not recorded
+  map_inputs(got, unnamed(2));  // one leaf is no tensor; which one is not recorded
   CHECK(got.input_leaf.empty());
   const std::string program = R"({"graph_module": {"signature": {"input_specs": [
       {"parameter": {"arg": {"name": "p"}}}, {"user_input": {"arg": {"as_tensor": {"name": "x"}}}},
       {"constant_input": {"name": "shift", "value": {"as_none": true}}},
       {"user_input": {"arg": {"as_tensor": {"name": "scale"}}}}]}}})";
-  map_inputs(got, 2, program);
+  map_inputs(got, unnamed(2), program);
   CHECK(got.input_leaf == std::vector<size_t>{0, 2});
-  map_inputs(got, 1, program);  // the program is not this model's
+  map_inputs(got, unnamed(1), program);  // the program is not this model's
   CHECK(got.input_leaf.empty());
-  map_inputs(got, 2, "{}");
+  map_inputs(got, unnamed(2), "{}");
   CHECK(got.input_leaf.empty());
-  CHECK_THROWS_AS(map_inputs(got, 4), Error);
+  CHECK_THROWS_AS(map_inputs(got, unnamed(4)), Error);
+}
+
+TEST_CASE("call spec: dropped leaves by the numbers in the inputs' names") {
+  const std::string three = node("builtins.tuple", R"("null")", {kLeaf, kLeaf, kLeaf});
+  CallSpec call = parse_call_spec(
+      spec(node("builtins.tuple", R"("null")", {three, node("builtins.dict", R"("[]")", {})})), spec(kLeaf));
+  const auto leaves = [&](const std::vector<std::string>& names, std::string_view program = {}) {
+    std::vector<TensorSpec> inputs(names.size());
+    for (size_t i = 0; i < names.size(); ++i) inputs[i].name = names[i];
+    map_inputs(call, inputs, program);
+    return call.input_leaf;
+  };
+  using Leaves = std::vector<size_t>;
+  CHECK(leaves({"arg4_1", "arg6_1"}) == Leaves{0, 2});  // the middle one was dropped
+  CHECK(leaves({"arg4_1", "arg5_1"}).empty());          // the first or the last one
+  CHECK(leaves({"arg1_1", "arg2_1"}).empty());
+  CHECK(leaves({"arg0_1", "arg1_1"}) == Leaves{0, 1});  // nothing can stand before the first
+  CHECK(leaves({"arg0_1"}) == Leaves{0});
+  CHECK(leaves({"arg4_1", "arg9_1"}).empty());  // too far apart
+  CHECK(leaves({"arg6_1", "arg4_1"}).empty());  // not in order
+  CHECK(leaves({"x", "arg4_1"}).empty());
+  CHECK(leaves({"arg_1", "arg2_1"}).empty());
+  CHECK(leaves({}).empty());
+  CHECK(leaves({"x", "y", "z"}) == Leaves{0, 1, 2});  // every leaf is an input
+  // What the program says counts for more.
+  const std::string program = R"({"graph_module": {"signature": {"input_specs": [
+      {"constant_input": {"name": "n"}}, {"user_input": {"arg": {"as_tensor": {"name": "x"}}}},
+      {"user_input": {"arg": {"as_tensor": {"name": "y"}}}}]}}})";
+  CHECK(leaves({"arg0_1", "arg1_1"}, program) == Leaves{1, 2});
 }

@@ -163,6 +163,33 @@ def written_arguments(folder):
 
 
 @case
+def written_inputs(folder):
+    """Of each function of two tensors: which it writes, by running it."""
+    def view(x, y):
+        x[:, 2:4].mul_(2)
+        return x + y
+    functions = {
+        "reads": lambda x, y: (torch.softmax(x @ y.t(), -1), torch.sort(x)[0], torch.cat([x, y]).cumsum(0)),
+        "fallbacks": lambda x, y: (x @ y.t(), torch.topk(y, 2)[1], torch.conv1d(x[:, None], y[:, None])),
+        "returns": lambda x, y: (x, x.t(), y.view(-1)[6:12]),
+        "adds": lambda x, y: x.add_(y),
+        "copies": lambda x, y: (y.copy_(x * 2), x + y)[1],
+        "view": view,
+        "scatters": lambda x, y: x.scatter_add_(0, (y > 0).long(), y) * 2,
+        "puts": lambda x, y: x.index_put_([torch.tensor([0, 0])], y[:2], accumulate=True) * 1,
+        "products": lambda x, y: y.addmm_(x, torch.ones(6, 6)) * 1,
+    }
+    written = {}
+    for name, function in functions.items():
+        given = rows(), rows() + 1
+        used = [x.clone() for x in given]
+        function(*used)
+        written[name] = [not torch.equal(a, b) for a, b in zip(given, used)]
+    models = {name: (function, (rows(), rows() + 1)) for name, function in functions.items()}
+    return {**told(export(models, folder / "written_inputs.pt2")), "written": written}
+
+
+@case
 def wrong_answer(folder):
     """A model that is not the same twice: what differs is shown, and nothing is written."""
     class Random(torch.nn.Module):
@@ -352,6 +379,17 @@ for name, script in refusal_of_compiler.items():
     function = with_compiler(script)
     function.__name__ = name
     refusal(function)
+
+
+@refusal
+def no_cuda(path):
+    with unittest.mock.patch("torch.cuda.is_available", return_value=False):
+        export(Net(), rows(), path, device="cuda")
+
+
+@refusal
+def other_device(path):
+    export(Net(), rows(), path, device="mps")
 
 
 @refusal

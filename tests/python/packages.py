@@ -58,6 +58,18 @@ def with_call_spec(source, target, in_spec=None, out_spec=None):
     return target
 
 
+def that_writes_its_input(source, target):
+    """A copy of the package whose generated source casts the input to memory that a kernel may write."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith("wrapper.cpp"):
+                assert content.count(b"(const float*)(arg0_1.data_ptr())") == 1
+                content = content.replace(b"(const float*)(arg0_1.data_ptr())", b"(float*)(arg0_1.data_ptr())")
+            new.writestr(name, content)
+    return target
+
+
 class Case:
     """A conformance case (format: tests/data/case_writer.py writes it)."""
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import sconce
-from packages import DIGITS, FAKE, fake_expected
+from packages import DIGITS, FAKE, fake_expected, that_writes_its_input
 
 X = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.float32)
 
@@ -123,9 +123,9 @@ def test_objects_are_released(fake):
 
 # The fake model adds 1 to the first element of its input in every run.
 WRITES = r"""
+import sys
 import numpy as np, sconce
-from packages import FAKE
-model = sconce.load(FAKE)
+model = sconce.load(sys.argv[1])
 def given():
     return np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.float32)
 x = given(); model(x); assert x[0, 0] == 2 and x[1, 0] == 5, x
@@ -150,8 +150,54 @@ print("ok")
 """
 
 
-def test_arrays_that_the_model_writes(child_env):
-    done = subprocess.run([sys.executable, "-c", WRITES], env={**child_env, "FAKE_MODEL_WRITE_INPUT": "1"},
+def test_arrays_that_the_model_writes(child_env, tmp_path):
+    package = that_writes_its_input(FAKE, tmp_path / "fake_batched.pt2")
+    assert sconce.inspect(package).models["model"].signature.inputs[0].may_be_written
+    done = subprocess.run([sys.executable, "-c", WRITES, package], env={**child_env, "FAKE_MODEL_WRITE_INPUT": "1"},
+                          capture_output=True, text=True)
+    assert done.stdout == "ok\n", done.stderr
+
+
+# The same model, with a source that only reads: what the model writes shows where it read.
+READS = r"""
+import numpy as np, sconce
+from packages import FAKE
+model = sconce.load(FAKE)
+x = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.float32)
+x.flags.writeable = False
+model(x); assert x[0, 0] == 2, x
+model.submit(x).result(); assert x[0, 0] == 3, x
+# A copy is made where it must be, and is not compared: nothing comes back.
+y = np.array([[1, 2, 3, 4]], ">f4")
+model(y); assert y[0, 0] == 1, y
+print("ok")
+"""
+
+
+def test_read_only_arrays_are_used_where_they_are(child_env):
+    assert not sconce.inspect(FAKE).models["model"].signature.inputs[0].may_be_written
+    done = subprocess.run([sys.executable, "-c", READS], env={**child_env, "FAKE_MODEL_WRITE_INPUT": "1"},
+                          capture_output=True, text=True)
+    assert done.stdout == "ok\n", done.stderr
+
+
+RETURNS = r"""
+import numpy as np, sconce
+from packages import FAKE
+model = sconce.load(FAKE)
+x = np.array([[1, 2, 3, 4]], np.float32)
+assert np.shares_memory(model(x), x)
+x.flags.writeable = False
+for result in (model(x), model.submit(x).result()):
+    assert np.array_equal(result, x) and not np.shares_memory(result, x)
+    result[0, 0] = 7
+assert x[0, 0] == 1
+print("ok")
+"""
+
+
+def test_a_result_that_is_a_read_only_argument_can_be_written(child_env):
+    done = subprocess.run([sys.executable, "-c", RETURNS], env={**child_env, "FAKE_MODEL_RETURN_INPUT": "1"},
                           capture_output=True, text=True)
     assert done.stdout == "ok\n", done.stderr
 

@@ -158,6 +158,14 @@ def test_arguments_and_buffers_that_the_model_writes(torch_python):
     assert found["untouched"] and found["checked"]
 
 
+def test_packages_show_which_inputs_the_model_writes(torch_python):
+    found = one(torch_python, "written_inputs")
+    assert found["checked"]
+    listed = {m["name"]: [i["may_be_written"] for i in m["inputs"]]
+              for m in json.loads(program("inspect", "--json", found["path"]))["models"]}
+    assert listed == found["written"]
+
+
 def test_another_answer_is_shown_and_nothing_written(torch_python):
     found = one(torch_python, "wrong_answer")
     assert found["error"] == "ExportMismatch" and "DIFFERS at [" in found["text"] and found["kept"]
@@ -179,6 +187,8 @@ REFUSALS = {
     "no_compiler": ("ExportError", "apt-get install g++"),
     "no_openmp": ("ExportError", "libomp-dev"),
     "no_python_headers": ("ExportError", "python3-dev"),
+    "no_cuda": ("ExportError", "a machine with an NVIDIA GPU"),
+    "other_device": ("ValueError", "expected 'cpu' or 'cuda', got 'mps'"),
     "failing_model": ("ExportError", "itself fails on its example"),
     "old_cpu": ("ValueError", "has no AVX2"),
     "no_cpu": ("ValueError", "knows no -march=z80"),

@@ -45,6 +45,7 @@ COMMANDS = {
     "cmake --install": run_by("tests/CMakeLists.txt::install"),
     "tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test runs it")),
     "ARCHITECTURES=90 tests/docker/run.sh cuda": script(without="an hour and 10 GB"),
+    "tests/python/export_torches.sh 2.8 2.14": script(without="an hour and 6 GB for each version of torch"),
     "tests/fuzz/run.sh SECONDS [ENTRY...]": both(script(), in_file("dev", "tests/fuzz/run.sh", "./dev test --long runs it")),
     "pip install tritonclient[http]": pip(),
     "systemctl reload sconce": in_file("conf/sconce.service", "\nExecReload=/bin/kill -HUP $MAINPID\n",
@@ -255,6 +256,8 @@ OTHERS = {
     "socket --bytes--> RequestReader": said,
     "sconce_package* package = NULL;": run_by(
         "tests/c_api/c_api_test.cpp::c api: dlpack.h before and after it, and a program in C11", "and by examples/embed.c"),
+    "error = sconce_model_begin_update(model, NULL, &update);": run_by(
+        "tests/c_api/c_api_test.cpp::c api: dlpack.h before and after it, and a program in C11", "as in_c.c reads from a socket"),
     "cc -std=c11 embed.c -lsconce -o embed": in_file("tests/install/run.sh", "embed.c\" -lsconce -o", "run with the installed library"),
     "include/sconce < package_format": run_by("tests/rules/layering_test.cpp::layering"),
 }

@@ -19,15 +19,23 @@ void count_failure(const char* expression, const char* text) noexcept {
 
 }  // namespace
 
+const char* text_of(cudaError_t error) noexcept {
+  return error == cudaErrorInitializationError
+             ? "initialization error (CUDA was in use before this process was forked, and cannot be used in it: start "
+               "processes by \"spawn\" or \"forkserver\")"
+             : cudaGetErrorString(error);
+}
+
 void fail(cudaError_t error, const char* expression) {
   cudaGetLastError();  // clears an error that does not persist
-  if (error == cudaErrorMemoryAllocation) SCONCE_FAIL(kOutOfMemory, expression, ": ", cudaGetErrorString(error));
-  SCONCE_FAIL(kDevice, expression, ": ", cudaGetErrorString(error));
+  if (error == cudaErrorMemoryAllocation) SCONCE_FAIL(kOutOfMemory, expression, ": ", text_of(error));
+  SCONCE_FAIL(kDevice, expression, ": ", text_of(error));
 }
 
 void fail(CUresult error, const char* expression) {
   const char* text = nullptr;
   cuGetErrorString(error, &text);
+  if (error == CUDA_ERROR_NOT_INITIALIZED) text = text_of(cudaErrorInitializationError);
   if (error == CUDA_ERROR_OUT_OF_MEMORY) SCONCE_FAIL(kOutOfMemory, expression, ": ", text ? text : "out of memory");
   SCONCE_FAIL(kDevice, expression, ": ", text ? text : "error ", text ? "" : std::to_string(error));
 }

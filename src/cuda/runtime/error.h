@@ -11,6 +11,9 @@
 
 namespace sconce::cuda {
 
+// CUDA's text; for the error that a child of fork() gets, with the reason and what to do.
+const char* text_of(cudaError_t error) noexcept;
+
 // Throws kOutOfMemory or kDevice, with text like "cudaMemcpyAsync(...): an illegal memory access was encountered".
 [[noreturn, gnu::cold]] void fail(cudaError_t error, const char* expression);
 [[noreturn, gnu::cold]] void fail(CUresult error, const char* expression);

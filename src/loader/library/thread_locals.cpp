@@ -73,6 +73,8 @@ class SCONCE_THREAD_SAFETY(capability("mutex")) RecursiveMutex {
  public:
   void lock() noexcept SCONCE_ACQUIRE() { pthread_mutex_lock(&mutex_); }
   void unlock() noexcept SCONCE_RELEASE() { pthread_mutex_unlock(&mutex_); }
+  // In a child of fork(), where the owner has another number.
+  void unlock_in_child() noexcept SCONCE_RELEASE() { mutex_ = pthread_mutex_t PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; }
 
  private:
   pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -91,6 +93,16 @@ thread_local constinit Thread self{};
 constinit Thread* first SCONCE_GUARDED_BY(registry) = nullptr;
 constinit Reserve<Entry> reserved_entries SCONCE_GUARDED_BY(registry){};
 constinit Reserve<ReservedBlock> reserved_blocks SCONCE_GUARDED_BY(registry){};
+
+// A child of fork() has one thread. The lists of the others are in memory that it gives to its next threads.
+void lock_before_fork() noexcept SCONCE_ACQUIRE(registry) { registry.lock(); }
+void unlock_after_fork() noexcept SCONCE_RELEASE(registry) { registry.unlock(); }
+void forget_other_threads() noexcept SCONCE_RELEASE(registry) {
+  first = self.listed ? &self : nullptr;
+  self.next = nullptr;
+  registry.unlock_in_child();
+}
+[[maybe_unused]] const int watches_forks = pthread_atfork(&lock_before_fork, &unlock_after_fork, &forget_other_threads);
 
 std::vector<ThreadImage>& images() SCONCE_REQUIRES(registry) {
   static auto* const list = new std::vector<ThreadImage>;

@@ -52,6 +52,31 @@ TEST_CASE("written constants: through views and handles") {
                 "    RAIIAtenTensorHandle h(h_handle);\n    cpp_fused_0((float*)(h.data_ptr()));\n") == "m");
 }
 
+TEST_CASE("written constants: through views that functions of the ABI make") {
+  for (const char* function : {"cpu_view_dtype", "cpu_permute", "cpu_slice_Tensor", "view_as_real", "aten_narrow"}) {
+    CAPTURE(function);
+    CHECK(written("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_" + std::string(function) +
+                  "(n, cached_torch_dtype_int32, &v_handle));\n    RAIIAtenTensorHandle v(v_handle);\n"
+                  "    cpp_fused_0((int32_t*)(v.data_ptr()), (const float*)(m.data_ptr()));\n") == "n");
+  }
+  // What it makes is new: a fused step may write it.
+  CHECK(written("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_convolution(n, w, &v_handle));\n"
+                "    RAIIAtenTensorHandle v(v_handle);\n    cpp_fused_0((float*)(v.data_ptr()));\n"
+                "    aoti_torch_zero_(m);\n") == "m");
+}
+
+TEST_CASE("written constants: by functions whose name ends with an overload") {
+  for (const char* function : {"cpu_bernoulli__float", "cuda_bernoulli__Tensor", "aten_fill__Scalar",
+                               "cuda__flash_attention_forward_no_dropout_inplace", "get_data_ptr"}) {
+    CAPTURE(function);
+    CHECK(written("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_" + std::string(function) + "(n, m, &h));\n") == "n");
+  }
+  // The namespace mkldnn, and operators whose name begins with an underscore, have none.
+  CHECK(written("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mkldnn__convolution_pointwise(n, w, &h));\n"
+                "    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu__addmm_activation(n, w, &h));\n"
+                "    aoti_torch_zero_(m);\n") == "m");
+}
+
 TEST_CASE("written constants: by functions of the ABI") {
   CHECK(written("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_addmm_out(n, b, x, w, 1L, 1L));\n") == "n");
   CHECK(written("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(n, m, 0));\n") == "n");
@@ -91,16 +116,14 @@ TEST_CASE("written constants: only looked for where weights are writable, except
   CHECK(written("    cpp_fused_0((const float*)(n.data_ptr()));\n") == "nm");
 }
 
-TEST_CASE("written inputs of a CUDA model: by what it does with them, not by looking at them") {
+TEST_CASE("written inputs: by what it does with them, not by looking at them") {
   const std::string launcher =
       "static inline void call_triton_poi_0(\n    const in_ptr0_type_& in_ptr0,\n    const out_ptr0_type_& out_ptr0,\n"
       "    int64_t xnumel,\n    int32_t device_idx_) {\n}\n";
-  const auto inputs = [&](const std::string& lines, const char* device = "cuda") {
+  const auto inputs = [&](const std::string& lines, const std::string& taken = "    auto y = std::move(inputs[1]);\n") {
     ModelSpec spec;
-    spec.device_key = device;
-    const std::string text =
-        launcher + constructor(15, {"x", "y"}, 0, {}, specs(0)) + "\n" +
-        run_impl("    auto x = std::move(inputs[0]);\n    auto y = std::move(inputs[1]);\n" + lines);
+    const std::string text = launcher + constructor(15, {"x", "y"}, 0, {}, specs(0)) + "\n" +
+                             run_impl("    auto x = std::move(inputs[0]);\n" + taken + lines);
     const WrapperSource source = read_wrapper_source(text, spec);
     find_mutated(text, source, false, spec);
     std::string names;
@@ -120,5 +143,17 @@ TEST_CASE("written inputs of a CUDA model: by what it does with them, not by loo
   CHECK(inputs("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(x, y, 0));\n") == "x");
   CHECK(inputs("    call_add_kernel_0(x, buf0);\n") == "x");  // a kernel of the user's
   CHECK(inputs("    output_handles[0] = x.release();\n").empty());
-  CHECK(inputs("", "cpu") == "xy");  // nobody asks
+  CHECK(inputs("    cpp_fused_0((const float*)(x.data_ptr()), (const float*)(y.data_ptr()), (float*)(buf0.data_ptr()), "
+               "s77);\n")
+            .empty());
+  CHECK(
+      inputs("    cpp_fused_0((const float*)(x.data_ptr()), (const float*)(y.data_ptr()), (float*)(x.data_ptr()), s77);"
+             "\n") == "x");
+  CHECK(inputs("    auto w = wrap_with_raii_handle_if_needed(reinterpret_tensor_wrapper(y, 2, a, b, 0L));\n"
+               "    cpp_fused_0((const float*)(x.data_ptr()), (float*)(w.data_ptr()));\n") == "y");
+  CHECK(inputs("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_addmm_out(buf0, x, y, x, 1L, 1L));\n").empty());
+  CHECK(inputs("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_bernoulli__float(y, 0.5, nullptr, &h));\n") == "y");
+  CHECK(inputs("    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_proxy_executor_call_function(proxy_executor, 0, 0, "
+               "std::array<int64_t, 0>{}.data(), 2, std::array<AtenTensorHandle, 2>{y, buf0}.data()));\n") == "y");
+  CHECK(inputs("    cpp_fused_0((const float*)(x.data_ptr()));\n", "") == "y");  // nothing is known of it
 }

@@ -1,8 +1,11 @@
-#include "src/c_api/description.h"
+#include "sconce/description.h"
+
+#include <string>
+#include <utility>
 
 #include "package_format/text/json_value.h"
 
-namespace sconce::c_api {
+namespace sconce {
 namespace {
 
 using Json = OrderedJson;
@@ -18,7 +21,7 @@ Json list(const Values& values) {
   return json;
 }
 
-Json to_json(const Dim& dim) {
+Json json_of(const Dim& dim) {
   if (dim.is_static()) return dim.min;
   Json json;
   json["symbol"] = or_null(dim.symbol);
@@ -27,7 +30,7 @@ Json to_json(const Dim& dim) {
   return json;
 }
 
-Json to_json(const std::vector<TensorSpec>& tensors) {
+Json json_of(const std::vector<TensorSpec>& tensors, bool inputs) {
   Json all = Json::array();
   for (const TensorSpec& spec : tensors) {
     Json json;
@@ -37,9 +40,10 @@ Json to_json(const std::vector<TensorSpec>& tensors) {
     json["shape"] = Json();
     json["strides"] = Json();
     if (spec.none) json["none"] = true;
+    if (inputs) json["may_be_written"] = spec.may_be_written;
     if (spec.has_shape) {
       json["shape"] = Json::array();
-      for (const Dim& dim : spec.dims) json["shape"].push_back(to_json(dim));
+      for (const Dim& dim : spec.dims) json["shape"].push_back(json_of(dim));
       if (spec.strides.size() == spec.dims.size()) {
         json["strides"] = Json::array();
         for (const auto& stride : spec.strides) json["strides"].push_back(stride ? Json(*stride) : Json());
@@ -50,7 +54,7 @@ Json to_json(const std::vector<TensorSpec>& tensors) {
   return all;
 }
 
-Json to_json(const ConstantSpec& spec) {
+Json json_of(const ConstantSpec& spec) {
   static constexpr const char* kTypes[] = {"unknown", "parameter", "buffer", "tensor_constant", "folded"};
   Json json;
   json["name"] = spec.name;
@@ -68,7 +72,7 @@ Json to_json(const ConstantSpec& spec) {
   return json;
 }
 
-Json to_json(const SpecNode& node) {
+Json json_of(const SpecNode& node) {
   static constexpr const char* kKinds[] = {"leaf",         "none",         "tuple",      "list",  "dict",
                                            "ordered_dict", "default_dict", "namedtuple", "deque", "dataclass"};
   Json json;
@@ -85,22 +89,22 @@ Json to_json(const SpecNode& node) {
   }
   if (!node.children.empty()) {
     json["children"] = Json::array();
-    for (const SpecNode& child : node.children) json["children"].push_back(to_json(child));
+    for (const SpecNode& child : node.children) json["children"].push_back(json_of(child));
   }
   return json;
 }
 
-Json to_json(const CallSpec& call) {
+Json json_of(const CallSpec& call) {
   Json json;
   if (!call.known) return json;
-  json["args"] = to_json(call.args);
-  json["kwargs"] = to_json(call.kwargs);
-  json["result"] = to_json(call.result);
+  json["args"] = json_of(call.args);
+  json["kwargs"] = json_of(call.kwargs);
+  json["result"] = json_of(call.result);
   json["input_leaf"] = list(call.input_leaf);
   return json;
 }
 
-Json to_json(const ModelSpec& model) {
+Json json_of(const ModelSpec& model) {
   static constexpr const char* kForms[] = {"none", "embedded", "appended", "blob", "files", "user_provided"};
   Json json;
   json["name"] = model.name;
@@ -118,11 +122,11 @@ Json to_json(const ModelSpec& model) {
   json["code"]["bytes"] = model.so_bytes;
   json["weights"]["form"] = kForms[static_cast<size_t>(model.weights_form)];
   json["weights"]["bytes"] = model.weights_bytes;
-  json["inputs"] = to_json(model.inputs);
-  json["outputs"] = to_json(model.outputs);
-  json["call_spec"] = to_json(model.call_spec);
+  json["inputs"] = json_of(model.inputs, true);
+  json["outputs"] = json_of(model.outputs, false);
+  json["call_spec"] = json_of(model.call_spec);
   json["constants"] = Json::array();
-  for (const ConstantSpec& constant : model.constants) json["constants"].push_back(to_json(constant));
+  for (const ConstantSpec& constant : model.constants) json["constants"].push_back(json_of(constant));
   json["imports"] = list(model.imports);
   json["proxy_targets"] = list(model.proxy_targets);
   return json;
@@ -133,15 +137,17 @@ std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 
 }  // namespace
 
-std::string describe(const Package& package) {
+std::string json_text(const ModelSpec& model) { return text_of(json_of(model)); }
+
+std::string json_text(const CallSpec& call) { return text_of(json_of(call)); }
+
+std::string json_text(const Package& package) {
   Json json;
   json["package"] = package.path().native();
   json["producer"] = or_null(package.producer());
   json["models"] = Json::array();
-  for (const ModelSpec& model : package.models()) json["models"].push_back(to_json(model));
+  for (const ModelSpec& model : package.models()) json["models"].push_back(json_of(model));
   return text_of(json);
 }
 
-std::string describe(const CallSpec& call) { return text_of(to_json(call)); }
-
-}  // namespace sconce::c_api
+}  // namespace sconce
