@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# cuda.sh [SUITE...]: what ./dev wheel cuda and ./dev deb cuda wrote: each part of the device code is there for every kind of GPU
-# that was promised; libsconce_cuda needs the driver and nothing else of NVIDIA's to load, so its packages install in bare
-# roots of Debian (bookworm and trixie unless told), where sconce says that the driver is missing; what it opens later is
-# recommended. No GPU is needed. Exit status 77: no roots can be made here.
+# cuda.sh [SUITE...]: looks at what ./dev wheel cuda and ./dev deb cuda wrote. Each part of the device code is there for every
+# kind of GPU that was promised. libsconce_cuda loads where there is a driver: CUDA's runtime, which packages call through
+# it, is beside it. So it installs in bare roots of Debian (bookworm and trixie unless told), where sconce says that the
+# driver is missing. What it opens later is recommended. No GPU is needed. Exit status 77: no roots can be made here.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -30,7 +30,11 @@ mapfile -t libraries < <(find "$scratch" -name 'libsconcecu.so.0')
 for library in "${libraries[@]}"; do
   python3 tests/packaging/device_code.py "$library" "$architectures" || fail "${library#"$scratch/"} lacks device code"
   needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so|ld-linux)' | sort | tr '\n' ' ')
-  [ "$needed" = "libcuda.so.1 libsconce.so.0 " ] || fail "${library#"$scratch/"} needs $needed"
+  [ "$needed" = "libcuda.so.1 libcudart.so.13 libsconce.so.0 " ] || fail "${library#"$scratch/"} needs $needed"
+done
+for folder in package/usr archive/sconce-*; do
+  # shellcheck disable=SC2086  # the version
+  ls "$scratch"/$folder/lib/sconce/libcudart.so.13 > /dev/null || fail "${folder%%/*} lacks the runtime"
 done
 # Every library that is opened later comes with what the packages ask for.
 recommended=$(dpkg-deb -f "$package" Recommends)
@@ -40,6 +44,7 @@ for name in $names; do
   [[ $recommended == *lib"$name"* ]] || fail "the package does not recommend what has lib$name: $recommended"
   [[ $required == *nvidia-"$name"* ]] || fail "the wheel does not require what has lib$name: $required"
 done
+[[ $required == *nvidia-cuda-runtime* ]] || fail "the wheel does not require what has libcudart: $required"
 if command -v lintian > /dev/null; then
   lintian --allow-root --fail-on error "$package" || fail "lintian finds errors"
 fi
@@ -57,7 +62,8 @@ passed=0
 for suite in "$@"; do
   root=$(make_root "$suite") || { echo "$root" && exit 77; }
   mkdir "$root/packages"
-  cp dist/sconce_*.deb dist/libsconce0_*.deb "$root/packages/"
+  cp dist/sconce_*.deb "$root/packages/sconce.deb"
+  cp dist/libsconce0_*.deb "$root/packages/libsconce0.deb"
   cp "$scratch/digits.pt2" "$root/root/"
   install() { inside "$root" apt-get -q install -y --no-install-recommends "$@" > "$scratch/log" 2>&1 || fail "$suite: apt-get says $(tail -n 20 "$scratch/log")"; }
   inside "$root" apt-get -q update > "$scratch/log" 2>&1 || fail "$suite: apt-get says $(tail -n 20 "$scratch/log")"
@@ -66,7 +72,7 @@ for suite in "$@"; do
     inside "$root" sconce check /root/digits.pt2 > "$scratch/log" 2>&1 || status=$?
     if [ "$status" != 1 ] || ! grep -qF "$1" "$scratch/log"; then fail "$suite: not '$1', status $status: $(cat "$scratch/log")"; fi
   }
-  install /packages/sconce_*.deb /packages/libsconce0_*.deb
+  install /packages/sconce.deb /packages/libsconce0.deb
   says "CUDA devices need libsconcecu.so.0"
   cp "$package" "$root/packages/cuda.deb"
   install /packages/cuda.deb
