@@ -6,13 +6,17 @@ install(TARGETS sconce_program COMPONENT program)
 # the libraries' folder is called.
 install(CODE "
   set(settings \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SYSCONFDIR}\")
-  if(CMAKE_INSTALL_PREFIX STREQUAL /usr)
+  set(prefix \"\${CMAKE_INSTALL_PREFIX}\")
+  if(prefix STREQUAL /usr)
     set(settings /etc)
   endif()
   file(INSTALL \"${PROJECT_SOURCE_DIR}/conf/sconce.conf\" DESTINATION \"\${settings}/sconce\")
   file(READ \"${PROJECT_SOURCE_DIR}/conf/sconce.service\" unit)
-  string(REPLACE /usr/local/etc \"\${settings}\" unit \"\${unit}\")
-  string(REPLACE /usr/local \"\${CMAKE_INSTALL_PREFIX}\" unit \"\${unit}\")
+  # Nobody knows where an archive of cpack will be unpacked: its unit says /usr/local.
+  if(NOT prefix MATCHES /_CPack_Packages/)
+    string(REPLACE /usr/local/etc \"\${settings}\" unit \"\${unit}\")
+    string(REPLACE /usr/local \"\${prefix}\" unit \"\${unit}\")
+  endif()
   file(WRITE \"${PROJECT_BINARY_DIR}/sconce.service\" \"\${unit}\")
 " COMPONENT program)
 install(FILES ${PROJECT_BINARY_DIR}/sconce.service DESTINATION lib/systemd/system COMPONENT program)
@@ -28,8 +32,7 @@ install(FILES ${CMAKE_BINARY_DIR}/sconceConfig.cmake ${CMAKE_BINARY_DIR}/sconceC
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sconce COMPONENT development)
 
 if(SCONCE_PORTABLE)
-  # The Python that has packaging/requirements.txt.
-  find_program(SCONCE_PACKAGING_PYTHON python REQUIRED HINTS ${PROJECT_SOURCE_DIR}/build/packaging-venv/bin NO_DEFAULT_PATH)
+  find_program(SCONCE_PACKAGING_PYTHON python3 REQUIRED)
   install(CODE "
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
     execute_process(COMMAND ${SCONCE_PACKAGING_PYTHON} ${PROJECT_SOURCE_DIR}/packaging/bundle.py

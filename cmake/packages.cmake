@@ -6,10 +6,14 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "runs and serves packages of PyTorch's AOT
 set(CPACK_STRIP_FILES ON)
 set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_SOURCE_DIR}/dist)
 set(CPACK_COMPONENTS_ALL library program development)
+set(CPACK_PACKAGE_FILE_NAME sconce-${PROJECT_VERSION}-linux-x86_64)
+set(CPACK_ARCHIVE_FILE_NAME ${CPACK_PACKAGE_FILE_NAME})
+if(build_cuda)
+  # The others are those of the preset "portable". The archive unpacks into the folder of the other one.
+  set(CPACK_COMPONENTS_ALL cuda)
+  set(CPACK_ARCHIVE_FILE_NAME sconce-cuda-${PROJECT_VERSION}-linux-x86_64)
+endif()
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/package_kinds.cmake)
-
-set(CPACK_ARCHIVE_FILE_NAME sconce-${PROJECT_VERSION}-linux-x86_64)
-set(CPACK_PACKAGE_FILE_NAME ${CPACK_ARCHIVE_FILE_NAME})
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -23,19 +27,50 @@ macro(debian_package component name section depends text)
   set(CPACK_DEBIAN_${component}_PACKAGE_DEPENDS "${depends}")
   set(CPACK_DEBIAN_${component}_DESCRIPTION "${text}")
   string(TOLOWER ${component} lower)
-  install(FILES ${debian}/copyright ${PROJECT_BINARY_DIR}/debian/${name}/changelog.gz DESTINATION share/doc/${name}
-          COMPONENT ${lower})
+  set(copyright ${debian}/${name}.copyright)
+  if(NOT EXISTS ${copyright})
+    set(copyright ${debian}/copyright)
+  endif()
+  install(FILES ${copyright} DESTINATION share/doc/${name} RENAME copyright COMPONENT ${lower})
+  install(FILES ${PROJECT_BINARY_DIR}/debian/${name}/changelog.gz DESTINATION share/doc/${name} COMPONENT ${lower})
   if(EXISTS ${debian}/${name}.lintian-overrides)
     install(FILES ${debian}/${name}.lintian-overrides DESTINATION share/lintian/overrides RENAME ${name} COMPONENT ${lower})
   endif()
   execute_process(
-    COMMAND git -C ${PROJECT_SOURCE_DIR} log -1 --format=%cD OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE)
+    COMMAND git -C ${PROJECT_SOURCE_DIR} log -1 --format=%cD OUTPUT_VARIABLE date ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT date)  # no checkout
+    string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
+  endif()
   set(log ${PROJECT_BINARY_DIR}/debian/${name}/changelog)
   file(WRITE ${log} "${name} (${PROJECT_VERSION}) unstable; urgency=medium\n\n  * Release ${PROJECT_VERSION}.\n\n"
                     " -- ${CPACK_PACKAGE_CONTACT}  ${date}\n")
   execute_process(COMMAND gzip -9nf ${log} COMMAND_ERROR_IS_FATAL ANY)
 endmacro()
 
+if(build_cuda)
+  # NVIDIA's repositories have a package for each release of CUDA, and later releases of 13 have the same interfaces.
+  # libsconce_cuda opens their libraries when a model first needs them; the runtime, without which it does not load, is inside.
+  function(any_release_of_cuda result)
+    foreach(package ${ARGN})
+      set(releases "")
+      foreach(minor RANGE ${CUDAToolkit_VERSION_MINOR} 9)
+        list(APPEND releases ${package}-${CUDAToolkit_VERSION_MAJOR}-${minor})
+      endforeach()
+      list(JOIN releases " | " releases)
+      list(APPEND all "${releases}")
+    endforeach()
+    list(JOIN all ", " all)
+    set(${result} "${all}" PARENT_SCOPE)
+  endfunction()
+  any_release_of_cuda(libraries libcublas libcufft libcusolver cuda-nvrtc)
+  debian_package(CUDA sconce-cuda libs "libsconce0 (= ${PROJECT_VERSION}), libc6 (>= 2.34), libgcc-s1 (>= 3.0), libstdc++6 (>= 11)"
+    "CUDA devices: with it, CUDA packages run on NVIDIA GPUs of\ncompute capability 8.0 or later, with a driver for CUDA 13.")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS "libcuda1 (>= 580), ${libraries}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
+  configure_file(${debian}/libsconce0.triggers ${PROJECT_BINARY_DIR}/debian/cuda/triggers COPYONLY)
+  configure_file(${debian}/sconce-cuda.shlibs ${PROJECT_BINARY_DIR}/debian/cuda/shlibs COPYONLY)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/cuda/triggers
+                                              ${PROJECT_BINARY_DIR}/debian/cuda/shlibs)
+endif()
 debian_package(LIBRARY libsconce0 libs "libc6 (>= 2.34), libgcc-s1 (>= 3.0), libstdc++6 (>= 11)"
   "The library: implements the C ABI that the compiled code\nof .pt2 packages calls, without PyTorch.")
 debian_package(PROGRAM sconce net "libsconce0 (= ${PROJECT_VERSION}), libc6 (>= 2.34), libstdc++6 (>= 11)"

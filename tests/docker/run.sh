@@ -2,6 +2,8 @@
 # Builds docker/Dockerfile.cpu with whatever builder works here, runs the image and looks at it from outside.
 # With the argument "cuda" docker/Dockerfile.cuda: about 1.6 GB from PyPI, 10 GB under build/images, an hour on two cores.
 # ARCHITECTURES="90" builds device code for one kind of GPU only. No GPU is needed: what needs one is told that none is there.
+# PACKAGES=dist makes it of the packages that ./dev deb has written, and not of the source. Where docker-registry is
+# installed, the image is pushed there under the name that examples/kubernetes has.
 #
 # Without a registry the base image is made with debootstrap from this machine's own Debian mirror. BASE=IMAGE names
 # another one; IMAGE=IMAGE looks at one that is built. Exit status 77: nothing here can build or run an image; the last line says why.
@@ -38,7 +40,7 @@ note() { echo "docker: $*"; }
 # Each has: build ARGUMENTS..., start NAME (the host's folder "models" at /models if it is there), process (of the server, on this
 # machine), inside COMMAND... (in the container), stop (SIGTERM; `stopped` is
 # the exit status), reach COMMAND... (runs it where the container's port 8000 is on 127.0.0.1),
-# import_base (a root file system as tar on standard input), have_base, size, remove.
+# import_base (a root file system as tar on standard input), have_base, size, push REFERENCE, remove.
 
 engine=
 docker_build() { "$engine" build -q "$@" -t "$image" .; }
@@ -59,6 +61,10 @@ docker_stop() {
 docker_import_base() { "$engine" import - "$1" > /dev/null; }
 docker_have_base() { "$engine" image inspect "$1" > /dev/null 2>&1 || timeout 120 "$engine" pull -q "$1" > /dev/null 2>&1; }
 docker_size() { "$engine" images --format '{{.Size}}' "$1"; }
+docker_push() {
+  "$engine" tag "$image" "$1" && "$engine" push -q "$1" > "$scratch/log" 2>&1
+  "$engine" rmi "$1" > /dev/null
+}
 docker_remove() { "$engine" rm -f "sconce-test-$$" > /dev/null 2>&1 || true; }
 
 # Without a daemon; containers are chroots, in a network namespace of their own so that port 8000 is free.
@@ -73,7 +79,7 @@ buildah_start() {
   until [ "$(readlink "/proc/$network/ns/net")" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
   nsenter --net="/proc/$network/ns/net" ip link set lo up
   nsenter --net="/proc/$network/ns/net" "${buildah[@]}" run --isolation chroot "${flags[@]}" "$container" -- \
-    /opt/sconce/bin/sconce serve > "$scratch/log" 2>&1 &
+    /usr/bin/sconce serve > "$scratch/log" 2>&1 &
   runner=$!
 }
 buildah_process() {
@@ -81,7 +87,7 @@ buildah_process() {
   while [ -n "$pids" ]; do
     next=
     for process in $pids; do
-      if [[ $(readlink "/proc/$process/exe") == */opt/sconce/bin/sconce ]]; then echo "$process" && return; fi
+      if [[ $(readlink "/proc/$process/exe") == */usr/bin/sconce ]]; then echo "$process" && return; fi
       next+=" $(cat "/proc/$process/task/"*/children 2>/dev/null || true)"
     done
     # shellcheck disable=SC2086,SC2116  # nothing but blanks is to become nothing
@@ -110,6 +116,7 @@ buildah_have_base() {
   "${buildah[@]}" inspect --type image "$1" > /dev/null 2>&1 || timeout 120 "${buildah[@]}" pull -q "$1" > /dev/null 2>&1
 }
 buildah_size() { "${buildah[@]}" images --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["size"])'; }
+buildah_push() { "${buildah[@]}" push -q --tls-verify=false "$image" "docker://$1" > "$scratch/log" 2>&1; }
 buildah_remove() { [ -z "${container:-}" ] || "${buildah[@]}" rm "$container" > /dev/null 2>&1 || true; }
 
 choose_builder() {
@@ -198,15 +205,15 @@ check_stop() {
 # NVIDIA's libraries, in a container that runs: all that is opened by name is there, and the dynamic linker loads it with
 # every function it wants, beside the program. The driver is the host's, and no host's here.
 check_cuda_libraries() {
-  local runtime=/opt/sconce/lib/libsconcecu.so.0 folder=/usr/local/lib/nvidia version missing there named said
-  version=$("${builder}_inside" /opt/sconce/bin/sconce --version)
+  local runtime=/usr/lib/libsconcecu.so.0 folder=/usr/local/lib/nvidia version missing there named said
+  version=$("${builder}_inside" /usr/bin/sconce --version)
   missing=$("${builder}_inside" ldd -r "$runtime" 2>&1 | awk '/not found/ && $1 != "libcuda.so.1" || /undefined symbol/ && $3 !~ /^cu[A-Z]/')
   [ -z "$missing" ] || fail "$runtime lacks $missing"
   there=$("${builder}_inside" ls "$folder" | tr '\n' ' ')
   for named in $("${builder}_inside" grep -aohE '\blib(cu|nv)[a-zA-Z_]+\.so\.[0-9]+' "$runtime" | sort -u); do
     [[ $named == libcuda.so.1 || " $there" == *" $named "* ]] || fail "$named is not in $folder: $there"
   done
-  said=$("${builder}_inside" env LD_BIND_NOW=1 "LD_PRELOAD=$there" /opt/sconce/bin/sconce --version 2>&1) || true
+  said=$("${builder}_inside" env LD_BIND_NOW=1 "LD_PRELOAD=$there" /usr/bin/sconce --version 2>&1) || true
   [ "$said" = "$version" ] || fail "with $there loaded: $said"
   note "$version: $(wc -w <<< "$there") of NVIDIA's libraries are found and load"
 }
@@ -222,11 +229,36 @@ target.close()
 PYTHON
 }
 
+# Pushes the image as docs/kubernetes.md says, to a registry on this machine.
+check_push() {
+  if ! command -v docker-registry > /dev/null; then
+    note "docker-registry is not installed: nothing is pushed"
+    return
+  fi
+  local reference address='' name tag kind
+  reference=$(sed -n 's/^ *image: registry.example.com\///p' examples/kubernetes/sconce.yaml)
+  name=${reference%:*} tag=${reference##*:}
+  printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: "127.0.0.1:0"}\n' "$scratch/registry" > "$scratch/registry.yml"
+  docker-registry serve "$scratch/registry.yml" > "$scratch/registry.log" 2>&1 &
+  started+=($!)
+  for ((i = 0; i < 100; i++)); do
+    address=$(sed -n 's/.*listening on \(127.0.0.1:[0-9]*\).*/\1/p' "$scratch/registry.log")
+    [ -z "$address" ] || break
+    sleep 0.1
+  done
+  [ -n "$address" ] || fail "docker-registry says $(cat "$scratch/registry.log")"
+  "${builder}_push" "$address/$reference" || fail "cannot push $reference"
+  kind=application/vnd.oci.image.manifest.v1+json,application/vnd.docker.distribution.manifest.v2+json
+  curl -sf -H "Accept: $kind" "http://$address/v2/$name/manifests/$tag" > "$scratch/manifest" || fail "the registry has no $reference"
+  grep -q '"layers"' "$scratch/manifest" || fail "the registry has for $reference: $(cat "$scratch/manifest")"
+  note "pushed as $reference"
+}
+
 choose_builder
 [ -n "${IMAGE:-}" ] || find_base
 if [ -z "${IMAGE:-}" ]; then
-  note "building docker/Dockerfile.$variant"
-  arguments=(-f "docker/Dockerfile.$variant" --build-arg "BASE=$base")
+  note "building docker/Dockerfile.$variant from ${PACKAGES:-source}"
+  arguments=(-f "docker/Dockerfile.$variant" --build-arg "BASE=$base" --build-arg "PACKAGES=${PACKAGES:-source}")
   if [ "$variant" = cuda ]; then
     [ -z "${ARCHITECTURES:-}" ] || arguments+=(--build-arg "ARCHITECTURES=$ARCHITECTURES")
     # PyPI as this machine reaches it: its index and the authorities it trusts.
@@ -253,7 +285,7 @@ wanted=$(sed -n 's/^ *{"class":\[\([0-9]\)\].*/\1/p' README.md)
 if [ -z "$curl_line" ] || [ -z "$wanted" ]; then fail "README.md has no curl line with its answer"; fi
 "${builder}_start" none
 wait_ready
-"${builder}_inside" /opt/sconce/bin/sconce health || fail "the health check fails although the server is ready"
+"${builder}_inside" /usr/bin/sconce health || fail "the health check fails although the server is ready"
 answer=$("${builder}_reach" bash -c "$curl_line")
 [[ $answer == *"\"class\":[$wanted]"* ]] || fail "the digits example answers $answer"
 process=$("${builder}_process")
@@ -278,10 +310,11 @@ answer=$("${builder}_reach" bash -c "${curl_line/digits:call/other:call}")
 [[ $answer == *"\"class\":[$wanted]"* ]] || fail "the mounted package answers $answer"
 if [ "$variant" = cuda ]; then
   status=0
-  said=$("${builder}_inside" /opt/sconce/bin/sconce check /models/not_served.cuda 2>&1) || status=$?
+  said=$("${builder}_inside" /usr/bin/sconce check /models/not_served.cuda 2>&1) || status=$?
   [[ $status == 1 && $said == *"CUDA devices need NVIDIA's driver"*libcuda.so.1* ]] || fail "without a driver: status $status, $said"
   note "without a driver: ${said%%;*}"
 fi
 check_stop
 note "a package at /models is served"
+[ "$variant" != cpu ] || check_push
 echo "1 passed, 0 failed"

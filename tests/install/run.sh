@@ -53,7 +53,7 @@ mv "$scratch/first" "$prefix"
   done
   # Where nvcc was found.
   if [ -e "$build/src/libsconcecu.so.0" ]; then
-    for end in "" ".${version%%.*}" ".$version"; do echo "$library/libsconcecu.so$end"; done
+    for end in "${version%%.*}" "$version"; do echo "$library/libsconcecu.so.$end"; done
   fi
 } | LC_ALL=C sort > "$scratch/wanted"
 (cd "$prefix" && find . ! -type d | cut -c 3- | LC_ALL=C sort) > "$scratch/found"

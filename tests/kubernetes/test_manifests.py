@@ -73,6 +73,17 @@ def test_kserve():
     assert model["modelFormat"]["name"] in [f["name"] for f in runtime["spec"]["supportedModelFormats"]]
 
 
+def test_images_have_the_tag_that_the_documents_build_and_push():
+    version = re.search(r"^project\(sconce VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+    image = f"registry.example.com/sconce:{version}"
+    assert {container["image"] for _, container in containers()} == {image}
+    document = (ROOT / "docs/kubernetes.md").read_text()
+    for command in (f"docker build -f docker/Dockerfile.cpu -t {image} .", f"docker push {image}"):
+        assert f"    {command}\n" in document, command
+    # No other tag of it is named anywhere.
+    assert set(re.findall(r"registry\.example\.com/sconce:[\w.-]+", document)) == {image}
+
+
 def test_settings_exist():
     for name, container in containers():
         for variable in container.get("env", []):
@@ -140,7 +151,7 @@ def commands():
 
 @pytest.mark.parametrize("command", commands())
 def test_pushes_are_commands_of_the_program(command):
-    assert command[0] == "/opt/sconce/bin/sconce"
+    assert command[0] == "/usr/bin/sconce"
     options = [o for o in command if o.startswith("--")]
     text = subprocess.run([PROGRAM, *command[1:3], "--help"], capture_output=True, text=True, check=True).stdout
     for option in options:

@@ -8,9 +8,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/packaging/roots.sh
 . tests/packaging/roots.sh
 
-ls dist/sconce_*.deb dist/libsconce0_*.deb dist/libsconce-dev_*.deb > /dev/null || fail "dist lacks packages: ./dev deb makes them"
+packages=(dist/sconce_*.deb dist/libsconce0_*.deb dist/libsconce-dev_*.deb)
+for package in "${packages[@]}"; do [ -e "$package" ] || fail "there is no $package: ./dev deb makes it"; done
 if command -v lintian > /dev/null; then
-  lintian --allow-root --fail-on error dist/*.deb || fail "lintian finds errors"
+  lintian --allow-root --fail-on error "${packages[@]}" || fail "lintian finds errors"
 fi
 [ $# -gt 0 ] || set -- bookworm trixie
 
@@ -18,7 +19,7 @@ passed=0
 for suite in "$@"; do
   root=$(make_root "$suite") || { echo "$root" && exit 77; }
   mkdir "$root/packages"
-  cp dist/*.deb "$root/packages/"
+  cp "${packages[@]}" "$root/packages/"
   cp examples/digits/digits.pt2 "$root/root/"
   inside "$root" sh -c 'apt-get -q update && apt-get -q install -y --no-install-recommends /packages/*.deb' > "$scratch/log" 2>&1 ||
     fail "$suite: apt-get says $(tail -n 20 "$scratch/log")"
@@ -30,19 +31,16 @@ for suite in "$@"; do
   sed -i 's|^#serve =.*|serve = /root/digits.pt2|; s|^#http =.*|http = 127.0.0.1:0|; s|^#admin =.*|admin = off|; s|^#metrics =.*|metrics = off|' \
     "$root/etc/sconce/sconce.conf"
   read -ra start <<< "$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/sconce.service")"
-  become "$root" "${start[@]}" > "$scratch/log" 2>&1 &
-  server=$!
-  for ((i = 0; i < 300; i++)); do
-    port=$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' "$scratch/log" | head -n 1)
-    if [ -n "$port" ] && curl -sf -o /dev/null "http://127.0.0.1:$port/v2/health/ready"; then break; fi
-    sleep 0.1
-  done
-  answer=$(curl -s "http://127.0.0.1:$port/v1/models/digits:call" -d @examples/digits/request.json) || true
-  kill "$server"
-  wait "$server" || true
-  [[ $answer == *'"class"'* ]] || fail "$suite: the server answers '$answer' and says $(cat "$scratch/log")"
+  ask_server "$root" "${start[@]}"
+  status=0
+  inside "$root" sconce verify digits.pt2 module:function > "$scratch/log" 2>&1 || status=$?
+  if [ "$status" != 2 ] || ! grep -q 'python3 -m sconce.verify' "$scratch/log"; then
+    fail "$suite: sconce verify, where Python has no Sconce: status $status, $(cat "$scratch/log")"
+  fi
 
-  for page in "$root"/usr/share/man/man1/sconce*.1*; do [ -s "$page" ] || fail "$suite: no manual pages"; done
+  for page in sconce sconce-serve sconce-verify sconce-weights-push; do
+    [ -s "$root/usr/share/man/man1/$page.1.gz" ] || fail "$suite: no manual page $page"
+  done
   inside "$root" bash -n /usr/share/bash-completion/completions/sconce
 
   # A later version keeps the settings that were changed.

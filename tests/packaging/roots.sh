@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Sourced: bare roots of Debian to install into. make_root SUITE prints the path of a fresh one with Python and pip, which
-# it copies from one that debootstrap made before in build/roots; inside ROOT COMMAND... runs a command in it.
-# drop_roots removes the copies. skip says why nothing can be tried here, with exit status 77.
+# it copies from one that debootstrap made before in build/roots; inside ROOT COMMAND... runs a command in it; ask_server
+# starts one that serves and asks it. drop_roots removes the copies. skip says why nothing can be tried here, with exit
+# status 77.
 
 cache=$PWD/build/roots
 scratch=$(mktemp -d)
@@ -16,16 +17,18 @@ fail() {
 
 make_root() {
   local suite=$1 mirror root
+  [ "$(id -u)" = 0 ] || skip "roots need root"
+  # shellcheck disable=SC2016  # apt-get's own words
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null |
+    grep -E '/debian/?$' | head -n 1) || true
+  mirror=${mirror:-http://deb.debian.org/debian}
+  curl -fs --retry 2 --max-time 60 -o /dev/null "${mirror%/}/dists/$suite/Release" || skip "$mirror does not answer"
   if [ ! -e "$cache/$suite/made" ]; then
-    [ "$(id -u)" = 0 ] || skip "debootstrap needs root"
     command -v debootstrap > /dev/null || skip "debootstrap is not installed"
-    # shellcheck disable=SC2016  # apt-get's own words
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2> /dev/null |
-      grep -E '/debian/?$' | head -n 1) || true
     rm -rf "${cache:?}/$suite"
     mkdir -p "$cache/$suite"
     debootstrap --variant=minbase --include=python3,python3-pip,python3-venv,ca-certificates "$suite" "$cache/$suite/root" \
-      "${mirror:-http://deb.debian.org/debian}" > "$cache/$suite/log" 2>&1 ||
+      "$mirror" > "$cache/$suite/log" 2>&1 ||
       skip "debootstrap fails: $(tail -n 1 "$cache/$suite/log")"
     rm -rf "$cache/$suite/root/var/cache/apt/archives/"*.deb
     touch "$cache/$suite/made"
@@ -54,6 +57,24 @@ become() {
     DEBIAN_FRONTEND=noninteractive "$@"
 }
 inside() { (become "$@"); }
+
+# ask_server ROOT COMMAND...: starts the command, which serves the digits example on a port of its choice, checks the answer
+# to the example's request, and ends the server.
+ask_server() {
+  local server port='' answer i
+  (become "$@") > "$scratch/log" 2>&1 &
+  server=$!
+  for ((i = 0; i < 300; i++)); do
+    port=$(sed -n 's/.*inference on http:\/\/127.0.0.1:\([0-9]*\).*/\1/p' "$scratch/log" | head -n 1)
+    if [ -n "$port" ] && curl -sf -o /dev/null "http://127.0.0.1:$port/v2/health/ready"; then break; fi
+    kill -0 "$server" 2> /dev/null || break
+    sleep 0.1
+  done
+  answer=$(curl -s "http://127.0.0.1:$port/v1/models/digits:call" -d @examples/digits/request.json) || true
+  kill "$server" 2> /dev/null || true
+  wait "$server" || true
+  [[ $answer == *'"class":[9]'* ]] || fail "the server answers '$answer' and says $(cat "$scratch/log")"
+}
 
 drop_roots() {
   local root

@@ -79,6 +79,19 @@ def bench(clone, command):
     return "minutes, and torch from PyPI: --help, and each option in `script` rows"
 
 
+def renamed_images(clone, command):
+    """A line of sed that puts another registry into the manifests."""
+    manifests = sorted((clone.folder / "examples/kubernetes").glob("*.yaml"))
+    before = [file.read_text() for file in manifests]
+    clone.run(command)
+    after = [file.read_text() for file in manifests]
+    for file, text in zip(manifests, before):
+        file.write_text(text)
+    assert sum("image: registry.example.com/sconce:" in text for text in before) == 3
+    assert sum("image: registry.of.yours:5000/team/sconce:" in text for text in after) == 3
+    assert not any("registry.example.com" in text for text in after)
+
+
 def script(path="", needs_torch=False, without="", reduced=None):
     """A script exists, takes the command's options, and explains them without torch. If it needs torch, it says so when
     that is missing; otherwise `reduced` runs."""

@@ -13,7 +13,7 @@ import pytest
 from clone import Clone
 from document_rows import (asked, bench, both, built, compiled_here, conformance, ctest, dev_serves, generated, healthy, in_file,
                            ninja, of_dev, on_two_servers, packed, pip, pytest_file, pytest_words, refused_device,
-                           rooms, run_by, said, script, serves, serves_tls, short_doctest, shown, subcommand)
+                           renamed_images, rooms, run_by, said, script, serves, serves_tls, short_doctest, shown, subcommand)
 from documents import ROOT
 
 FOUND, TEXTS = documents.read_all()
@@ -43,7 +43,8 @@ COMMANDS = {
     "./dev bench": bench,
     "ctest --test-dir build/release": ctest,
     "cmake --install": run_by("tests/CMakeLists.txt::install"),
-    "tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test runs it")),
+    "tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test --long runs it")),
+    "PACKAGES=dist tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test runs it")),
     "ARCHITECTURES=90 tests/docker/run.sh cuda": script(without="an hour and 10 GB"),
     "tests/python/export_torches.sh 2.8 2.14": script(without="an hour and 6 GB for each version of torch"),
     "tests/fuzz/run.sh SECONDS [ENTRY...]": both(script(), in_file("dev", "tests/fuzz/run.sh", "./dev test --long runs it")),
@@ -54,11 +55,33 @@ COMMANDS = {
     "./dev deb": of_dev,
     "./dev wheel": of_dev,
     "./dev wheel cuda": of_dev,
-    **{f"tests/packaging/{kind}.sh": both(script(), in_file("dev", 'bash "tests/packaging/$kind.sh"', "./dev test --long runs it"))
+    "./dev deb cuda": of_dev,
+    **{f"tests/packaging/{kind}.sh": both(script(), in_file("dev", 'bash "tests/packaging/$kind.sh"', "./dev test runs it"))
        for kind in ("wheel", "debian")},
-    "pip install sconce[cuda]": in_file("packaging/wheel.py", "Provides-Extra: cuda", "no index has the wheels yet: the extra exists"),
+    "tests/packaging/archive.sh": both(script(), in_file("dev", "bash tests/packaging/archive.sh", "./dev test runs it")),
+    "tests/packaging/cuda.sh": script(without="an hour for the build that it looks at"),
     "pip install dist/sconce-0.1.0-py3-none-manylinux_2_34_x86_64.whl": in_file(
         "packaging/wheel.py", 'TAG = "manylinux_2_34_x86_64"', "tests/packaging/wheel.sh installs it in bare roots"),
+    "pip install dist/sconce_cuda-0.1.0-py3-none-manylinux_2_34_x86_64.whl": in_file(
+        "packaging/cuda_wheel.py", "dist/sconce_cuda-VERSION-py3-none-manylinux_2_34_x86_64.whl", "installs 2 GB from PyPI"),
+    "apt-get install ./dist/libsconce0_0.1.0_amd64.deb ./dist/sconce_0.1.0_amd64.deb": in_file(
+        "tests/packaging/debian.sh", "apt-get -q install -y --no-install-recommends /packages/*.deb", "run in bare roots"),
+    "apt-get install ./dist/sconce-cuda_0.1.0_amd64.deb": in_file(
+        "tests/packaging/cuda.sh", "install /packages/cuda.deb", "run in bare roots"),
+    "systemctl enable --now sconce": in_file("conf/sconce.service", "WantedBy=multi-user.target", "no systemd here: the unit says when"),
+    "tar -xf dist/sconce-0.1.0-linux-x86_64.tar.zst -C /opt": in_file(
+        "tests/packaging/archive.sh", 'tar -xf "$archive" -C', "run in bare roots"),
+    # The image, and Kubernetes
+    **{line: run_by("tests/kubernetes/test_manifests.py::test_images_have_the_tag_that_the_documents_build_and_push",
+                    "tests/docker/run.sh builds it and pushes it to a registry") for line in (
+        "docker build -f docker/Dockerfile.cpu -t registry.example.com/sconce:0.1.0 .",
+        "docker push registry.example.com/sconce:0.1.0")},
+    "sed -i 's|registry.example.com|registry.of.yours:5000/team|' examples/kubernetes/*.yaml": renamed_images,
+    'kubectl create secret generic sconce-token --from-literal=token="$(openssl rand -hex 24)"': in_file(
+        "examples/kubernetes/sconce.yaml", "secret: {secretName: sconce-token", "no cluster: the manifest wants that secret"),
+    **{f"kubectl apply -f examples/kubernetes/{name}.yaml": run_by(
+        "tests/kubernetes/test_manifests.py::test_valid", "no cluster: the manifests against Kubernetes' schemas")
+       for name in ("sconce", "kserve")},
     **{line: run_by("tests/python/test_first_answer.py::test_the_lines_of_the_readme") for line in (
         "sconce serve linear.pt2",
         """curl -s http://127.0.0.1:8000/v1/models/linear:call -d '{"args": [[[1, 2, 3, 4, 5, 6, 7, 8]]]}'""")},
@@ -79,6 +102,9 @@ COMMANDS = {
     "sconce weights push": subcommand,
     "sconce inspect model.pt2": shown("RESULT[class]", "features.0.weight"),
     "sconce check model.pt2": shown("model.pt2: ok"),
+    "sconce verify": subcommand,
+    **{f"sconce verify {words}": run_by("tests/server/test_verify.py::test_python_gets_the_arguments")
+       for words in ("model.pt2 module:function", "small.pt2 models.py:example --weights")},
     "sconce run model.pt2 --input NAME=FILE": shown("[9]", NAME="ARGS[0]", FILE="image.json"),
     "sconce bench model.pt2": shown("runs/s", pt2="pt2 --duration 0.05"),
     "sconce ops": shown("aoti_torch_cpu_convolution\n"),
