@@ -7,6 +7,7 @@
 #include "sconce/excerpt.h"
 #include "sconce/model.h"
 #include "server/admin/admin_documents.h"
+#include "server/admin/publication.h"
 #include "server/admin/weights_job.h"
 #include "server/base/cores.h"
 #include "server/base/failure.h"
@@ -50,12 +51,13 @@ std::string weights_text(const ServedModel& served, bool digest) {
 }
 
 // change: what to do to the model. done: the same in the past tense, for the log.
-std::string change_weights(Service& service, const AdminRequest& request, void (*change)(Model&), const char* done) {
+template <class Change>
+std::string change_weights(Service& service, const AdminRequest& request, const Change& change, const char* done) {
   const Query query(request.query, {});
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
   Model& model = served->model();
-  change(model);
+  change(*served);
   log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
            served->interface().version, done, model.generation());
   return told([&] { return weights_text(*served, false); });
@@ -77,22 +79,22 @@ std::string weights(Service& service, const AdminRequest& request) {
 
 std::string commit_weights(Service& service, const AdminRequest& request) {
   return change_weights(
-      service, request, [](Model& model) { model.commit_weights(); }, "committed");
+      service, request, [&](ServedModel& served) { publish_staged(service, served, request); }, "committed");
 }
 
 std::string abort_weights(Service& service, const AdminRequest& request) {
   return change_weights(
-      service, request, [](Model& model) { model.abort_weights(); }, "aborted");
+      service, request, [](ServedModel& served) { served.model().abort_weights(); }, "aborted");
 }
 
 std::string rollback_weights(Service& service, const AdminRequest& request) {
   return change_weights(
-      service, request, [](Model& model) { model.rollback_weights(); }, "rolled back");
+      service, request, [&](ServedModel& served) { publish_previous(service, served, request); }, "rolled back");
 }
 
 std::string release_weights(Service& service, const AdminRequest& request) {
   return change_weights(
-      service, request, [](Model& model) { model.release_previous(); }, "released");
+      service, request, [](ServedModel& served) { served.model().release_previous(); }, "released");
 }
 
 std::string replicas(Service& service, const AdminRequest& request) {

@@ -3,6 +3,7 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/admin/admin_documents.h"
+#include "server/admin/publication.h"
 #include "server/admin/weights_dir.h"
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
@@ -194,12 +195,11 @@ void WeightsJob::read_file(WeightUpdate& update) {
 
 // Returns the generation; 0 if the set stays staged.
 uint64_t WeightsJob::publish() {
-  Model& model = model_->model();
   operation_->check_cancelled();
   check_served();
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
-  return model.commit_weights();
+  return publish_staged(service_, *model_, request_).generation;
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {
