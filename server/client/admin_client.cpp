@@ -135,6 +135,7 @@ class Connection {
   // Reads the head of an answer. If that is a 200, its body follows by take().
   Code receive_head(Answer& answer, http::fields& fields, uint64_t& length) {
     http::response_parser<http::empty_body> parser;
+    parser.body_limit(boost::none);
     while (!parser.is_header_done()) {
       Code code;
       buffer_.consume(parser.put(buffer_.data(), code));
@@ -415,6 +416,7 @@ Answer AdminClient::download(const std::string& target, const BodyTaker& taker, 
     if (bytes > 0) taker.advance(bytes);
     left -= bytes;
   }
+  if (code == asio::error::eof) code = http::error::end_of_stream;
   if (code) {
     answer = {};
     answer.problem = network_problem("no answer", code);

@@ -142,22 +142,28 @@ std::optional<std::string> take_newest(const StartingModel& start, uint64_t newe
     }
     for (auto& one : running) one.get();
   }
+  const auto pass_over = [&](const Peer& peer) {
+    log_info("model {} version {}: no weights from {}: {}", start.name, start.version, peer.server.text,
+             printable(peer.problem));
+  };
+  for (Peer& peer : peers) {
+    if (peer.problem.empty() && peer.generation <= newer_than)
+      peer.problem = "serves generation " + std::to_string(peer.generation) + ", which is no newer";
+    if (!peer.problem.empty()) pass_over(peer);
+  }
+  std::erase_if(peers, [](const Peer& peer) { return !peer.problem.empty(); });
   // Servers that start at the same time do not all ask the same one.
   std::shuffle(peers.begin(), peers.end(), std::mt19937(std::random_device()()));
   std::stable_sort(peers.begin(), peers.end(),
                    [](const Peer& a, const Peer& b) { return a.generation > b.generation; });
   for (Peer& peer : peers) {
-    if (peer.problem.empty() && peer.generation <= newer_than)
-      peer.problem = "serves generation " + std::to_string(peer.generation) + ", which is no newer";
-    if (peer.problem.empty())
-      peer.problem = problem_of([&] { take(start, client_of(peer.server, kReadPatience), newer_than); });
+    peer.problem = problem_of([&] { take(start, client_of(peer.server, kReadPatience), newer_than); });
     if (peer.problem.empty()) {
       log_info("model {} version {} serves the weights of {}: generation {}", start.name, start.version,
                peer.server.text, start.model.generation());
       return peer.server.text;
     }
-    log_info("model {} version {}: no weights from {}: {}", start.name, start.version, peer.server.text,
-             printable(peer.problem));
+    pass_over(peer);
   }
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "sconce/check.h"
+#include "sconce/error_context.h"
 #include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
 #include "server/base/failure.h"
@@ -122,6 +123,7 @@ StartingWeights start_weights(const StartingModel& start) {
     publish_own(start.model, next);
     return result;
   }
+  const ErrorContext context(start.config.weights);
   const auto update = start.model.begin_update(
       {.full = true, .ignore = start.config.weights_ignore, .label = start.config.weights_label});
   stage_file(*update, start.config.weights, {.constants = start.model.constants(), .cancel = &start.ending});
