@@ -6,7 +6,7 @@
 
 #include "server/admin/admin_request.h"
 #include "server/admin/service.h"
-#include "server/http/download.h"
+#include "server/admin/download.h"
 
 namespace sconce::server {
 

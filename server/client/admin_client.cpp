@@ -14,13 +14,14 @@
 #include <climits>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <vector>
 
 #include "sconce/check.h"
 #include "sconce/version.h"
+#include "server/base/failure.h"
+#include "server/base/json_cursor.h"
 #include "server/http/transport.h"
 #include "server/json/base64.h"
 
@@ -319,9 +320,16 @@ std::string read_token(const std::string& path) {
 std::string Answer::reason() const {
   if (status == 0) return problem;
   std::string text;
-  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
-  if (json.is_object())
-    if (const auto at = json.find("error"); at != json.end() && at->is_string()) text = at->get<std::string>();
+  // Whatever it is, it is no reason to throw.
+  succeeds([&] {
+    JsonCursor json(body);
+    json.object("the answer", [&](std::string_view key) {
+      if (key == "error" && json.peek() == '"')
+        text = json.string("'error'");
+      else
+        json.skip();
+    });
+  });
   if (text.empty()) text = body.substr(0, 200);
   // Made fit for a terminal.
   for (char& c : text)

@@ -65,7 +65,10 @@ Outcome take_kept(const StartingModel& start, const KeptSet& set, uint64_t gener
 // Whether a kept set serves. last: see KeptWeights::Found.
 bool take_any_kept(const StartingModel& start, const KeptWeights::Found& found, StartingWeights& result) {
   std::string trouble = found.problem;
-  if (!trouble.empty()) log_error("model {} version {}: {}", start.name, start.version, printable(trouble));
+  if (!trouble.empty()) {
+    log_error("model {} version {}: {}", start.name, start.version, printable(trouble));
+    start.kept->count_failure();
+  }
   for (const KeptSet& set : found.sets) {
     // A set that stands in for a later one is published anew, as a rollback would do it.
     const uint64_t generation = trouble.empty() ? set.generation : found.last + 1;
@@ -74,26 +77,27 @@ bool take_any_kept(const StartingModel& start, const KeptWeights::Found& found, 
       case Outcome::kTaken:
         log_info("model {} version {} serves the kept weights of {}{}", start.name, start.version, named(set),
                  trouble.empty() ? "" : ", as generation " + std::to_string(generation));
-        start.kept->report(set.generation, {});
-        if (!trouble.empty()) start.kept->note(trouble + "; " + named(set) + " stands in");
+        result.kept.generation = set.generation;
+        if (!trouble.empty()) result.kept.problem = trouble + "; " + named(set) + " stands in";
         return true;
       case Outcome::kUnfit: {
         std::string said = "the kept weights of " + named(set) + " do not fit the package: " + problem;
         log_error("model {} version {}: {}", start.name, start.version, printable(said));
-        start.kept->report(0, {});
-        start.kept->note(said);
+        start.kept->count_failure();
+        result.kept.problem = said;
         if (start.config.weights_mismatch == WeightsMismatch::kRefuse) result.refused = std::move(said);
         return false;
       }
       case Outcome::kDamaged:
         SCONCE_CHECK(!start.ending, kUnavailable, "the server is ending");
         start.kept->damaged(set);
+        start.kept->count_failure();
         problem = "the kept weights of " + named(set) + " cannot be used: " + problem;
         log_error("model {} version {}: {}", start.name, start.version, printable(problem));
         trouble = trouble.empty() ? std::move(problem) : trouble + "; " + problem;
     }
   }
-  if (!trouble.empty()) start.kept->note(std::move(trouble));
+  result.kept.problem = std::move(trouble);
   return false;
 }
 
@@ -114,6 +118,7 @@ StartingWeights start_weights(const StartingModel& start) {
       if (!problem.empty())
         log_error("model {} version {}: weights are not kept: {}", start.name, start.version, printable(problem));
       result.revision = start.kept->revision();
+      result.kept = start.kept->status();
       return result;
     }
   }

@@ -25,10 +25,11 @@ struct StartingWeights {
   // Why it must not be served: its kept sets do not fit, and weights_mismatch is refuse. Empty: it may be.
   std::string refused;
   uint64_t revision = 0;  // of the kept sets that were there
+  // What is to be said once the model is served: which kept set serves, and what is wrong with kept sets.
+  KeptWeights::Status kept;
 };
 
-// Throws if the file of setting `weights` cannot be used. What is wrong with peers and kept sets is logged and noted in
-// `kept`.
+// Throws if the file of setting `weights` cannot be used. What is wrong with peers and kept sets is logged.
 StartingWeights start_weights(const StartingModel& start);
 
 }  // namespace sconce::server

@@ -12,6 +12,7 @@
 #include <set>
 #include <system_error>
 
+#include "package_format/files/directory.h"
 #include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
@@ -160,8 +161,8 @@ void KeptWeights::remove_others(const std::vector<KeptSet>& kept) const {
     if (const std::vector<KeptSet> before = read(kBefore); !before.empty()) names.insert(before.front().file);
   });
   const Descriptor directory = open_folder(folder_);
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code ignored;  // what stays is removed another time
+  for (const std::string& name : names_in(folder_, ignored)) {
     const bool ours = name.ends_with(".safetensors") || name.ends_with(DurableFile::kUnfinished);
     if (ours && !names.contains(name)) ::unlinkat(directory.get(), name.c_str(), 0);
   }
@@ -183,7 +184,7 @@ KeptWeights::Status KeptWeights::status() const {
 }
 
 void KeptWeights::note(std::string problem) {
-  failures_.fetch_add(1, std::memory_order_relaxed);
+  count_failure();
   const MutexLock lock(mutex_);
   status_.problem = std::move(problem);
 }

@@ -54,13 +54,14 @@ class KeptWeights {
   // The set's file is not what it was: a set of the same values is written anew.
   void damaged(const KeptSet& set);
 
-  // What is said to others. note(): the active set is not kept, or kept sets are not served, for that reason.
+  // What is said to others of the model that is served.
   struct Status {
     uint64_t generation = 0;  // that is kept; 0: none
     std::string problem;
   };
   Status status() const;
-  void note(std::string problem);  // counts a failure
+  void note(std::string problem);  // the active set is not kept, for that reason; counts a failure
+  void count_failure() noexcept { failures_.fetch_add(1, std::memory_order_relaxed); }
   void report(uint64_t generation, std::string problem);
   uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
 

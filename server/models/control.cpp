@@ -9,7 +9,6 @@
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/batching/batch_policy.h"
-#include "server/kept/starting_weights.h"
 #include "server/signature/output_probe.h"
 #include "server/signature/row_trial.h"
 
@@ -182,8 +181,7 @@ void Control::load(const PackageEntry& package) {
     }
     LoadedModel loaded = repository_.load(package, rewritten);
     loaded.kept = store_.of(package.name, package.file.version);
-    uint64_t revision = 0;
-    start_weights(package, loaded, revision);
+    StartingWeights start = start_weights(package, loaded);
     if (!loaded.interface.outputs_described()) {
       try {
         probe_outputs(*loaded.model, loaded.interface);
@@ -203,10 +201,13 @@ void Control::load(const PackageEntry& package) {
     for (const std::shared_ptr<KeptWeights> kept = loaded.kept;;) {
       {
         const MutexLock turn(kept->turn());
-        if (kept->revision() == revision) return repository_.publish(package, std::move(loaded));
+        if (kept->revision() == start.revision) {
+          repository_.publish(package, std::move(loaded));
+          return kept->report(start.kept.generation, std::move(start.kept.problem));
+        }
       }
       // Weights were committed to the model that this one replaces.
-      start_weights(package, loaded, revision);
+      start = start_weights(package, loaded);
     }
   } catch (...) {
     const std::string reason = text_of(std::current_exception());
@@ -216,19 +217,12 @@ void Control::load(const PackageEntry& package) {
   }
 }
 
-void Control::start_weights(const PackageEntry& package, LoadedModel& loaded, uint64_t& revision) {
+StartingWeights Control::start_weights(const PackageEntry& package, LoadedModel& loaded) {
   const ModelConfig config = config_.model(package.name);
   StartingWeights start =
       server::start_weights({package.name, package.file.version, *loaded.model, config, loaded.kept.get(), ending_});
-  revision = start.revision;
-  loaded.refused = std::move(start.refused);
-  if (loaded.refused.empty()) return;
-  // What an earlier load serves goes on.
-  const auto catalog = repository_.snapshot();
-  if (const Catalog::Entry* entry = catalog->look_up(package.name))
-    for (const Catalog::Version& v : entry->versions)
-      SCONCE_CHECK(v.version() != package.file.version || v.state != Catalog::State::kReady, kFailedPrecondition,
-                   loaded.refused);
+  loaded.refused = start.refused;
+  return start;
 }
 
 Control::Found Control::find(const std::string& name) {

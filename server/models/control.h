@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "server/kept/starting_weights.h"
 #include "server/kept/weight_store.h"
 #include "server/models/repository.h"
 #include "server/models/repository_watch.h"
@@ -60,7 +61,7 @@ class Control {
   void load_first();
   void perform(Task task);
   void load(const PackageEntry& package);
-  void start_weights(const PackageEntry& package, LoadedModel& loaded, uint64_t& revision);
+  StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
   // The packages found for a model, and the first error that kept others from being opened.
   struct Found {
     std::vector<PackageEntry> versions;

@@ -214,6 +214,11 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }
   std::string held = loaded.refused.empty() ? served->why_held() : std::move(loaded.refused);
+  // What serves goes on, instead.
+  const auto now = snapshot();
+  if (const Catalog::Entry* const entry = held.empty() ? nullptr : now->look_up(package.name))
+    for (const Catalog::Version& v : entry->versions)
+      SCONCE_CHECK(v.version() != package.file.version || v.state != Catalog::State::kReady, kFailedPrecondition, held);
   if (!held.empty())
     log_warn("model {} version {} is not ready: {}", package.name, package.file.version, printable(held));
   change([&](Catalog& next) {

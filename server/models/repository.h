@@ -110,7 +110,7 @@ class Repository {
   LoadedModel load(const PackageEntry& package, bool verify) const;
   // Sets its state to kLoading, unless it is served.
   void publish_loading(const PackageEntry& package);
-  // Serves it in place of the earlier one.
+  // Serves it in place of the earlier one. kFailedPrecondition if it would be held, and an earlier one is ready.
   void publish(const PackageEntry& package, LoadedModel loaded);
   // Records a failed load. What was served stays.
   void publish_failure(const PackageEntry& package, std::string reason);

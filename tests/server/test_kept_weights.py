@@ -374,6 +374,7 @@ def test_reload_and_unload(tmp_path, folder):
         assert answer.status >= 400 and "do not fit the package" in answer.json["error"]
         assert served(server) == (expected(5), 2, "a")
         assert "do not fit" in index(server)["fake"][1]
+        assert server.admin("GET", "fake/weights").json["kept"] is True and metric(server, "s_problem") == 0
 
 
 def test_a_watched_package(tmp_path, folder):
@@ -435,3 +436,12 @@ def test_require_label(folder):
         kill(server)
     with keeper(folder, "--set", "fake.require_label=b") as server:
         assert served(server) == (expected(7), 5, "b")
+
+
+def test_a_reload_does_not_replace_what_is_ready(tmp_path):
+    with AdminServer(f"fake={FAKE}", flags=["--set", "fake.require_label=a"], wait=False) as server:
+        until(lambda: index(server)["fake"][0] == "UNAVAILABLE")
+        push(server, 5, "a")
+        answer = server.admin("POST", "/v2/repository/models/fake/load", b"")
+        assert answer.status >= 400 and "require_label" in answer.json["error"]
+        assert served(server) == (expected(5), 2, "a") and server.get("/v2/health/ready").status == 200

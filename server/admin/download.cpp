@@ -1,4 +1,4 @@
-#include "server/http/download.h"
+#include "server/admin/download.h"
 
 #include <poll.h>
 
