@@ -250,6 +250,7 @@ OTHERS = {
     '{"model_name":"digits","model_version":"1",': said,
     "# scopes          token": said,
     "stage      checks names": said,
+    "DIR/MODEL/VERSION/journal.json": said,
     "model.pt2": said,
     "Model::run(inputs)": said,
     "client": said,
