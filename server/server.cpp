@@ -63,7 +63,8 @@ class Server {
         packages_(find_packages()),
         request_memory_(request_memory(config)),
         repository_(config_, clock_, reaper_, packages_, threads_ + 1),
-        control_(config_, finder_, repository_, std::move(packages_),
+        store_(config.weights_keep),
+        control_(config_, finder_, repository_, store_, std::move(packages_),
                  [this](std::exception_ptr failure) noexcept { fail(std::move(failure)); }),
         service_{config_,
                  repository_,
@@ -278,6 +279,7 @@ class Server {
   Reaper reaper_;                                      // outlives whoever holds a model
   std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the requests, whose lanes post to them
   Repository repository_;
+  WeightStore store_;
   Control control_;
   Service service_;
   asio::signal_set signals_, hangups_;

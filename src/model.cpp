@@ -2,6 +2,7 @@
 
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
+#include "sconce/weight_sources.h"
 #include "src/device/device_backend.h"
 #include "src/loader/op_library.h"
 #include "src/runner/runner.h"
@@ -67,8 +68,8 @@ std::vector<ConstantSpec> Model::constants() const { return impl_->runner.consta
 std::unique_ptr<WeightUpdate> Model::begin_update(UpdateOptions options) {
   return in_memory("begin_update", [&] { return impl_->runner.begin_update(std::move(options), shared_from_this()); });
 }
-uint64_t Model::commit_weights() {
-  return in_memory("commit", [&] { return impl_->runner.commit(); });
+uint64_t Model::commit_weights(uint64_t generation) {
+  return in_memory("commit", [&] { return impl_->runner.commit(generation); });
 }
 void Model::abort_weights() {
   in_memory("abort", [&] { impl_->runner.abort(); });
@@ -82,6 +83,9 @@ void Model::release_previous() {
 std::vector<WeightSetInfo> Model::weight_sets() const { return impl_->runner.sets(); }
 std::string Model::weights_digest(WeightState state) const {
   return in_memory("weights_digest", [&] { return impl_->runner.digest(state); });
+}
+std::unique_ptr<WeightSetFile> Model::open_weights(WeightState state) const {
+  return in_memory("open_weights", [&] { return impl_->runner.open(state, shared_from_this()); });
 }
 
 void Model::update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {

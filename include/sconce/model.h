@@ -21,6 +21,7 @@ namespace sconce {
 namespace runner {
 class Lane;
 }
+class WeightSetFile;  // sconce/weight_sources.h
 
 struct LoadOptions {
   std::string model_name;  // in the archive; "" as in Package::model
@@ -145,7 +146,9 @@ class Model : public std::enable_shared_from_this<Model> {
   std::unique_ptr<WeightUpdate> begin_update(UpdateOptions options);  // keeps the model alive; kBusy, kInvalidArgument
   // The staged set becomes active, the active one becomes the previous one. Runs that start from now on use the new
   // set. Returns its generation when no run uses the old set any more. kFailedPrecondition if nothing is staged.
-  uint64_t commit_weights();
+  // generation: the number that the set gets, which must be above that of the active set (kInvalidArgument); 0: the
+  // next one.
+  uint64_t commit_weights(uint64_t generation = 0);
   void abort_weights();  // drops the staged set; kFailedPrecondition if there is none
   // Exchanges the previous and the active set, under a new generation. kFailedPrecondition if there is none.
   uint64_t rollback_weights();
@@ -154,6 +157,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // "sha-256:HEX" of a set, the same for equal values on any host (docs/weights.md). kFailedPrecondition if there is
   // none.
   std::string weights_digest(WeightState state) const;
+  // The set as a source of weights, say for a file. kFailedPrecondition if there is none.
+  std::unique_ptr<WeightSetFile> open_weights(WeightState state) const;
 
   // The updates of AOTInductor's container. The inactive set is the staged or previous set from above, but one that
   // begin_update() staged cannot be changed here (kBusy).

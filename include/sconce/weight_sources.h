@@ -67,6 +67,8 @@ class WeightFile {
   // start. `out` holds whole elements, no more than the entry has left. The unread rest of the previous entry is
   // skipped.
   virtual void read(size_t entry, std::span<std::byte> out) = 0;
+  // The bytes of an entry where they are, if they lie in the host's memory as read() would give them; else empty.
+  virtual std::span<const std::byte> in_place(size_t /*entry*/) const noexcept { return {}; }
   // Call this when all is read. kInvalidArgument if the file's SHA-256 is not the one in the options,
   // kFailedPrecondition if the file changed since it was opened.
   virtual void check_whole() = 0;
@@ -78,6 +80,15 @@ class WeightFile {
   std::vector<WeightEntry> entries_;
   std::vector<uint64_t> bytes_;
   uint64_t total_ = 0;
+};
+
+// A set that a model holds: its stored constants in the byte order of their names, except those that the compiler
+// packed, which no update can replace. It keeps the set and the model, whatever is published meanwhile.
+class WeightSetFile : public WeightFile {
+ public:
+  virtual const WeightSetInfo& info() const noexcept = 0;  // when it was opened
+  // As Model::weights_digest(), which also counts what the compiler packed. The first call reads all values.
+  virtual const std::string& digest() = 0;
 };
 
 // Declares the file's entries, reads them in and completes each. The caller then calls finish().
@@ -133,8 +144,14 @@ class SafetensorsEncoder {
   // Fills `out`, whose size is a multiple of 16, unless the stream ends before. Returns the bytes written, 0 at the
   // end. Checks the whole file before it returns the last bytes.
   size_t read(std::span<std::byte> out);
+  // The next bytes, from where they are if the file has them in memory, else through `scratch`, as read() does. Empty
+  // at the end. Valid until the next call. Whoever calls this does not call read().
+  std::span<const std::byte> next(std::span<std::byte> scratch);
 
  private:
+  void step(uint64_t bytes);  // `bytes` of the entry were given
+  bool complete() const noexcept { return sent_ == header_.size() && entry_ == file_->entries().size(); }
+
   std::unique_ptr<WeightFile> file_;
   std::string header_;
   uint64_t sent_ = 0;  // of the header

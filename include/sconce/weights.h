@@ -1,7 +1,8 @@
 // Weights of a model that serves: sets, generations, and the two phases of an update.
 //
 // A model has one active constant set and at most one other: a staged set, or the previous one, which is kept for
-// rollback. Published sets are numbered 1, 2, 3...; a rollback takes a new number. The steps of an update:
+// rollback. Published sets are numbered 1, 2, 3...; a rollback takes a new number. Whoever restores a set that an
+// earlier process published gives it its number again, by commit_weights(). The steps of an update:
 //
 //   auto update = model.begin_update({.full = true, .label = "step-1200"});   // kBusy while another is under way
 //   update->declare(entries);                       // every name, dtype and shape is checked; memory is taken
@@ -78,6 +79,7 @@ struct WeightSetInfo {
   uint64_t bytes = 0;                           // of all constants of the set
   uint64_t own_bytes = 0;                       // not shared with the active set; for the active set: all
   std::chrono::system_clock::time_point since;  // when it was staged or published
+  std::string missing;  // the first constant without a value, of a package without weights; empty: none
 };
 
 }  // namespace sconce

@@ -7,12 +7,15 @@
 #include "sconce/excerpt.h"
 #include "sconce/model.h"
 #include "server/admin/admin_documents.h"
+#include "server/admin/publication.h"
+#include "server/admin/weights_download.h"
 #include "server/admin/weights_job.h"
 #include "server/base/cores.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
 #include "server/http/query.h"
+#include "server/kept/peer_weights.h"
 #include "server/models/documents.h"
 
 namespace sconce::server {
@@ -37,28 +40,36 @@ std::string told(const Describe& describe) {
 }
 
 std::shared_ptr<ServedModel> model_of(Service& service, const AdminRequest& request) {
-  return service.repository.snapshot()->ready(request.model, request.version);
+  return service.repository.snapshot()->loaded(request.model, request.version);
 }
 
-std::string weights_text(const ServedModel& served, bool digest) {
+std::string weights_text(const Service& service, const ServedModel& served, bool digest) {
   const std::vector<WeightSetInfo> sets = served.model().weight_sets();
   std::vector<std::string> digests;
   for (const WeightSetInfo& set : sets) {
     if (digest) digests.push_back(served.model().weights_digest(set.state));
   }
-  return weights_document(served.interface(), sets, digests);
+  const ModelInterface& interface = served.interface();
+  WeightsState state;
+  state.instance = instance_name();
+  const auto catalog = service.repository.snapshot();
+  const Catalog::Version& version = catalog->find(interface.name, std::to_string(interface.version));
+  state.ready = version.state == Catalog::State::kReady && !service.draining;
+  state.reason = version.held;
+  if (served.kept()) state.kept = served.kept()->status();
+  return weights_document(interface, sets, digests, state);
 }
 
 // change: what to do to the model. done: the same in the past tense, for the log.
-std::string change_weights(Service& service, const AdminRequest& request, void (*change)(Model&), const char* done) {
-  const Query query(request.query, {});
+template <class Change>
+std::string change_weights(Service& service, const AdminRequest& request, const Change& change, const char* done) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
   Model& model = served->model();
-  change(model);
+  change(*served);
   log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
            served->interface().version, done, model.generation());
-  return told([&] { return weights_text(*served, false); });
+  return told([&] { return weights_text(service, *served, false); });
 }
 
 }  // namespace
@@ -72,27 +83,32 @@ std::string constants(Service& service, const AdminRequest& request) {
 
 std::string weights(Service& service, const AdminRequest& request) {
   const bool digest = Query(request.query, {"digest"}).flag("digest");
-  return weights_text(*model_of(service, request), digest);
+  return weights_text(service, *model_of(service, request), digest);
 }
 
 std::string commit_weights(Service& service, const AdminRequest& request) {
+  const PublishOptions options{keeps(Query(request.query, {"keep"}))};
   return change_weights(
-      service, request, [](Model& model) { model.commit_weights(); }, "committed");
+      service, request, [&](ServedModel& served) { publish_staged(service, served, request, options); }, "committed");
 }
 
 std::string abort_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
   return change_weights(
-      service, request, [](Model& model) { model.abort_weights(); }, "aborted");
+      service, request, [](ServedModel& served) { served.model().abort_weights(); }, "aborted");
 }
 
 std::string rollback_weights(Service& service, const AdminRequest& request) {
+  const PublishOptions options{keeps(Query(request.query, {"keep"}))};
   return change_weights(
-      service, request, [](Model& model) { model.rollback_weights(); }, "rolled back");
+      service, request, [&](ServedModel& served) { publish_previous(service, served, request, options); },
+      "rolled back");
 }
 
 std::string release_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
   return change_weights(
-      service, request, [](Model& model) { model.release_previous(); }, "released");
+      service, request, [](ServedModel& served) { served.model().release_previous(); }, "released");
 }
 
 std::string replicas(Service& service, const AdminRequest& request) {
@@ -179,6 +195,12 @@ void stage_weights(Service& service, AdminRequest request, AdminDone done) {
   const auto job = std::make_shared<WeightsJob>(service, std::move(request), std::move(done));
   service.admin_threads.run([job] { job->run(); }, [job](const std::exception_ptr& e) { job->fail(e); },
                             [job] { job->abandon(); });
+}
+
+void active_weights(Service& service, AdminRequest request, AdminDone done) {
+  const auto task = std::make_shared<WeightsDownload>(service, std::move(request), std::move(done));
+  service.admin_threads.run([task] { task->run(); }, [task](const std::exception_ptr& e) { task->fail(e); },
+                            [task] { task->abandon(); });
 }
 
 }  // namespace admin

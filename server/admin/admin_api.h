@@ -22,7 +22,7 @@ namespace admin {
 AdminText constants, weights, commit_weights, abort_weights, rollback_weights, release_weights;
 AdminText replicas, add_replicas, remove_replica;
 AdminText operations, operation, cancel_operation;
-AdminStart stage_weights;
+AdminStart stage_weights, active_weights;
 
 }  // namespace admin
 

@@ -81,6 +81,10 @@ void append_operation(std::string& text, const Operation& operation) {
   const bool failed = view.state == Operation::State::kFailed || view.state == Operation::State::kCancelled;
   if (view.state == Operation::State::kDone) append_member(text, "result", outcome_name(view.outcome));
   if (view.generation != 0) append_number(text, "generation", view.generation);
+  if (view.kept) {
+    text.append(*view.kept ? ",\"kept\":true" : ",\"kept\":false");
+    if (!view.kept_problem.empty()) append_member(text, "kept_problem", view.kept_problem);
+  }
   if (failed) {
     append_number(text, "status", view.status);
     append_member(text, "error", view.error);
@@ -118,7 +122,7 @@ std::string constants_document(const ModelInterface& model, std::span<const Cons
 }
 
 std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,
-                             std::span<const std::string> digests) {
+                             std::span<const std::string> digests, const WeightsState& state) {
   Json json = of_model(model.name, model.version);
   Json list = Json::array();
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -136,6 +140,13 @@ std::string weights_document(const ModelInterface& model, std::span<const Weight
     if (!digests.empty()) one["digest"] = digests[i];
     list.push_back(std::move(one));
   }
+  json["ready"] = state.ready;
+  if (!state.reason.empty()) json["reason"] = state.reason;
+  if (state.kept) {
+    json["kept"] = json["generation"] == state.kept->generation;
+    if (!state.kept->problem.empty()) json["kept_problem"] = state.kept->problem;
+  }
+  json["instance"] = state.instance;
   json["sets"] = std::move(list);
   return dump(json);
 }

@@ -10,14 +10,21 @@
 
 #include "sconce/model.h"
 #include "server/admin/operation_log.h"
+#include "server/kept/weight_store.h"
 #include "server/signature/interface.h"
 
 namespace sconce::server {
 
 std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants);
+struct WeightsState {
+  std::string instance;  // of the server
+  bool ready = false;
+  std::string reason;                       // why it is not
+  std::optional<KeptWeights::Status> kept;  // none: sets are not kept
+};
 // digests: one for each set, or none.
 std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,
-                             std::span<const std::string> digests);
+                             std::span<const std::string> digests, const WeightsState& state);
 std::string replicas_document(const ModelInterface& model, std::span<const ReplicaInfo> replicas);
 std::string operation_document(const Operation& operation);
 std::string operations_document(std::span<const std::shared_ptr<Operation>> operations);

@@ -18,9 +18,10 @@ struct AdminRequest {
   std::string content_type, content_digest;  // fields; empty: absent
   std::string body;                          // except for uploads
 
+  bool head_only = false;  // HEAD
+  UploadSource source;     // the connection, for handlers that read the body or send the answer themselves
   // An upload, whose body the handler reads from the connection.
   bool upload = false;
-  UploadSource source;
   bool expects_continue = false;
 };
 
@@ -29,6 +30,7 @@ struct AdminAnswer {
   std::string text;
   bool body_left = false;  // of an upload: it was not read to its end
   uint64_t received = 0;   // bytes of an upload
+  uint64_t sent = 0;       // the handler sent the answer itself, so many bytes; the connection ends
 };
 
 // Called once with the answer, on another thread than the session's. Must not throw.

@@ -18,6 +18,12 @@ void Operation::end(Outcome outcome, uint64_t generation) noexcept {
   enter(Phase::kOver);
 }
 
+void Operation::tell_kept(bool kept, std::string problem) noexcept {
+  const MutexLock lock(mutex_);
+  kept_ = kept;
+  kept_problem_ = std::move(problem);
+}
+
 void Operation::end(Failure failure) noexcept {
   const MutexLock lock(mutex_);
   state_ = cancelled_ && failure.code == ErrorCode::kCancelled ? State::kCancelled : State::kFailed;
@@ -64,6 +70,8 @@ Operation::View Operation::view() const {
           std::chrono::duration<double>(end - start_).count(),
           outcome_,
           generation_,
+          kept_,
+          kept_problem_,
           status_,
           error_,
           std::move(replicas)};
@@ -117,12 +125,14 @@ void OperationLog::count(const Operation& over) noexcept {
 }
 
 void OperationLog::cancel_all(const std::string& reason) {
+  ending_ = true;
   for (const auto& operation : list()) operation->cancel(reason);
 }
 
 void OperationLog::stop() {
   const MutexLock lock(mutex_);
   stopping_ = true;
+  ending_ = true;
   for (const auto& record : records_) record->cancel(kShutdown);
 }
 

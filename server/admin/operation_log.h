@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,8 @@ class Operation {
   void advance(int replica, bool ready) noexcept;
   void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   void end(Outcome outcome, uint64_t generation) noexcept;
+  // Before end(), of a set that was published.
+  void tell_kept(bool kept, std::string problem) noexcept;
   void end(Failure failure) noexcept;
   // kCancelled if somebody cancelled it.
   void check_cancelled() const;
@@ -63,8 +66,10 @@ class Operation {
     uint64_t bytes, total;
     double seconds;
     Outcome outcome;
-    uint64_t generation;  // for kActive
-    int status;           // for kFailed and kCancelled
+    uint64_t generation;       // for kActive
+    std::optional<bool> kept;  // whether that set is on the disk; none: sets are not kept
+    std::string kept_problem;
+    int status;  // for kFailed and kCancelled
     std::string error;
     std::vector<Replica> replicas;  // when the operation began
   };
@@ -84,6 +89,8 @@ class Operation {
   uint64_t generation_ SCONCE_GUARDED_BY(mutex_) = 0;
   int status_ SCONCE_GUARDED_BY(mutex_) = 200;
   std::string error_ SCONCE_GUARDED_BY(mutex_);
+  std::optional<bool> kept_ SCONCE_GUARDED_BY(mutex_);
+  std::string kept_problem_ SCONCE_GUARDED_BY(mutex_);
   std::vector<Replica> replicas_ SCONCE_GUARDED_BY(mutex_);
   Clock::time_point end_ SCONCE_GUARDED_BY(mutex_){};
 };
@@ -107,11 +114,14 @@ class OperationLog {
   void cancel_all(const std::string& reason);
   // Does the same when the server ends; operations that are opened later are cancelled too.
   void stop();
+  // Whether one of both was called.
+  bool stopping() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr size_t kKept = 64;
 
   UpdateCounters counters_;
+  std::atomic<bool> ending_{false};
   mutable Mutex mutex_;
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
   uint64_t last_id_ SCONCE_GUARDED_BY(mutex_) = 0;

@@ -4,6 +4,7 @@
 #include "sconce/excerpt.h"
 #include "server/admin/admin_documents.h"
 #include "server/admin/weights_dir.h"
+#include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
 #include "server/http/content_digest.h"
@@ -91,7 +92,7 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore"});
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep"});
   const std::string_view mode = query.text("mode").value_or("full");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
                excerpt(mode), "'");
@@ -109,15 +110,16 @@ void WeightsJob::read_options() {
   options_.update.dry_run = query.flag("dry_run");
   options_.async = query.flag("async");
   options_.commit = query.flag("commit");
+  options_.publish.keep = keeps(query);
   SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
 }
 
-void WeightsJob::find_model() { model_ = service_.repository.snapshot()->ready(request_.model, request_.version); }
+void WeightsJob::find_model() { model_ = service_.repository.snapshot()->loaded(request_.model, request_.version); }
 
 // Stops the update of a version that was unloaded or replaced meanwhile.
 void WeightsJob::check_served() const {
   const std::string version = std::to_string(model_->interface().version);
-  SCONCE_CHECK(service_.repository.snapshot()->ready(model_->interface().name, version) == model_, kUnavailable,
+  SCONCE_CHECK(service_.repository.snapshot()->loaded(model_->interface().name, version) == model_, kUnavailable,
                "the model was replaced while its weights were updated");
 }
 
@@ -194,12 +196,18 @@ void WeightsJob::read_file(WeightUpdate& update) {
 
 // Returns the generation; 0 if the set stays staged.
 uint64_t WeightsJob::publish() {
-  Model& model = model_->model();
   operation_->check_cancelled();
   check_served();
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
-  return model.commit_weights();
+  const Published published = publish_staged(service_, *model_, request_, options_.publish);
+  if (const auto& kept = model_->kept()) {
+    succeeds([&] {
+      KeptWeights::Status status = kept->status();
+      operation_->tell_kept(status.generation == published.generation, std::move(status.problem));
+    });
+  }
+  return published.generation;
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {

@@ -9,6 +9,7 @@
 #include "sconce/weight_sources.h"
 #include "server/admin/admin_request.h"
 #include "server/admin/operation_log.h"
+#include "server/admin/publication.h"
 #include "server/admin/service.h"
 #include "server/http/upload.h"
 #include "server/models/served_model.h"
@@ -28,6 +29,7 @@ class WeightsJob {
   struct Options {
     UpdateOptions update;
     bool async = false, commit = false;
+    PublishOptions publish;
     FileOptions file;  // options for a file that the request names
   };
 

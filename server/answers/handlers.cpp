@@ -15,7 +15,9 @@ IndexEntry describe(const std::string& model, const Catalog::Version& version) {
   const char* const state = version.state == Catalog::State::kReady && fault.empty() ? "READY"
                             : version.state == Catalog::State::kLoading              ? "LOADING"
                                                                                      : "UNAVAILABLE";
-  return {model, version.version(), state, fault.empty() ? version.reason : fault};
+  std::string reason = !fault.empty() ? fault : !version.held.empty() ? version.held : version.reason;
+  if (reason.empty() && version.model && version.model->kept()) reason = version.model->kept()->status().problem;
+  return {model, version.version(), state, std::move(reason)};
 }
 
 ServerTotals totals_of(const Service& service) {

@@ -46,6 +46,7 @@ std::string plain_text(const Catalog& catalog, std::string_view url) {
       if (v.state == Catalog::State::kLoading) text += "loading";
       if (v.state == Catalog::State::kUnloaded) text += "unloaded";
       if (v.state == Catalog::State::kUnavailable) text += "not available: " + v.reason;
+      if (v.state == Catalog::State::kHeld) text += "not available: " + v.held;
       if (v.state == Catalog::State::kReady) {
         const ModelInterface& model = v.model->interface();
         text += "ready\n  inputs:  " + describe_tensors(model.input_names, model.inputs) +

@@ -119,6 +119,7 @@ constexpr std::string_view names(Versions) { return "latest, all"; }
 constexpr std::string_view names(TlsMode) { return "off, on, mutual"; }
 constexpr std::string_view names(Batching) { return "auto, on, off"; }
 constexpr std::string_view names(DeviceFault) { return "stay, end, restart"; }
+constexpr std::string_view names(WeightsMismatch) { return "refuse, package"; }
 constexpr std::string_view names(TimeoutAction) { return "reject, delay"; }
 constexpr std::string_view names(LogLevel) { return "trace, debug, info, warn, error, off"; }
 constexpr std::string_view names(LogFormat) { return "text, json"; }

@@ -19,6 +19,7 @@ namespace sconce::server {
 enum class Versions : int8_t { kLatest, kAll };
 enum class Batching : int8_t { kAuto, kOn, kOff };
 enum class DeviceFault : int8_t { kStay, kEnd, kRestart };
+enum class WeightsMismatch : int8_t { kRefuse, kPackage };
 enum class TimeoutAction : int8_t { kReject, kDelay };
 enum class LogLevel : int8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 enum class LogFormat : int8_t { kText, kJson };

@@ -5,10 +5,12 @@
 
 #include "sconce/check.h"
 #include "server/base/config.h"
-#include "server/commands/admin_client.h"
+#include "server/client/admin_client.h"
 #include "server/commands/command.h"
 
 namespace sconce::server::commands {
+
+using namespace client;
 namespace {
 
 struct Options {

@@ -29,18 +29,6 @@ struct Options {
   bool json = false, digest = false;
 };
 
-std::string read_token(const std::string& path) {
-  if (path.empty()) return "";
-  std::ifstream file(path);
-  std::string token;
-  SCONCE_CHECK(file && std::getline(file, token), kIo, "cannot read the token: ", path);
-  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
-  SCONCE_CHECK(!token.empty(), kInvalidArgument, "the first line of the token's file is empty: ", path);
-  for (const char c : token)
-    SCONCE_CHECK(c > 0x20 && c < 0x7f, kInvalidArgument, "a token has only printable characters: ", path);
-  return token;
-}
-
 std::vector<AdminClient> clients_of(const Options& options) {
   const std::string token = read_token(options.token_file);
   std::shared_ptr<const TlsContext> tls;

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "server/commands/admin_client.h"
+#include "server/client/admin_client.h"
 
 namespace sconce::server::commands {
+
+using namespace client;
 
 struct PushOptions {
   std::string file, package_model;

@@ -45,6 +45,7 @@ class Exchange {
     kReadBody,  // the request is admitted: read its body, then call dispatch()
     kWait,      // another thread has the exchange: wait for its notice, then call resume()
     kAnswer,    // the response is ready: send it
+    kSent,      // another thread has sent the answer: close the connection
     kHangUp,    // the work is done, but there is no memory to say so
   };
 
@@ -66,6 +67,8 @@ class Exchange {
   void count_answer() noexcept;
   // The answer of so many bytes was sent; its encoding ended at `encoded`.
   void end(size_t bytes, Clock::time_point encoded);
+  // Bytes of an answer that another thread has sent.
+  uint64_t sent_elsewhere() const noexcept { return admin_answer_.sent; }
 
   // Whether another thread has it.
   bool lent() const noexcept { return holder_ != Holder::kSession; }

@@ -45,9 +45,10 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
   admin_->query = cached_path_.query;
   admin_->content_type = head.content_type;
   admin_->content_digest = head.content_digest;
+  admin_->head_only = head.head_only;
+  admin_->source = reader_.begin_upload();
   if (kind != WeightsBody::kStream) return Next::kReadBody;
   admin_->upload = true;
-  admin_->source = reader_.begin_upload();
   admin_->expects_continue = head.expects_continue;
   return start_task(*own);
 }
@@ -84,6 +85,11 @@ Exchange::Next Exchange::start_task(const OnAdminThread& handler) {
 Exchange::Next Exchange::answer_task() {
   // The work is done, so an error would be wrong. If there is no memory for the answer, the connection just ends. (The
   // writer has room for a short answer: AnswerWriter::reserve().)
+  if (admin_answer_.sent > 0) {
+    response_.reset();
+    response_.status = admin_answer_.status;
+    return Next::kSent;
+  }
   const bool told = succeeds([this] {
     if (admin_) take_admin_answer();
     name_response();

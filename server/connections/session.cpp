@@ -187,6 +187,12 @@ void Session::follow(Exchange::Next next) {
     case Exchange::Next::kAnswer:
       begin_answer();
       break;
+    case Exchange::Next::kSent:
+      exchange_.count_answer();
+      ConnectionCounters::add(io_thread_.counters().sent, exchange_.sent_elsewhere());
+      exchange_.end(exchange_.sent_elsewhere(), Clock::now());
+      close();
+      break;
     case Exchange::Next::kHangUp:
       close();
       break;

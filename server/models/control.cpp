@@ -32,7 +32,7 @@ std::string text_of(const std::exception_ptr& problem) {
 bool is_served(const Catalog& catalog, const PackageEntry& package) {
   const Catalog::Entry* entry = catalog.look_up(package.name);
   return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
-           return v.state == Catalog::State::kReady && v.reason.empty() && v.file == package.file;
+           return v.loaded() && v.reason.empty() && v.file == package.file;
          });
 }
 
@@ -57,11 +57,12 @@ bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const
 
 }  // namespace
 
-Control::Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository,
+Control::Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository, WeightStore& store,
                  std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed)
     : config_(config),
       finder_(finder),
       repository_(repository),
+      store_(store),
       first_(std::move(packages)),
       failed_(std::move(failed)),
       watch_(repository_files_of(first_, finder)) {}
@@ -88,6 +89,7 @@ void Control::stop() {
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
+    ending_ = true;
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
@@ -178,6 +180,8 @@ void Control::load(const PackageEntry& package) {
       SCONCE_FAIL(kUnavailable, "the package could not be opened");
     }
     LoadedModel loaded = repository_.load(package, rewritten);
+    loaded.kept = store_.of(package.name, package.file.version);
+    StartingWeights start = start_weights(package, loaded);
     if (!loaded.interface.outputs_described()) {
       try {
         probe_outputs(*loaded.model, loaded.interface);
@@ -193,13 +197,32 @@ void Control::load(const PackageEntry& package) {
     log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
              package.file.version, info.replicas, info.constant_bytes,
              std::chrono::duration<double, std::milli>(info.load_time).count());
-    repository_.publish(package, std::move(loaded));
+    if (!loaded.kept) return repository_.publish(package, std::move(loaded));
+    for (const std::shared_ptr<KeptWeights> kept = loaded.kept;;) {
+      {
+        const MutexLock turn(kept->turn());
+        if (kept->revision() == start.revision) {
+          repository_.publish(package, std::move(loaded));
+          return kept->report(start.kept.generation, std::move(start.kept.problem));
+        }
+      }
+      // Weights were committed to the model that this one replaces.
+      start = start_weights(package, loaded);
+    }
   } catch (...) {
     const std::string reason = text_of(std::current_exception());
     log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
     repository_.publish_failure(package, reason);
     throw;
   }
+}
+
+StartingWeights Control::start_weights(const PackageEntry& package, LoadedModel& loaded) {
+  const ModelConfig config = config_.model(package.name);
+  StartingWeights start =
+      server::start_weights({package.name, package.file.version, *loaded.model, config, loaded.kept.get(), ending_});
+  loaded.refused = start.refused;
+  return start;
 }
 
 Control::Found Control::find(const std::string& name) {

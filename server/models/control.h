@@ -2,6 +2,7 @@
 // repositories if it is asked to.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <exception>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "server/kept/starting_weights.h"
+#include "server/kept/weight_store.h"
 #include "server/models/repository.h"
 #include "server/models/repository_watch.h"
 
@@ -23,7 +26,7 @@ class Control {
 
   // packages: loaded first. failed: called once, on the control thread, if one of them cannot be loaded and that shall
   // end the server (exit_on_error).
-  Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository,
+  Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository, WeightStore& store,
           std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed);
   ~Control() { stop(); }
 
@@ -58,6 +61,7 @@ class Control {
   void load_first();
   void perform(Task task);
   void load(const PackageEntry& package);
+  StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
   // The packages found for a model, and the first error that kept others from being opened.
   struct Found {
     std::vector<PackageEntry> versions;
@@ -71,6 +75,7 @@ class Control {
   const ServerConfig& config_;
   const PackageFinder& finder_;
   Repository& repository_;
+  WeightStore& store_;
   std::vector<PackageEntry> first_;
   const std::function<void(std::exception_ptr)> failed_;
   RepositoryWatch watch_;
@@ -80,6 +85,7 @@ class Control {
   ConditionVariable wake_;
   std::deque<Task> tasks_ SCONCE_GUARDED_BY(mutex_);
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> ending_{false};  // as stopping_, for what takes long
   std::thread thread_;
 };
 

@@ -48,7 +48,10 @@ const Catalog::Version& Catalog::find(std::string_view name, std::string_view ve
   if (version.empty()) {
     const auto ready =
         std::find_if(versions.rbegin(), versions.rend(), [](const Version& v) { return v.state == State::kReady; });
-    return ready != versions.rend() ? *ready : versions.back();
+    if (ready != versions.rend()) return *ready;
+    const auto held =
+        std::find_if(versions.rbegin(), versions.rend(), [](const Version& v) { return v.state == State::kHeld; });
+    return held != versions.rend() ? *held : versions.back();
   }
   const std::optional<int64_t> number = parse_version(version);
   for (const Version& v : versions) {
@@ -61,20 +64,31 @@ const Catalog::Version& Catalog::find(std::string_view name, std::string_view ve
 const std::shared_ptr<ServedModel>& Catalog::ready(std::string_view name, std::string_view version) const {
   const Version& found = find(name, version);
   if (found.state == State::kReady) return found.model;
+  fail(name, version, found);
+}
+
+const std::shared_ptr<ServedModel>& Catalog::loaded(std::string_view name, std::string_view version) const {
+  const Version& found = find(name, version);
+  if (found.loaded()) return found.model;
+  fail(name, version, found);
+}
+
+void Catalog::fail(std::string_view name, std::string_view version, const Version& found) const {
   const std::vector<Version>& versions = entry(name).versions;
   const bool all_unloaded =
       std::all_of(versions.begin(), versions.end(), [](const Version& v) { return v.state == State::kUnloaded; });
   SCONCE_CHECK(!version.empty() || !all_unloaded, kNotFound, "Request for unknown model: '", excerpt(name),
                "' has no available versions");
+  const std::string& reason = found.held.empty() ? found.reason : found.held;
   SCONCE_FAIL(kUnavailable, "'", name, "' version ", found.version(), " is not at ready state",
-              found.reason.empty() ? "" : ": ", found.reason);
+              reason.empty() ? "" : ": ", reason);
 }
 
 bool Catalog::is_ready() const noexcept {
   bool any = !had_models_;
   for (const Entry& entry : entries_) {
     for (const Version& v : entry.versions) {
-      if (v.awaited || (v.model && v.model->failed())) return false;
+      if (v.awaited || v.state == State::kHeld || (v.model && v.model->failed())) return false;
       any = any || (v.model && v.fault().empty());
     }
   }
@@ -124,6 +138,7 @@ std::shared_ptr<const Catalog> Repository::snapshot() const {
 
 template <class Edit>
 void Repository::change(Edit&& edit) {
+  const MutexLock changing(changing_);
   auto next = std::make_unique<Catalog>(*snapshot());
   edit(*next);
   std::shared_ptr<const Catalog> published = reaper_.own(std::move(next));
@@ -164,14 +179,14 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);
   interface.labels = read_labels(config.labels);
-  return {std::move(interface), std::move(model)};
+  return {std::move(interface), std::move(model), nullptr, {}};
 }
 
 void Repository::publish_loading(const PackageEntry& package) {
   const auto now = snapshot();
   if (const Catalog::Entry* entry = now->look_up(package.name)) {
     for (const Catalog::Version& v : entry->versions) {
-      const bool served = v.state == Catalog::State::kReady || v.state == Catalog::State::kLoading;
+      const bool served = v.loaded() || v.state == Catalog::State::kLoading;
       if (v.version() == package.file.version && served) return;
     }
   }
@@ -188,8 +203,9 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
   const ModelConfig config = config_.model(package.name);
   if (config.max_batch_size > 0 && loaded.interface.max_batch_size > 0)
     loaded.interface.max_batch_size = std::min(loaded.interface.max_batch_size, config.max_batch_size);
-  std::shared_ptr<ServedModel> served = reaper_.own(std::make_unique<ServedModel>(
-      std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics, config_.inline_below));
+  std::shared_ptr<ServedModel> served =
+      reaper_.own(std::make_unique<ServedModel>(std::move(loaded.interface), std::move(loaded.model), config, clock_,
+                                                statistics, config_.inline_below, std::move(loaded.kept)));
   const BatchPolicy& policy = served->policy();
   if (policy.alone.empty()) {
     log_info("model {} version {}: requests share runs of up to {} rows", package.name, package.file.version,
@@ -197,20 +213,49 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
   } else {
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }
+  std::string held = loaded.refused.empty() ? served->why_held() : std::move(loaded.refused);
+  // What serves goes on, instead.
+  const auto now = snapshot();
+  if (const Catalog::Entry* const entry = held.empty() ? nullptr : now->look_up(package.name))
+    for (const Catalog::Version& v : entry->versions)
+      SCONCE_CHECK(v.version() != package.file.version || v.state != Catalog::State::kReady, kFailedPrecondition, held);
+  if (!held.empty())
+    log_warn("model {} version {} is not ready: {}", package.name, package.file.version, printable(held));
   change([&](Catalog& next) {
     Catalog::Version& version = next.edit(package);
-    version.state = Catalog::State::kReady;
+    version.state = held.empty() ? Catalog::State::kReady : Catalog::State::kHeld;
     version.reason.clear();
+    version.held = std::move(held);
     version.awaited = false;
     version.model = std::move(served);
     next.had_models_ = true;
   });
 }
 
+void Repository::weights_changed(const ServedModel& model) {
+  const std::string name = model.interface().name, held = model.why_held();
+  const auto differs = [&](const Catalog::Version& v) { return v.model.get() == &model && v.held != held; };
+  const auto now = snapshot();
+  const Catalog::Entry* const entry = now->look_up(name);
+  if (!entry || std::none_of(entry->versions.begin(), entry->versions.end(), differs)) return;
+  change([&](Catalog& next) {
+    if (!next.look_up(name)) return;
+    for (Catalog::Version& v : next.edit(name).versions) {
+      if (!differs(v)) continue;
+      v.state = held.empty() ? Catalog::State::kReady : Catalog::State::kHeld;
+      v.held = held;
+    }
+  });
+  if (held.empty())
+    log_info("model {} version {} is ready by its new weights", name, model.interface().version);
+  else
+    log_warn("model {} version {} is not ready any more: {}", name, model.interface().version, printable(held));
+}
+
 void Repository::publish_failure(const PackageEntry& package, std::string reason) {
   change([&](Catalog& next) {
     Catalog::Version& version = next.edit(package);
-    if (version.state != Catalog::State::kReady) version.state = Catalog::State::kUnavailable;
+    if (!version.loaded()) version.state = Catalog::State::kUnavailable;
     version.reason = std::move(reason);
   });
 }
@@ -218,6 +263,7 @@ void Repository::publish_failure(const PackageEntry& package, std::string reason
 void Repository::unload(const std::string& name, Catalog::Version& version) {
   version.state = Catalog::State::kUnloaded;
   version.reason = "unloaded";
+  version.held.clear();
   version.awaited = false;
   version.model.reset();
   statistics_.erase({name, version.version()});

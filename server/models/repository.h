@@ -1,7 +1,8 @@
 // Repository: which models are served, in which versions and states.
 //
-// Only the control thread changes it. Readers take snapshots and never wait for a load. A snapshot is immutable and
-// keeps its models alive, so a request finishes with the model it began with.
+// The control thread changes it, and whoever publishes weights by which a model becomes ready or not. Readers take
+// snapshots and never wait for a load. A snapshot is immutable and keeps its models alive, so a request finishes with
+// the model it began with.
 #pragma once
 
 #include <atomic>
@@ -26,15 +27,18 @@ namespace sconce::server {
 
 class Catalog final : public Reaped {
  public:
-  enum class State : int8_t { kLoading, kReady, kUnavailable, kUnloaded };
+  // kHeld: loaded, but its weights are not to be served; it can be given others.
+  enum class State : int8_t { kLoading, kReady, kHeld, kUnavailable, kUnloaded };
   struct Version {
     PackageFile file;  // what is loaded, or was tried last
     State state = State::kLoading;
     // The error of the last load. With kReady, the model of an earlier load is still served.
     std::string reason;
+    std::string held;  // with kHeld, why its weights are not to be served
     // The server is not ready before this is. Set for models that it starts with, until they are loaded or unloaded.
     bool awaited = false;
-    std::shared_ptr<ServedModel> model;  // if kReady
+    std::shared_ptr<ServedModel> model;  // if kReady or kHeld
+    bool loaded() const noexcept { return state == State::kReady || state == State::kHeld; }
     int64_t version() const noexcept { return file.version; }
     // Why a served model answers with errors: somebody wrote its package in place. Empty: it works.
     std::string fault() const { return model ? model->model().package_fault() : std::string(); }
@@ -49,6 +53,8 @@ class Catalog final : public Reaped {
   // The same, if it is ready. Otherwise as Triton: kNotFound if no version was named and all are unloaded,
   // kUnavailable.
   const std::shared_ptr<ServedModel>& ready(std::string_view name, std::string_view version) const;
+  // The same for administration, if it is loaded: ready or held.
+  const std::shared_ptr<ServedModel>& loaded(std::string_view name, std::string_view version) const;
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   const Entry& entry(std::string_view name) const;  // kNotFound
   const Entry* look_up(std::string_view name) const noexcept;
@@ -62,6 +68,7 @@ class Catalog final : public Reaped {
     using is_transparent = void;
     size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
   };
+  [[noreturn]] void fail(std::string_view name, std::string_view version, const Version& found) const;
   Entry& edit(const std::string& name);  // makes one if there is none
   Version& edit(const PackageEntry& package);
   void erase(const std::string& name);
@@ -76,6 +83,8 @@ class Catalog final : public Reaped {
 struct LoadedModel {
   ModelInterface interface;
   std::shared_ptr<Model> model;
+  std::shared_ptr<KeptWeights> kept;  // null: its sets are not kept
+  std::string refused;                // why its weights are not to be served; empty: they may be
 };
 
 class Repository {
@@ -89,6 +98,9 @@ class Repository {
   uint64_t revision() const noexcept { return revision_.load(std::memory_order_acquire); }
   std::shared_ptr<const Catalog> snapshot() const;
 
+  // Call this when weights of a loaded model were published: it becomes ready, or is held.
+  void weights_changed(const ServedModel& model);
+
   // The rest is for the control thread.
 
   // Whether the file was rewritten in place since it was loaded or tried. It may then mix two contents, and only
@@ -98,7 +110,7 @@ class Repository {
   LoadedModel load(const PackageEntry& package, bool verify) const;
   // Sets its state to kLoading, unless it is served.
   void publish_loading(const PackageEntry& package);
-  // Serves it in place of the earlier one.
+  // Serves it in place of the earlier one. kFailedPrecondition if it would be held, and an earlier one is ready.
   void publish(const PackageEntry& package, LoadedModel loaded);
   // Records a failed load. What was served stays.
   void publish_failure(const PackageEntry& package, std::string reason);
@@ -118,6 +130,7 @@ class Repository {
   const ServerConfig& config_;
   AlarmClock& clock_;
   Reaper& reaper_;
+  Mutex changing_;  // before mutex_
   const size_t threads_;
   std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of what is served: survive a reload
   mutable Mutex mutex_;

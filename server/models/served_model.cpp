@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "sconce/excerpt.h"
 #include "server/base/log.h"
 #include "server/models/documents.h"
 #include "server/signature/body_bound.h"
@@ -23,7 +24,7 @@ std::chrono::nanoseconds inline_limit(const ModelInterface& interface, const Mod
 
 ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config,
                          AlarmClock& clock, std::shared_ptr<Statistics> statistics,
-                         std::chrono::nanoseconds inline_below)
+                         std::chrono::nanoseconds inline_below, std::shared_ptr<KeptWeights> kept)
     : interface_(std::move(interface)),
       model_(std::move(model)),
       statistics_(std::move(statistics)),
@@ -34,10 +35,21 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
       // Without checks of sizes, no input is known to be too large.
       most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
-      device_fault_(config.device_fault) {}
+      device_fault_(config.device_fault),
+      require_label_(config.require_label),
+      kept_(std::move(kept)) {}
 
 ModelStatistics ServedModel::statistics_now() const {
   return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
+}
+
+std::string ServedModel::why_held() const {
+  const WeightSetInfo active = model_->weight_sets().front();
+  if (!active.missing.empty())
+    return "the package brings no weights and constant '" + excerpt(active.missing) + "' has not been given";
+  if (require_label_.empty() || active.label == require_label_) return {};
+  return "the label of its weights is '" + excerpt(active.label) + "', require_label is '" + excerpt(require_label_) +
+         "'";
 }
 
 bool ServedModel::run_here(size_t bytes) noexcept {

@@ -13,6 +13,7 @@
 #include "server/base/config.h"
 #include "server/base/reaper.h"
 #include "server/batching/batcher.h"
+#include "server/kept/weight_store.h"
 #include "server/models/statistics.h"
 #include "server/signature/interface.h"
 
@@ -20,9 +21,10 @@ namespace sconce::server {
 
 class ServedModel final : public Reaped {
  public:
-  // statistics: continue those of earlier loads. inline_below: see settings.def.
+  // statistics: continue those of earlier loads. inline_below: see settings.def. kept: null if sets are not kept.
   ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config, AlarmClock& clock,
-              std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below);
+              std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below,
+              std::shared_ptr<KeptWeights> kept);
 
   const ModelInterface& interface() const noexcept { return interface_; }
   Model& model() const noexcept { return *model_; }
@@ -34,6 +36,10 @@ class ServedModel final : public Reaped {
   void reserve_replicas(int64_t count) { batcher_.reserve(count); }
   // Call this after replicas were added or removed, with their new number.
   void set_replicas(int64_t count) noexcept { batcher_.set_replicas(count); }
+  // Where its published sets are kept; null: nowhere.
+  const std::shared_ptr<KeptWeights>& kept() const noexcept { return kept_; }
+  // Why its active set is not to be served: a constant has no value, or the label is not require_label. Empty: it is.
+  std::string why_held() const;
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
@@ -59,6 +65,8 @@ class ServedModel final : public Reaped {
   const std::string config_json_;
   const uint64_t most_body_bytes_;
   const DeviceFault device_fault_;
+  const std::string require_label_;
+  const std::shared_ptr<KeptWeights> kept_;
   std::atomic<bool> failure_said_{false};
 };
 

@@ -212,6 +212,14 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
        [](const Sample& s) { return std::chrono::duration<double>(s.model->model().info().load_time).count(); });
   each(kModelWeights, [](const Sample& s) { return s.model->model().info().constant_bytes; });
   each(kModelGeneration, [](const Sample& s) { return s.model->model().generation(); });
+  const auto each_kept = [&](MetricId id, auto&& number) {
+    text.head(id);
+    for (const Sample& sample : samples)
+      if (sample.model->kept()) text.value(id, sample.labels, number(*sample.model->kept()));
+  };
+  each_kept(kKeptGeneration, [](const KeptWeights& kept) { return kept.status().generation; });
+  each_kept(kKeptProblem, [](const KeptWeights& kept) { return kept.status().problem.empty() ? 0 : 1; });
+  each_kept(kKeptFailures, [](const KeptWeights& kept) { return kept.failures(); });
   const auto each_on_devices = [&](MetricId id, auto&& number) {
     text.head(id);
     for (const Sample& sample : samples)

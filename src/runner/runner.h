@@ -45,12 +45,14 @@ class Runner {
   // See sconce/model.h.
   // `owner` is kept until the update is destroyed.
   std::unique_ptr<WeightUpdate> begin_update(UpdateOptions options, std::shared_ptr<void> owner);
-  uint64_t commit();
+  uint64_t commit(uint64_t generation);
   void abort();
   uint64_t rollback();
   void release_previous();
   std::vector<WeightSetInfo> sets() const;
   std::string digest(WeightState state) const;
+  // `owner` owns the runner.
+  std::unique_ptr<WeightSetFile> open(WeightState state, std::shared_ptr<const void> owner) const;
 
   void update(SetRole role, const ConstantMap& constants, bool full, bool user_managed);
   void fold(SetRole role);
@@ -107,8 +109,9 @@ class Runner {
   // Makes it active; frees the previous one when no run uses it.
   void publish(std::unique_ptr<Generation> next) noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   // Exchanges active and other; returns when no run uses the formerly active one.
-  void exchange() noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
-  void announce() noexcept SCONCE_REQUIRES(work_mutex_, state_mutex_);
+  // `number`: as in commit().
+  void exchange(uint64_t number = 0) noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  void announce(uint64_t number = 0) noexcept SCONCE_REQUIRES(work_mutex_, state_mutex_);
   void wait_until_unused(const Generation& generation) const noexcept SCONCE_REQUIRES(work_mutex_);
   void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept SCONCE_REQUIRES(work_mutex_)
       SCONCE_EXCLUDES(state_mutex_);
@@ -138,6 +141,10 @@ class Runner {
   void check_package(const ConstantSet& set) const;
   // After a run that ended at `now`. Costs one load while nobody writes the package's files, except once a second.
   void check_package(std::chrono::steady_clock::time_point now) const;
+
+  // kFailedPrecondition if there is no such set.
+  const Generation& find(WeightState state) const SCONCE_REQUIRES(state_mutex_);
+  static WeightSetInfo describe(const Generation& generation, WeightState state);
 
   std::shared_ptr<const Package> package_;
   std::shared_ptr<const loader::Module> module_;

@@ -5,6 +5,7 @@
 #include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
+#include "src/runner/constants/set_weights.h"
 #include "src/runner/runner.h"
 
 namespace sconce::runner {
@@ -79,8 +80,8 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
       give_up_pages(tensors[i]);
 }
 
-void Runner::announce() noexcept {
-  active_->number = published_number_.load(std::memory_order_relaxed) + 1;
+void Runner::announce(uint64_t number) noexcept {
+  active_->number = number != 0 ? number : published_number_.load(std::memory_order_relaxed) + 1;
   active_->since = std::chrono::system_clock::now();
   active_->staged = false;
   active_->reset.clear();
@@ -105,11 +106,11 @@ void Runner::publish(std::unique_ptr<Generation> next) noexcept {
   trim_devices();
 }
 
-void Runner::exchange() noexcept {
+void Runner::exchange(uint64_t number) noexcept {
   {
     const MutexLock state(state_mutex_);
     std::swap(active_, other_);
-    announce();
+    announce(number);
     other_state_ = WeightState::kPrevious;
   }
   wait_until_unused(*other());
@@ -208,13 +209,15 @@ void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
   }
 }
 
-uint64_t Runner::commit() {
+uint64_t Runner::commit(uint64_t generation) {
   const Turn turn(*this, "a commit", true);
   const MutexLock work(work_mutex_);
   Generation* const staged = other(WeightState::kStaged);
   SCONCE_CHECK(staged, kFailedPrecondition, "no weights are staged");
+  SCONCE_CHECK(generation == 0 || generation > active()->number, kInvalidArgument, "generation ", generation,
+               " cannot follow generation ", active()->number);
   bind_all(*staged);
-  exchange();
+  exchange(generation);
   return active()->number;
 }
 
@@ -245,13 +248,29 @@ void Runner::release_previous() {
   drop_previous();
 }
 
+WeightSetInfo Runner::describe(const Generation& generation, WeightState state) {
+  return {state,
+          generation.number,
+          generation.label ? *generation.label : "",
+          0,
+          0,
+          generation.since,
+          std::string(generation.missing)};
+}
+
+const Generation& Runner::find(WeightState state) const {
+  SCONCE_CHECK(state == WeightState::kActive || (other_ && other_state_ == state), kFailedPrecondition,
+               state == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
+  return state == WeightState::kActive ? *active_ : *other_;
+}
+
 std::vector<WeightSetInfo> Runner::sets() const {
   std::vector<WeightSetInfo> result;
   std::vector<std::shared_ptr<const ConstantSet>> sets;
   {
     const MutexLock state(state_mutex_);
     const auto add = [&](const Generation& generation, WeightState what) {
-      result.push_back({what, generation.number, generation.label ? *generation.label : "", 0, 0, generation.since});
+      result.push_back(describe(generation, what));
       sets.push_back(generation.set);
     };
     add(*active_, WeightState::kActive);
@@ -268,13 +287,26 @@ std::string Runner::digest(WeightState wanted) const {
   std::shared_ptr<const ConstantSet> set;
   {
     const MutexLock state(state_mutex_);
-    SCONCE_CHECK(wanted == WeightState::kActive || (other_ && other_state_ == wanted), kFailedPrecondition,
-                 wanted == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
-    set = wanted == WeightState::kActive ? active_->set : other_->set;
+    set = find(wanted).set;
   }
   std::string digest = set->digest(*table_);
   check_package(*set);
   return digest;
+}
+
+std::unique_ptr<WeightSetFile> Runner::open(WeightState wanted, std::shared_ptr<const void> owner) const {
+  std::shared_ptr<const ConstantSet> set, active;
+  WeightSetInfo info;
+  {
+    const MutexLock state(state_mutex_);
+    set = find(wanted).set;
+    active = active_->set;
+    info = describe(find(wanted), wanted);
+  }
+  info.bytes = set->bytes();
+  info.own_bytes = set->bytes(set == active ? nullptr : active.get());
+  return std::make_unique<SetWeights>(
+      *table_, set, std::move(info), [this, set] { check_package(*set); }, std::move(owner));
 }
 
 }  // namespace sconce::runner

@@ -9,6 +9,13 @@
 
 namespace sconce {
 
+namespace {
+
+// What next() gives at once, and below which it collects entries.
+constexpr size_t kMostBytes = size_t{4} << 20, kSmallBytes = size_t{64} << 10;
+
+}  // namespace
+
 SafetensorsEncoder::SafetensorsEncoder(std::unique_ptr<WeightFile> file) : file_(std::move(file)) {
   tensor_files::SafetensorsHeader header;
   uint64_t position = 0;
@@ -38,15 +45,32 @@ size_t SafetensorsEncoder::read(std::span<std::byte> out) {
     if (piece == 0 && left > 0) break;  // no room for another element
     if (piece > 0) file_->read(entry_, out.subspan(written, piece));
     written += piece;
-    position_ += piece;
-    if (piece == left) {
-      ++entry_;
-      position_ = 0;
+    step(piece);
+  }
+  if (complete() && written > 0) file_->check_whole();
+  return written;
+}
+
+std::span<const std::byte> SafetensorsEncoder::next(std::span<std::byte> scratch) {
+  if (sent_ == header_.size() && entry_ < file_->entries().size()) {
+    const std::span<const std::byte> values = file_->in_place(entry_);
+    // Small entries leave together. read() may have given the beginning, but never gives the end of what begins here.
+    if (values.size() > kSmallBytes) {
+      const auto from = static_cast<size_t>(position_);
+      const std::span<const std::byte> piece = values.subspan(from, std::min(values.size() - from, kMostBytes));
+      step(piece.size());
+      if (complete()) file_->check_whole();
+      return piece;
     }
   }
-  const bool complete = sent_ == header_.size() && entry_ == file_->entries().size();
-  if (complete && written > 0) file_->check_whole();
-  return written;
+  return scratch.first(read(scratch));
+}
+
+void SafetensorsEncoder::step(uint64_t bytes) {
+  position_ += bytes;
+  if (position_ < file_->bytes(entry_)) return;
+  ++entry_;
+  position_ = 0;
 }
 
 Sha256Digest digest_of(SafetensorsEncoder& encoder) {

@@ -15,6 +15,7 @@ FOLDER = ROOT / "examples/kubernetes"
 DOCUMENTS = [(path.name, document) for path in sorted(FOLDER.glob("*.yaml"))
              for document in yaml.safe_load_all(path.read_text())]
 CORE = [d for _, d in DOCUMENTS if "kserve" not in d["apiVersion"]]
+MODEL_SETTINGS = set(re.findall(r"^#?\*\.([a-z_]+) =", (ROOT / "conf/sconce.conf").read_text(), re.MULTILINE))
 SETTINGS = set(re.findall(r"^#?([a-z_]+) =", (ROOT / "conf/sconce.conf").read_text(), re.MULTILINE))
 VERSIONS = ["1.32", kubernetes_validate.latest_version()]
 
@@ -87,6 +88,10 @@ def test_images_have_the_tag_that_the_documents_build_and_push():
 def test_settings_exist():
     for name, container in containers():
         for variable in container.get("env", []):
+            if variable["name"] == "SCONCE_SET":
+                for assignment in variable["value"].split(";"):
+                    assert assignment.split("=")[0].rpartition(".")[2] in MODEL_SETTINGS, (name, assignment)
+                continue
             assert variable["name"].removeprefix("SCONCE_").lower() in SETTINGS, (name, variable)
     compose = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())
     for variable in compose["services"]["sconce"]["environment"]:

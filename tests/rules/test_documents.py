@@ -139,6 +139,8 @@ COMMANDS = {
     "sh serve": weights_example,
     "sh client": weights_example,
     "sh push": weights_example,
+    **{line: run_by("tests/server/test_weights_example.py::test_restart", "the blocks of docs/weights.md in their order")
+       for line in ("sh kept", "sh keep")},
     "sh rollback": weights_example,
     "sconce weights push FILE --model M --to URL,URL": on_two_servers,
     "sconce weights push digits-v2.safetensors --model digits --label v2 --to http://a:8003,http://b:8003": on_two_servers,
@@ -275,6 +277,7 @@ OTHERS = {
     '{"model_name":"digits","model_version":"1",': said,
     "# scopes          token": said,
     "stage      checks names": said,
+    "DIR/MODEL/VERSION/journal.json": said,
     "model.pt2": said,
     "Model::run(inputs)": said,
     "client": said,

@@ -372,3 +372,30 @@ TEST_CASE("weights: what an update leaves out of a package without weights is st
   model.commit_weights();
   CHECK(run(model, 3) == all(7));
 }
+
+TEST_CASE("weights: a set is published under the number of an earlier process") {
+  Loaded loaded("fake_model", 2);
+  Model& model = *loaded.model;
+  stage(model, constant(2, 1), {.label = "seven"});
+  CHECK_THROWS_WITH_AS(model.commit_weights(1), "generation 1 cannot follow generation 1", Error);
+  CHECK(model.weight_sets()[1].state == WeightState::kStaged);
+  CHECK(model.commit_weights(7) == 7);
+  RunInfo info;
+  CHECK(run(model, 3, 4, &info) == all(7));
+  CHECK(info.generation == 7);
+  stage(model, constant(3, 1));
+  CHECK(model.commit_weights() == 8);
+  CHECK(model.rollback_weights() == 9);
+}
+
+TEST_CASE("weights: the sets say which constant has no value") {
+  Loaded loaded("fake_weightless");
+  Model& model = *loaded.model;
+  CHECK(!model.weight_sets()[0].missing.empty());
+  stage(model, {{"scale.w", all(2)}}, {.full = false});
+  CHECK(model.weight_sets()[1].missing == "scale.b");
+  model.commit_weights();
+  stage(model, {{"scale.b", all(1)}}, {.full = false});
+  model.commit_weights();
+  CHECK(model.weight_sets()[0].missing.empty());
+}

@@ -68,3 +68,38 @@ def test_example():
             os.killpg(server.pid, signal.SIGTERM)
             server.stderr.read()
     assert server.returncode in (0, -signal.SIGTERM)
+
+
+def test_restart(tmp_path):
+    """What was pushed is served again after the server was killed."""
+    ports = {}
+
+    def shell(block):
+        text = BLOCKS[block].replace("kept-weights", str(tmp_path / "kept"))
+        if ports:
+            text = text.replace("127.0.0.1:8003", "127.0.0.1:" + ports["administration"])
+        environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", "SCONCE_HTTP": "127.0.0.1:0",
+                       "SCONCE_METRICS": "off", "SCONCE_ADMIN": "127.0.0.1:0"}
+        return subprocess.Popen(["sh", "-c", text], cwd=ROOT, env=environment, start_new_session=True, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    for start in range(2):
+        ports.clear()
+        lines = []
+        with shell("kept") as server:
+            try:
+                for line in server.stderr:
+                    lines.append(line)
+                    if found := re.search(r"(inference|administration) on http://\S+:(\d+)", line):
+                        ports[found.group(1)] = found.group(2)
+                    if line.endswith(" ready\n"):
+                        break
+                assert len(ports) == 2
+                if start == 0:
+                    push = shell("keep")
+                    output, problem = push.communicate(timeout=30)
+                    assert push.returncode == 0 and re.search(r"active +2 .* v2\n", output), (output, problem)
+                else:
+                    assert any("serves the kept weights of generation 2 ('v2')" in line for line in lines), lines
+            finally:
+                os.killpg(server.pid, signal.SIGKILL)

@@ -147,4 +147,40 @@ TEST_CASE("weights of a stream: into a model; one that breaks off leaves nothing
   }
 }
 
+TEST_CASE("weights of a set: what is read from one model is what another one computes with") {
+  Loaded from("fake_model"), to("fake_model");
+  const auto update = from.model->begin_update({.label = "five"});
+  const std::vector<WeightEntry> entries{{"scale.w", DType::kFloat32, {4}}, {"scale.b", DType::kFloat32, {4}}};
+  update->declare(entries);
+  for (size_t i = 0; i < 2; ++i) {
+    const auto values = update->memory(i);
+    std::fill_n(reinterpret_cast<float*>(values.data()), 4, 5.0F);
+    update->complete(i);
+  }
+  update->finish();
+  CHECK_THROWS_WITH_AS(from.model->open_weights(WeightState::kPrevious), "there is no previous constant set", Error);
+  CHECK(from.model->open_weights(WeightState::kStaged)->info().label == "five");
+  from.model->commit_weights();
+  std::unique_ptr<WeightSetFile> set = from.model->open_weights(WeightState::kActive);
+  CHECK(set->info().generation == 2);
+  const std::string digest = set->digest();
+  CHECK(digest == from.model->weights_digest(WeightState::kActive));
+  from.model->rollback_weights();
+  from.model->release_previous();  // the set stays as long as somebody reads it
+
+  const TempFolder folder;
+  SafetensorsEncoder encoder(std::move(set));
+  std::string bytes;
+  std::vector<std::byte> scratch(64);
+  for (;;) {
+    const auto piece = encoder.next(scratch);
+    if (piece.empty()) break;
+    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  }
+  CHECK(bytes.size() == encoder.bytes());
+  write(folder.path() / "w.safetensors", bytes);
+  CHECK(staged(*to.model, folder.path() / "w.safetensors", 3) == std::vector<float>(4, 20));
+  CHECK(to.model->weights_digest(WeightState::kActive) == digest);
+}
+
 }  // namespace sconce::test

@@ -1,4 +1,4 @@
-#include "server/commands/admin_client.h"
+#include "server/client/admin_client.h"
 
 #include <poll.h>
 
@@ -12,17 +12,20 @@
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
 #include <climits>
-#include <nlohmann/json.hpp>
+#include <cstring>
+#include <fstream>
 #include <optional>
 #include <sstream>
 #include <vector>
 
 #include "sconce/check.h"
 #include "sconce/version.h"
+#include "server/base/failure.h"
+#include "server/base/json_cursor.h"
 #include "server/http/transport.h"
 #include "server/json/base64.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::client {
 namespace {
 
 namespace asio = boost::asio;
@@ -32,6 +35,7 @@ using Code = beast::error_code;
 
 constexpr char kDefaultPort[] = "8003";
 constexpr size_t kBlock = size_t{1} << 20, kRead = size_t{64} << 10;
+constexpr uint64_t kMostErrorBytes = 4096;
 constexpr uint64_t kMostAnswerBytes = uint64_t{64} << 20;
 // How long to wait for a server's "100 Continue" before sending the body without it.
 constexpr int kContinueMs = 1000;
@@ -126,6 +130,45 @@ class Connection {
       answer.status = static_cast<int>(parser.get().result_int());
       answer.body = std::move(parser.get().body());
       return {};
+    }
+  }
+
+  // Reads the head of an answer. If that is a 200, its body follows by take().
+  Code receive_head(Answer& answer, http::fields& fields, uint64_t& length) {
+    http::response_parser<http::empty_body> parser;
+    parser.body_limit(boost::none);
+    while (!parser.is_header_done()) {
+      Code code;
+      buffer_.consume(parser.put(buffer_.data(), code));
+      if (code && code != http::error::need_more) return code;
+      if (parser.is_header_done()) break;
+      if ((code = more())) return code == asio::error::eof ? Code(http::error::end_of_stream) : code;
+    }
+    answer.status = static_cast<int>(parser.get().result_int());
+    if (answer.status == 200 && !parser.content_length()) return http::error::bad_content_length;
+    length = parser.content_length().value_or(0);
+    fields = parser.get().base();
+    if (answer.status == 200) return {};
+    // An error is short.
+    while (buffer_.size() < std::min(length, kMostErrorBytes)) {
+      if (const Code code = more()) return code;
+    }
+    answer.body.assign(static_cast<const char*>(buffer_.data().data()), std::min<size_t>(length, buffer_.size()));
+    return {};
+  }
+
+  // The next bytes of the body, at most as many as there is room for; 0 with an error.
+  size_t take(std::span<std::byte> room, Code& code) {
+    if (buffer_.size() > 0) {
+      const size_t bytes = std::min(room.size(), buffer_.size());
+      std::memcpy(room.data(), buffer_.data().data(), bytes);
+      buffer_.consume(bytes);
+      return bytes;
+    }
+    for (;;) {
+      const size_t bytes = transport_->read_some(reinterpret_cast<char*>(room.data()), room.size(), code);
+      if (code != asio::error::would_block) return code ? 0 : bytes;
+      if ((code = wait())) return 0;
     }
   }
 
@@ -243,12 +286,50 @@ std::string percent_encoded(std::string_view text) {
   return out;
 }
 
+std::string percent_decoded(std::string_view text) {
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+  };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0) {
+      out += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string read_token(const std::string& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path);
+  std::string token;
+  SCONCE_CHECK(file && std::getline(file, token), kIo, "cannot read the token: ", path);
+  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
+  SCONCE_CHECK(!token.empty(), kInvalidArgument, "the first line of the token's file is empty: ", path);
+  for (const char c : token)
+    SCONCE_CHECK(c > 0x20 && c < 0x7f, kInvalidArgument, "a token has only printable characters: ", path);
+  return token;
+}
+
 std::string Answer::reason() const {
   if (status == 0) return problem;
   std::string text;
-  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
-  if (json.is_object())
-    if (const auto at = json.find("error"); at != json.end() && at->is_string()) text = at->get<std::string>();
+  // Whatever it is, it is no reason to throw.
+  succeeds([&] {
+    JsonCursor json(body);
+    json.object("the answer", [&](std::string_view key) {
+      if (key == "error" && json.peek() == '"')
+        text = json.string("'error'");
+      else
+        json.skip();
+    });
+  });
   if (text.empty()) text = body.substr(0, 200);
   // Made fit for a terminal.
   for (char& c : text)
@@ -314,4 +395,42 @@ Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, 
   return answer;
 }
 
-}  // namespace sconce::server::commands
+Answer AdminClient::download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const {
+  Answer answer;
+  Connection connection(server_, tls_.get(), patience_);
+  answer.problem = connection.connect();
+  if (!answer.problem.empty()) return answer;
+  auto request = make_request(server_, token_, "GET", target);
+  request.set(http::field::accept, "application/octet-stream");
+  Code code = connection.send_head(request);
+  http::fields fields;
+  uint64_t left = 0;
+  if (!code) code = connection.receive_head(answer, fields, left);
+  if (!code && answer.ok()) {
+    const auto field = [&](std::string_view name) {
+      const auto value = fields[boost::beast::string_view(name.data(), name.size())];
+      return std::string(value.data(), value.size());
+    };
+    taker.begin({left, field});
+  }
+  while (!code && answer.ok() && left > 0) {
+    if (stop) {
+      answer = {};
+      answer.problem = "stopped";
+      return answer;
+    }
+    const std::span<std::byte> room = taker.next();
+    const size_t bytes = connection.take(room.first(std::min<uint64_t>({room.size(), left, kBlock})), code);
+    if (bytes > 0) taker.advance(bytes);
+    left -= bytes;
+  }
+  if (code == asio::error::eof) code = http::error::end_of_stream;
+  if (code) {
+    answer = {};
+    answer.problem = network_problem("no answer", code);
+  }
+  connection.close();
+  return answer;
+}
+
+}  // namespace sconce::server::client

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +17,7 @@
 #include "sconce/weight_sources.h"
 #include "server/http/tls.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::client {
 
 struct AdminServer {
   std::string text;  // as the user wrote it
@@ -44,6 +46,19 @@ struct UploadFlags {
   std::atomic<bool> stop{false};  // checked between blocks; ends the upload with the problem "stopped"
 };
 
+// The head of an answer whose body is taken in pieces.
+struct Head {
+  uint64_t length = 0;                                 // of the body
+  std::function<std::string(std::string_view)> field;  // by name; "" if it is not there
+};
+// What takes such a body: `begin` once, then `next` says where to put bytes and `advance` how many have come. If one
+// throws, the answer is not read on, and the exception goes to the caller.
+struct BodyTaker {
+  std::function<void(const Head&)> begin;
+  std::function<std::span<std::byte>()> next;
+  std::function<void(size_t)> advance;
+};
+
 class AdminClient {
  public:
   // patience: the longest time without a byte in either direction. token: may be empty. tls: for https.
@@ -58,6 +73,8 @@ class AdminClient {
   // Sends the body as safetensors with its length and Content-Digest. The server may refuse it at any time.
   Answer upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
                 UploadFlags& flags) const;
+  // Takes the body of a 200, which must have a length. `stop` ends it with the problem "stopped".
+  Answer download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const;
 
  private:
   Answer request(std::string_view method, const std::string& target) const;
@@ -70,5 +87,9 @@ class AdminClient {
 
 // Encodes text as one segment of a path or one value of a query.
 std::string percent_encoded(std::string_view text);
+std::string percent_decoded(std::string_view text);
 
-}  // namespace sconce::server::commands
+// The first line of a file; "" without a path. kIo, kInvalidArgument.
+std::string read_token(const std::string& path);
+
+}  // namespace sconce::server::client

@@ -1,0 +1,67 @@
+#include "server/admin/publication.h"
+
+#include <optional>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "sconce/weight_sources.h"
+#include "server/base/failure.h"
+#include "server/base/log.h"
+#include "server/http/query.h"
+
+namespace sconce::server {
+namespace {
+
+void check_served(const Service& service, const ServedModel& served) {
+  const ModelInterface& interface = served.interface();
+  const auto catalog = service.repository.snapshot();
+  SCONCE_CHECK(catalog->loaded(interface.name, std::to_string(interface.version)).get() == &served, kUnavailable,
+               "the model was replaced while its weights were updated");
+}
+
+// The set is published, so nothing here throws.
+void keep(ServedModel& served, KeptWeights& kept, const AdminRequest& by, PublishOptions options)
+    SCONCE_REQUIRES(kept.turn()) {
+  const ModelInterface& interface = served.interface();
+  std::string problem = "keep=false was asked for";
+  if (!options.keep) {
+    succeeds([&] { kept.report(kept.status().generation, problem); });
+    return;
+  }
+  const bool told = succeeds([&] {
+    problem = kept.keep(*served.model().open_weights(WeightState::kActive), {by.peer, by.id.text()});
+    if (!problem.empty())
+      log_error("model {} version {}: weights are not kept: {}", interface.name, interface.version, printable(problem));
+  });
+  if (!told) succeeds([&] { kept.note("no memory"); });
+}
+
+template <class Commit>
+Published publish(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options,
+                  const Commit& commit) {
+  Published published;
+  if (const std::shared_ptr<KeptWeights>& kept = served.kept()) {
+    const MutexLock turn(kept->turn());
+    check_served(service, served);
+    published.generation = commit(served.model());
+    keep(served, *kept, by, options);
+  } else {
+    published.generation = commit(served.model());
+  }
+  succeeds([&] { service.repository.weights_changed(served); });
+  return published;
+}
+
+}  // namespace
+
+bool keeps(const Query& query) { return !query.text("keep") || query.flag("keep"); }
+
+Published publish_staged(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options) {
+  return publish(service, served, by, options, [](Model& model) { return model.commit_weights(); });
+}
+
+Published publish_previous(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options) {
+  return publish(service, served, by, options, [](Model& model) { return model.rollback_weights(); });
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,31 @@
+// Publication: where a set of weights becomes the active one. Every way to publish goes through here, so that what
+// follows a publication is done for each of them: the set is kept on the disk, and the model is ready or not.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "server/admin/admin_request.h"
+#include "server/admin/service.h"
+#include "server/models/served_model.h"
+
+namespace sconce::server {
+
+struct Published {
+  uint64_t generation = 0;
+};
+
+struct PublishOptions {
+  bool keep = true;  // false: a restart serves what was kept before
+};
+
+// "keep" of a query: true unless it says otherwise. kInvalidArgument.
+bool keeps(const class Query& query);
+
+// Publish; return when the set is on the disk (setting weights_keep), or when it is clear that it cannot be, which the
+// documents of weights then say. The caller has claimed the model. `by`: who asks. Errors of Model::commit_weights and
+// Model::rollback_weights, and kUnavailable if the model was unloaded or replaced: the active set stays.
+Published publish_staged(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options = {});
+Published publish_previous(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options = {});
+
+}  // namespace sconce::server

@@ -1,0 +1,75 @@
+#include "server/admin/weights_download.h"
+
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "sconce/check.h"
+#include "sconce/weight_sources.h"
+#include "server/base/failure.h"
+#include "server/base/log.h"
+#include "server/client/admin_client.h"
+#include "server/http/query.h"
+#include "server/models/documents.h"
+
+namespace sconce::server {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 20;
+
+}  // namespace
+
+WeightsDownload::WeightsDownload(Service& service, AdminRequest request, AdminDone done)
+    : service_(service),
+      request_(std::move(request)),
+      done_(std::move(done)),
+      download_(*request_.source.transport, service.config.write_timeout) {}
+
+void WeightsDownload::run() {
+  const LogRequest log_request(request_.id, request_.peer);
+  const Query query(request_.query, {});
+  const std::shared_ptr<ServedModel> served = service_.repository.snapshot()->loaded(request_.model, request_.version);
+  std::unique_ptr<WeightSetFile> set = served->model().open_weights(WeightState::kActive);
+  SCONCE_CHECK(set->info().missing.empty(), kUnavailable, "the model has no weights yet: constant '",
+               set->info().missing, "' has no value");
+  const std::string digest = set->digest(), label = set->info().label;
+  const uint64_t generation = set->info().generation;
+  SafetensorsEncoder encoder(std::move(set));
+  const auto check = [&] {
+    SCONCE_CHECK(!service_.operations.stopping(), kUnavailable, "the server is shutting down");
+  };
+
+  const std::string head = fmt::format(
+      "HTTP/1.1 200 OK\r\nDate: {:%a, %d %b %Y %H:%M:%S} GMT\r\nContent-Type: application/octet-stream\r\n"
+      "Content-Length: {}\r\nETag: \"{}\"\r\nSconce-Generation: {}\r\nSconce-Weights-Label: {}\r\n"
+      "Sconce-Weights-Digest: {}\r\nConnection: close\r\n\r\n",
+      fmt::gmtime(std::time(nullptr)), encoder.bytes(), digest, generation, client::percent_encoded(label), digest);
+  download_.send(std::as_bytes(std::span(head)), check);
+  if (!request_.head_only) {
+    const auto scratch = std::make_unique<std::byte[]>(kBlock);
+    for (;;) {
+      const std::span<const std::byte> piece = encoder.next({scratch.get(), kBlock});
+      if (piece.empty()) break;
+      download_.send(piece, check);
+    }
+  }
+  answer({});
+}
+
+void WeightsDownload::fail(const std::exception_ptr& problem) {
+  const Failure failure = describe_failure(problem);
+  // The client sees that bytes are missing.
+  if (download_.sent() > 0) log_warn("weights were not sent to the end: {}", printable(failure.message));
+  answer({failure.status, error_document(failure.message)});
+}
+
+void WeightsDownload::abandon() noexcept { answer({507, {}}); }
+
+void WeightsDownload::answer(AdminAnswer answer) {
+  if (!done_) return;
+  answer.sent = download_.sent();
+  std::exchange(done_, nullptr)(std::move(answer));
+}
+
+}  // namespace sconce::server

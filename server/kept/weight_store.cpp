@@ -1,0 +1,230 @@
+#include "server/kept/weight_store.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <system_error>
+
+#include "package_format/files/directory.h"
+#include "sconce/check.h"
+#include "server/base/failure.h"
+#include "server/base/log.h"
+
+namespace sconce::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kJournal = "journal.json", *kBefore = "previous.json", *kLock = ".lock";
+constexpr size_t kKept = 2;  // the active set and the one to go back to
+constexpr size_t kBlock = size_t{1} << 20;
+
+std::string reason() { return std::generic_category().message(errno); }
+
+Descriptor open_folder(const fs::path& folder) {
+  Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  SCONCE_CHECK(directory.get() >= 0, kIo, "cannot open ", folder.string(), ": ", reason());
+  return directory;
+}
+
+// Makes the folder, and its name durable.
+void make_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0) {
+    const fs::path above = folder.parent_path();
+    sync_directory(open_folder(above).get(), above.string());
+    return;
+  }
+  SCONCE_CHECK(errno == EEXIST, kIo, "cannot make the directory ", folder.string(), ": ", reason());
+}
+
+std::string now_text() {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
+                     (now - seconds).count());
+}
+
+// "sha-256:HEX" -> "HEX.safetensors"
+std::string file_of(const std::string& digest) { return digest.substr(digest.find(':') + 1) + ".safetensors"; }
+
+bool has_size(int directory, const std::string& file, uint64_t bytes) {
+  struct stat status {};
+  return ::fstatat(directory, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
+         static_cast<uint64_t>(status.st_size) == bytes;
+}
+
+}  // namespace
+
+KeptWeights::KeptWeights(fs::path folder) : folder_(std::move(folder)) {}
+
+std::vector<KeptSet> KeptWeights::read(const char* name) const {
+  const Descriptor directory = open_folder(folder_);
+  return parse_journal(read_small_file(directory.get(), folder_.string(), name), (folder_ / name).string());
+}
+
+KeptWeights::Found KeptWeights::find() const {
+  Found found;
+  found.revision = revision_.load();
+  std::error_code ec;
+  if (!fs::exists(folder_ / kJournal, ec) && !fs::exists(folder_ / kBefore, ec)) return found;
+  found.problem = problem_of([&] { found.sets = read(kJournal); });
+  if (!found.problem.empty()) {
+    succeeds([&] { found.sets = read(kBefore); });
+    // The journal that is lost named one more set.
+    found.last = 1;
+  }
+  for (const KeptSet& set : found.sets) found.last = std::max(found.last, set.generation + !found.problem.empty());
+  return found;
+}
+
+std::string KeptWeights::keep(WeightSetFile& set, PublishedBy by) {
+  std::string problem = problem_of([&] { write(set, std::move(by)); });
+  if (!problem.empty()) note(problem);
+  return problem;
+}
+
+void KeptWeights::write(WeightSetFile& set, PublishedBy by) {
+  make_folder(folder_.parent_path());
+  make_folder(folder_);
+  const Descriptor directory = open_folder(folder_);
+  const std::string where = folder_.string();
+  std::vector<KeptSet> sets = find().sets;
+
+  SCONCE_CHECK(set.info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
+               set.info().missing, "' has no value");
+  KeptSet next{set.info().generation, set.info().label, set.digest(), {}, 0, now_text(), std::move(by)};
+  next.file = file_of(next.digest);
+  const auto same =
+      std::find_if(sets.begin(), sets.end(), [&](const KeptSet& kept) { return kept.digest == next.digest; });
+  if (same != sets.end() && !is_damaged(next.digest) && has_size(directory.get(), same->file, same->bytes)) {
+    next.bytes = same->bytes;
+  } else {
+    // The encoder would own the set.
+    class Lent final : public WeightFile {
+     public:
+      explicit Lent(WeightSetFile& set) : set_(set) {
+        for (const WeightEntry& entry : set.entries()) add(entry);
+      }
+      void read(size_t entry, std::span<std::byte> out) override { set_.read(entry, out); }
+      std::span<const std::byte> in_place(size_t entry) const noexcept override { return set_.in_place(entry); }
+      void check_whole() override { set_.check_whole(); }
+
+     private:
+      WeightSetFile& set_;
+    };
+    SafetensorsEncoder encoder(std::make_unique<Lent>(set));
+    next.bytes = encoder.bytes();
+    DurableFile file(directory.get(), where, next.file);
+    const auto scratch = std::make_unique<std::byte[]>(kBlock);
+    for (;;) {
+      const std::span<const std::byte> piece = encoder.next({scratch.get(), kBlock});
+      if (piece.empty()) break;
+      file.write(piece);
+    }
+    file.keep();
+    const MutexLock lock(mutex_);
+    damaged_.erase(next.digest);
+  }
+  std::erase_if(sets, [&](const KeptSet& kept) { return kept.digest == next.digest; });
+  const uint64_t generation = next.generation;
+  sets.insert(sets.begin(), std::move(next));
+  if (sets.size() > kKept) sets.resize(kKept);
+
+  // Names the journal of before, unless that is damaged.
+  if (succeeds([&] { read(kJournal); })) {
+    SCONCE_CHECK(::unlinkat(directory.get(), kBefore, 0) == 0 || errno == ENOENT, kIo, "cannot remove ", where, "/",
+                 kBefore, ": ", reason());
+    SCONCE_CHECK(::linkat(directory.get(), kJournal, directory.get(), kBefore, 0) == 0, kIo, "cannot link ", where, "/",
+                 kBefore, ": ", reason());
+  }
+  const std::string text = journal_text(sets);
+  DurableFile journal(directory.get(), where, kJournal);
+  journal.write(std::as_bytes(std::span(text)));
+  journal.keep();
+  revision_.fetch_add(1);
+  report(generation, {});
+  succeeds([&] { remove_others(sets); });
+}
+
+void KeptWeights::remove_others(const std::vector<KeptSet>& kept) const {
+  std::set<std::string> names{kJournal, kBefore};
+  for (const KeptSet& set : kept) names.insert(set.file);
+  // The set of the journal of before is needed while that may have to stand in.
+  succeeds([&] {
+    if (const std::vector<KeptSet> before = read(kBefore); !before.empty()) names.insert(before.front().file);
+  });
+  const Descriptor directory = open_folder(folder_);
+  std::error_code ignored;  // what stays is removed another time
+  for (const std::string& name : names_in(folder_, ignored)) {
+    const bool ours = name.ends_with(".safetensors") || name.ends_with(DurableFile::kUnfinished);
+    if (ours && !names.contains(name)) ::unlinkat(directory.get(), name.c_str(), 0);
+  }
+}
+
+bool KeptWeights::is_damaged(const std::string& digest) const {
+  const MutexLock lock(mutex_);
+  return damaged_.contains(digest);
+}
+
+void KeptWeights::damaged(const KeptSet& set) {
+  const MutexLock lock(mutex_);
+  damaged_.insert(set.digest);
+}
+
+KeptWeights::Status KeptWeights::status() const {
+  const MutexLock lock(mutex_);
+  return status_;
+}
+
+void KeptWeights::note(std::string problem) {
+  count_failure();
+  const MutexLock lock(mutex_);
+  status_.problem = std::move(problem);
+}
+
+void KeptWeights::report(uint64_t generation, std::string problem) {
+  const MutexLock lock(mutex_);
+  status_ = {generation, std::move(problem)};
+}
+
+WeightStore::WeightStore(const std::string& directory) : directory_(directory) {
+  if (directory.empty()) return;
+  const std::string said = problem_of([&] {
+    make_folder(fs::absolute(directory_));
+    const Descriptor folder = open_folder(directory_);
+    lock_ = Descriptor(::openat(folder.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    SCONCE_CHECK(lock_.get() >= 0, kIo, "cannot open ", directory, "/", kLock, ": ", reason());
+  });
+  SCONCE_CHECK(said.empty(), kInvalidArgument, "setting weights_keep: ", said);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    SCONCE_CHECK(errno == EWOULDBLOCK, kIo, "setting weights_keep: cannot lock ", directory, "/", kLock, ": ",
+                 reason());
+    char text[128] = {};
+    const ssize_t count = ::pread(lock_.get(), text, sizeof text - 1, 0);
+    const std::string who(text, static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    SCONCE_FAIL(kInvalidArgument, "setting weights_keep: another server keeps its weights in ", directory,
+                who.empty() ? "" : ": ", printable(who));
+  }
+  char host[65] = {};
+  ::gethostname(host, sizeof host - 1);
+  const std::string self = fmt::format("process {} of {}", ::getpid(), host);
+  // Only told to others, so a full disk does not matter.
+  if (::ftruncate(lock_.get(), 0) == 0) (void)!::pwrite(lock_.get(), self.data(), self.size(), 0);
+}
+
+std::shared_ptr<KeptWeights> WeightStore::of(const std::string& model, int64_t version) {
+  if (directory_.empty()) return nullptr;
+  const MutexLock lock(mutex_);
+  auto& kept = models_[{model, version}];
+  if (!kept) kept = std::make_shared<KeptWeights>(directory_ / model / std::to_string(version));
+  return kept;
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,98 @@
+// WeightStore: the folder in which published sets outlive the server (setting weights_keep).
+//
+//   DIR/.lock                         held by the server that uses the folder
+//   DIR/MODEL/VERSION/journal.json    the kept sets: weight_journal.h
+//   DIR/MODEL/VERSION/previous.json   the journal before it
+//   DIR/MODEL/VERSION/HEX.safetensors a complete set, named by its digest
+//
+// A set is kept once the journal that names its file has replaced the last one. Files come before the journal that
+// names them and go after it, so a crash at any moment leaves the journal before or after, and the files that it names.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sconce/mutex.h"
+#include "sconce/weight_sources.h"
+#include "server/kept/durable_file.h"
+#include "server/kept/weight_journal.h"
+
+namespace sconce::server {
+
+// The kept sets of one version of a model. Thread-safe.
+class KeptWeights {
+ public:
+  explicit KeptWeights(std::filesystem::path folder);
+
+  // Held from the commit of a set until it is kept, and while a newly loaded model begins to be served: a set is
+  // committed either before, and found in the journal, or after, to the new model.
+  Mutex& turn() noexcept SCONCE_RETURN_CAPABILITY(turn_) { return turn_; }
+
+  // What there is to start with.
+  struct Found {
+    std::vector<KeptSet> sets;  // newest first
+    uint64_t last = 0;          // no set that was published had a higher number
+    std::string problem;        // why the journal, or the last one, cannot be read; empty: nothing is wrong
+    uint64_t revision = 0;
+  };
+  Found find() const;
+  std::filesystem::path path(const KeptSet& set) const { return folder_ / set.file; }
+  // Increases with each set that is kept.
+  uint64_t revision() const noexcept { return revision_.load(); }
+
+  // Keeps a set that was published, then removes files that no set has any more. Returns when it is on the disk; "",
+  // or why it is not. The sets before are then as they were.
+  std::string keep(WeightSetFile& set, PublishedBy by) SCONCE_REQUIRES(turn_);
+
+  // The set's file is not what it was: a set of the same values is written anew.
+  void damaged(const KeptSet& set);
+
+  // What is said to others of the model that is served.
+  struct Status {
+    uint64_t generation = 0;  // that is kept; 0: none
+    std::string problem;
+  };
+  Status status() const;
+  void note(std::string problem);  // the active set is not kept, for that reason; counts a failure
+  void count_failure() noexcept { failures_.fetch_add(1, std::memory_order_relaxed); }
+  void report(uint64_t generation, std::string problem);
+  uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
+
+ private:
+  void write(WeightSetFile& set, PublishedBy by);
+  std::vector<KeptSet> read(const char* name) const;
+  bool is_damaged(const std::string& digest) const;
+  void remove_others(const std::vector<KeptSet>& kept) const;
+
+  const std::filesystem::path folder_;
+  Mutex turn_;
+  std::atomic<uint64_t> revision_{0}, failures_{0};
+  mutable Mutex mutex_;
+  Status status_ SCONCE_GUARDED_BY(mutex_);
+  std::set<std::string> damaged_ SCONCE_GUARDED_BY(mutex_);  // digests
+};
+
+// Thread-safe.
+class WeightStore {
+ public:
+  // Makes the directory if it is not there. Empty: nothing is kept. kInvalidArgument if another server uses it; kIo.
+  explicit WeightStore(const std::string& directory);
+
+  // Null if nothing is kept. The same object for the same version.
+  std::shared_ptr<KeptWeights> of(const std::string& model, int64_t version);
+
+ private:
+  const std::filesystem::path directory_;
+  Descriptor lock_;
+  Mutex mutex_;
+  std::map<std::pair<std::string, int64_t>, std::shared_ptr<KeptWeights>> models_ SCONCE_GUARDED_BY(mutex_);
+};
+
+}  // namespace sconce::server
