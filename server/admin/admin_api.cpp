@@ -7,6 +7,8 @@
 #include "sconce/excerpt.h"
 #include "sconce/model.h"
 #include "server/admin/admin_documents.h"
+#include "server/admin/push/push_terms.h"
+#include "server/admin/push_api.h"
 #include "server/admin/weights_job.h"
 #include "server/base/cores.h"
 #include "server/base/failure.h"
@@ -49,13 +51,14 @@ std::string weights_text(const ServedModel& served, bool digest) {
   return weights_document(served.interface(), sets, digests);
 }
 
-// change: what to do to the model. done: the same in the past tense, for the log.
-std::string change_weights(Service& service, const AdminRequest& request, void (*change)(Model&), const char* done) {
-  const Query query(request.query, {});
+// change: what to do to the model. done: the same in the past tense, for the log. noted: what a push under way learns.
+std::string change_weights(Service& service, const AdminRequest& request, void (*change)(Model&), const char* done,
+                           void (*noted)(PushLedger&, const PushPlace&, uint64_t generation)) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
   Model& model = served->model();
   change(model);
+  if (noted != nullptr) noted(service.pushes, place_of(served), model.generation());
   log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
            served->interface().version, done, model.generation());
   return told([&] { return weights_text(*served, false); });
@@ -76,23 +79,32 @@ std::string weights(Service& service, const AdminRequest& request) {
 }
 
 std::string commit_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"push"});
+  if (const auto id = query.text("push")) return commit_push(service, request, push_id(*id));
   return change_weights(
-      service, request, [](Model& model) { model.commit_weights(); }, "committed");
+      service, request, [](Model& model) { model.commit_weights(); }, "committed",
+      [](PushLedger& pushes, const PushPlace& place, uint64_t now) { pushes.set_published(place, now); });
 }
 
 std::string abort_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"push"});
+  if (const auto id = query.text("push")) return abort_push(service, request, push_id(*id));
   return change_weights(
-      service, request, [](Model& model) { model.abort_weights(); }, "aborted");
+      service, request, [](Model& model) { model.abort_weights(); }, "aborted",
+      [](PushLedger& pushes, const PushPlace& place, uint64_t) { pushes.set_dropped(place); });
 }
 
 std::string rollback_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"push"});
+  if (const auto id = query.text("push")) return rollback_push(service, request, push_id(*id));
   return change_weights(
-      service, request, [](Model& model) { model.rollback_weights(); }, "rolled back");
+      service, request, [](Model& model) { model.rollback_weights(); }, "rolled back", nullptr);
 }
 
 std::string release_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
   return change_weights(
-      service, request, [](Model& model) { model.release_previous(); }, "released");
+      service, request, [](Model& model) { model.release_previous(); }, "released", nullptr);
 }
 
 std::string replicas(Service& service, const AdminRequest& request) {

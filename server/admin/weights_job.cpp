@@ -3,9 +3,12 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/admin/admin_documents.h"
+#include "server/admin/push/push_terms.h"
+#include "server/admin/push_api.h"
 #include "server/admin/weights_dir.h"
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
+#include "server/http/client/admin_client.h"
 #include "server/http/content_digest.h"
 #include "server/http/query.h"
 #include "server/models/documents.h"
@@ -40,6 +43,23 @@ WeightsJob::WeightsJob(Service& service, AdminRequest request, AdminDone done)
 
 WeightsJob::~WeightsJob() = default;
 
+// The record of a push while its set arrives. A push whose set is not staged then has ended.
+class WeightsJob::Arrival {
+ public:
+  explicit Arrival(WeightsJob& job) : job_(job) {
+    if (job_.options_.push) job_.service_.pushes.begin(job_.place_, *job_.options_.push, PushLedger::Clock::now());
+  }
+  ~Arrival() {
+    if (!job_.options_.push || job_.over_) return;
+    succeeds([this] { job_.service_.pushes.abort(job_.place_, job_.options_.push->id); });
+  }
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+
+ private:
+  WeightsJob& job_;
+};
+
 void WeightsJob::run() {
   const LogRequest log_request(request_.id, request_.peer);
   read_options();
@@ -54,6 +74,7 @@ void WeightsJob::run() {
     // The claim ends before anybody hears that the update is over, so that the next request does not find the model
     // busy.
     const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is under way");
+    const Arrival arrival(*this);
     UpdateOptions update_options = options_.update;
     update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
     const std::unique_ptr<WeightUpdate> update = model.begin_update(std::move(update_options));
@@ -67,7 +88,10 @@ void WeightsJob::run() {
     operation_->check_cancelled();
     operation_->enter(Operation::Phase::kFolding);
     update->finish();
-    if (!options_.update.dry_run) {
+    if (options_.update.dry_run) {
+      if (relay_) relay_->end();
+      if (options_.push) service_.pushes.forget(place_, options_.push->id);
+    } else {
       // Drops a staged set that was cancelled or cannot be published, while the claim keeps others from changing it.
       struct Undo {
         Model& model;
@@ -76,6 +100,7 @@ void WeightsJob::run() {
           if (!done) succeeds([this] { model.abort_weights(); });
         }
       } undo{model};
+      if (relay_) relay_->end();
       generation = publish();
       outcome = generation == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
       undo.done = true;
@@ -91,7 +116,8 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore"});
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "push",
+                                     "lease", "members", "member", "relay"});
   const std::string_view mode = query.text("mode").value_or("full");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
                excerpt(mode), "'");
@@ -110,9 +136,35 @@ void WeightsJob::read_options() {
   options_.async = query.flag("async");
   options_.commit = query.flag("commit");
   SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
+  options_.push = push_terms(query, request_.authorization);
+  const size_t members = options_.push ? options_.push->members.size() : 0;
+  SCONCE_CHECK(!options_.commit || members <= 1, kInvalidArgument,
+               "commit and members exclude each other: servers commit when all have staged");
+  const bool relay = query.flag("relay");
+  SCONCE_CHECK(!relay || (request_.upload && members > options_.push->member), kInvalidArgument,
+               "relay needs members, this server among them, and a body of weights");
+  options_.relay = relay && options_.push->member + 1 < members;
 }
 
-void WeightsJob::find_model() { model_ = service_.repository.snapshot()->ready(request_.model, request_.version); }
+void WeightsJob::find_model() {
+  model_ = service_.repository.snapshot()->ready(request_.model, request_.version);
+  place_ = place_of(model_);
+}
+
+// Stops the update of a push that was aborted, or whose lease has expired.
+void WeightsJob::check_push() const {
+  if (options_.push) service_.pushes.check_open(place_, options_.push->id);
+}
+
+void WeightsJob::begin_relay(const std::function<void()>& check) {
+  SCONCE_CHECK(upload_->length(), kInvalidArgument, "relay needs a body with Content-Length");
+  const auto patience = std::chrono::ceil<std::chrono::seconds>(service_.config.upload_timeout);
+  relay_.emplace(service_.peers, *options_.push, patience, check);
+  std::string target = "/v2/admin/models/" + percent_encoded(request_.model);
+  if (!request_.version.empty()) target += "/versions/" + percent_encoded(request_.version);
+  relay_->begin(target + "/weights?" + query_for_next(request_.query, *options_.push), *upload_->length(),
+                request_.content_digest);
+}
 
 // Stops the update of a version that was unloaded or replaced meanwhile.
 void WeightsJob::check_served() const {
@@ -129,7 +181,6 @@ void WeightsJob::receive(WeightUpdate& update) {
       update, {.source = "body", .bytes = upload_->length(), .sha256 = content_digest(request_.content_digest)});
   operation_->expect_bytes(upload_->length().value_or(0));
   operation_->enter(Operation::Phase::kReceiving);
-  upload_->invite();
   uint64_t seen = service_.repository.revision();
   const std::function<void()> check = [&] {
     operation_->check_cancelled();
@@ -137,8 +188,16 @@ void WeightsJob::receive(WeightUpdate& update) {
       check_served();
       seen = now;
     }
+    check_push();
   };
-  while (const size_t bytes = upload_->read(stream.next(), check)) {
+  if (options_.relay) begin_relay(check);
+  upload_->invite();
+  for (;;) {
+    const std::span<std::byte> room = stream.next();
+    const size_t bytes = upload_->read(room, check);
+    if (bytes == 0) break;
+    if (options_.push) service_.pushes.prolong(place_, options_.push->id, PushLedger::Clock::now());
+    if (relay_) relay_->send(room.first(bytes));
     stream.advance(bytes);
     operation_->add_bytes(bytes);
     if (!upload_->length()) operation_->expect_bytes(stream.bytes_total());
@@ -197,9 +256,10 @@ uint64_t WeightsJob::publish() {
   Model& model = model_->model();
   operation_->check_cancelled();
   check_served();
+  if (options_.push) service_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
-  return model.commit_weights();
+  return options_.push ? publish_push(service_, place_, model, options_.push->id) : model.commit_weights();
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {

@@ -2,6 +2,7 @@
 // AdminThreads.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,8 @@
 #include "sconce/weight_sources.h"
 #include "server/admin/admin_request.h"
 #include "server/admin/operation_log.h"
+#include "server/admin/push/push_ledger.h"
+#include "server/admin/push/relay.h"
 #include "server/admin/service.h"
 #include "server/http/upload.h"
 #include "server/models/served_model.h"
@@ -28,6 +31,8 @@ class WeightsJob {
   struct Options {
     UpdateOptions update;
     bool async = false, commit = false;
+    std::optional<PushTerms> push;
+    bool relay = false;
     FileOptions file;  // options for a file that the request names
   };
 
@@ -35,6 +40,9 @@ class WeightsJob {
   void add_ignored(std::string_view name);
   void read_reference();
   void find_model();
+  class Arrival;
+  void begin_relay(const std::function<void()>& check);
+  void check_push() const;
   void receive(WeightUpdate& update);
   void read_file(WeightUpdate& update);
   uint64_t publish();
@@ -47,6 +55,8 @@ class WeightsJob {
   Options options_;
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<Operation> operation_;
+  PushPlace place_;
+  std::optional<Relay> relay_;
   std::optional<Upload> upload_;
   bool over_ = false;          // everything that was asked for is done
   std::string file_, opened_;  // a named file: its name, and the path it was opened under

@@ -5,8 +5,8 @@
 
 #include "sconce/check.h"
 #include "server/base/config.h"
-#include "server/commands/admin_client.h"
 #include "server/commands/command.h"
+#include "server/http/client/admin_client.h"
 
 namespace sconce::server::commands {
 namespace {
