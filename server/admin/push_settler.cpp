@@ -2,11 +2,11 @@
 
 #include <array>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "sconce/check.h"
 #include "server/admin/push_api.h"
 #include "server/base/failure.h"
+#include "server/base/json_document.h"
 #include "server/base/log.h"
 #include "server/http/client/admin_client.h"
 
@@ -21,11 +21,10 @@ constexpr std::chrono::milliseconds kAgain{200}, kAskAgain{1000};
 // For another server that says nothing.
 constexpr std::chrono::seconds kPatience{2};
 
-std::optional<PushState> state_from(const nlohmann::json& text) {
+std::optional<PushState> state_from(const OrderedJson& text) {
   if (!text.is_string()) return std::nullopt;
   for (int8_t i = 0; i <= static_cast<int8_t>(PushState::kLost); ++i)
-    if (text.get_ref<const std::string&>() == push_state_name(static_cast<PushState>(i)))
-      return static_cast<PushState>(i);
+    if (text.get<std::string>() == push_state_name(static_cast<PushState>(i))) return static_cast<PushState>(i);
   return std::nullopt;
 }
 
@@ -35,12 +34,12 @@ std::string weights_path(const PushRecord& record, const char* action) {
 }
 
 PushAnswer read_answer(const Answer& answer) {
-  const nlohmann::json json = nlohmann::json::parse(answer.body, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
   const auto list = json.is_object() ? json.find("pushes") : json.end();
   if (!answer.ok() || list == json.end() || !list->is_array()) return {};
   PushAnswer said{true, std::nullopt};
-  for (const nlohmann::json& push : *list)
-    if (push.is_object()) said.state = state_from(push.value("state", nlohmann::json()));
+  for (const OrderedJson& push : *list)
+    if (push.is_object() && push.contains("state")) said.state = state_from(push["state"]);
   return said;
 }
 
@@ -132,6 +131,7 @@ PushFinding PushSettler::ask_members(const PushRecord& record) const {
   std::string silence;
   for (size_t i = 0; i < terms.members.size(); ++i) {
     if (i == terms.member) continue;
+    if (service_.draining) return {Verdict::kWait, "this server is ending"};
     const Answer answer = ask(i, "GET", "pushes");
     answers[i] = read_answer(answer);
     if (!answers[i].answered && silence.empty()) silence = terms.members[i] + ": " + answer.reason();

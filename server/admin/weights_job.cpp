@@ -151,15 +151,20 @@ void WeightsJob::find_model() {
   place_ = place_of(model_);
 }
 
-// Stops the update of a push that was aborted, or whose lease has expired.
-void WeightsJob::check_push() const {
+// Stops an update that was cancelled, whose model was replaced, or whose push was aborted or has expired.
+void WeightsJob::check_going_on() {
+  operation_->check_cancelled();
+  if (const uint64_t now = service_.repository.revision(); now != revision_) {
+    check_served();
+    revision_ = now;
+  }
   if (options_.push) service_.pushes.check_open(place_, options_.push->id);
 }
 
-void WeightsJob::begin_relay(const std::function<void()>& check) {
+void WeightsJob::begin_relay() {
   SCONCE_CHECK(upload_->length(), kInvalidArgument, "relay needs a body with Content-Length");
   const auto patience = std::chrono::ceil<std::chrono::seconds>(service_.config.upload_timeout);
-  relay_.emplace(service_.peers, *options_.push, patience, check);
+  relay_.emplace(service_.peers, *options_.push, patience, [this] { check_going_on(); });
   std::string target = "/v2/admin/models/" + percent_encoded(request_.model);
   if (!request_.version.empty()) target += "/versions/" + percent_encoded(request_.version);
   relay_->begin(target + "/weights?" + query_for_next(request_.query, *options_.push), *upload_->length(),
@@ -181,16 +186,9 @@ void WeightsJob::receive(WeightUpdate& update) {
       update, {.source = "body", .bytes = upload_->length(), .sha256 = content_digest(request_.content_digest)});
   operation_->expect_bytes(upload_->length().value_or(0));
   operation_->enter(Operation::Phase::kReceiving);
-  uint64_t seen = service_.repository.revision();
-  const std::function<void()> check = [&] {
-    operation_->check_cancelled();
-    if (const uint64_t now = service_.repository.revision(); now != seen) {
-      check_served();
-      seen = now;
-    }
-    check_push();
-  };
-  if (options_.relay) begin_relay(check);
+  revision_ = service_.repository.revision();
+  const std::function<void()> check = [this] { check_going_on(); };
+  if (options_.relay) begin_relay();
   upload_->invite();
   for (;;) {
     const std::span<std::byte> room = stream.next();

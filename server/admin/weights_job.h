@@ -2,7 +2,6 @@
 // AdminThreads.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,8 +40,8 @@ class WeightsJob {
   void read_reference();
   void find_model();
   class Arrival;
-  void begin_relay(const std::function<void()>& check);
-  void check_push() const;
+  void begin_relay();
+  void check_going_on();
   void receive(WeightUpdate& update);
   void read_file(WeightUpdate& update);
   uint64_t publish();
@@ -55,6 +54,7 @@ class WeightsJob {
   Options options_;
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<Operation> operation_;
+  uint64_t revision_ = 0;  // of the repository, when the model was last seen there
   PushPlace place_;
   std::optional<Relay> relay_;
   std::optional<Upload> upload_;

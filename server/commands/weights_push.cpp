@@ -97,11 +97,20 @@ class Push {
   }
 
   // Before large reads or sends, checks that all servers answer, have the model and admit us, and settles what earlier
-  // pushes left undecided.
+  // pushes left undecided, unless nothing is to change.
   bool look() {
-    if (settle_open({servers_, options_.model, options_.version})) return true;
-    std::cout << "nothing was sent\n";
-    return false;
+    bool good = true;
+    if (options_.dry_run) {
+      const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target()); });
+      for (size_t i = 0; i < answers.size(); ++i)
+        if (!active_of(answers[i]))
+          report(servers_[i], good = false,
+                 answers[i].ok() ? "its answer is none of an admin port" : answers[i].reason());
+    } else {
+      good = settle_open({servers_, options_.model, options_.version});
+    }
+    if (!good) std::cout << "nothing was sent\n";
+    return good;
   }
 
   std::string query(size_t server) const {

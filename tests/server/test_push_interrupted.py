@@ -1,7 +1,7 @@
 """Pushes to sixteen servers whose pusher or servers are killed, stopped or cut off at any step: in the end all servers
 serve one set, each client has seen its server's generation grow only, and no request has failed.
 
-SCONCE_PUSH_ROUNDS and SCONCE_PUSH_SEED repeat what failed, or try longer.
+SCONCE_PUSH_ROUNDS and SCONCE_PUSH_SEED repeat what failed, or try longer; ./dev test --long has a hundred rounds.
 """
 import http.client
 import os
@@ -16,8 +16,8 @@ import pytest
 from fleet import Fleet, variant
 from serving import SANITIZED
 
-ROUNDS = int(os.environ.get("SCONCE_PUSH_ROUNDS", 3 if SANITIZED else 10))
-SEED = int(os.environ.get("SCONCE_PUSH_SEED", 17))
+ROUNDS = int(os.environ.get("SCONCE_PUSH_ROUNDS") or (3 if SANITIZED else 8))
+SEED = int(os.environ.get("SCONCE_PUSH_SEED") or 17)
 SERVERS = 16
 LEASE_MS = 500
 

@@ -57,7 +57,9 @@ PushPeers::Rule PushPeers::rule(const std::string& text) {
     check(rule.scheme == "http" || rule.scheme == "https");
     rest.remove_prefix(scheme + 3);
   }
-  size_t end = rest.starts_with('[') ? rest.find(']') : rest.find(':');
+  // An IPv6 address without brackets has no port behind it.
+  const bool bare = !rest.starts_with('[') && rest.find(':') != rest.rfind(':');
+  const size_t end = bare ? std::string_view::npos : rest.find(rest.starts_with('[') ? ']' : ':');
   if (rest.starts_with('[')) {
     check(end != std::string_view::npos);
     rule.host = rest.substr(1, end - 1);

@@ -12,13 +12,13 @@
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
 #include <climits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <vector>
 
 #include "sconce/check.h"
 #include "sconce/version.h"
+#include "server/base/json_document.h"
 #include "server/http/transport.h"
 #include "server/json/base64.h"
 
@@ -258,6 +258,10 @@ AdminServer parse_admin_server(std::string_view text) {
                "an admin port speaks http or https: ", text);
   SCONCE_CHECK(!parsed->has_query() && !parsed->has_fragment() && !parsed->has_userinfo(), kInvalidArgument,
                "an admin port's address has no user, query or fragment: ", text);
+  // Of a name such as 127.0.0.1.example, Boost takes the beginning for the address and the rest for a path.
+  const std::string_view path(parsed->encoded_path().data(), parsed->encoded_path().size());
+  SCONCE_CHECK(path.empty() || path.front() == '/', kInvalidArgument,
+               "a host's name does not begin with an address: ", text);
   AdminServer server;
   server.text = text;
   server.tls = parsed->scheme() == "https";
@@ -312,7 +316,7 @@ std::string percent_encoded(std::string_view text) {
 std::string Answer::reason() const {
   if (status == 0) return problem;
   std::string text;
-  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(body, nullptr, false);
   if (json.is_object())
     if (const auto at = json.find("error"); at != json.end() && at->is_string()) text = at->get<std::string>();
   if (text.empty()) text = body.substr(0, 200);

@@ -34,7 +34,8 @@ TEST_CASE("push peers: hosts, ports, schemes, names and networks") {
   CHECK(allows("*.pods.svc", "http://sconce-0.pods.svc:8003"));
   CHECK(allows("10.1.0.0/16", "http://10.1.200.3:8003"));
   CHECK(allows("[fd00::]:8003, [::1]", "http://[::1]:9"));
-  CHECK(allows("fd00::/8", "http://[fd12::1]:9") == false);  // without brackets it is read as HOST:PORT
+  CHECK(allows("fd00::/8", "http://[fd12::1]:9"));
+  CHECK(allows("::1", "http://[::1]:9"));
   CHECK(allows("https://*", "https://anything"));
 }
 
@@ -45,10 +46,11 @@ TEST_CASE("push peers: what only looks alike is not allowed") {
   CHECK_FALSE(allows("*.pods.svc", "http://pods.svc"));
   CHECK_FALSE(allows("*.pods.svc", "http://evilpods.svc"));
   CHECK_FALSE(allows("10.1.0.0/16", "http://10.2.0.1"));
-  CHECK_FALSE(allows("10.1.0.0/16", "http://10.1.0.1.evil.org"));
   CHECK_FALSE(allows("127.0.0.1", "http://127.0.0.2"));
+  CHECK_FALSE(allows("fd00::/8", "http://[fe12::1]:9"));
   CHECK_FALSE(allows("https://a.example", "http://a.example"));
-  CHECK_THROWS_AS((void)allows("127.0.0.1", "http://127.0.0.1@evil.org"), Error);
+  for (const char* url : {"http://127.0.0.1@evil.org", "http://127.0.0.1.evil.org", "http://127.0.0.1.5:1"})
+    CHECK_THROWS_AS((void)allows("127.0.0.1", url), Error);
 }
 
 TEST_CASE("push peers: malformed settings are refused by name") {
