@@ -14,6 +14,7 @@
 #include "sconce/host_memory.h"
 #include "sconce/mapped_files.h"
 #include "sconce/version.h"
+#include "server/admin/push_settler.h"
 #include "server/admin/service.h"
 #include "server/base/alarm_clock.h"
 #include "server/base/failure.h"
@@ -79,6 +80,7 @@ class Server {
                  {},
                  SharedMemory(config_.allow_shared_memory),
                  Tracer(config_)},
+        settler_(clock_, service_),
         signals_(context_, SIGTERM, SIGINT),
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
@@ -282,6 +284,7 @@ class Server {
   WeightStore store_;
   Control control_;
   Service service_;
+  PushSettler settler_;
   asio::signal_set signals_, hangups_;
   asio::steady_timer credentials_timer_, timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;

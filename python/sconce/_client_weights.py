@@ -1,7 +1,9 @@
 """New weights for servers that answer meanwhile: Client.weights."""
 import collections
 import concurrent.futures
+import contextlib
 import json
+import secrets
 import sys
 import threading
 import time
@@ -10,11 +12,14 @@ import urllib.parse
 from sconce import _http
 from sconce._blocking import Deadline, Pool
 from sconce._client_errors import BadAnswer, ConnectionFailed
-from sconce._errors import DeadlineExceeded, Error
+from sconce._errors import Busy, DeadlineExceeded, Error
 from sconce._safetensors import Weights as Encoded
 
 ADMIN_PORT = 8003
-ABORT_SECONDS = 10
+# A query holds this much of the servers' URLs; they limit a request's head to 16 KiB.
+MOST_MEMBERS = 8000
+ASK_AGAIN_SECONDS, ASKS = 0.2, 5
+OPEN = ("receiving", "staged", "prepared")
 
 
 class PushFailed(Error):
@@ -36,7 +41,7 @@ class _Stopped(Exception):
 class _Server:
     def __init__(self, pool):
         self.pool, self.name = pool, pool.address.text
-        self.before, self.sent, self.staged = 0, 0, False
+        self.sent, self.staged = 0, False
         self.connection = None
 
 
@@ -49,7 +54,7 @@ class Weights:
         self._pools, self._lock = {}, threading.Lock()
 
     def push(self, model, state_dict, *, label="", to=None, partial=False, ignore=(), check_finite=False, dry_run=False,
-             digest=True, progress=None, timeout=600.0):
+             digest=True, progress=None, timeout=600.0, lease=30.0, relay=False):
         """Gives new weights to all of these servers, or to none.
 
         state_dict: names to arrays or tensors, as state_dict() has them. Tensors are sent from where they are, those on a
@@ -59,11 +64,14 @@ class Weights:
         digest: sends a SHA-256, which the server compares before it stages. It costs one more reading of the tensors.
         progress: a bar on stderr; None: if stderr is a terminal.
         timeout: seconds in which all servers must have staged, and again for the commit.
+        lease: seconds after which servers drop what is staged if they hear nothing of this process.
+        relay: the first server gets the weights and passes them on to the next one, and so on (weights_peers).
 
-        First asks every server whether it has the model. Then all stage at once; only when each has staged do they
-        commit. If one fails to stage, what others staged is dropped; if one fails to commit, those that committed are
-        rolled back. Ctrl-C before the commit leaves no server changed. Returns the servers' sets, as sets() does.
-        Raises PushFailed, with every server's reason.
+        First asks every server whether it has the model and has no other push under way. Then all stage at once; only
+        when each has staged do they commit, the first one before the others. If one fails to stage, what others staged
+        is dropped; if one fails to commit, those that committed are rolled back. Ctrl-C before the commit leaves no
+        server changed; if this process dies, docs/weights.md says what becomes of the push. Returns the servers' sets,
+        as sets() does. Raises PushFailed, with every server's reason.
         """
         encoded = Encoded(state_dict)
         servers = [_Server(pool) for pool in self._servers(to)]
@@ -72,20 +80,27 @@ class Weights:
         query = {"mode": "partial" if partial else "full", **({"label": label} if label else {}),
                  **({"dry_run": "true"} if dry_run else {}), **({"check_finite": "true"} if check_finite else {}),
                  **({"ignore": ",".join(ignored)} if ignored else {})}
+        if not 0.1 <= lease <= 3600:
+            raise ValueError(f"lease: expected 0.1 to 3600 seconds, got {lease!r}")
         with concurrent.futures.ThreadPoolExecutor(len(servers), "sconce-push") as threads:
-            push = _Push(self, servers, target, threads, timeout)
-            push.look()
+            push = _Push(self, servers, target, threads, timeout, lease)
+            found = push.look()
+            if not dry_run:
+                push.settle()
             fields = {"Content-Type": "application/octet-stream", "Content-Length": str(encoded.bytes),
                       "Expect": "100-continue"}
             if digest:
                 fields["Content-Digest"] = encoded.content_digest()
-            try:
-                push.stage(encoded, "?" + urllib.parse.urlencode(query), fields, dry_run,
-                           sys.stderr.isatty() if progress is None else progress)
-            except BaseException:
-                push.abort()
-                raise
-            return push.look() if dry_run else push.commit()
+            with push.alive(not dry_run):
+                try:
+                    push.stage(encoded, query, fields, dry_run, relay, sys.stderr.isatty() if progress is None else progress)
+                    if dry_run:
+                        return found
+                    push.prepare()
+                except BaseException:
+                    push.abort()
+                    raise
+                return push.commit()
 
     def sets(self, model, *, to=None, digest=False):
         """What each server serves: a dict from its URL to its generation, weight_version and sets (active, staged,
@@ -96,6 +111,11 @@ class Weights:
     def rollback(self, model, *, to=None):
         """Every server serves its previous set again, under a new generation. Returns what sets() does."""
         return self._all("POST", self._target(model) + "/rollback", to)
+
+    def pushes(self, model, *, to=None):
+        """The pushes that each server knows, and what became of them: a dict from its URL to a list of dicts."""
+        return {server: document["pushes"] for server, document in
+                self._all("GET", self._target(model) + "/pushes", to).items()}
 
     def abort(self, model, *, to=None):
         """Drops what is staged."""
@@ -170,31 +190,93 @@ class Weights:
 
 
 class _Push:
-    def __init__(self, weights, servers, target, threads, timeout):
-        self.weights, self.servers, self.target, self.threads = weights, servers, target, threads
-        self.timeout, self.stop = timeout, threading.Event()
+    """One push, by its id: every request that changes something may be repeated."""
 
-    def each(self, work):
+    def __init__(self, weights, servers, target, threads, timeout, lease):
+        self.weights, self.servers, self.target, self.threads = weights, servers, target, threads
+        self.timeout, self.lease, self.stop = timeout, lease, threading.Event()
+        self.id = secrets.token_hex(8)
+        members = ",".join(server.name for server in servers)
+        # The first one decides, so a list that has only that one still tells whom to ask.
+        self.members = members if len(members) <= MOST_MEMBERS else servers[0].name
+
+    def each(self, work, servers=None):
         """work(server) for all at once: server's name -> result or exception."""
-        running = [(server, self.threads.submit(work, server)) for server in self.servers]
+        running = [(server, self.threads.submit(work, server)) for server in (servers or self.servers)]
         concurrent.futures.wait([future for _, future in running])
         return {server.name: future.exception() or future.result() for server, future in running}
 
-    def send(self, server, method, what=""):
-        return self.weights._send(server.pool, method, self.target + what, self.weights._deadline())
+    def send(self, server, method, what="", deadline=None):
+        return self.weights._send(server.pool, method, self.target + what, deadline or self.weights._deadline())
+
+    def act(self, server, action):
+        return self.send(server, "POST", f"/{action}?push={self.id}")
+
+    def state(self, server):
+        """What the server says of the push; None if it does not know it."""
+        pushes = self.send(server, "GET", f"/pushes?push={self.id}").get("pushes") or [{}]
+        return pushes[0].get("state")
 
     def look(self):
         """Before much is read or sent: does every server answer, have the model and admit us?"""
         def ask(server):
             document = self.send(server, "GET")
-            server.before = generation_of(server.pool, document)
+            generation_of(server.pool, document)
             return document
         found = self.each(ask)
         refuse({n: e for n, e in found.items() if isinstance(e, BaseException)}, "nothing was sent")
         return found
 
-    def stage(self, encoded, query, fields, dry_run, progress):
+    def settle(self):
+        """Decides what an earlier push that died left open, by the rule of docs/weights.md; waits for its lease."""
+        end = None
+        while True:
+            found = self.each(lambda server: self.send(server, "GET", "/pushes").get("pushes", []))
+            refuse({n: e for n, e in found.items() if isinstance(e, BaseException)}, "nothing was sent")
+            undecided = []
+            for name in {p["push"] for pushes in found.values() for p in pushes if p["state"] in OPEN}:
+                said = {server: p for server, pushes in found.items() for p in pushes if p["push"] == name}
+                states = {p["state"] for p in said.values()}
+                action = ("abort" if "undone" in states else "commit" if "committed" in states
+                          else "abort" if states & {"aborted", "expired"} else None)
+                if not action:
+                    undecided += said.values()
+                    continue
+                told = self.each(lambda server: said.get(server.name, {}).get("state") in OPEN
+                                 and self.send(server, "POST", f"/{action}?push={name}"))
+                refuse({n: e for n, e in told.items() if isinstance(e, BaseException)}, "nothing was sent")
+            if not undecided:
+                return
+            end = end or time.monotonic() + max(p["expires_in"] for p in undecided) + 1
+            if time.monotonic() > end:
+                raise PushFailed(f"push {undecided[0]['push']} is not decided: it is under way, or its first server is not "
+                                 "among these (sconce weights settle)\nnothing was sent",
+                                 {self.servers[0].name: Busy(f"push {undecided[0]['push']} is not decided")})
+            time.sleep(ASK_AGAIN_SECONDS)
+
+    @contextlib.contextmanager
+    def alive(self, wanted):
+        """Meanwhile the servers hear that this process lives."""
+        over = threading.Event()
+
+        def prolong(server):
+            while not over.wait(self.lease / 3):
+                try:
+                    self.send(server, "POST", f"/prolong?push={self.id}", Deadline(max(self.lease / 3, 1)))
+                except Error:
+                    pass  # it has not begun yet, or says what happened when that matters
+
+        threads = [threading.Thread(target=prolong, args=(server,), daemon=True) for server in self.servers if wanted]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+
+    def stage(self, encoded, query, fields, dry_run, relay, progress):
         deadline = Deadline(self.timeout)
+        uploads = self.servers[:1] if relay else self.servers
 
         def pieces(server):
             for piece in encoded.pieces():
@@ -208,10 +290,15 @@ class _Push:
                 server.connection = connection
             return note
 
+        def of(server):
+            more = {"push": self.id, "lease": f"{max(int(self.lease * 1000), 100)}ms", "members": self.members,
+                    "member": self.servers.index(server), **({"relay": "true"} if relay else {})}
+            return "?" + urllib.parse.urlencode({**query, **more})
+
         def upload(server):
             try:
-                answer = server.pool.upload("POST", self.target + query, self.weights._fields(**fields), pieces(server),
-                                            deadline, opened(server))
+                answer = server.pool.upload("POST", self.target + of(server), self.weights._fields(**fields),
+                                            pieces(server), deadline, opened(server))
                 server.staged = answer.status == 200 and not dry_run
                 return document_of(server.pool, answer)
             except BaseException as error:
@@ -230,9 +317,12 @@ class _Push:
                 if server.connection and server.sent < encoded.bytes:
                     server.connection.stop()
 
-        running = {server.name: self.threads.submit(upload, server) for server in self.servers}
+        if relay:
+            for server in self.servers[1:]:
+                server.staged = not dry_run
+        running = {server.name: self.threads.submit(upload, server) for server in uploads}
         try:
-            with _Bar(progress, encoded.bytes * len(self.servers), self.servers) as bar:
+            with _Bar(progress, encoded.bytes * len(uploads), self.servers) as bar:
                 while concurrent.futures.wait(running.values(), 0.1).not_done:
                     bar.show()
         except BaseException:
@@ -243,44 +333,68 @@ class _Push:
         real = {name: error for name, error in errors.items() if not isinstance(error, _Stopped)}
         refuse(real or errors, "no server has changed")
 
+    def prepare(self):
+        """From here on no server drops the set by itself, except the first one, which commits before the others."""
+        found = self.each(lambda server: self.act(server, "prepare"))
+        refuse({n: e for n, e in found.items() if isinstance(e, BaseException)}, "no server has changed")
+
     def abort(self):
         """Drops what is or may be staged."""
         def drop(server):
-            end = time.monotonic() + ABORT_SECONDS
-            while server.staged:
-                try:
-                    self.send(server, "POST", "/abort")
-                except Error as error:
-                    status = getattr(error, "status", None)
-                    if status == 409 and time.monotonic() < end:  # it still deals with what arrived
-                        time.sleep(0.05)
-                        continue
-                    if status != 400:  # 400: nothing is staged there
-                        raise
-                server.staged = False
+            if server.staged:
+                self.act(server, "abort")
+            server.staged = False
         return {n: e for n, e in self.each(drop).items() if e is not None}
 
-    def commit(self):
-        def publish(server):
+    def publish(self, server):
+        """Commits. Without an answer, asks the server what it did."""
+        for left in reversed(range(ASKS)):
             try:
-                document = self.send(server, "POST", "/commit")
-            except (ConnectionFailed, DeadlineExceeded, BadAnswer):
-                # Without an answer, ask the server what it did.
-                document = self.send(server, "GET")
-                if generation_of(server.pool, document) == server.before:
-                    raise
-            server.staged = False
-            return document
+                return self.act(server, "commit")
+            except Error as error:
+                failed = error
+            try:
+                state = self.state(server)
+                if state == "committed":
+                    return self.send(server, "GET")
+                may_go = state in ("staged", "prepared") and (getattr(failed, "status", None) or 409) == 409
+            except Error as error:
+                failed.silent = isinstance(error, (ConnectionFailed, DeadlineExceeded, BadAnswer))
+                may_go = failed.silent
+            else:
+                failed.silent = False
+            if not may_go or left == 0:
+                raise failed
+            time.sleep(ASK_AGAIN_SECONDS)
 
-        found = self.each(publish)
+    def commit(self):
+        first, others = self.servers[0], self.servers[1:]
+        # The first server's commit decides for all: from here on, none is aborted unless it is known not to have committed.
+        for server in self.servers:
+            server.staged = False
+        try:
+            found = {first.name: self.publish(first)}
+        except Error as error:
+            if getattr(error, "silent", False):
+                raise PushFailed(f"{error}\nit is not known whether it has committed: sconce weights settle",
+                                 {first.name: error}, unknown=[server.name for server in self.servers]) from None
+            for server in self.servers:
+                server.staged = True
+            lost = self.abort()
+            raise PushFailed(listed({first.name: error}) + "\nno server has changed", {first.name: error},
+                             unknown=lost) from None
+        found |= self.each(self.publish, others) if others else {}
         failed = {n: e for n, e in found.items() if isinstance(e, BaseException)}
         if not failed:
-            return found
+            return {name: {k: v for k, v in document.items() if k != "push"} for name, document in found.items()}
 
         def back(server):
-            if server.name not in failed:
-                self.send(server, "POST", "/rollback")
-        kept = {n: e for n, e in self.each(back).items() if e is not None}
+            if server.name in failed:
+                server.staged = True
+            else:
+                self.act(server, "rollback")
+        # The first server again before the others: that it has undone the push decides for all.
+        kept = {n: e for n, e in (self.each(back, [first]) | self.each(back, others)).items() if e is not None}
         lost = self.abort()
         text = listed(failed)
         for name, error in kept.items():

@@ -8,6 +8,9 @@
 #include "sconce/model.h"
 #include "server/admin/admin_documents.h"
 #include "server/admin/publication.h"
+#include "server/admin/push/push_terms.h"
+#include "server/admin/push_api.h"
+#include "server/admin/served_weights.h"
 #include "server/admin/weights_download.h"
 #include "server/admin/weights_job.h"
 #include "server/base/cores.h"
@@ -15,7 +18,6 @@
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
 #include "server/http/query.h"
-#include "server/kept/peer_weights.h"
 #include "server/models/documents.h"
 
 namespace sconce::server {
@@ -39,34 +41,15 @@ std::string told(const Describe& describe) {
   return text;
 }
 
-std::shared_ptr<ServedModel> model_of(Service& service, const AdminRequest& request) {
-  return service.repository.snapshot()->loaded(request.model, request.version);
-}
-
-std::string weights_text(const Service& service, const ServedModel& served, bool digest) {
-  const std::vector<WeightSetInfo> sets = served.model().weight_sets();
-  std::vector<std::string> digests;
-  for (const WeightSetInfo& set : sets) {
-    if (digest) digests.push_back(served.model().weights_digest(set.state));
-  }
-  const ModelInterface& interface = served.interface();
-  WeightsState state;
-  state.instance = instance_name();
-  const auto catalog = service.repository.snapshot();
-  const Catalog::Version& version = catalog->find(interface.name, std::to_string(interface.version));
-  state.ready = version.state == Catalog::State::kReady && !service.draining;
-  state.reason = version.held;
-  if (served.kept()) state.kept = served.kept()->status();
-  return weights_document(interface, sets, digests, state);
-}
-
-// change: what to do to the model. done: the same in the past tense, for the log.
+// change: what to do to the model. done: the same in the past tense, for the log. noted: what a push under way learns.
 template <class Change>
-std::string change_weights(Service& service, const AdminRequest& request, const Change& change, const char* done) {
+std::string change_weights(Service& service, const AdminRequest& request, const Change& change, const char* done,
+                           void (*noted)(PushLedger&, const PushPlace&, uint64_t generation)) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
-  Model& model = served->model();
+  const Model& model = served->model();
   change(*served);
+  if (noted != nullptr) noted(service.pushes, place_of(served), model.generation());
   log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
            served->interface().version, done, model.generation());
   return told([&] { return weights_text(service, *served, false); });
@@ -87,28 +70,37 @@ std::string weights(Service& service, const AdminRequest& request) {
 }
 
 std::string commit_weights(Service& service, const AdminRequest& request) {
-  const PublishOptions options{keeps(Query(request.query, {"keep"}))};
+  const Query query(request.query, {"push", "keep"});
+  const PublishOptions options{keeps(query)};
+  if (const auto id = query.text("push")) return commit_push(service, request, push_id(*id), options);
   return change_weights(
-      service, request, [&](ServedModel& served) { publish_staged(service, served, request, options); }, "committed");
+      service, request,
+      [&](ServedModel& served) { publish_staged(service, served, published_by(request), options); }, "committed",
+      [](PushLedger& pushes, const PushPlace& place, uint64_t now) { pushes.set_published(place, now); });
 }
 
 std::string abort_weights(Service& service, const AdminRequest& request) {
-  const Query query(request.query, {});
+  const Query query(request.query, {"push"});
+  if (const auto id = query.text("push")) return abort_push(service, request, push_id(*id));
   return change_weights(
-      service, request, [](ServedModel& served) { served.model().abort_weights(); }, "aborted");
+      service, request, [](ServedModel& served) { served.model().abort_weights(); }, "aborted",
+      [](PushLedger& pushes, const PushPlace& place, uint64_t) { pushes.set_dropped(place); });
 }
 
 std::string rollback_weights(Service& service, const AdminRequest& request) {
-  const PublishOptions options{keeps(Query(request.query, {"keep"}))};
+  const Query query(request.query, {"push", "keep"});
+  const PublishOptions options{keeps(query)};
+  if (const auto id = query.text("push")) return rollback_push(service, request, push_id(*id), options);
   return change_weights(
-      service, request, [&](ServedModel& served) { publish_previous(service, served, request, options); },
-      "rolled back");
+      service, request,
+      [&](ServedModel& served) { publish_previous(service, served, published_by(request), options); }, "rolled back",
+      nullptr);
 }
 
 std::string release_weights(Service& service, const AdminRequest& request) {
   const Query query(request.query, {});
   return change_weights(
-      service, request, [](ServedModel& served) { served.model().release_previous(); }, "released");
+      service, request, [](ServedModel& served) { served.model().release_previous(); }, "released", nullptr);
 }
 
 std::string replicas(Service& service, const AdminRequest& request) {

@@ -6,9 +6,13 @@
 
 namespace sconce::server {
 
-ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what)
+ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what,
+                          std::chrono::milliseconds patience)
     : claims_(claims), model_(&model) {
+  const std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + patience;
   const MutexLock lock(claims_.mutex_);
+  while (claims_.claims_.contains(model_) && std::chrono::steady_clock::now() < end)
+    claims_.ended_.wait_until(claims_.mutex_, end);
   const auto [it, fresh] = claims_.claims_.emplace(model_, std::move(what));
   SCONCE_CHECK(fresh, kBusy, "the model is busy: ", it->second);
 }
@@ -16,6 +20,7 @@ ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::st
 ModelClaims::Claim::~Claim() {
   const MutexLock lock(claims_.mutex_);
   claims_.claims_.erase(model_);
+  claims_.ended_.notify_all();
 }
 
 }  // namespace sconce::server

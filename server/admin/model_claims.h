@@ -1,6 +1,7 @@
 // ModelClaims: which models have their weights or replicas changed, and by what. Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 
@@ -14,8 +15,9 @@ class ModelClaims {
   // While it lives, nobody else can claim the model.
   class Claim {
    public:
-    // what: the text for others' errors, "its replicas are being changed". kBusy with the text of the other claim.
-    Claim(ModelClaims& claims, const ServedModel& model, std::string what);
+    // what: the text for others' errors, "its replicas are being changed". kBusy with the text of the other claim, if
+    // that is there for longer than `patience`.
+    Claim(ModelClaims& claims, const ServedModel& model, std::string what, std::chrono::milliseconds patience = {});
     ~Claim();
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
@@ -27,6 +29,7 @@ class ModelClaims {
 
  private:
   Mutex mutex_;
+  ConditionVariable ended_;
   std::map<const ServedModel*, std::string> claims_ SCONCE_GUARDED_BY(mutex_);
 };
 

@@ -20,7 +20,7 @@ void check_served(const Service& service, const ServedModel& served) {
 }
 
 // The set is published, so nothing here throws.
-void keep(ServedModel& served, KeptWeights& kept, const AdminRequest& by, PublishOptions options)
+void keep(ServedModel& served, KeptWeights& kept, const PublishedBy& by, PublishOptions options)
     SCONCE_REQUIRES(kept.turn()) {
   const ModelInterface& interface = served.interface();
   std::string problem = "keep=false was asked for";
@@ -29,7 +29,7 @@ void keep(ServedModel& served, KeptWeights& kept, const AdminRequest& by, Publis
     return;
   }
   const bool told = succeeds([&] {
-    problem = kept.keep(*served.model().open_weights(WeightState::kActive), {by.peer, by.id.text()});
+    problem = kept.keep(*served.model().open_weights(WeightState::kActive), by);
     if (!problem.empty())
       log_error("model {} version {}: weights are not kept: {}", interface.name, interface.version, printable(problem));
   });
@@ -37,7 +37,7 @@ void keep(ServedModel& served, KeptWeights& kept, const AdminRequest& by, Publis
 }
 
 template <class Commit>
-Published publish(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options,
+Published publish(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options,
                   const Commit& commit) {
   Published published;
   if (const std::shared_ptr<KeptWeights>& kept = served.kept()) {
@@ -56,11 +56,11 @@ Published publish(Service& service, ServedModel& served, const AdminRequest& by,
 
 bool keeps(const Query& query) { return !query.text("keep") || query.flag("keep"); }
 
-Published publish_staged(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options) {
+Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options) {
   return publish(service, served, by, options, [](Model& model) { return model.commit_weights(); });
 }
 
-Published publish_previous(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options) {
+Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options) {
   return publish(service, served, by, options, [](Model& model) { return model.rollback_weights(); });
 }
 

@@ -7,6 +7,7 @@
 
 #include "server/admin/admin_request.h"
 #include "server/admin/service.h"
+#include "server/kept/weight_journal.h"
 #include "server/models/served_model.h"
 
 namespace sconce::server {
@@ -25,7 +26,9 @@ bool keeps(const class Query& query);
 // Publish; return when the set is on the disk (setting weights_keep), or when it is clear that it cannot be, which the
 // documents of weights then say. The caller has claimed the model. `by`: who asks. Errors of Model::commit_weights and
 // Model::rollback_weights, and kUnavailable if the model was unloaded or replaced: the active set stays.
-Published publish_staged(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options = {});
-Published publish_previous(Service& service, ServedModel& served, const AdminRequest& by, PublishOptions options = {});
+Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options = {});
+Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options = {});
+
+inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 
 }  // namespace sconce::server

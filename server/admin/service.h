@@ -8,6 +8,8 @@
 #include "server/admin/admin_threads.h"
 #include "server/admin/model_claims.h"
 #include "server/admin/operation_log.h"
+#include "server/admin/push/push_ledger.h"
+#include "server/admin/push/push_peers.h"
 #include "server/base/config.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log_limit.h"
@@ -40,6 +42,8 @@ struct Service {
   LogLimit refusals{}, failures{};  // lines about requests
   HeavyWork heavy_work{};
   ModelClaims claims{};
+  PushLedger pushes{};
+  PushPeers peers{config};
   AdminThreads admin_threads{};  // their work uses the other members
 };
 

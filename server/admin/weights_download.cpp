@@ -44,7 +44,7 @@ void WeightsDownload::run() {
       "HTTP/1.1 200 OK\r\nDate: {:%a, %d %b %Y %H:%M:%S} GMT\r\nContent-Type: application/octet-stream\r\n"
       "Content-Length: {}\r\nETag: \"{}\"\r\nSconce-Generation: {}\r\nSconce-Weights-Label: {}\r\n"
       "Sconce-Weights-Digest: {}\r\nConnection: close\r\n\r\n",
-      fmt::gmtime(std::time(nullptr)), encoder.bytes(), digest, generation, client::percent_encoded(label), digest);
+      fmt::gmtime(std::time(nullptr)), encoder.bytes(), digest, generation, percent_encoded(label), digest);
   download_.send(std::as_bytes(std::span(head)), check);
   if (!request_.head_only) {
     const auto scratch = std::make_unique<std::byte[]>(kBlock);

@@ -3,10 +3,13 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/admin/admin_documents.h"
+#include "server/admin/push/push_terms.h"
+#include "server/admin/push_api.h"
 #include "server/admin/weights_dir.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
+#include "server/client/admin_client.h"
 #include "server/http/content_digest.h"
 #include "server/http/query.h"
 #include "server/models/documents.h"
@@ -41,6 +44,23 @@ WeightsJob::WeightsJob(Service& service, AdminRequest request, AdminDone done)
 
 WeightsJob::~WeightsJob() = default;
 
+// The record of a push while its set arrives. A push whose set is not staged then has ended.
+class WeightsJob::Arrival {
+ public:
+  explicit Arrival(WeightsJob& job) : job_(job) {
+    if (job_.options_.push) job_.service_.pushes.begin(job_.place_, *job_.options_.push, PushLedger::Clock::now());
+  }
+  ~Arrival() {
+    if (!job_.options_.push || job_.over_) return;
+    succeeds([this] { job_.service_.pushes.abort(job_.place_, job_.options_.push->id); });
+  }
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+
+ private:
+  WeightsJob& job_;
+};
+
 void WeightsJob::run() {
   const LogRequest log_request(request_.id, request_.peer);
   read_options();
@@ -55,6 +75,7 @@ void WeightsJob::run() {
     // The claim ends before anybody hears that the update is over, so that the next request does not find the model
     // busy.
     const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is under way");
+    const Arrival arrival(*this);
     UpdateOptions update_options = options_.update;
     update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
     const std::unique_ptr<WeightUpdate> update = model.begin_update(std::move(update_options));
@@ -68,7 +89,10 @@ void WeightsJob::run() {
     operation_->check_cancelled();
     operation_->enter(Operation::Phase::kFolding);
     update->finish();
-    if (!options_.update.dry_run) {
+    if (options_.update.dry_run) {
+      if (relay_) relay_->end();
+      if (options_.push) service_.pushes.forget(place_, options_.push->id);
+    } else {
       // Drops a staged set that was cancelled or cannot be published, while the claim keeps others from changing it.
       struct Undo {
         Model& model;
@@ -77,6 +101,7 @@ void WeightsJob::run() {
           if (!done) succeeds([this] { model.abort_weights(); });
         }
       } undo{model};
+      if (relay_) relay_->end();
       generation = publish();
       outcome = generation == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
       undo.done = true;
@@ -92,7 +117,8 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep"});
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep", "push",
+                                     "lease", "members", "member", "relay"});
   const std::string_view mode = query.text("mode").value_or("full");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
                excerpt(mode), "'");
@@ -112,9 +138,40 @@ void WeightsJob::read_options() {
   options_.commit = query.flag("commit");
   options_.publish.keep = keeps(query);
   SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
+  options_.push = push_terms(query, request_.authorization);
+  const size_t members = options_.push ? options_.push->members.size() : 0;
+  SCONCE_CHECK(!options_.commit || members <= 1, kInvalidArgument,
+               "commit and members exclude each other: servers commit when all have staged");
+  const bool relay = query.flag("relay");
+  SCONCE_CHECK(!relay || (request_.upload && members > options_.push->member), kInvalidArgument,
+               "relay needs members, this server among them, and a body of weights");
+  options_.relay = relay && options_.push->member + 1 < members;
 }
 
-void WeightsJob::find_model() { model_ = service_.repository.snapshot()->loaded(request_.model, request_.version); }
+void WeightsJob::find_model() {
+  model_ = service_.repository.snapshot()->loaded(request_.model, request_.version);
+  place_ = place_of(model_);
+}
+
+// Stops an update that was cancelled, whose model was replaced, or whose push was aborted or has expired.
+void WeightsJob::check_going_on() {
+  operation_->check_cancelled();
+  if (const uint64_t now = service_.repository.revision(); now != revision_) {
+    check_served();
+    revision_ = now;
+  }
+  if (options_.push) service_.pushes.check_open(place_, options_.push->id);
+}
+
+void WeightsJob::begin_relay() {
+  SCONCE_CHECK(upload_->length(), kInvalidArgument, "relay needs a body with Content-Length");
+  const auto patience = std::chrono::ceil<std::chrono::seconds>(service_.config.upload_timeout);
+  relay_.emplace(service_.peers, *options_.push, patience, [this] { check_going_on(); });
+  std::string target = "/v2/admin/models/" + percent_encoded(request_.model);
+  if (!request_.version.empty()) target += "/versions/" + percent_encoded(request_.version);
+  relay_->begin(target + "/weights?" + query_for_next(request_.query, *options_.push), *upload_->length(),
+                request_.content_digest);
+}
 
 // Stops the update of a version that was unloaded or replaced meanwhile.
 void WeightsJob::check_served() const {
@@ -131,16 +188,16 @@ void WeightsJob::receive(WeightUpdate& update) {
       update, {.source = "body", .bytes = upload_->length(), .sha256 = content_digest(request_.content_digest)});
   operation_->expect_bytes(upload_->length().value_or(0));
   operation_->enter(Operation::Phase::kReceiving);
+  revision_ = service_.repository.revision();
+  const std::function<void()> check = [this] { check_going_on(); };
+  if (options_.relay) begin_relay();
   upload_->invite();
-  uint64_t seen = service_.repository.revision();
-  const std::function<void()> check = [&] {
-    operation_->check_cancelled();
-    if (const uint64_t now = service_.repository.revision(); now != seen) {
-      check_served();
-      seen = now;
-    }
-  };
-  while (const size_t bytes = upload_->read(stream.next(), check)) {
+  for (;;) {
+    const std::span<std::byte> room = stream.next();
+    const size_t bytes = upload_->read(room, check);
+    if (bytes == 0) break;
+    if (options_.push) service_.pushes.prolong(place_, options_.push->id, PushLedger::Clock::now());
+    if (relay_) relay_->send(room.first(bytes));
     stream.advance(bytes);
     operation_->add_bytes(bytes);
     if (!upload_->length()) operation_->expect_bytes(stream.bytes_total());
@@ -198,9 +255,13 @@ void WeightsJob::read_file(WeightUpdate& update) {
 uint64_t WeightsJob::publish() {
   operation_->check_cancelled();
   check_served();
+  if (options_.push) service_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
-  const Published published = publish_staged(service_, *model_, request_, options_.publish);
+  const PublishedBy by = published_by(request_);
+  const Published published =
+      options_.push ? publish_push(service_, place_, *model_, options_.push->id, by, options_.publish)
+                    : publish_staged(service_, *model_, by, options_.publish);
   if (const auto& kept = model_->kept()) {
     succeeds([&] {
       KeptWeights::Status status = kept->status();

@@ -10,6 +10,8 @@
 #include "server/admin/admin_request.h"
 #include "server/admin/operation_log.h"
 #include "server/admin/publication.h"
+#include "server/admin/push/push_ledger.h"
+#include "server/admin/push/relay.h"
 #include "server/admin/service.h"
 #include "server/http/upload.h"
 #include "server/models/served_model.h"
@@ -30,6 +32,8 @@ class WeightsJob {
     UpdateOptions update;
     bool async = false, commit = false;
     PublishOptions publish;
+    std::optional<PushTerms> push;
+    bool relay = false;
     FileOptions file;  // options for a file that the request names
   };
 
@@ -37,6 +41,9 @@ class WeightsJob {
   void add_ignored(std::string_view name);
   void read_reference();
   void find_model();
+  class Arrival;
+  void begin_relay();
+  void check_going_on();
   void receive(WeightUpdate& update);
   void read_file(WeightUpdate& update);
   uint64_t publish();
@@ -49,6 +56,9 @@ class WeightsJob {
   Options options_;
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<Operation> operation_;
+  uint64_t revision_ = 0;  // of the repository, when the model was last seen there
+  PushPlace place_;
+  std::optional<Relay> relay_;
   std::optional<Upload> upload_;
   bool over_ = false;          // everything that was asked for is done
   std::string file_, opened_;  // a named file: its name, and the path it was opened under

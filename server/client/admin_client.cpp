@@ -20,12 +20,11 @@
 
 #include "sconce/check.h"
 #include "sconce/version.h"
-#include "server/base/failure.h"
-#include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
 #include "server/http/transport.h"
 #include "server/json/base64.h"
 
-namespace sconce::server::client {
+namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -39,12 +38,17 @@ constexpr uint64_t kMostErrorBytes = 4096;
 constexpr uint64_t kMostAnswerBytes = uint64_t{64} << 20;
 // How long to wait for a server's "100 Continue" before sending the body without it.
 constexpr int kContinueMs = 1000;
+// How often a check of the caller is made while a server is waited for.
+constexpr int64_t kSliceMs = 50;
 
 // One connection. Each step waits until it is done or times out.
 class Connection {
  public:
-  Connection(const AdminServer& server, const TlsContext* tls, std::chrono::seconds patience)
-      : server_(server), tls_(server.tls ? tls : nullptr), patience_(patience) {}
+  Connection(const AdminServer& server, const TlsContext* tls, std::chrono::seconds patience,
+             std::function<void()> check = {})
+      : server_(server), tls_(server.tls ? tls : nullptr), patience_(patience), check_(std::move(check)) {}
+
+  void set_patience(std::chrono::seconds patience) noexcept { patience_ = patience; }
 
   // Returns "" or the reason why it failed.
   std::string connect() {
@@ -172,7 +176,9 @@ class Connection {
     }
   }
 
-  void close() { transport_->close(); }
+  void close() {
+    if (transport_) transport_->close();
+  }
 
  private:
   Code more() {
@@ -188,14 +194,19 @@ class Connection {
   // Waits until the connection can go on.
   Code wait() {
     pollfd one{transport_->socket().native_handle(), transport_->poll_events(), 0};
-    const int64_t time = std::chrono::milliseconds(patience_).count();
-    const int ready = ::poll(&one, 1, static_cast<int>(std::min<int64_t>(time, INT_MAX)));
-    return ready == 0 ? Code(beast::error::timeout) : Code();
+    for (int64_t left = std::chrono::milliseconds(patience_).count(); left > 0;) {
+      const int64_t slice = std::min<int64_t>(left, check_ ? kSliceMs : INT_MAX);
+      if (::poll(&one, 1, static_cast<int>(slice)) != 0) return {};
+      left -= slice;
+      if (check_) check_();
+    }
+    return beast::error::timeout;
   }
 
   const AdminServer& server_;
   const TlsContext* const tls_;
-  const std::chrono::seconds patience_;
+  std::chrono::seconds patience_;
+  const std::function<void()> check_;
   asio::io_context context_;
   std::optional<Transport> transport_;
   beast::flat_buffer buffer_;
@@ -215,14 +226,6 @@ http::request<http::empty_body> make_request(const AdminServer& server, const st
   return request;
 }
 
-std::string digest_field(const Sha256Digest& digest) {
-  TextBuffer text;
-  text.append("sha-256=:");
-  append_base64(text, digest.data(), digest.size());
-  text.append(":");
-  return std::string(text.view());
-}
-
 std::string network_problem(const char* what, const Code& code) {
   if (code == beast::error::timeout) return std::string(what) + ": nothing happened for too long";
   if (code == http::error::end_of_stream) return std::string(what) + ": the server closed the connection";
@@ -230,6 +233,14 @@ std::string network_problem(const char* what, const Code& code) {
 }
 
 }  // namespace
+
+std::string digest_field(const Sha256Digest& digest) {
+  TextBuffer text;
+  text.append("sha-256=:");
+  append_base64(text, digest.data(), digest.size());
+  text.append(":");
+  return std::string(text.view());
+}
 
 AdminServer parse_admin_server(std::string_view text) {
   const bool has_scheme = text.find("://") != std::string_view::npos;
@@ -241,6 +252,10 @@ AdminServer parse_admin_server(std::string_view text) {
                "an admin port speaks http or https: ", text);
   SCONCE_CHECK(!parsed->has_query() && !parsed->has_fragment() && !parsed->has_userinfo(), kInvalidArgument,
                "an admin port's address has no user, query or fragment: ", text);
+  // Of a name such as 127.0.0.1.example, Boost takes the beginning for the address and the rest for a path.
+  const std::string_view path(parsed->encoded_path().data(), parsed->encoded_path().size());
+  SCONCE_CHECK(path.empty() || path.front() == '/', kInvalidArgument,
+               "a host's name does not begin with an address: ", text);
   AdminServer server;
   server.text = text;
   server.tls = parsed->scheme() == "https";
@@ -249,6 +264,12 @@ AdminServer parse_admin_server(std::string_view text) {
   server.prefix = std::string(parsed->encoded_path());
   while (server.prefix.ends_with('/')) server.prefix.pop_back();
   return server;
+}
+
+std::string url_of(const AdminServer& server) {
+  const std::string& host = server.address.empty() ? server.host : server.address;
+  const bool six = host.find(':') != std::string::npos;
+  return (server.tls ? "https://" : "http://") + (six ? "[" + host + "]" : host) + ":" + server.port + server.prefix;
 }
 
 std::vector<AdminServer> every_address(const AdminServer& server) {
@@ -320,16 +341,9 @@ std::string read_token(const std::string& path) {
 std::string Answer::reason() const {
   if (status == 0) return problem;
   std::string text;
-  // Whatever it is, it is no reason to throw.
-  succeeds([&] {
-    JsonCursor json(body);
-    json.object("the answer", [&](std::string_view key) {
-      if (key == "error" && json.peek() == '"')
-        text = json.string("'error'");
-      else
-        json.skip();
-    });
-  });
+  const OrderedJson json = OrderedJson::parse(body, nullptr, false);
+  if (json.is_object())
+    if (const auto at = json.find("error"); at != json.end() && at->is_string()) text = at->get<std::string>();
   if (text.empty()) text = body.substr(0, 200);
   // Made fit for a terminal.
   for (char& c : text)
@@ -350,47 +364,6 @@ Answer AdminClient::request(std::string_view method, const std::string& target) 
   }
   answer.delivered = true;
   if (const Code code = connection.receive(answer)) answer.problem = network_problem("no answer", code);
-  connection.close();
-  return answer;
-}
-
-Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
-                           UploadFlags& flags) const {
-  Answer answer;
-  Connection connection(server_, tls_.get(), patience_);
-  answer.problem = connection.connect();
-  if (!answer.problem.empty()) return answer;
-  auto head = make_request(server_, token_, "POST", target);
-  head.set(http::field::content_type, "application/octet-stream");
-  head.content_length(body.bytes());
-  head.set("Content-Digest", digest_field(digest));
-  head.set(http::field::expect, "100-continue");
-  Code code = connection.send_head(head);
-  bool invited = false;
-  if (!code && connection.readable(kContinueMs)) {
-    code = connection.receive(answer, &invited);
-    if (!code && !invited) return answer;  // refused before the first byte
-  }
-  std::vector<std::byte> block(kBlock);
-  // A request that was sent completely may be staged, so do not stop it: its answer says.
-  uint64_t left = body.bytes();
-  while (!code && left > 0 && !connection.readable(0)) {
-    if (flags.stop) {
-      answer.problem = "stopped";
-      return answer;
-    }
-    const size_t bytes = body.read(block);
-    code = connection.send({block.data(), bytes});
-    flags.sent += bytes;
-    left -= bytes;
-  }
-  answer.delivered = !code && left == 0;
-  // If sending failed, an answer may say why the server refused it.
-  const Code received = connection.receive(answer);
-  if (received) {
-    answer.problem = answer.delivered || !code ? network_problem("no answer", received)
-                                               : network_problem("cannot send the weights", code);
-  }
   connection.close();
   return answer;
 }
@@ -433,4 +406,81 @@ Answer AdminClient::download(const std::string& target, const BodyTaker& taker, 
   return answer;
 }
 
-}  // namespace sconce::server::client
+Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
+                           UploadFlags& flags) const {
+  AdminUpload upload(server_, token_, tls_, patience_);
+  std::vector<std::byte> block(kBlock);
+  // A request that was sent completely may be staged, so do not stop it: its answer says.
+  if (upload.begin(target, body.bytes(), digest_field(digest))) {
+    for (uint64_t left = body.bytes(); left > 0;) {
+      if (flags.stop) {
+        Answer answer;
+        answer.problem = "stopped";
+        return answer;
+      }
+      const size_t bytes = body.read(block);
+      if (!upload.send({block.data(), bytes})) break;
+      flags.sent += bytes;
+      left -= bytes;
+    }
+  }
+  return upload.answer(patience_);
+}
+
+struct AdminUpload::Link {
+  Connection connection;
+};
+
+AdminUpload::AdminUpload(const AdminServer& server, const std::string& token, std::shared_ptr<const TlsContext> tls,
+                         std::chrono::seconds patience, std::function<void()> check)
+    : server_(server),
+      token_(token),
+      tls_(std::move(tls)),
+      link_(new Link{Connection(server_, tls_.get(), patience, std::move(check))}) {}
+
+AdminUpload::~AdminUpload() { link_->connection.close(); }
+
+bool AdminUpload::begin(const std::string& target, uint64_t bytes, const std::string& digest) {
+  Connection& connection = link_->connection;
+  answer_.problem = connection.connect();
+  answered_ = !answer_.problem.empty();
+  if (answered_) return false;
+  auto head = make_request(server_, token_, "POST", target);
+  head.set(http::field::content_type, "application/octet-stream");
+  head.content_length(bytes);
+  if (!digest.empty()) head.set("Content-Digest", digest);
+  head.set(http::field::expect, "100-continue");
+  left_ = bytes;
+  Code code = connection.send_head(head);
+  bool invited = false;
+  if (!code && connection.readable(kContinueMs)) {
+    code = connection.receive(answer_, &invited);
+    answered_ = !code && !invited;  // refused before the first byte
+  }
+  if (code) problem_ = network_problem("cannot send the weights", code);
+  return !code && !answered_;
+}
+
+bool AdminUpload::send(std::span<const std::byte> piece) {
+  Connection& connection = link_->connection;
+  if (!problem_.empty() || answered_ || connection.readable(0)) return false;
+  if (const Code code = connection.send(piece)) {
+    problem_ = network_problem("cannot send the weights", code);
+    return false;
+  }
+  left_ -= piece.size();
+  return true;
+}
+
+const Answer& AdminUpload::answer(std::chrono::seconds patience) {
+  if (std::exchange(answered_, true)) return answer_;
+  answer_.delivered = problem_.empty() && left_ == 0;
+  link_->connection.set_patience(patience);
+  // If sending failed, an answer may say why the server refused it.
+  if (const Code code = link_->connection.receive(answer_))
+    answer_.problem = problem_.empty() ? network_problem("no answer", code) : problem_;
+  link_->connection.close();
+  return answer_;
+}
+
+}  // namespace sconce::server

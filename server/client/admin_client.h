@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,7 +18,7 @@
 #include "sconce/weight_sources.h"
 #include "server/http/tls.h"
 
-namespace sconce::server::client {
+namespace sconce::server {
 
 struct AdminServer {
   std::string text;  // as the user wrote it
@@ -27,6 +28,9 @@ struct AdminServer {
 };
 // "http://host:8003", "https://host", "host:8003", "host", "http://gateway/prefix". kInvalidArgument.
 AdminServer parse_admin_server(std::string_view text);
+
+// The same as a URL that other hosts may use: "http://host:8003/prefix".
+std::string url_of(const AdminServer& server);
 
 // One server for each address of the host, for every pod behind a headless service; `text` has the address. kIo.
 std::vector<AdminServer> every_address(const AdminServer& server);
@@ -47,14 +51,14 @@ struct UploadFlags {
 };
 
 // The head of an answer whose body is taken in pieces.
-struct Head {
+struct AnswerHead {
   uint64_t length = 0;                                 // of the body
   std::function<std::string(std::string_view)> field;  // by name; "" if it is not there
 };
 // What takes such a body: `begin` once, then `next` says where to put bytes and `advance` how many have come. If one
 // throws, the answer is not read on, and the exception goes to the caller.
 struct BodyTaker {
-  std::function<void(const Head&)> begin;
+  std::function<void(const AnswerHead&)> begin;
   std::function<std::span<std::byte>()> next;
   std::function<void(size_t)> advance;
 };
@@ -67,6 +71,7 @@ class AdminClient {
       : server_(std::move(server)), token_(std::move(token)), patience_(patience), tls_(std::move(tls)) {}
 
   const AdminServer& server() const noexcept { return server_; }
+  AdminClient with_patience(std::chrono::seconds patience) const { return {server_, token_, patience, tls_}; }
 
   Answer get(const std::string& target) const { return request("GET", target); }
   Answer post(const std::string& target) const { return request("POST", target); }
@@ -85,6 +90,39 @@ class AdminClient {
   std::shared_ptr<const TlsContext> tls_;
 };
 
+// A body of weights that is sent piece by piece, as the caller gets it.
+class AdminUpload {
+ public:
+  // digest: the Content-Digest field; empty for none. check: called every 50 ms while the server is waited for; what it
+  // throws is passed on.
+  AdminUpload(const AdminServer& server, const std::string& token, std::shared_ptr<const TlsContext> tls,
+              std::chrono::seconds patience, std::function<void()> check = {});
+  ~AdminUpload();
+  AdminUpload(const AdminUpload&) = delete;
+  AdminUpload& operator=(const AdminUpload&) = delete;
+
+  // False: the server refused it, or cannot be reached; answer() says why.
+  bool begin(const std::string& target, uint64_t bytes, const std::string& digest);
+  // False: no more is wanted; answer() says why.
+  bool send(std::span<const std::byte> piece);
+  // The server's answer, for which it waits so long.
+  const Answer& answer(std::chrono::seconds patience);
+
+ private:
+  struct Link;
+  const AdminServer server_;
+  const std::string token_;
+  const std::shared_ptr<const TlsContext> tls_;
+  std::unique_ptr<Link> link_;
+  Answer answer_;
+  std::string problem_;  // of sending
+  uint64_t left_ = 0;
+  bool answered_ = false;
+};
+
+// The Content-Digest field of a digest.
+std::string digest_field(const Sha256Digest& digest);
+
 // Encodes text as one segment of a path or one value of a query.
 std::string percent_encoded(std::string_view text);
 std::string percent_decoded(std::string_view text);
@@ -92,4 +130,4 @@ std::string percent_decoded(std::string_view text);
 // The first line of a file; "" without a path. kIo, kInvalidArgument.
 std::string read_token(const std::string& path);
 
-}  // namespace sconce::server::client
+}  // namespace sconce::server

@@ -11,9 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "sconce/check.h"
+#include "server/admin/push/push_terms.h"
 #include "server/commands/command.h"
 #include "server/commands/terminal.h"
 #include "server/commands/weights_push.h"
+#include "server/commands/weights_settle.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -25,6 +27,8 @@ struct Options {
   std::string token_file, ca, certificate, key;
   int patience_s = 300;
   PushOptions push;
+  std::string lease, from;
+  std::vector<std::string> gone;
   bool every_address = false;
   bool json = false, digest = false;
 };
@@ -167,6 +171,10 @@ Action add_weights(CommandLine& app) {
       .listed()
       .one_each();
   push.flag("--check-finite", options->push.check_finite, "Refuse weights that are NaN or infinite");
+  push.flag("--relay", options->push.relay,
+            "Send them to the first server, which passes them on to the next one and so on (setting weights_peers)");
+  push.option("--lease", options->lease, "How long servers keep what is staged when they hear nothing of this command")
+      .placeholder("TIME");
   push.flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
   CommandLine state = app.subcommand("status", "Show the sets of weights of all servers");
   add_server_options(state, *options);
@@ -174,11 +182,24 @@ Action add_weights(CommandLine& app) {
   state.flag("--json", options->json, "As JSON");
   CommandLine back = app.subcommand("rollback", "Publish the previous weights again on all servers");
   add_server_options(back, *options);
+  CommandLine settle = app.subcommand("settle", "Bring servers that a push left divided to one answer");
+  settle.option("FILE", options->push.file,
+                "The weights that count, for servers that have lost them; without, they are fetched from a server");
+  add_server_options(settle, *options);
+  settle.option("--from", options->from, "The server whose weights count; without, the one that published last");
+  settle.option("--gone", options->gone, "Servers of the push that will not come back").listed();
+  settle.option("--package-model", options->push.package_model, "Which model of a package");
   app.footer(
       "Exit status: 0 done on every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
       "that cannot be read.");
-  return [options, push, state] {
+  return [options, push, state, settle] {
+    if (!options->lease.empty()) options->push.lease = parse_lease(options->lease);
     if (push.parsed()) return push_weights(clients_of(*options), options->push);
+    if (settle.parsed()) {
+      const std::vector<AdminClient> clients = clients_of(*options);
+      return settle_weights({clients, options->push.model, options->push.version, options->gone, options->from,
+                             options->push.file, options->push.package_model});
+    }
     return state.parsed() ? status(*options) : rollback(*options);
   };
 }

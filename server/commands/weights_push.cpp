@@ -6,18 +6,19 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 #include <thread>
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/weight_sources.h"
+#include "server/commands/push_lease.h"
 #include "server/commands/terminal.h"
+#include "server/commands/weights_settle.h"
 
 namespace sconce::server::commands {
 namespace {
-
-using Json = nlohmann::json;
 
 std::atomic<bool> interrupted{false};
 
@@ -31,44 +32,48 @@ class Interruption {
   void (*before_)(int);
 };
 
-// The active set, as GET .../weights describes it.
-struct Active {
-  uint64_t generation = 0;
-  std::string version;  // label, or the generation
-};
+// What a server that does not answer is asked again after, and how often.
+constexpr std::chrono::milliseconds kAskAgain{200};
+constexpr int kAsks = 5;
+// Longest list of members in a query; servers limit a request's head to 16 KiB.
+constexpr size_t kMostMembers = 8000;
 
-std::optional<Active> active_of(const Answer& answer) {
-  const Json json = Json::parse(answer.body, nullptr, false);
-  if (!answer.ok() || !json.is_object()) return std::nullopt;
-  const auto generation = json.find("generation"), version = json.find("weight_version");
-  if (generation == json.end() || !generation->is_number_unsigned()) return std::nullopt;
-  return Active{generation->get<uint64_t>(),
-                version != json.end() && version->is_string() ? version->get<std::string>() : std::string()};
+std::string random_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
 }
 
 class Push {
  public:
   Push(const std::vector<AdminClient>& servers, const PushOptions& options)
-      : servers_(servers), options_(options), states_(servers.size()) {}
+      : servers_(servers), options_(options), id_(random_id()), states_(servers.size()) {
+    for (const AdminClient& server : servers_)
+      members_ += (members_.empty() ? "" : ",") + percent_encoded(url_of(server.server()));
+    // The first one decides, so a list that has only that one still tells whom to ask.
+    if (members_.size() > kMostMembers) members_ = percent_encoded(url_of(servers_.front().server()));
+  }
 
-  // If an error is thrown between staging and commit, nothing stays staged.
+  // If an error is thrown before it is decided to commit, nothing stays staged.
   ~Push() { abort_staged(); }
 
   int run() {
     const std::unique_ptr<WeightFile> file = open();
     const SafetensorsEncoder size(open());
     std::cout << fmt::format("{}: {} tensors, {}\n", options_.file, file->entries().size(), format_bytes(size.bytes()));
+    if (options_.relay && members_.size() > kMostMembers) return refuse("too many servers for --relay");
     if (!look()) return 1;
     SafetensorsEncoder whole(open());
     const Sha256Digest digest = digest_of(whole);
+    std::optional<PushLease> lease;
+    if (!options_.dry_run) lease.emplace(servers_, target("/prolong" + by_id()), options_.lease);
     if (!stage(digest)) return 1;
     if (options_.dry_run) return 0;
+    if (!prepare()) return 1;
     return commit();
   }
 
  private:
   struct State {
-    uint64_t before = 0;  // generation that was active
     bool staged = false;  // or may be
     bool committed = false;
     UploadFlags flags;
@@ -84,35 +89,49 @@ class Push {
     return weights_target(options_.model, options_.version, action);
   }
 
-  // Before large reads or sends, checks that all servers answer, have the model and admit us.
+  std::string by_id() const { return "?push=" + id_; }
+
+  static int refuse(const char* why) {
+    std::cout << red(why) << "\nnothing was sent\n";
+    return 1;
+  }
+
+  // Before large reads or sends, checks that all servers answer, have the model and admit us, and settles what earlier
+  // pushes left undecided, unless nothing is to change.
   bool look() {
-    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target()); });
     bool good = true;
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const std::optional<Active> active = active_of(answers[i]);
-      if (active)
-        states_[i].before = active->generation;
-      else
-        report(servers_[i], good = false,
-               answers[i].ok() ? "its answer is none of an admin port" : answers[i].reason());
+    if (options_.dry_run) {
+      const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target()); });
+      for (size_t i = 0; i < answers.size(); ++i)
+        if (!active_of(answers[i]))
+          report(servers_[i], good = false,
+                 answers[i].ok() ? "its answer is none of an admin port" : answers[i].reason());
+    } else {
+      good = settle_open({servers_, options_.model, options_.version});
     }
     if (!good) std::cout << "nothing was sent\n";
     return good;
   }
 
-  std::string query() const {
+  std::string query(size_t server) const {
     std::string text = options_.partial ? "?mode=partial" : "?mode=full";
     if (!options_.label.empty()) text += "&label=" + percent_encoded(options_.label);
     if (options_.dry_run) text += "&dry_run=true";
     if (options_.check_finite) text += "&check_finite=true";
     for (size_t i = 0; i < options_.ignore.size(); ++i)
       text += (i == 0 ? "&ignore=" : ",") + percent_encoded(options_.ignore[i]);
+    text += fmt::format("&push={}&lease={}ms&members={}&member={}", id_, options_.lease.count(), members_, server);
+    if (options_.relay) text += "&relay=true";
     return text;
   }
 
   bool stage(const Sha256Digest& digest) {
     const Interruption interruption;
-    std::vector<std::future<Answer>> running = start_asking(servers_.size(), [this, &digest](size_t i) {
+    // With a relay, the first server sends it on to the others.
+    const size_t uploads = options_.relay ? 1 : servers_.size();
+    if (options_.relay)
+      for (State& state : states_) state.staged = !options_.dry_run;
+    std::vector<std::future<Answer>> running = start_asking(uploads, [this, &digest](size_t i) {
       // The first failure stops the others.
       struct StopAll {
         Push& push;
@@ -123,23 +142,21 @@ class Push {
       } stop_all{*this};
       SafetensorsEncoder body(open());
       states_[i].staged = !options_.dry_run;  // until an answer says otherwise
-      const Answer answer = servers_[i].upload(target() + query(), body, digest, states_[i].flags);
-      if (answer.status != 0 || !answer.delivered) states_[i].staged = answer.ok() && !options_.dry_run;
+      const Answer answer = servers_[i].upload(target() + query(i), body, digest, states_[i].flags);
+      if ((answer.status != 0 || !answer.delivered) && !options_.relay)
+        states_[i].staged = answer.ok() && !options_.dry_run;
       stop_all.good = answer.ok();
       return answer;
     });
     show_progress(running);
     const std::vector<Answer> answers = answers_of(std::move(running));
     const bool good = std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.ok(); });
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const bool ok = answers[i].ok();
-      report(servers_[i], ok, ok ? options_.dry_run ? "would be accepted" : "staged" : answers[i].reason());
+    for (size_t i = 0; i < (good ? servers_.size() : answers.size()); ++i) {
+      const Answer& answer = answers[options_.relay ? 0 : i];
+      const bool ok = answer.ok();
+      report(servers_[i], ok, ok ? options_.dry_run ? "would be accepted" : "staged" : answer.reason());
     }
-    if (!good) {
-      abort_staged();
-      std::cout << (interrupted ? "interrupted: no server has changed\n" : "no server has changed\n");
-    }
-    return good;
+    return good ? true : give_up();
   }
 
   void stop() {
@@ -148,7 +165,7 @@ class Push {
 
   void show_progress(const std::vector<std::future<Answer>>& running) {
     using namespace std::chrono_literals;
-    const uint64_t total = SafetensorsEncoder(open()).bytes() * servers_.size();
+    const uint64_t total = SafetensorsEncoder(open()).bytes() * running.size();
     const auto start = std::chrono::steady_clock::now();
     const auto ready = [](const std::future<Answer>& one) { return one.wait_for(0s) == std::future_status::ready; };
     while (!std::all_of(running.begin(), running.end(), ready)) {
@@ -170,47 +187,106 @@ class Push {
 
   // Drops what is or may be staged, on every server.
   void abort_staged() {
-    const std::vector<Answer> answers = ask_all(
-        servers_.size(), [&](size_t i) { return states_[i].staged ? servers_[i].post(target("/abort")) : Answer(); });
+    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
+      return states_[i].staged ? servers_[i].post(target("/abort" + by_id())) : Answer();
+    });
     for (size_t i = 0; i < answers.size(); ++i) {
-      if (!std::exchange(states_[i].staged, false)) continue;
-      // 400: nothing is staged there
-      const bool good = answers[i].ok() || answers[i].status == 400;
-      if (!good)
-        report(servers_[i], false, "may have weights staged that could not be dropped: " + answers[i].reason());
+      if (!std::exchange(states_[i].staged, false) || answers[i].ok()) continue;
+      report(servers_[i], false,
+             "may have weights staged that could not be dropped; they expire: " + answers[i].reason());
     }
+  }
+
+  bool give_up() {
+    abort_staged();
+    std::cout << (interrupted ? "interrupted: no server has changed\n" : "no server has changed\n");
+    return false;
+  }
+
+  // From here on no server drops the set by itself, except the first one, which commits before the others.
+  bool prepare() {
+    bool good = true;
+    if (!options_.digest.empty()) {
+      const std::vector<Answer> sets =
+          ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target("?digest=true")); });
+      for (size_t i = 0; i < sets.size(); ++i)
+        if (staged_digest(sets[i]) != options_.digest)
+          report(servers_[i], good = false, sets[i].ok() ? "has other weights staged than wanted" : sets[i].reason());
+    }
+    if (!good) return give_up();
+    const std::vector<Answer> answers =
+        ask_all(servers_.size(), [&](size_t i) { return servers_[i].post(target("/prepare" + by_id())); });
+    for (size_t i = 0; i < answers.size(); ++i)
+      if (!answers[i].ok()) report(servers_[i], good = false, "lost what was staged: " + answers[i].reason());
+    return good ? true : give_up();
+  }
+
+  // Commits on a server. Without an answer, asks it what it did. Returns its state of the push, or "" if it says none.
+  std::string commit_on(size_t i, Answer& answer) {
+    std::string state;
+    for (int asks = 0; asks < kAsks; ++asks) {
+      answer = servers_[i].post(target("/commit" + by_id()));
+      if (answer.ok()) return "committed";
+      const ServerPushes said = pushes_of(servers_[i].get(target("/pushes" + by_id())));
+      const PushStatus* const push = said.find(id_);
+      if (said.answered) state = push ? push->state : "unknown";
+      if (push && push->committed()) return state;
+      // It is busy, or has not received the request.
+      if (said.answered && !(push && push->open() && (answer.status == 0 || answer.status == 409))) break;
+      std::this_thread::sleep_for(kAskAgain);
+    }
+    return state;
   }
 
   int commit() {
-    const std::vector<Answer> answers =
-        ask_all(servers_.size(), [&](size_t i) { return servers_[i].post(target("/commit")); });
-    bool good = true;
-    std::vector<Active> active(servers_.size());
-    for (size_t i = 0; i < answers.size(); ++i) {
-      std::optional<Active> now = active_of(answers[i]);
-      // Without an answer, ask the server what it did.
-      if (!answers[i].ok() || !now) now = active_of(servers_[i].get(target()));
-      states_[i].committed = now && now->generation != states_[i].before;
-      if (answers[i].ok() || states_[i].committed) states_[i].staged = false;
-      if (now) active[i] = *now;
-      if (!states_[i].committed) {
-        good = false;
-        report(servers_[i], false, "did not commit: " + answers[i].reason());
+    // The first server's commit decides for all: from here on, none is aborted unless it is known not to have
+    // committed.
+    for (State& state : states_) state.staged = false;
+    std::vector<Answer> answers(servers_.size());
+    const std::string first = commit_on(0, answers[0]);
+    if (first != "committed") {
+      report(servers_[0], false, "did not commit: " + answers[0].reason());
+      if (first.empty()) {
+        std::cout << "it is not known whether it has; when it answers again, push or settle\n";
+        return 1;
       }
+      for (State& state : states_) state.staged = true;
+      return give_up() ? 0 : 1;
     }
-    if (good) {
-      for (size_t i = 0; i < active.size(); ++i)
-        report(servers_[i], true, fmt::format("serves {} as generation {}", active[i].version, active[i].generation));
-      return 0;
+    states_[0].committed = true;
+    std::vector<std::string> said(servers_.size());
+    ask_all(servers_.size() - 1, [&](size_t i) {
+      said[i + 1] = commit_on(i + 1, answers[i + 1]);
+      return Answer();
+    });
+    bool good = true;
+    for (size_t i = 1; i < servers_.size(); ++i) {
+      states_[i].committed = said[i] == "committed";
+      if (!states_[i].committed) report(servers_[i], good = false, "did not commit: " + answers[i].reason());
     }
-    roll_back();
-    return 1;
+    if (!good) {
+      roll_back();
+      return 1;
+    }
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      const Answer sets = answers[i].ok() ? answers[i] : servers_[i].get(target());
+      const std::optional<Active> active = active_of(sets);
+      report(servers_[i], true,
+             active ? fmt::format("serves {} as generation {}", active->version, active->generation) : "committed");
+    }
+    return 0;
   }
 
+  // The first server again before the others: that it has undone the push decides for all.
   void roll_back() {
-    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
-      return states_[i].committed ? servers_[i].post(target("/rollback")) : Answer();
-    });
+    std::vector<Answer> answers(servers_.size());
+    const auto undo = [&](size_t i) {
+      if (!states_[i].committed) states_[i].staged = true;
+      if (states_[i].committed) answers[i] = servers_[i].post(target("/rollback" + by_id()));
+      return Answer();
+    };
+    undo(0);
+    ask_all(servers_.size() - 1, [&](size_t i) { return undo(i + 1); });
     for (size_t i = 0; i < answers.size(); ++i) {
       if (!states_[i].committed) continue;
       const bool good = answers[i].ok();
@@ -222,34 +298,12 @@ class Push {
 
   const std::vector<AdminClient>& servers_;
   const PushOptions& options_;
+  const std::string id_;
+  std::string members_;  // for a query
   std::vector<State> states_;
 };
 
 }  // namespace
-
-std::string weights_target(const std::string& model, const std::string& version, std::string_view action) {
-  std::string target = "/v2/admin/models/" + percent_encoded(model);
-  if (!version.empty()) target += "/versions/" + percent_encoded(version);
-  return target + "/weights" + std::string(action);
-}
-
-std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask) {
-  std::vector<std::future<Answer>> running;
-  for (size_t i = 0; i < servers; ++i) running.push_back(std::async(std::launch::async, ask, i));
-  return running;
-}
-
-std::vector<Answer> answers_of(std::vector<std::future<Answer>> running) {
-  std::vector<Answer> answers;
-  for (std::future<Answer>& one : running) answers.push_back(one.get());
-  return answers;
-}
-
-std::vector<Answer> ask_all(size_t servers, const Ask& ask) { return answers_of(start_asking(servers, ask)); }
-
-void report(const AdminClient& client, bool good, const std::string& text) {
-  std::cout << fmt::format("{}: {}\n", client.server().text, good ? text : red(text)) << std::flush;
-}
 
 int push_weights(const std::vector<AdminClient>& servers, const PushOptions& options) {
   return Push(servers, options).run();

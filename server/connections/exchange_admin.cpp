@@ -45,6 +45,7 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
   admin_->query = cached_path_.query;
   admin_->content_type = head.content_type;
   admin_->content_digest = head.content_digest;
+  admin_->authorization = head.authorization;
   admin_->head_only = head.head_only;
   admin_->source = reader_.begin_upload();
   if (kind != WeightsBody::kStream) return Next::kReadBody;

@@ -18,9 +18,6 @@
 namespace sconce::server {
 namespace {
 
-using client::AdminClient;
-using client::AdminServer;
-using client::Answer;
 
 // A peer that is gone must not hold up a start.
 constexpr std::chrono::seconds kAskPatience{5}, kReadPatience{30};
@@ -32,7 +29,7 @@ struct Peer {
 };
 
 std::string target_of(const StartingModel& start, const char* rest) {
-  return "/v2/admin/models/" + client::percent_encoded(start.name) + "/versions/" + std::to_string(start.version) +
+  return "/v2/admin/models/" + percent_encoded(start.name) + "/versions/" + std::to_string(start.version) +
          "/weights" + rest;
 }
 
@@ -89,12 +86,12 @@ void take(const StartingModel& start, const AdminClient& client, uint64_t newer_
   std::unique_ptr<WeightStream> stream;
   uint64_t generation = 0;
   std::string label, digest;
-  client::BodyTaker taker;
-  taker.begin = [&](const client::Head& head) {
+  BodyTaker taker;
+  taker.begin = [&](const AnswerHead& head) {
     const std::string number = head.field("Sconce-Generation");
     std::from_chars(number.data(), number.data() + number.size(), generation);
     SCONCE_CHECK(generation > newer_than, kFailedPrecondition, "its weights are no newer any more");
-    label = client::percent_decoded(head.field("Sconce-Weights-Label"));
+    label = percent_decoded(head.field("Sconce-Weights-Label"));
     digest = head.field("Sconce-Weights-Digest");
     update = std::make_unique<FittingUpdate>(start.model.begin_update({.full = false, .label = label}),
                                              start.model.constants());
@@ -117,14 +114,14 @@ void take(const StartingModel& start, const AdminClient& client, uint64_t newer_
 }
 
 std::optional<std::string> take_newest(const StartingModel& start, uint64_t newer_than) {
-  const std::string token = client::read_token(start.config.weights_from_token_file);
+  const std::string token = read_token(start.config.weights_from_token_file);
   std::shared_ptr<const TlsContext> tls;
   std::vector<Peer> peers;
   for (const std::string& text : split(start.config.weights_from, ',')) {
-    const AdminServer named = client::parse_admin_server(text);
+    const AdminServer named = parse_admin_server(text);
     if (named.tls && !tls) tls = TlsContext::of_client(start.config.weights_from_ca, "", "");
     const std::string problem = problem_of([&] {
-      for (AdminServer& server : client::every_address(named)) peers.push_back({std::move(server), 0, {}});
+      for (AdminServer& server : every_address(named)) peers.push_back({std::move(server), 0, {}});
     });
     if (!problem.empty()) peers.push_back({named, 0, problem});
   }

@@ -12,6 +12,7 @@ from hostile import Hostile, answer
 from admin_server import FAKE, LARGE, LARGE_FEATURES, AdminServer
 from certificates import authority, stranger  # noqa: F401
 from serving import until
+from weights_files import fake_weights
 
 from sconce._errors import Busy
 from sconce.client import Client, ConnectionFailed, PushFailed
@@ -128,12 +129,55 @@ def test_a_commit_whose_answer_is_lost_is_asked_for(pair):
         if b"/commit" in line:
             committed.append(1)
             return "close"
+        if b"/pushes?push=" in line:
+            return connection.sendall(answer(b'{"pushes":[{"state":"committed"}]}'))
         if b"?mode" in line:
             drain(connection, request)
         connection.sendall(answer(SETS.replace(b'"generation":1', b'"generation":2') if committed else SETS))
     with Hostile(script) as lossy:
         told = client.weights.push("fake", GOOD, to=[admin(one), lossy.url])
         assert told[lossy.url]["generation"] == 2 and one.ones() == ([16] * 4, 2)
+        assert committed == [1]
+
+
+def test_a_push_whose_process_died_is_settled_by_the_next(pair):
+    one, two, client = pair
+    for server, member in ((one, 0), (two, 1)):
+        members = f"{admin(one)},{admin(two)}"
+        assert server.push("fake", fake_weights(3), f"push=dead&lease=300ms&members={members}&member={member}").status == 200
+        assert server.admin("POST", "fake/weights/prepare?push=dead").status == 200
+    client.weights.push("fake", GOOD)
+    assert one.ones() == ([16] * 4, 2) and two.ones() == ([16] * 4, 2)
+    told = {name: [(p["push"] == "dead", p["state"]) for p in pushes] for name, pushes in client.weights.pushes("fake").items()}
+    assert told == {admin(one): [(True, "expired"), (False, "committed")], admin(two): [(True, "aborted"), (False, "committed")]}
+
+
+def test_a_push_under_way_keeps_the_next_from_sending(pair):
+    one, _, client = pair
+    assert one.push("fake", fake_weights(3), "push=alive&lease=1s").status == 200
+    over = threading.Event()
+
+    def prolong():
+        while not over.wait(0.2):
+            one.admin("POST", "fake/weights/prolong?push=alive")
+    thread = threading.Thread(target=prolong)
+    thread.start()
+    with pytest.raises(PushFailed, match="push alive is not decided: it is under way") as caught:
+        client.weights.push("fake", GOOD)
+    over.set()
+    thread.join()
+    assert "nothing was sent" in str(caught.value) and one.sets()["staged"]
+
+
+def test_push_by_relay():
+    with AdminServer(f"fake={FAKE}", flags=["--weights-peers", "127.0.0.1"]) as one, AdminServer(f"fake={FAKE}") as two, \
+            Client(url(one), admin=[admin(one), admin(two)], timeout=20) as client:
+        told = client.weights.push("fake", GOOD, label="relayed", relay=True)
+        assert [d["weight_version"] for d in told.values()] == ["relayed"] * 2
+        assert one.ones() == two.ones() == ([16] * 4, 2)
+        with pytest.raises(PushFailed, match="weights_peers does not allow"):
+            client.weights.push("fake", GOOD, relay=True, to=[admin(two), admin(one)])
+        assert one.ones() == two.ones() == ([16] * 4, 2)
 
 
 @pytest.mark.parametrize("stage", [

@@ -146,6 +146,7 @@ COMMANDS = {
     "sconce weights push digits-v2.safetensors --model digits --label v2 --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights rollback --model digits --to http://a:8003,http://b:8003": on_two_servers,
+    "sconce weights settle --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --digest": on_two_servers,
     # The client, and making packages
     **{f"python {label}": run_by("tests/python/test_client.py::test_the_blocks_of_the_document")
@@ -236,6 +237,7 @@ COMMANDS = {
     "ninja -C build/release upload_bench bench_staging": ninja,
     "build/release/tests/bench_staging": built(),
     "tests/bench/update/upload.py": script(),
+    "tests/bench/update/many.py": script(),
     "ninja -C build/release http_bench": ninja,
     "build/release/tests/bench/http/http_json_bench": built(),
     "tests/bench/http/run.py": script(),
@@ -278,6 +280,8 @@ OTHERS = {
     "# scopes          token": said,
     "stage      checks names": said,
     "DIR/MODEL/VERSION/journal.json": said,
+    "receiving --> staged": run_by("tests/server/admin/push/push_ledger_test.cpp::push ledger: a push from its first byte"),
+    "weights_peers = ": run_by("tests/server/admin/push/push_peers_test.cpp::push peers: hosts, ports, schemes"),
     "model.pt2": said,
     "Model::run(inputs)": said,
     "client": said,

@@ -16,7 +16,7 @@ def read_safetensors(body):
 
 
 class FakeAdmin:
-    """`fail` maps "stage", "commit", "abort", "rollback" or "look" to (status, message), or to "hang up"."""
+    """`fail` maps "stage", "prepare", "commit", "abort", "rollback" or "look" to (status, message), or to "hang up"."""
 
     def __init__(self, model="digits", token=None, invites=True):
         self.model, self.token, self.invites = model, token, invites
@@ -25,6 +25,7 @@ class FakeAdmin:
         self.calls = []           # (method, path)
         self.generation, self.staged, self.tensors = 1, None, None
         self.previous, self.label, self.version = None, "", {1: "1"}
+        self.pushes = {}          # id -> [state, generation]
         admin = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -59,7 +60,9 @@ class FakeAdmin:
         self.http.server_close()
 
     def actions(self):
-        return [path.rsplit("/", 1)[1].split("?")[0] for method, path in self.calls if method == "POST"]
+        """Of requests that change something; those that prolong a lease come as time goes."""
+        done = [path.rsplit("/", 1)[1].split("?")[0] for method, path in self.calls if method == "POST"]
+        return [action for action in done if action != "prolong"]
 
     def document(self):
         sets = [{"state": "active", "generation": self.generation, "label": self.version[self.generation],
@@ -102,32 +105,53 @@ class FakeAdmin:
             self.tensors, self.query = read_safetensors(body), query
         failure = self.fail.get(action)
         if failure == "hang up after":
-            self.act(action)
+            self.act(action, query)
         if failure in ("hang up", "hang up after"):
             request.close_connection = True
             request.connection.shutdown(2)
             return None
         if failure:
             return self.answer(request, failure[0], {"error": failure[1]})
-        return self.answer(request, *self.act(action))
+        if path.endswith("/pushes"):
+            return self.answer(request, 200, self.pushes_document())
+        return self.answer(request, *self.act(action, query))
 
-    def act(self, action):
-        if action == "stage":
-            if "dry_run=true" not in self.query:
-                self.staged = dict(pair.split("=") for pair in self.query.split("&")).get("label", "")
-        elif action == "commit":
-            if self.staged is None:
-                return 400, {"error": "nothing is staged"}
-            self.publish(self.staged or str(self.generation + 1))
-            self.staged = None
-        elif action == "abort":
-            if self.staged is None:
-                return 400, {"error": "nothing is staged"}
-            self.staged = None
-        elif action == "rollback":
+    def pushes_document(self):
+        return {"model": self.model, "version": "1", "generation": self.generation, "pushes": [
+            {"push": name, "state": state, "generation": generation, "active": generation == self.generation,
+             "member": self.member} for name, (state, generation) in self.pushes.items()]}
+
+    member = 0
+
+    def act(self, action, query):
+        values = {key: value for key, _, value in (pair.partition("=") for pair in query.split("&"))}
+        push = values.get("push")
+        state = self.pushes.get(push, [None])[0]
+        if action == "look":
+            pass
+        elif action == "stage":
+            if "dry_run" not in values:
+                self.staged, self.pushes[push], self.member = values.get("label", ""), ["staged", 0], int(values["member"])
+        elif action == "rollback" and push is None:
             if not self.previous:
                 return 400, {"error": "there are no previous weights"}
             self.publish(self.version[self.previous])
+        elif action == "abort":
+            if state == "committed":
+                return 409, {"error": "it was committed"}
+            self.staged, self.pushes[push] = None, ["aborted", 0]
+        elif state is None:
+            return 404, {"error": "no such push"}
+        elif action == "prepare":
+            self.pushes[push][0] = "prepared"
+        elif action == "commit" and state != "committed":
+            if state not in ("staged", "prepared"):
+                return 409, {"error": f"it was {state}"}
+            self.publish(self.staged or str(self.generation + 1))
+            self.staged, self.pushes[push] = None, ["committed", self.generation]
+        elif action == "rollback" and state != "undone":
+            self.publish(self.version[self.previous])
+            self.pushes[push] = ["undone", self.generation]
         return 200, self.document()
 
     @staticmethod

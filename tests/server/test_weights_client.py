@@ -57,11 +57,11 @@ def test_push_publishes_on_all(weights, admins):
     assert result.returncode == 0, result.stdout
     for admin in admins:
         assert admin.generation == 2
-        assert admin.actions() == ["weights", "commit"]
+        assert admin.actions() == ["weights", "prepare", "commit"]
         assert admin.tensors["a"] == ("U8", [200], bytes(range(200)))
         assert admin.tensors["b"] == ("U8", [3_000_001], b"\7" * 3_000_001)
         assert admin.tensors["none"] == ("U8", [0], b"")
-        assert admin.query == "mode=full&label=step%201%26200"
+        assert admin.query.startswith("mode=full&label=step%201%26200&push=")
         assert f"{admin.url}: serves" in result.stdout
         assert "generation 2" in result.stdout
     assert "\x1b" not in result.stdout and "\r" not in result.stdout
@@ -69,7 +69,7 @@ def test_push_publishes_on_all(weights, admins):
 
 def test_push_options(weights, admins):
     assert push(weights, admins, "--partial", "--check-finite", "--model-version", "3").returncode == 0
-    assert admins[0].query == "mode=partial&check_finite=true"
+    assert admins[0].query.startswith("mode=partial&check_finite=true&push=")
     assert admins[0].calls[1][1].startswith("/v2/admin/models/digits/versions/3/weights?")
 
 
@@ -107,15 +107,33 @@ def test_an_answer_that_is_lost_behind_staging_is_aborted(weights, admins):
 
 
 @pytest.mark.parametrize("failure", [(500, "folding failed"), "hang up"])
-def test_one_that_cannot_commit_rolls_the_others_back(weights, admins, failure):
+def test_if_the_first_cannot_commit_no_other_is_asked_to(weights, admins, failure):
     admins[0].fail["commit"] = failure
     result = push(weights, admins, "--label", "new")
     assert result.returncode == 1
-    assert f"{admins[0].url}: did not commit" in result.stdout
-    assert admins[0].generation == 1 and admins[0].staged is None
-    for admin in admins[1:]:
+    assert f"{admins[0].url}: did not commit" in result.stdout and "no server has changed" in result.stdout
+    assert unchanged(admins)
+    assert all(a.actions() == ["weights", "prepare", "abort"] for a in admins[1:])
+
+
+@pytest.mark.parametrize("failure", [(500, "folding failed"), "hang up"])
+def test_one_that_cannot_commit_rolls_the_others_back(weights, admins, failure):
+    admins[1].fail["commit"] = failure
+    result = push(weights, admins, "--label", "new")
+    assert result.returncode == 1
+    assert f"{admins[1].url}: did not commit" in result.stdout
+    assert admins[1].generation == 1 and admins[1].staged is None
+    for admin in (admins[0], admins[2]):
         assert admin.generation == 3 and admin.version[3] == "1"
         assert f"{admin.url}: rolled back" in result.stdout
+
+
+def test_one_that_lost_what_was_staged_keeps_all_as_they_are(weights, admins):
+    admins[2].fail["prepare"] = (404, "no push of this id")
+    result = push(weights, admins)
+    assert result.returncode == 1 and unchanged(admins)
+    assert f"{admins[2].url}: lost what was staged: 404" in result.stdout
+    assert all("commit" not in a.actions() for a in admins)
 
 
 def test_a_commit_whose_answer_is_lost_counts_as_what_the_server_says(weights, admins):
@@ -128,10 +146,11 @@ def test_a_commit_whose_answer_is_lost_counts_as_what_the_server_says(weights, a
 def test_a_rollback_that_fails_is_said(weights, admins):
     admins[0].fail["commit"] = (500, "folding failed")
     admins[1].fail["rollback"] = (500, "gone")
+    admins[0], admins[2] = admins[2], admins[0]
     result = push(weights, admins)
     assert result.returncode == 1
     assert f"{admins[1].url}: serves the new weights, and could not roll back: 500: gone" in result.stdout
-    assert admins[2].generation == 3
+    assert admins[0].generation == 3
 
 
 def test_nothing_is_sent_unless_all_are_there(weights, admins):
@@ -181,7 +200,7 @@ def test_ctrl_c_leaves_nothing_staged(tmp_path):
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         look, _ = slow.accept()
         look.recv(10000)
-        document = json.dumps(quick.document()).encode()
+        document = json.dumps(quick.pushes_document()).encode()
         look.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(document), document))
         upload, _ = slow.accept()
         upload.recv(1000)

@@ -1,0 +1,127 @@
+// PushLedger: the pushes of weights that have an id: those under way on this server, and what became of the last ones.
+//
+//   receiving -> staged -> prepared -> committed -> undone
+//        \----------\----------\---> aborted, expired; or lost, when the model was reloaded after it was prepared
+//
+// A push that is under way has a lease, which its pusher prolongs. An expired lease frees a receiving or staged push at
+// once. A prepared one may have been committed on another server of the push: what becomes of it is decided by asking
+// (server/admin/push_settler.h). Only the first server of a push decides for itself, since it commits before the
+// others.
+//
+// A push that has ended is remembered, so that a late message of its pusher cannot bring it back. Thread-safe. Times
+// are given by the caller.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sconce/mutex.h"
+
+namespace sconce::server {
+
+enum class PushState : int8_t { kReceiving, kStaged, kPrepared, kCommitted, kUndone, kAborted, kExpired, kLost };
+const char* push_state_name(PushState state) noexcept;  // "receiving"
+
+// What a pusher says of its push when it stages.
+struct PushTerms {
+  std::string id;
+  std::chrono::milliseconds lease{};
+  std::vector<std::string> members;  // URLs of the servers' admin ports, the one that decides first; may be empty
+  size_t member = 0;                 // which of them this server is
+  std::string authorization;         // the field that the staging request came with, for asking the other members
+};
+
+// A model's version and the object that is served for it: after a reload, what the earlier object had staged is gone.
+struct PushPlace {
+  std::string model;
+  int64_t version = 0;
+  std::shared_ptr<const void> served;
+};
+
+struct PushRecord {
+  using Clock = std::chrono::steady_clock;
+  std::string model;
+  int64_t version = 0;
+  std::weak_ptr<const void> served;
+  PushTerms terms;
+  PushState state = PushState::kReceiving;
+  Clock::time_point deadline{};  // of a push under way: when its lease expires, or when the others are asked again
+  bool in_doubt = false;         // prepared, and the lease has expired
+  uint64_t generation = 0;       // which it got when it was committed or undone
+  bool open() const noexcept { return state <= PushState::kPrepared; }
+  // Whether another server of the push decides.
+  bool follows() const noexcept { return terms.member != 0 && state == PushState::kPrepared; }
+};
+
+class PushLedger {
+ public:
+  using Clock = PushRecord::Clock;
+
+  // Called, with no lock held, whenever a lease may expire earlier than all before.
+  void on_deadline(std::function<void(Clock::time_point)> hook);
+
+  // Each of these throws kNotFound for an id that is not known, and kBusy, with what became of it, for one that has
+  // ended otherwise.
+
+  // A new push begins to arrive. kBusy for an id that is known.
+  void begin(const PushPlace& place, PushTerms terms, Clock::time_point now);
+  // Something arrived, or the pusher said that it lives. lease: a new one; zero: as before.
+  void prolong(const PushPlace& place, std::string_view id, Clock::time_point now,
+               std::chrono::milliseconds lease = {});
+  void check_open(const PushPlace& place, std::string_view id) const;
+  void check_committed(const PushPlace& place, std::string_view id) const;
+  void staged(const PushPlace& place, std::string_view id, Clock::time_point now);
+  // From now on the push does not expire by itself, unless this server decides. Repeating it prolongs the lease.
+  void prepare(const PushPlace& place, std::string_view id, Clock::time_point now);
+  void committed(const PushPlace& place, std::string_view id, uint64_t generation);
+  void undone(const PushPlace& place, std::string_view id, uint64_t generation);
+  // Ends an open push, and notes one that is not known, so that it cannot begin later. kBusy for a committed one.
+  // Returns the state that it had.
+  std::optional<PushState> abort(const PushPlace& place, std::string_view id);
+
+  // Ends an open push without its id: its set was dropped or published by a request without one.
+  void set_dropped(const PushPlace& place) noexcept;
+  void set_published(const PushPlace& place, uint64_t generation) noexcept;
+  // Nobody was told of the push: a check without staging. Unlike the others, does nothing if it is not known.
+  void forget(const PushPlace& place, std::string_view id) noexcept;
+
+  // Ends the push if its lease has expired by now, and it may expire by itself: returns whether it did. Otherwise it
+  // becomes one in doubt, if its lease has expired.
+  bool expire(const PushPlace& place, std::string_view id, Clock::time_point now);
+  // What was due by now, and could not be settled, is due again at that time.
+  void postpone(std::string_view model, int64_t version, std::string_view id, Clock::time_point now,
+                Clock::time_point when) noexcept;
+
+  std::optional<PushRecord> find(std::string_view model, int64_t version, std::string_view id) const;
+  std::vector<PushRecord> list(const PushPlace& place);  // in the order they began
+  std::vector<PushRecord> due(Clock::time_point now) const;
+  std::optional<Clock::time_point> next_deadline() const;
+
+ private:
+  static constexpr size_t kKept = 64;  // of a model, ended
+
+  PushRecord* look_up(std::string_view model, int64_t version, std::string_view id) SCONCE_REQUIRES(mutex_);
+  PushRecord& known(const PushPlace& place, std::string_view id) SCONCE_REQUIRES(mutex_);
+  PushRecord& under_way(const PushPlace& place, std::string_view id) SCONCE_REQUIRES(mutex_);
+  static void notice_reload(PushRecord& record, const PushPlace& place) noexcept;
+  PushRecord& add(const PushPlace& place, PushTerms terms) SCONCE_REQUIRES(mutex_);
+  PushRecord* open_at(const PushPlace& place) noexcept SCONCE_REQUIRES(mutex_);
+  void expect(Clock::time_point deadline) const;
+
+  mutable Mutex mutex_;
+  std::deque<PushRecord> records_ SCONCE_GUARDED_BY(mutex_);
+  std::function<void(Clock::time_point)> hook_;
+};
+
+// 1 to 64 letters, digits, '.', '_' and '-'.
+bool is_push_id(std::string_view text) noexcept;
+
+}  // namespace sconce::server

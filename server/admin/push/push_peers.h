@@ -1,0 +1,50 @@
+// PushPeers: the servers that this one may talk to for a push: to ask what became of it, and to pass weights on. A
+// request names them, so the setting weights_peers must allow each; without it, none is. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sconce/mutex.h"
+#include "server/base/config.h"
+#include "server/client/admin_client.h"
+
+namespace sconce::server {
+
+class PushPeers {
+ public:
+  // kInvalidArgument for a malformed weights_peers.
+  explicit PushPeers(const ServerConfig& config);
+
+  bool allows(const AdminServer& server) const;
+  // authorization: the field of the request that named the peer; its token is used. kForbidden if the peer is not
+  // allowed; errors of certificates.
+  AdminClient client(const std::string& url, const std::string& authorization, std::chrono::seconds patience) const;
+  std::unique_ptr<AdminUpload> upload(const std::string& url, const std::string& authorization,
+                                      std::chrono::seconds patience, std::function<void()> check) const;
+
+ private:
+  struct Rule {
+    std::string scheme, host, port;  // empty: any
+    unsigned prefix = 0;             // leading bits of an address; 0: all of it
+    bool any = false, suffix = false;
+  };
+  struct Peer {
+    AdminServer server;
+    std::string token;
+    std::shared_ptr<const TlsContext> tls;
+  };
+  static Rule rule(const std::string& text);
+  static bool matches(const Rule& rule, const AdminServer& server);
+  Peer peer(const std::string& url, const std::string& authorization) const;
+
+  const ServerConfig& config_;
+  std::vector<Rule> rules_;
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const TlsContext> tls_ SCONCE_GUARDED_BY(mutex_);
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,171 @@
+#include "server/admin/push_api.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "sconce/check.h"
+#include "server/admin/admin_api.h"
+#include "server/admin/push/push_terms.h"
+#include "server/admin/served_weights.h"
+#include "server/base/failure.h"
+#include "server/base/json_document.h"
+#include "server/base/log.h"
+#include "server/http/query.h"
+
+namespace sconce::server {
+namespace {
+
+using Clock = PushLedger::Clock;
+using Json = OrderedJson;
+
+// How long a request waits for one that works on the same model.
+constexpr std::chrono::milliseconds kPatience{10'000};
+
+Json describe(const PushRecord& record, const ServedModel& served) {
+  Json json = {{"push", record.terms.id}, {"state", push_state_name(record.state)}};
+  if (record.open()) {
+    const std::chrono::duration<double> left = record.deadline - Clock::now();
+    json["expires_in"] = record.in_doubt ? 0 : std::max(left.count(), 0.0);
+    json["in_doubt"] = record.in_doubt;
+  }
+  if (record.generation != 0) {
+    json["generation"] = record.generation;
+    json["active"] = record.served.lock().get() == &served && served.model().generation() == record.generation;
+  }
+  if (!record.terms.members.empty()) {
+    json["members"] = record.terms.members;
+    json["member"] = record.terms.member;
+  }
+  return json;
+}
+
+// The sets, and the push.
+std::string told(Service& service, const PushPlace& place, const ServedModel& served, const std::string& id) {
+  std::string text;
+  succeeds([&] {
+    text = weights_text(service, served, false);
+    if (const auto record = service.pushes.find(place.model, place.version, id)) {
+      text.pop_back();
+      text += ",\"push\":" + dump(describe(*record, served)) + "}";
+    }
+  });
+  return text;
+}
+
+bool has_state(Service& service, const PushPlace& place, const std::string& id, PushState state) {
+  const auto record = service.pushes.find(place.model, place.version, id);
+  return record && record->state == state;
+}
+
+bool holds_set(PushState state) noexcept { return state == PushState::kStaged || state == PushState::kPrepared; }
+
+void log_end(const PushPlace& place, const std::string& id, const char* what) {
+  log_info("model {} version {}: push {} {}", place.model, place.version, id, what);
+}
+
+}  // namespace
+
+PushPlace place_of(const std::shared_ptr<ServedModel>& served) {
+  return {served->interface().name, served->interface().version, served};
+}
+
+Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
+                       const PublishedBy& by, PublishOptions options) {
+  service.pushes.check_open(place, id);
+  const Published published = publish_staged(service, served, by, options);
+  service.pushes.committed(place, id, published.generation);
+  log_info("model {} version {} has new weights: generation {}, push {}", place.model, place.version,
+           published.generation, id);
+  return published;
+}
+
+void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id) {
+  const std::optional<PushState> before = service.pushes.abort(place, id);
+  if (before && holds_set(*before)) model.abort_weights();
+  if (before && *before <= PushState::kPrepared) log_end(place, id, "was aborted");
+}
+
+std::string commit_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options) {
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const PushPlace place = place_of(served);
+  if (!has_state(service, place, id, PushState::kCommitted)) {
+    service.pushes.check_open(place, id);
+    const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being committed", kPatience);
+    // The same request may have come twice.
+    if (!has_state(service, place, id, PushState::kCommitted)) publish_push(service, place, *served, id, published_by(request), options);
+  }
+  return told(service, place, *served, id);
+}
+
+std::string abort_push(Service& service, const AdminRequest& request, const std::string& id) {
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const PushPlace place = place_of(served);
+  // Whoever receives the set has claimed the model, and gives up when the push has ended.
+  std::optional<PushState> before;
+  if (has_state(service, place, id, PushState::kReceiving)) before = service.pushes.abort(place, id);
+  if (before == PushState::kReceiving) {
+    log_end(place, id, "was aborted");
+    succeeds([&] { const ModelClaims::Claim over(service.claims, *served, "push " + id + " has ended", kPatience); });
+    return told(service, place, *served, id);
+  }
+  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being aborted", kPatience);
+  // It may have been staged just before its record was aborted.
+  if (before && holds_set(*before)) served->model().abort_weights();
+  drop_push(service, place, served->model(), id);
+  return told(service, place, *served, id);
+}
+
+std::string rollback_push(Service& service, const AdminRequest& request, const std::string& id,
+                          PublishOptions options) {
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const PushPlace place = place_of(served);
+  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being undone", kPatience);
+  if (!has_state(service, place, id, PushState::kUndone)) {
+    service.pushes.check_committed(place, id);
+    const Model& model = served->model();
+    const auto record = service.pushes.find(place.model, place.version, id);
+    SCONCE_CHECK(record->served.lock() == place.served && record->generation == model.generation(), kBusy, "push ", id,
+                 " cannot be undone: generation ", model.generation(), " is active, not its ", record->generation);
+    const uint64_t generation = publish_previous(service, *served, published_by(request), options).generation;
+    service.pushes.undone(place, id, generation);
+    log_info("model {} version {}: push {} was undone, generation {} is active", place.model, place.version, id,
+             generation);
+  }
+  return told(service, place, *served, id);
+}
+
+namespace admin {
+
+std::string pushes(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"push"});
+  const auto wanted = query.text("push");
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const PushPlace place = place_of(served);
+  Json list = Json::array();
+  for (const PushRecord& record : service.pushes.list(place))
+    if (!wanted || record.terms.id == *wanted) list.push_back(describe(record, *served));
+  return dump(Json{{"model", place.model},
+                   {"version", std::to_string(place.version)},
+                   {"generation", served->model().generation()},
+                   {"pushes", std::move(list)}});
+}
+
+std::string prepare_push(Service& service, const AdminRequest& request) {
+  const std::string id = push_id(Query(request.query, {"push"}).text("push").value_or(""));
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  service.pushes.prepare(place_of(served), id, Clock::now());
+  return dump(describe(*service.pushes.find(served->interface().name, served->interface().version, id), *served));
+}
+
+std::string prolong_push(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"push", "lease"});
+  const std::string id = push_id(query.text("push").value_or(""));
+  const auto lease = query.text("lease");
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  service.pushes.prolong(place_of(served), id, Clock::now(), lease ? parse_lease(*lease) : std::chrono::milliseconds{});
+  return dump(describe(*service.pushes.find(served->interface().name, served->interface().version, id), *served));
+}
+
+}  // namespace admin
+
+}  // namespace sconce::server

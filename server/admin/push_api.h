@@ -1,0 +1,27 @@
+// Requests that name a push by its id (docs/weights.md). They are idempotent: repeated, they answer the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/admin/admin_request.h"
+#include "server/admin/publication.h"
+#include "server/admin/service.h"
+
+namespace sconce::server {
+
+PushPlace place_of(const std::shared_ptr<ServedModel>& served);
+
+// The caller has claimed the model. The set that the push staged becomes active, or is dropped. kNotFound and kBusy as
+// in PushLedger; errors of Model.
+Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
+                       const PublishedBy& by, PublishOptions options = {});
+void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id);
+
+// Answers to .../weights/ACTION?push=ID.
+std::string commit_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options);
+std::string abort_push(Service& service, const AdminRequest& request, const std::string& id);
+std::string rollback_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options);
+
+}  // namespace sconce::server

@@ -1,0 +1,171 @@
+#include "server/admin/push_settler.h"
+
+#include <array>
+#include <chrono>
+
+#include "sconce/check.h"
+#include "server/admin/push_api.h"
+#include "server/base/failure.h"
+#include "server/base/json_document.h"
+#include "server/base/log.h"
+#include "server/client/admin_client.h"
+
+namespace sconce::server {
+namespace {
+
+using Clock = PushLedger::Clock;
+using Verdict = PushFinding::Verdict;
+
+// How soon to try again what could not be done, and to ask again.
+constexpr std::chrono::milliseconds kAgain{200}, kAskAgain{1000};
+// For another server that says nothing.
+constexpr std::chrono::seconds kPatience{2};
+
+std::optional<PushState> state_from(const OrderedJson& text) {
+  if (!text.is_string()) return std::nullopt;
+  for (int8_t i = 0; i <= static_cast<int8_t>(PushState::kLost); ++i)
+    if (text.get<std::string>() == push_state_name(static_cast<PushState>(i))) return static_cast<PushState>(i);
+  return std::nullopt;
+}
+
+std::string weights_path(const PushRecord& record, const char* action) {
+  return "/v2/admin/models/" + percent_encoded(record.model) + "/versions/" + std::to_string(record.version) +
+         "/weights/" + action + "?push=" + record.terms.id;
+}
+
+PushAnswer read_answer(const Answer& answer) {
+  const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
+  const auto list = json.is_object() ? json.find("pushes") : json.end();
+  if (!answer.ok() || list == json.end() || !list->is_array()) return {};
+  PushAnswer said{true, std::nullopt};
+  for (const OrderedJson& push : *list)
+    if (push.is_object() && push.contains("state")) said.state = state_from(push["state"]);
+  return said;
+}
+
+}  // namespace
+
+PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self) {
+  bool silent = false, committed = false, ended = false;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (i == self) continue;
+    const std::optional<PushState> state = answers[i].state;
+    silent |= !answers[i].answered;
+    if (state == PushState::kUndone) return {Verdict::kAbort, "it was undone on another server"};
+    committed |= state == PushState::kCommitted;
+    ended |= state == PushState::kAborted || state == PushState::kExpired;
+  }
+  if (committed) return {Verdict::kCommit, "another server has committed it"};
+  // A server that has prepared a push ends it only if it was told to, or found out, that it is not committed.
+  if (ended) return {Verdict::kAbort, "another server has ended it"};
+  const PushAnswer& first = answers.front();
+  if (!first.answered) return {Verdict::kWait, "the server that decides does not answer"};
+  if (first.state && *first.state != PushState::kLost) return {Verdict::kWait, "the server that decides has it staged"};
+  if (silent) return {Verdict::kWait, "the server that decides has lost it, and another one does not answer"};
+  return {Verdict::kAbort, "the server that decides has lost it, and no other has committed it"};
+}
+
+PushSettler::PushSettler(AlarmClock& clock, Service& service) : Alarm(clock), service_(service) {
+  service_.pushes.on_deadline([this](Clock::time_point time) { set(time); });
+}
+
+void PushSettler::ring() noexcept {
+  const bool started = succeeds(
+      [this] { service_.admin_threads.run([this] { settle_due(); }, [](const std::exception_ptr&) {}, [] {}); });
+  if (!started) set(Clock::now() + kAskAgain);
+}
+
+void PushSettler::settle_due() {
+  for (const PushRecord& record : service_.pushes.due(Clock::now())) {
+    const std::string problem = problem_of([&] { settle(record); });
+    if (!problem.empty())
+      log_debug("model {} version {}: push {} cannot be settled now: {}", record.model, record.version, record.terms.id,
+                printable(problem));
+    const Clock::time_point now = Clock::now();
+    service_.pushes.postpone(record.model, record.version, record.terms.id, now,
+                             now + (record.in_doubt ? kAskAgain : kAgain));
+  }
+  if (const auto next = service_.pushes.next_deadline()) set(*next);
+}
+
+void PushSettler::settle(const PushRecord& record) {
+  const std::string& id = record.terms.id;
+  std::shared_ptr<ServedModel> served;
+  if (!succeeds(
+          [&] { served = service_.repository.snapshot()->loaded(record.model, std::to_string(record.version)); })) {
+    (void)service_.pushes.list({record.model, record.version, nullptr});  // notices that the model has gone
+    return;
+  }
+  const PushPlace place = place_of(served);
+  if (record.state == PushState::kReceiving) {
+    // Whoever receives it has claimed the model, and gives up when the push has ended.
+    if (service_.pushes.expire(place, id, Clock::now()))
+      log_warn("model {} version {}: push {} expired while its weights arrived", record.model, record.version, id);
+    return;
+  }
+  {
+    const ModelClaims::Claim claim(service_.claims, *served, "push " + id + " has expired");
+    if (service_.pushes.expire(place, id, Clock::now())) {
+      served->model().abort_weights();
+      log_warn("model {} version {}: push {} expired, its staged weights were dropped", record.model, record.version,
+               id);
+      return;
+    }
+  }
+  const auto now = service_.pushes.find(record.model, record.version, id);
+  if (now && now->open() && now->in_doubt) decide(record, place, *served);
+}
+
+PushFinding PushSettler::ask_members(const PushRecord& record) const {
+  const PushTerms& terms = record.terms;
+  std::vector<PushAnswer> answers(std::max(terms.members.size(), terms.member + 1));
+  const auto ask = [&](size_t member, const char* method, const char* action) {
+    Answer answer;
+    const std::string problem = problem_of([&] {
+      const AdminClient client = service_.peers.client(terms.members[member], terms.authorization, kPatience);
+      answer = *method == 'G' ? client.get(weights_path(record, action)) : client.post(weights_path(record, action));
+    });
+    if (!problem.empty()) answer.problem = problem;
+    return answer;
+  };
+  std::string silence;
+  for (size_t i = 0; i < terms.members.size(); ++i) {
+    if (i == terms.member) continue;
+    if (service_.draining) return {Verdict::kWait, "this server is ending"};
+    const Answer answer = ask(i, "GET", "pushes");
+    answers[i] = read_answer(answer);
+    if (!answers[i].answered && silence.empty()) silence = terms.members[i] + ": " + answer.reason();
+  }
+  PushFinding finding = judge_push(answers, terms.member);
+  if (finding.verdict == Verdict::kWait && !silence.empty()) finding.why += " (" + silence + ")";
+  // If the first server has lost the push, the others must not commit it any more, whoever asks them to.
+  const PushAnswer& first = answers.front();
+  if (finding.verdict != Verdict::kAbort || !first.answered || first.state) return finding;
+  for (size_t i = 0; i < terms.members.size(); ++i)
+    if (i != terms.member && !ask(i, "POST", "abort").ok())
+      return {Verdict::kWait, "the server that decides has lost it, and another one does not abort it"};
+  return finding;
+}
+
+void PushSettler::decide(const PushRecord& record, const PushPlace& place, ServedModel& served) {
+  const std::string& id = record.terms.id;
+  const PushFinding finding = ask_members(record);
+  if (finding.verdict == Verdict::kWait) {
+    if (!record.in_doubt)
+      log_warn(
+          "model {} version {}: push {} expired, and another server may have committed it: {}. Its weights stay "
+          "staged until that is known, or sconce weights settle decides",
+          record.model, record.version, id, printable(finding.why));
+    return;
+  }
+  const ModelClaims::Claim claim(service_.claims, served, "push " + id + " is being settled");
+  const bool commit = finding.verdict == Verdict::kCommit;
+  log_warn("model {} version {}: push {} expired and is {}: {}", record.model, record.version, id,
+           commit ? "committed" : "aborted", finding.why);
+  if (commit)
+    publish_push(service_, place, served, id, {"the other servers of the push", id});
+  else
+    drop_push(service_, place, served.model(), id);
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,31 @@
+#include "server/admin/served_weights.h"
+
+#include <vector>
+
+#include "server/admin/admin_documents.h"
+#include "server/kept/peer_weights.h"
+
+namespace sconce::server {
+
+std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request) {
+  return service.repository.snapshot()->loaded(request.model, request.version);
+}
+
+std::string weights_text(const Service& service, const ServedModel& served, bool digest) {
+  const std::vector<WeightSetInfo> sets = served.model().weight_sets();
+  std::vector<std::string> digests;
+  for (const WeightSetInfo& set : sets) {
+    if (digest) digests.push_back(served.model().weights_digest(set.state));
+  }
+  const ModelInterface& interface = served.interface();
+  WeightsState state;
+  state.instance = instance_name();
+  const auto catalog = service.repository.snapshot();
+  const Catalog::Version& version = catalog->find(interface.name, std::to_string(interface.version));
+  state.ready = version.state == Catalog::State::kReady && !service.draining;
+  state.reason = version.held;
+  if (served.kept()) state.kept = served.kept()->status();
+  return weights_document(interface, sets, digests, state);
+}
+
+}  // namespace sconce::server

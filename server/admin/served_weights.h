@@ -1,0 +1,19 @@
+// The model that an administration request names, and what its sets of weights are answered as.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/admin/admin_request.h"
+#include "server/admin/service.h"
+#include "server/models/served_model.h"
+
+namespace sconce::server {
+
+// Loaded, whether it is ready or waits for other weights. kNotFound, kUnavailable.
+std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request);
+
+// The document of GET .../weights. digest: with the digest of each set, which reads all of it.
+std::string weights_text(const Service& service, const ServedModel& served, bool digest);
+
+}  // namespace sconce::server

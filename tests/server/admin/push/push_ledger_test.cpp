@@ -1,0 +1,186 @@
+#include "server/admin/push/push_ledger.h"
+
+#include <doctest/doctest.h>
+
+#include "sconce/error.h"
+
+using namespace sconce;
+using namespace sconce::server;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A ledger with one model, and a clock that the test moves.
+struct World {
+  PushLedger ledger;
+  PushLedger::Clock::time_point now{};
+  std::shared_ptr<const void> served = std::make_shared<int>(1);
+  PushPlace place{"digits", 1, served};
+
+  void begin(const std::string& id, std::chrono::milliseconds lease = 30s, size_t member = 0) {
+    PushTerms terms;
+    terms.id = id;
+    terms.lease = lease;
+    terms.members = {"http://a", "http://b"};
+    terms.member = member;
+    terms.authorization = "Bearer secret";
+    ledger.begin(place, terms, now);
+  }
+  void stage(const std::string& id, std::chrono::milliseconds lease = 30s, size_t member = 0) {
+    begin(id, lease, member);
+    ledger.staged(place, id, now);
+  }
+  PushState state(const std::string& id) const { return ledger.find("digits", 1, id)->state; }
+};
+
+ErrorCode code_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return ErrorCode::kIo;  // nothing here throws it
+}
+
+std::string words_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("push ledger: a push from its first byte to its way back") {
+  World w;
+  w.begin("p");
+  CHECK(w.state("p") == PushState::kReceiving);
+  CHECK(code_of([&] { w.ledger.prepare(w.place, "p", w.now); }) == ErrorCode::kFailedPrecondition);
+  w.ledger.staged(w.place, "p", w.now);
+  w.ledger.prepare(w.place, "p", w.now);
+  w.ledger.prepare(w.place, "p", w.now);
+  CHECK(code_of([&] { w.ledger.check_committed(w.place, "p"); }) == ErrorCode::kBusy);
+  w.ledger.committed(w.place, "p", 7);
+  w.ledger.check_committed(w.place, "p");
+  CHECK(w.ledger.find("digits", 1, "p")->generation == 7);
+  CHECK(w.ledger.find("digits", 1, "p")->terms.authorization.empty());
+  CHECK(code_of([&] { w.ledger.abort(w.place, "p"); }) == ErrorCode::kBusy);
+  w.ledger.undone(w.place, "p", 8);
+  CHECK(words_of([&] { w.ledger.check_open(w.place, "p"); }) == "push p is over: it was undone by generation 8");
+}
+
+TEST_CASE("push ledger: an id that has ended does not begin again") {
+  World w;
+  CHECK(w.ledger.abort(w.place, "late") == std::nullopt);
+  CHECK(words_of([&] { w.begin("late"); }) == "push late is over: it was aborted");
+  CHECK(code_of([&] { w.ledger.committed(w.place, "late", 2); }) == ErrorCode::kBusy);
+  CHECK(w.ledger.abort(w.place, "late") == PushState::kAborted);
+  w.stage("p", 1s);
+  w.now += 1s;
+  CHECK(w.ledger.expire(w.place, "p", w.now));
+  CHECK(words_of([&] { w.begin("p"); }) == "push p is over: it expired");
+  CHECK(w.ledger.abort(w.place, "p") == PushState::kExpired);
+  CHECK(w.state("p") == PushState::kExpired);
+  w.begin("here");
+  CHECK(words_of([&] { w.begin("here"); }) == "push here is under way");
+  CHECK(code_of([&] { w.ledger.check_open(w.place, "never"); }) == ErrorCode::kNotFound);
+}
+
+TEST_CASE("push ledger: a lease ends unless it is prolonged") {
+  World w;
+  PushLedger::Clock::time_point rung{};
+  w.ledger.on_deadline([&](PushLedger::Clock::time_point time) { rung = time; });
+  w.stage("p", 10s);
+  CHECK(rung == w.now + 10s);
+  w.now += 9s;
+  w.ledger.prolong(w.place, "p", w.now);
+  w.now += 9s;
+  CHECK(w.ledger.due(w.now).empty());
+  CHECK_FALSE(w.ledger.expire(w.place, "p", w.now));
+  w.ledger.prolong(w.place, "p", w.now, 2s);
+  CHECK(rung == w.now + 2s);
+  w.now += 2s;
+  REQUIRE(w.ledger.due(w.now).size() == 1);
+  CHECK(w.ledger.expire(w.place, "p", w.now));
+  CHECK(w.ledger.due(w.now).empty());
+  CHECK_FALSE(w.ledger.next_deadline());
+  CHECK(code_of([&] { w.ledger.prolong(w.place, "p", w.now); }) == ErrorCode::kBusy);
+}
+
+TEST_CASE("push ledger: what is prepared does not expire, except where it is decided") {
+  World w;
+  w.stage("first", 1s, 0);
+  w.stage("second", 1s, 1);
+  w.stage("unprepared", 1s, 1);
+  w.ledger.prepare(w.place, "first", w.now);
+  w.ledger.prepare(w.place, "second", w.now);
+  w.now += 1s;
+  CHECK(w.ledger.expire(w.place, "first", w.now));
+  CHECK(w.ledger.expire(w.place, "unprepared", w.now));
+  CHECK_FALSE(w.ledger.expire(w.place, "second", w.now));
+  CHECK(w.ledger.find("digits", 1, "second")->in_doubt);
+  CHECK(w.ledger.find("digits", 1, "second")->terms.authorization == "Bearer secret");
+  w.ledger.postpone("digits", 1, "second", w.now, w.now + 5s);
+  CHECK(w.ledger.due(w.now).empty());
+  CHECK(*w.ledger.next_deadline() == w.now + 5s);
+  // Its pusher comes back.
+  w.ledger.prolong(w.place, "second", w.now);
+  CHECK_FALSE(w.ledger.find("digits", 1, "second")->in_doubt);
+  w.ledger.committed(w.place, "second", 3);
+  CHECK(w.state("second") == PushState::kCommitted);
+}
+
+TEST_CASE("push ledger: a reload takes what was staged along") {
+  World w;
+  w.stage("staged");
+  w.stage("prepared");
+  w.ledger.prepare(w.place, "prepared", w.now);
+  w.begin("committed");
+  w.ledger.committed(w.place, "committed", 2);
+  const PushPlace later{"digits", 1, std::make_shared<int>(2)};
+  CHECK(w.ledger.list(later).size() == 3);
+  CHECK(w.state("staged") == PushState::kExpired);
+  CHECK(w.state("prepared") == PushState::kLost);  // it cannot say that nobody committed it
+  CHECK(w.state("committed") == PushState::kCommitted);
+  CHECK(words_of([&] { w.ledger.check_open(later, "prepared"); }) ==
+        "push prepared is over: it was lost when the model was loaded again");
+}
+
+TEST_CASE("push ledger: requests without an id end the push whose set they touch") {
+  World w;
+  w.stage("p");
+  w.ledger.set_published(w.place, 4);
+  CHECK(w.state("p") == PushState::kCommitted);
+  CHECK(w.ledger.find("digits", 1, "p")->generation == 4);
+  w.stage("q");
+  w.ledger.set_dropped(w.place);
+  CHECK(w.state("q") == PushState::kAborted);
+  w.begin("r");
+  w.ledger.set_dropped(w.place);  // that was not its set
+  CHECK(w.state("r") == PushState::kReceiving);
+  w.ledger.forget(w.place, "r");
+  CHECK_FALSE(w.ledger.find("digits", 1, "r"));
+}
+
+TEST_CASE("push ledger: the last ids of each model are remembered, and all that are under way") {
+  World w;
+  w.stage("open");
+  const PushPlace other{"other", 1, w.served};
+  w.ledger.abort(other, "kept");
+  for (int i = 0; i < 200; ++i) w.ledger.abort(w.place, "id" + std::to_string(i));
+  const std::vector<PushRecord> list = w.ledger.list(w.place);
+  CHECK(list.size() == 65);
+  CHECK(list.front().terms.id == "open");
+  CHECK(list.back().terms.id == "id199");
+  CHECK(w.ledger.find("other", 1, "kept"));
+  CHECK_FALSE(w.ledger.find("digits", 1, "id100"));
+}
+
+TEST_CASE("push ledger: ids") {
+  for (const char* good : {"a", "step-1200", "A.b_c-9"}) CHECK(is_push_id(good));
+  CHECK(is_push_id(std::string(64, 'x')));
+  CHECK_FALSE(is_push_id(std::string(65, 'x')));
+  for (const char* bad : {"", "a b", "a/b", "ä", "a\n", "a,b"}) CHECK_FALSE(is_push_id(bad));
+}

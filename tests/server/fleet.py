@@ -1,0 +1,197 @@
+"""Many servers of the digits example on one machine, each with a client, for tests of pushes that are interrupted."""
+import http.client
+import json
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from admin_server import AdminServer
+from serving import PROGRAM, ROOT, until
+
+DIGITS = ROOT / "examples/digits"
+REQUEST = (DIGITS / "request.json").read_bytes()
+WEIGHTS = (DIGITS / "digits-v2.safetensors").read_bytes()
+STREAM = {"Content-Type": "application/octet-stream"}
+
+
+def free_ports(count):
+    """Ports that a server can be started on again after it was killed."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Member:
+    """A server on ports that stay, its client, and what may be done to it."""
+
+    def __init__(self, flags=()):
+        self.http, self.admin_port = free_ports(2)
+        self.flags = ["--http", f"127.0.0.1:{self.http}", "--admin", f"127.0.0.1:{self.admin_port}", "--io-threads", "1",
+                      *flags]
+        self.url = f"http://127.0.0.1:{self.admin_port}"
+        self.killed, self.down, self.problems, self.answers = 0, True, [], 0
+        self.ended = threading.Event()
+        self.server = None
+        self.client = threading.Thread(target=self.ask, daemon=True)
+
+    def start(self):
+        self.server = AdminServer(DIGITS / "digits.pt2", flags=self.flags)
+        self.down = False
+
+    def kill(self):
+        self.killed, self.down = self.killed + 1, True
+        self.server.stop(signal.SIGKILL)
+
+    def stop(self):
+        self.server.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.server.process.send_signal(signal.SIGCONT)
+
+    def revive(self):
+        if self.server.process.poll() is not None:
+            self.server.__exit__(True)
+            self.start()
+
+    def ask(self):
+        """Asks on one connection as long as the server lives. Whatever fails counts, unless it was killed meanwhile."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=60)
+        generation, life = 0, 0
+        while not self.ended.wait(0.02):
+            killed, down = self.killed, self.down
+            try:
+                connection.request("POST", "/v1/models/digits:call", REQUEST)
+                answer = connection.getresponse()
+                answer.read()
+            except (OSError, http.client.HTTPException) as problem:
+                connection.close()
+                if not down and self.killed == killed:
+                    self.problems.append(repr(problem))
+                continue
+            if killed != life:
+                generation, life = 0, killed
+            now = int(answer.headers.get("Sconce-Generation", 0))
+            if answer.status != 200 and not down:  # a server that has just started is not ready
+                self.problems.append((answer.status, now))
+            elif answer.status == 200:
+                if now < generation:
+                    self.problems.append(("back in time", generation, now))
+                generation = now
+                self.answers += 1
+        connection.close()
+
+    def admin(self, method, action="", body=None, timeout=10):
+        connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=timeout)
+        try:
+            connection.request(method, f"/v2/admin/models/digits/weights{action}", body, STREAM if body else {})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def state(self, push):
+        """Of the push, or None."""
+        _, told = self.admin("GET", f"/pushes?push={push}")
+        return told["pushes"][0]["state"] if told["pushes"] else None
+
+    def active(self):
+        """Generation, label and digest."""
+        _, told = self.admin("GET", "?digest=true")
+        one = next(s for s in told["sets"] if s["state"] == "active")
+        return one["generation"], one["label"], one["digest"]
+
+
+def variant(number):
+    """Other weights for each number."""
+    begin = len(WEIGHTS) - 4 * 8  # the last eight floats
+    numbers = struct.unpack("<8f", WEIGHTS[begin:])
+    return WEIGHTS[:begin] + struct.pack("<8f", *[x + number for x in numbers])
+
+
+class Fleet:
+    """folder: where the weights that are pushed are written, by their label. peers: whom its servers may ask."""
+
+    def __init__(self, count, folder, peers="127.0.0.1"):
+        self.folder = folder
+        self.members = [Member(["--weights-peers", peers] if peers else []) for _ in range(count)]
+
+    def file(self, number):
+        """A label, and the file of its weights."""
+        path = self.folder / f"r{number}.safetensors"
+        path.write_bytes(variant(number))
+        return path.stem, path
+
+    def __enter__(self):
+        starting = [threading.Thread(target=member.start) for member in self.members]
+        for thread in starting:
+            thread.start()
+        for thread in starting:
+            thread.join()
+        for member in self.members:
+            member.client.start()
+        until(lambda: all(m.answers for m in self.members))
+        return self
+
+    def __exit__(self, *failure):
+        for member in self.members:
+            member.ended.set()
+        for member in self.members:
+            if member.server:
+                if member.server.process.poll() is None:
+                    member.go_on()
+                member.client.join()
+                member.server.__exit__(True)
+
+    def to(self):
+        return ",".join(member.url for member in self.members)
+
+    def command(self, *arguments):
+        return [PROGRAM, "weights", *[str(a) for a in arguments], "--model", "digits", "--to", self.to(), "--patience", "2"]
+
+    def run(self, *arguments, timeout=60):
+        return subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=timeout)
+
+    def begin(self, *arguments):
+        return subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def heal(self):
+        """All go on or start again, and are settled: returns what settling printed."""
+        for member in self.members:
+            if member.server.process.poll() is None:
+                member.go_on()
+        dead = [threading.Thread(target=m.revive) for m in self.members if m.server.process.poll() is not None]
+        for thread in dead:
+            thread.start()
+        for thread in dead:
+            thread.join()
+        told = ""
+        end = time.time() + 30
+        while time.time() < end:
+            result = self.run("settle")
+            told += result.stdout
+            if result.returncode and "name their file" in result.stdout:
+                source = next(m for m in self.members if f"{m.url} serves" in result.stdout)
+                label = source.active()[1]
+                result = self.run("settle", self.folder / f"{label}.safetensors" if label else DIGITS / "digits.pt2")
+                told += result.stdout
+            if result.returncode == 0:
+                return told
+            time.sleep(0.1)
+        raise AssertionError(f"not settled:\n{told}")
+
+    def assert_whole(self):
+        """All serve the same, nothing is staged, and no client has seen what it must not."""
+        sets = [member.active() for member in self.members]
+        assert len({digest for _, _, digest in sets}) == 1, sets
+        for member in self.members:
+            _, told = member.admin("GET")
+            assert "staged" not in [s["state"] for s in told["sets"]], told
+            assert member.problems == [], (member.url, member.problems)
