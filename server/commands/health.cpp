@@ -10,7 +10,6 @@
 
 namespace sconce::server::commands {
 
-using namespace client;
 namespace {
 
 struct Options {

@@ -9,7 +9,6 @@
 
 namespace sconce::server::commands {
 
-using namespace client;
 
 struct PushOptions {
   std::string file, package_model;
