@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fake_cuda.h"
+#include "sconce/weight_sources.h"
 #include "src/runner/replicas/graph_runs.h"
 #include "tests/runner/fake_runner.h"
 
@@ -116,6 +117,23 @@ TEST_CASE("devices: what was pushed to the host and sent to the device is kept o
   on.model->add_replica(kSecond);
   on.model->remove_replica(0);
   CHECK(run(*on.model, 1)[1] == 8 + 10);
+}
+
+TEST_CASE("devices: a set that only the device has is read from there in pieces") {
+  OnDevices on({kFirst});
+  stage(*on.model, {{"scale.w", {9, 8, 7, 6}}}, {.full = false});
+  on.model->commit_weights();
+  const std::unique_ptr<WeightSetFile> set = on.model->open_weights(WeightState::kActive);
+  for (size_t e = 0; e < set->entries().size(); ++e) {
+    if (set->entries()[e].name != "scale.w") continue;
+    CHECK(set->in_place(e).empty());
+    std::vector<float> values(4);
+    set->read(e, std::as_writable_bytes(std::span(values).first(3)));
+    set->read(e, std::as_writable_bytes(std::span(values).last(1)));
+    CHECK(values == std::vector<float>{9, 8, 7, 6});
+    return;
+  }
+  FAIL("no scale.w");
 }
 
 TEST_CASE("devices: the previous set keeps no graphs, and what nobody needs goes back to devices") {

@@ -383,7 +383,7 @@ TEST_CASE("weights: a set is published under the number of an earlier process") 
   RunInfo info;
   CHECK(run(model, 3, 4, &info) == all(7));
   CHECK(info.generation == 7);
-  stage(model, constant(3, 1));
+  stage(model, constant(3, 1), {});
   CHECK(model.commit_weights() == 8);
   CHECK(model.rollback_weights() == 9);
 }
