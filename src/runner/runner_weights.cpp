@@ -56,12 +56,7 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
   }
   if (warm_up_ && active()) generation.set->derive_as(*active()->set);
   check_package(*generation.set);
-  generation.reads_package = table_->any_mutated();
-  for (size_t i = 0; i < table_->stored().size() && !generation.reads_package; ++i) {
-    const Tensor& tensor = generation.set->tensors()[i];
-    generation.reads_package =
-        table_->stored()[i].spec.device.value_or(Device{}).type == DeviceType::kCpu && lies_in_package(tensor);
-  }
+  generation.reads_package = reads_package(*generation.set);
   const std::optional<Device> device = device_of_all();
   if (!device) return;
   // The host keeps no second copy; values in the archive can be read again.
@@ -79,8 +74,16 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
       give_up_pages(tensors[i]);
 }
 
+bool Runner::reads_package(const ConstantSet& set) const noexcept {
+  bool reads = table_->any_mutated();
+  for (size_t i = 0; i < table_->stored().size() && !reads; ++i)
+    reads = table_->stored()[i].spec.device.value_or(Device{}).type == DeviceType::kCpu &&
+            lies_in_package(set.tensors()[i]);
+  return reads;
+}
+
 void Runner::announce() noexcept {
-  active_->number = published_number_.load(std::memory_order_relaxed) + 1;
+  active_->number = ++last_number_;
   active_->since = std::chrono::system_clock::now();
   active_->staged = false;
   active_->reset.clear();
@@ -210,12 +213,15 @@ void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
 
 uint64_t Runner::commit() {
   const Turn turn(*this, "a commit", true);
-  const MutexLock work(work_mutex_);
+  MutexLock work(work_mutex_);
   Generation* const staged = other(WeightState::kStaged);
   SCONCE_CHECK(staged, kFailedPrecondition, "no weights are staged");
   bind_all(*staged);
   exchange();
-  return active()->number;
+  const uint64_t number = active()->number;
+  work.unlock();
+  settle_sets();
+  return number;
 }
 
 void Runner::abort() {
@@ -227,12 +233,15 @@ void Runner::abort() {
 
 uint64_t Runner::rollback() {
   const Turn turn(*this, "a rollback");
-  const MutexLock work(work_mutex_);
+  MutexLock work(work_mutex_);
   Generation* const previous = other(WeightState::kPrevious);
   SCONCE_CHECK(previous, kFailedPrecondition, "there is no previous constant set to roll back to");
   bind_all(*previous);
   exchange();
-  return active()->number;
+  const uint64_t number = active()->number;
+  work.unlock();
+  settle_sets();
+  return number;
 }
 
 void Runner::release_previous() {
