@@ -30,14 +30,7 @@ const char* phase_name(Operation::Phase phase) noexcept {
 }
 
 const char* outcome_name(Operation::Outcome outcome) noexcept {
-  return name_of(outcome, {"none", "checked", "staged", "active"});
-}
-
-std::string time_text(std::chrono::system_clock::time_point time) {
-  const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time);
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
-                     (milliseconds - seconds).count());
+  return name_of(outcome, {"none", "checked", "staged", "active", "held"});
 }
 
 std::string weight_version(uint64_t generation, const std::string& label) {
@@ -93,6 +86,13 @@ void append_operation(std::string& text, const Operation& operation) {
 }
 
 }  // namespace
+
+std::string time_text(std::chrono::system_clock::time_point time) {
+  const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
+                     (milliseconds - seconds).count());
+}
 
 std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants) {
   Json json = of_model(model.name, model.version);

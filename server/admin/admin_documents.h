@@ -14,6 +14,8 @@
 
 namespace sconce::server {
 
+// "2026-11-23T14:05:00.123Z"
+std::string time_text(std::chrono::system_clock::time_point time);
 std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants);
 // digests: one for each set, or none.
 std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,

@@ -65,9 +65,12 @@ void WeightsJob::run() {
       read_file(*update);
     }
     operation_->check_cancelled();
+    if (named()) check_served();
     operation_->enter(Operation::Phase::kFolding);
     update->finish();
-    if (!options_.update.dry_run) {
+    if (named() && !options_.update.dry_run) {
+      outcome = Operation::Outcome::kHeld;
+    } else if (!options_.update.dry_run) {
       // Drops a staged set that was cancelled or cannot be published, while the claim keeps others from changing it.
       struct Undo {
         Model& model;
@@ -84,6 +87,9 @@ void WeightsJob::run() {
   }
   operation_->end(outcome, generation);
   service_.operations.count(*operation_);
+  if (outcome == Operation::Outcome::kHeld)
+    log_info("model {} version {} has set '{}', label '{}'", interface.name, interface.version, request_.set,
+             excerpt(options_.update.label));
   if (generation != 0)
     log_info("model {} version {} has new weights: generation {}, label '{}'", interface.name, interface.version,
              generation, excerpt(options_.update.label));
@@ -91,12 +97,14 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore"});
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "base"});
   const std::string_view mode = query.text("mode").value_or("full");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
                excerpt(mode), "'");
   options_.update.full = mode == "full";
   options_.update.label = query.text("label").value_or("");
+  options_.update.set = request_.set;
+  options_.update.base = query.text("base").value_or("");
   options_.update.check_finite = query.flag("check_finite");
   if (const auto names = query.text("ignore")) {
     for (std::string_view rest = *names;;) {
@@ -110,6 +118,8 @@ void WeightsJob::read_options() {
   options_.async = query.flag("async");
   options_.commit = query.flag("commit");
   SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
+  SCONCE_CHECK(request_.set.empty() || !options_.commit, kInvalidArgument,
+               "a named set is not committed: POST .../sets/NAME/promote publishes it");
 }
 
 void WeightsJob::find_model() { model_ = service_.repository.snapshot()->ready(request_.model, request_.version); }

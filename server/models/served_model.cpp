@@ -27,6 +27,9 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
     : interface_(std::move(interface)),
       model_(std::move(model)),
       statistics_(std::move(statistics)),
+      most_sets_(config.sets),
+      sets_(config.sets > 0 ? std::make_unique<ModelSets>(*model_, config.routes) : nullptr),
+      replicas_(model_->info().replicas),
       inline_policy_(inline_limit(interface_, config, inline_below), batch_policy(interface_, config).max_rows > 1),
       batcher_(
           interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
@@ -37,7 +40,8 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       device_fault_(config.device_fault) {}
 
 ModelStatistics ServedModel::statistics_now() const {
-  return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
+  return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes,
+          sets_ ? sets_->counts() : std::vector<ModelSets::Count>()};
 }
 
 bool ServedModel::run_here(size_t bytes) noexcept {

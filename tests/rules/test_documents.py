@@ -87,6 +87,7 @@ COMMANDS = {
     "sconce serve PACKAGE_OR_REPOSITORY... [--config FILE] [--set MODEL.KEY=VALUE]": serves(
         ("PACKAGE_OR_REPOSITORY...", "repository"), ("[--config FILE]", "--config CLONE/conf/sconce.conf"),
         ("[--set MODEL.KEY=VALUE]", "--set digits.queue=4")),
+    "sconce serve model.pt2 --set model.sets=1000 --set model.sets_memory=2G --set model.sets_dir=SETS": serves(),
     "sconce serve /models": serves(("/models", "repository")),
     "sconce serve m=m.pt2": serves(),
     "sconce serve M=/mnt/models/model.pt2 --http 0.0.0.0:8080": serves(("/mnt/models/", "")),
@@ -204,6 +205,8 @@ COMMANDS = {
     "python tests/bench/ops/compare.py": needs_torch(),
     "ninja -C build/release update_bench": ninja,
     "tests/bench/update/run.py": script(),
+    "ninja -C build/release sets_bench": ninja,
+    "tests/bench/sets/run.py": script(),
     "ninja -C build/release upload_bench bench_staging": ninja,
     "build/release/tests/bench_staging": built(),
     "tests/bench/update/upload.py": script(),

@@ -21,7 +21,7 @@ NamedSets::NamedSets(const ConstantTable& table, Values packaged, Limits limits,
     Entry entry;
     entry.generation = owner_.next_generation();
     entry.has_file = true;
-    entry.bytes = entry.file_bytes = file.bytes;
+    entry.bytes = entry.file_bytes = entry.need = file.bytes;
     entry.since = entry.used = file.written;
     entries_.emplace(name, std::move(entry));
   }
@@ -54,13 +54,13 @@ NamedSets::Held NamedSets::bring(std::string_view name) {
   // The limit holds while the set is read, too. Its entry stays as it is, because all changes hold files_.
   const Values active = owner_.active();
   std::vector<Held> left;
-  uint64_t generation = 0;
+  uint64_t generation = 0, need = 0;
   {
     const MutexLock lock(mutex_);
     const Entry& entry = at(name);
     if (entry.held) return entry.held;
     generation = entry.generation;
-    make_room(std::min(entry.file_bytes, limits_.memory), *active, name, left);
+    make_room(std::min(entry.need, limits_.memory), *active, name, left);
   }
   say_left(left);
   left.clear();
@@ -68,7 +68,7 @@ NamedSets::Held NamedSets::bring(std::string_view name) {
   const Held held = owner_.make(std::string(name), generation, share(*content.set));
   {
     const MutexLock lock(mutex_);
-    make_room(*held->values, *active, name, left);
+    need = make_room(*held->values, *active, name, left);
   }
   say_left(left);
   pool_.add(*held->values);
@@ -76,6 +76,7 @@ NamedSets::Held NamedSets::bring(std::string_view name) {
   Entry& entry = at(name);
   entry.held = held;
   entry.label = content.label;
+  entry.need = need;
   entry.bytes = held->values->bytes();
   return held;
 }
@@ -104,8 +105,8 @@ bool NamedSets::make_room(uint64_t further, const ConstantSet& active, std::stri
   }
 }
 
-void NamedSets::make_room(const ConstantSet& values, const ConstantSet& active, std::string_view name,
-                          std::vector<Held>& left) {
+uint64_t NamedSets::make_room(const ConstantSet& values, const ConstantSet& active, std::string_view name,
+                              std::vector<Held>& left) {
   const auto before = entries_.find(name);
   const bool replaces = before != entries_.end() && before->second.held;
   const uint64_t freed = replaces ? pool_.own_bytes(*before->second.held->values, active) : 0;
@@ -114,6 +115,7 @@ void NamedSets::make_room(const ConstantSet& values, const ConstantSet& active, 
                "' needs ", further, " bytes, and the named sets hold ", pool_.bytes(active), " of ", limits_.memory,
                " (setting sets_memory)",
                folder_ ? "" : "; there is no folder to which others could go (setting sets_dir)");
+  return further;
 }
 
 void NamedSets::settle() {
@@ -137,10 +139,11 @@ void NamedSets::put(const std::string& name, const std::string& label, const Val
   const Held held = owner_.make(name, owner_.next_generation(), values);
   const Values active = owner_.active();
   std::vector<Held> left;
+  uint64_t need = 0;
   const MutexLock files(files_);
   {
     const MutexLock lock(mutex_);
-    make_room(*held->values, *active, name, left);
+    need = make_room(*held->values, *active, name, left);
   }
   say_left(left);
   left.clear();
@@ -159,6 +162,7 @@ void NamedSets::put(const std::string& name, const std::string& label, const Val
     entry.generation = held->generation();
     entry.has_file = folder_.has_value();
     entry.file_bytes = file_bytes;
+    entry.need = need;
     entry.bytes = held->values->bytes();
     entry.since = Clock::now();
     touch(entry);
@@ -184,20 +188,27 @@ void NamedSets::remove(std::string_view name) {
 
 std::vector<NamedSetInfo> NamedSets::list() const {
   std::vector<NamedSetInfo> result;
-  const Values active = owner_.active();
-  const MutexLock lock(mutex_);
-  for (const auto& [name, entry] : entries_) {
-    NamedSetInfo& info = result.emplace_back();
-    info.name = name;
-    info.label = entry.label;
-    info.generation = entry.generation;
-    info.on_disk = !entry.held;
-    info.bytes = entry.bytes;
-    info.own_bytes = entry.held ? pool_.own_bytes(*entry.held->values, *active) : entry.file_bytes;
-    info.replicas = entry.held ? entry.held->replicas() : 0;
-    info.since = entry.since;
-    info.used = entry.used;
+  std::vector<Held> held;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [name, entry] : entries_) {
+      NamedSetInfo& info = result.emplace_back();
+      info.name = name;
+      info.label = entry.label;
+      info.generation = entry.generation;
+      info.on_disk = !entry.held;
+      info.bytes = entry.bytes;
+      info.own_bytes = entry.file_bytes;
+      info.replicas = entry.held ? entry.held->replicas() : 0;
+      info.since = entry.since;
+      info.used = entry.used;
+      held.push_back(entry.held);
+    }
   }
+  // Without the lock, which requests need.
+  const Values active = owner_.active();
+  for (size_t i = 0; i < result.size(); ++i)
+    if (held[i]) result[i].own_bytes = pool_.own_bytes(*held[i]->values, *active);
   return result;
 }
 

@@ -69,6 +69,7 @@ class NamedSets {
     uint64_t generation = 0;
     bool has_file = false;
     uint64_t file_bytes = 0, bytes = 0;
+    uint64_t need = 0;  // memory that it took when it last came there; a guess at what it will take
     Clock::time_point since;
     mutable Clock::time_point used;
     mutable uint64_t turn = 0;  // of the last use
@@ -81,9 +82,9 @@ class NamedSets {
   // are.
   bool make_room(uint64_t further, const ConstantSet& active, std::string_view keep, std::vector<Held>& left)
       SCONCE_REQUIRES(mutex_);
-  // The same before the values are added. kOutOfMemory.
-  void make_room(const ConstantSet& values, const ConstantSet& active, std::string_view name, std::vector<Held>& left)
-      SCONCE_REQUIRES(mutex_);
+  // The same before the values are added; returns the bytes that they need. kOutOfMemory.
+  uint64_t make_room(const ConstantSet& values, const ConstantSet& active, std::string_view name,
+                     std::vector<Held>& left) SCONCE_REQUIRES(mutex_);
   void say_left(const std::vector<Held>& left) const;
 
   const ConstantTable& table_;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "src/device/cpu_arena.h"
+
 namespace sconce::runner {
 namespace {
 
@@ -33,6 +35,28 @@ uint64_t hash_of(const Tensor& tensor) {
   if (tensor.layout() != Layout::kStrided || !tensor.is_dense() || tensor.bytes() == 0) return 0;
   const Tensor here = on_host(tensor);
   return std::hash<std::string_view>()(block_of(here)) | 1;
+}
+
+// Small pieces of one update's memory live as long as its last one (WeightMemory): if others of them are shared, those
+// that remain move, so that the memory goes.
+constexpr size_t kSmall = 64 * 1024;
+
+void compact(std::vector<Tensor>& tensors, std::unordered_map<const Storage*, Tensor>& shared) {
+  if (std::none_of(shared.begin(), shared.end(), [](const auto& pair) { return pair.second.defined(); })) return;
+  for (Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    const auto found = shared.find(tensor.storage().get());
+    const Storage& from = *tensor.storage();
+    if (found == shared.end() || from.bytes() >= kSmall || from.device().type != DeviceType::kCpu) continue;
+    if (!found->second.defined()) {
+      StoragePtr storage = allocate_cpu(from.bytes());
+      std::memcpy(storage->data(), from.data(), from.bytes());
+      storage->set_immutable(from.immutable());
+      found->second = Tensor(std::move(storage), tensor.dtype(), tensor.sizes(), tensor.strides(),
+                             tensor.storage_offset(), tensor.layout());
+    }
+    tensor = found->second;
+  }
 }
 
 bool has_storage(const ConstantSet& set, const Storage* storage) {
@@ -95,6 +119,7 @@ std::shared_ptr<const ConstantSet> SetPool::share(const ConstantSet& set, const 
     found.emplace(own, shared);
     if (shared.defined()) tensor = shared;
   }
+  compact(tensors, found);
   return std::make_shared<ConstantSet>(std::move(tensors), set.user_managed());
 }
 
