@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "package_format/files/directory.h"
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
 #include "src/runner/constants/staging.h"
@@ -90,25 +90,20 @@ SetFolder::SetFolder(std::filesystem::path folder, const ConstantTable& table,
                "cannot use the folder for named sets: ", folder_.string(), ": ",
                ec ? ec.message() : std::strerror(errno));
   // What a process left that ended while it wrote.
-  std::vector<std::filesystem::path> left;
-  for (std::filesystem::directory_iterator it(folder_, ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with('.') && name.find(".new") != std::string::npos) left.push_back(it->path());
-  }
-  for (const std::filesystem::path& path : left) ::unlink(path.c_str());
+  for (const std::string& name : names_in(folder_.string(), ec))
+    if (name.starts_with('.') && name.find(".new") != std::string::npos) ::unlink((folder_ / name).c_str());
 }
 
 std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
   std::map<std::string, File, std::less<>> files;
   std::error_code ec;
-  for (std::filesystem::directory_iterator it(folder_, ec), end; !ec && it != end; it.increment(ec)) {
-    std::string name = it->path().filename().string();
+  for (std::string& name : names_in(folder_.string(), ec)) {
+    const std::filesystem::path path = folder_ / name;
     if (!name.ends_with(kSuffix)) continue;
     name.resize(name.size() - kSuffix.size());
     struct ::stat stat;
-    if (!is_set_name(name) || ::stat(it->path().c_str(), &stat) != 0 || !S_ISREG(stat.st_mode)) continue;
-    files.emplace(std::move(name),
-                  File{data_bytes(it->path()), std::chrono::system_clock::from_time_t(stat.st_mtim.tv_sec)});
+    if (!is_set_name(name) || ::stat(path.c_str(), &stat) != 0 || !S_ISREG(stat.st_mode)) continue;
+    files.emplace(std::move(name), File{data_bytes(path), std::chrono::system_clock::from_time_t(stat.st_mtim.tv_sec)});
   }
   return files;
 }

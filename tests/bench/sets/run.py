@@ -5,7 +5,8 @@
 
   memory     the server's resident memory for each set, against a whole set of weights
   sent       the time of sending a whole set, of which the server keeps the difference
-  requests   requests/s and p50 to all sets in turn, and to one, against the active set, in turns
+  requests   requests/s and p50 to all sets in turn, and to one, against the active set, in turns; with containers of 16
+             sets for a replica, and with one for each
   disk       with memory for a tenth of the sets, the time of a request whose set has to be read first
 """
 import argparse
@@ -111,33 +112,36 @@ def main():
     whole = weights.stat().st_size
     figures = {}
 
-    with Server(options.build, package, f"sets={options.sets}") as server:
-        # All variants share the trunk of other weights: these are made active first.
-        server.ask(server.admin, "POST", "/v2/admin/models/m/weights?commit=true", weights.read_bytes(),
-                   "application/octet-stream")
-        server.ask(server.public, "POST", path.format(""), body)
-        before, sent, own = server.resident_kb(), [], 0
-        for name, (data, own) in zip(names, variants(weights, options.sets)):
-            sent.append(server.put(name, data))
-        each = (server.resident_kb() - before) * 1024 / options.sets
-        held = server.sets()["bytes"] / options.sets
-        print(f"memory of a set: {held:.0f} bytes of values, {each:.0f} resident; its last layer {own}, "
-              f"a whole set {whole}: {each / whole:.2f} of it")
-        print(f"sending a whole set: median {statistics.median(sent) * 1e3:.2f} ms, longest {max(sent) * 1e3:.1f} ms")
-        kinds = {"active": [path.format("")], "one set": [path.format("@s1")],
-                 "all sets in turn": [path.format(f"@{n}") for n in names]}
-        runs = {kind: [] for kind in kinds}
-        for _ in range(options.rounds):
-            for kind, paths in kinds.items():
-                runs[kind].append(load(options.build, server, paths, body, options.seconds, options.connections))
-        best = {kind: max(all_runs, key=lambda run: run["rps"]) for kind, all_runs in runs.items()}
-        for kind, run in best.items():
-            print(f"{kind}: {run['rps']:.0f} requests/s, p50 {run['p50']:.0f} us, p99 {run['p99']:.0f} us; "
-                  f"{run['rps'] / best['active']['rps']:.2f} of the active set's requests/s, "
-                  f"{run['p50'] / best['active']['p50']:.2f} of its p50")
-        after = (server.resident_kb() - before) * 1024 / options.sets
-        print(f"memory of a set after all were asked: {after:.0f} resident")
-        figures.update(best=best, resident_each=each, held_each=held, sent_ms=statistics.median(sent) * 1e3)
+    for bound in (16, options.sets):
+        with Server(options.build, package, f"sets={options.sets}", f"sets_bound={bound}") as server:
+            # All variants share the trunk of other weights: these are made active first.
+            server.ask(server.admin, "POST", "/v2/admin/models/m/weights?commit=true", weights.read_bytes(),
+                       "application/octet-stream")
+            server.ask(server.public, "POST", path.format(""), body)
+            before, sent, own = server.resident_kb(), [], 0
+            for name, (data, own) in zip(names, variants(weights, options.sets)):
+                sent.append(server.put(name, data))
+            each = (server.resident_kb() - before) * 1024 / options.sets
+            held = server.sets()["bytes"] / options.sets
+            print(f"each replica keeps containers of {bound} sets")
+            print(f"  memory of a set: {held:.0f} bytes of values, {each:.0f} resident; its last layer {own}, "
+                  f"a whole set {whole}: {held / whole:.2f} and {each / whole:.2f} of it")
+            print(f"  sending a whole set: median {statistics.median(sent) * 1e3:.2f} ms, longest {max(sent) * 1e3:.1f} ms")
+            kinds = {"active": [path.format("")], "one set": [path.format("@s1")],
+                     "all sets in turn": [path.format(f"@{n}") for n in names]}
+            runs = {kind: [] for kind in kinds}
+            for _ in range(options.rounds):
+                for kind, paths in kinds.items():
+                    runs[kind].append(load(options.build, server, paths, body, options.seconds, options.connections))
+            best = {kind: max(all_runs, key=lambda run: run["rps"]) for kind, all_runs in runs.items()}
+            for kind, run in best.items():
+                print(f"  {kind}: {run['rps']:.0f} requests/s, p50 {run['p50']:.0f} us, p99 {run['p99']:.0f} us; "
+                      f"{run['rps'] / best['active']['rps']:.2f} of the active set's requests/s, "
+                      f"{run['p50'] / best['active']['p50']:.2f} of its p50")
+            after = (server.resident_kb() - before) * 1024 / options.sets
+            print(f"  memory of a set after all were asked: {after:.0f} resident")
+            figures[f"bound {bound}"] = {"best": best, "resident_each": each, "held_each": held, "after_each": after,
+                                         "sent_ms": statistics.median(sent) * 1e3}
 
     with tempfile.TemporaryDirectory() as folder:
         budget = options.sets * (own + 64) // 10
