@@ -247,6 +247,7 @@ OTHERS = {
         "tests/server/make_inlined_packages.py", '{"always_keep_tensor_constants": True}',
         "compiled with that option: the packages of tests/server/test_inlined_weights.py"),
     '{"model": "digits", "version": "1", "generation": 2,': said,
+    '{"model": "digits", "version": "1", "limit": 1000,': run_by("tests/server/test_sets.py::test_list_and_one"),
     '{"operation": "7", "model": "digits",': said,
     '{"model_name":"digits","model_version":"1",': said,
     "# scopes          token": said,
