@@ -56,8 +56,9 @@ void transfer(const Tensor& source, Tensor& destination) {
 }
 
 const ModelInfo& Model::info() const noexcept { return impl_->runner.info(); }
-RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity) {
-  return impl_->runner.run(inputs, outputs, affinity);
+RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
+                   const WeightSet* weights) {
+  return impl_->runner.run(inputs, outputs, affinity, weights);
 }
 bool Model::runs_on_caller() const noexcept { return impl_->runner.runs_on_caller(); }
 void Model::submit(RunRequest& request) { impl_->runner.submit(request); }
@@ -86,6 +87,17 @@ std::string Model::weights_digest(WeightState state) const {
 }
 std::unique_ptr<WeightSetFile> Model::open_weights(WeightState state) const {
   return in_memory("open_weights", [&] { return impl_->runner.open(state, shared_from_this()); });
+}
+
+std::shared_ptr<const WeightSet> Model::find_set(std::string_view name) const { return impl_->runner.find_set(name); }
+std::shared_ptr<const WeightSet> Model::bring_set(std::string_view name) {
+  return in_memory("bring_set", [&] { return impl_->runner.bring_set(name); });
+}
+std::vector<NamedSetInfo> Model::named_sets() const { return impl_->runner.named_set_list(); }
+NamedSetsMemory Model::named_sets_memory() const { return impl_->runner.named_sets_memory(); }
+void Model::remove_set(std::string_view name) { impl_->runner.remove_set(name); }
+uint64_t Model::promote_set(std::string_view name) {
+  return in_memory("promote_set", [&] { return impl_->runner.promote_set(name); });
 }
 
 void Model::update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {

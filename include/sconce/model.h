@@ -51,6 +51,16 @@ struct LoadOptions {
   // time: PyTorch's torch.backends.cuda.matmul.allow_tf32. A package does not record what it was compiled under; its
   // own kernels keep what they were compiled with.
   bool allow_tf32 = false;
+  // How many named sets of weights the model may hold besides its own; 0: none.
+  int sets = 0;
+  // Bytes that named sets may hold in memory beyond the active set; 0: no limit. Beyond it, those that were asked for
+  // least lately leave memory, if there is a folder for them.
+  uint64_t sets_memory = 0;
+  // A folder of this model alone, in which each named set has a file: the constants in which it differs from the
+  // package. Sets of an earlier process are found there. Empty: sets live in memory only.
+  std::filesystem::path sets_folder;
+  // Containers of named sets that each replica keeps.
+  int bound_sets = 16;
   std::vector<std::filesystem::path> op_libraries;
 };
 
@@ -65,6 +75,7 @@ struct ModelInfo {
 struct RunInfo {
   uint64_t generation = 0;                   // of the constant set that answered
   std::shared_ptr<const std::string> label;  // of that set; null if it has none
+  std::shared_ptr<const std::string> set;    // its name; null: it was the active one
   int replica = -1;
   std::chrono::nanoseconds queue{};  // from submit to start
   std::chrono::nanoseconds compute{};
@@ -78,6 +89,8 @@ class RunRequest {
   std::span<Tensor> outputs;       // set by the run; undefined if the model returns None
   // Requests with the same key go to the same replica, as long as it exists. 0: the least loaded replica.
   uint64_t affinity = 0;
+  // Runs with this named set of the same model, which the caller keeps. Null: with the active one.
+  const WeightSet* weights = nullptr;
   // Leaves outputs on the device that ran the model, whatever LoadOptions::host_outputs says.
   bool device_outputs = false;
   RunInfo info;
@@ -126,7 +139,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Runs the model and returns when it is done: on the calling thread if a replica is free and its kernels are
   // single-threaded, else on a lane. outputs.size() must be the model's. Inputs that the model writes are written in
   // place. kInvalidArgument names the input, what was expected and what came; kModelFailed has the model's own message.
-  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity = 0);
+  // weights: as RunRequest::weights.
+  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity = 0,
+              const WeightSet* weights = nullptr);
   // Queues the request on the lane of the least loaded replica, or of the replica of its affinity. The request receives
   // all errors, those of its arguments too.
   void submit(RunRequest& request);
@@ -159,6 +174,19 @@ class Model : public std::enable_shared_from_this<Model> {
   std::string weights_digest(WeightState state) const;
   // The set as a source of weights, say for a file. kFailedPrecondition if there is none.
   std::unique_ptr<WeightSetFile> open_weights(WeightState state) const;
+
+  // Named sets (docs/weights.md#many-sets-side-by-side). kNotFound for a name that no set has.
+  // Null: the set is on disk, and bring_set() reads it.
+  std::shared_ptr<const WeightSet> find_set(std::string_view name) const;
+  // Waits while the set is read. kOutOfMemory if it does not fit; kIo, kCorruptPackage; kFailedPrecondition for the set
+  // of another package.
+  std::shared_ptr<const WeightSet> bring_set(std::string_view name);
+  std::vector<NamedSetInfo> named_sets() const;  // by name
+  NamedSetsMemory named_sets_memory() const;
+  // Nobody finds the set any more; runs that have it end with it.
+  void remove_set(std::string_view name);
+  // Makes the named set's weights active, as commit_weights() does with a staged set. The name stays.
+  uint64_t promote_set(std::string_view name);
 
   // The updates of AOTInductor's container. The inactive set is the staged or previous set from above, but one that
   // begin_update() staged cannot be changed here (kBusy).

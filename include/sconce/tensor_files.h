@@ -35,6 +35,8 @@ void write_npz(const std::filesystem::path& path, std::span<const NamedTensor> t
 
 // Tensors are in the order of the file's header.
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path);
+// What the header says besides tensors ("__metadata__").
+std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& path);
 // Takes all dtypes except complex32 and complex128. Names must differ and be UTF-8; "__metadata__" is reserved.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});

@@ -12,15 +12,21 @@
 //
 // If a step before commit fails, the active set stays as it is, byte for byte. The previous set is freed once declare()
 // has accepted the names of the next one.
+//
+// Besides these a model may hold named sets (LoadOptions::sets), which requests choose by name. An update with
+// UpdateOptions::set makes one; there is nothing to commit, since nobody uses the name before.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sconce/dtype.h"
@@ -36,6 +42,11 @@ struct UpdateOptions {
   // the compiler wrote into the code, so that the model has no such constant (docs/weights.md). A constant that the
   // model does have keeps its value; a full update still requires it.
   std::vector<std::string> ignore = {};
+  // Fills a named set instead of one that is to become active: requests may use it once finish() returns, instead of
+  // the set that had this name. 1 to 64 of A-Z a-z 0-9 . _ - and no dot at the start; "active" is the active set's.
+  std::string set = {};
+  // The named set that a partial update of a named set starts from. Empty: the active one.
+  std::string base = {};
   std::string label = {};     // shown with answers instead of the generation; at most 256 bytes, printable
   bool check_finite = false;  // kInvalidArgument names the first NaN or infinity: constant and element
   bool dry_run = false;       // finish() does all possible checks and stages nothing
@@ -68,6 +79,46 @@ class WeightUpdate {
   // Call this when every entry is complete. Makes and folds a container for every replica; the set is then staged,
   // unless dry_run. kFailedPrecondition if an entry is not complete; kModelFailed with the model's words; kOutOfMemory.
   virtual void finish() = 0;
+};
+
+// A named set in memory. It stays there as long as anybody refers to it, even if its name is given to another set or it
+// goes to disk meanwhile. Immutable, except replicas().
+class WeightSet {
+ public:
+  WeightSet(const WeightSet&) = delete;
+  WeightSet& operator=(const WeightSet&) = delete;
+  const std::shared_ptr<const std::string>& name() const noexcept { return name_; }
+  uint64_t generation() const noexcept { return generation_; }
+  // How many replicas can run it at once. Others make a container first.
+  int replicas() const noexcept { return replicas_.load(std::memory_order_relaxed); }
+
+ protected:
+  WeightSet(std::string name, uint64_t generation)
+      : name_(std::make_shared<const std::string>(std::move(name))), generation_(generation) {}
+  ~WeightSet() = default;
+  mutable std::atomic<int> replicas_{0};
+
+ private:
+  const std::shared_ptr<const std::string> name_;
+  const uint64_t generation_;
+};
+
+struct NamedSetInfo {
+  std::string name, label;
+  uint64_t generation = 0;
+  bool on_disk = false;  // else in memory
+  uint64_t bytes = 0;    // of all constants of the set
+  uint64_t own_bytes =
+      0;             // those that neither the active nor another named set in memory has; on disk: those in the file
+  int replicas = 0;  // as WeightSet::replicas()
+  std::chrono::system_clock::time_point since, used;  // when it was made; when it was last asked for
+};
+
+// What the named sets of a model hold together.
+struct NamedSetsMemory {
+  uint64_t bytes = 0;  // beyond the active set
+  uint64_t limit = 0;  // LoadOptions::sets_memory
+  int in_memory = 0, on_disk = 0;
 };
 
 enum class WeightState : int8_t { kActive, kStaged, kPrevious };

@@ -2,12 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <ctime>
 #include <iterator>
 
 #include "server/base/enum_name.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
+#include "server/base/time_text.h"
 #include "server/signature/constant_type.h"
 
 namespace sconce::server {
@@ -30,18 +30,7 @@ const char* phase_name(Operation::Phase phase) noexcept {
 }
 
 const char* outcome_name(Operation::Outcome outcome) noexcept {
-  return name_of(outcome, {"none", "checked", "staged", "active"});
-}
-
-std::string time_text(std::chrono::system_clock::time_point time) {
-  const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time);
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  const std::time_t whole = std::chrono::system_clock::to_time_t(seconds);
-  std::tm parts{};
-  ::gmtime_r(&whole, &parts);
-  char text[64];
-  text[std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts)] = '\0';
-  return fmt::format("{}.{:03}Z", text, (milliseconds - seconds).count());
+  return name_of(outcome, {"none", "checked", "staged", "active", "held"});
 }
 
 std::string weight_version(uint64_t generation, const std::string& label) {

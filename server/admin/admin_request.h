@@ -12,8 +12,8 @@ namespace sconce::server {
 
 struct AdminRequest {
   RequestId id;
-  std::string peer;                    // the client's address
-  std::string model, version, number;  // as in RouteMatch
+  std::string peer;                         // the client's address
+  std::string model, version, number, set;  // as in RouteMatch
   std::string query;
   std::string content_type, content_digest, authorization;  // fields; empty: absent
   std::string body;                                         // except for uploads

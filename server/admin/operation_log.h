@@ -24,7 +24,7 @@ class Operation {
   using Clock = std::chrono::steady_clock;
   enum class State : int8_t { kRunning, kDone, kFailed, kCancelled };
   enum class Phase : int8_t { kStarting, kReceiving, kFolding, kCommitting, kOver };
-  enum class Outcome : int8_t { kNone, kChecked, kStaged, kActive };
+  enum class Outcome : int8_t { kNone, kChecked, kStaged, kActive, kHeld };  // kHeld: a named set
 
   Operation(uint64_t id, std::string model, int64_t version, std::string label, std::vector<ReplicaInfo> replicas)
       : id(id), model(std::move(model)), version(version), label(std::move(label)) {

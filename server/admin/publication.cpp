@@ -64,4 +64,9 @@ Published publish_previous(Service& service, ServedModel& served, const Publishe
   return publish(service, served, by, options, [](Model& model) { return model.rollback_weights(); });
 }
 
+Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
+                      PublishOptions options) {
+  return publish(service, served, by, options, [&](Model& model) { return model.promote_set(name); });
+}
+
 }  // namespace sconce::server

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "server/admin/admin_request.h"
@@ -28,6 +29,9 @@ bool keeps(const class Query& query);
 // Model::rollback_weights, and kUnavailable if the model was unloaded or replaced: the active set stays.
 Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options = {});
 Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options = {});
+// The weights of a named set. Errors of Model::promote_set.
+Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
+                      PublishOptions options = {});
 
 inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 

@@ -1,6 +1,6 @@
 #include "server/admin/weights_download.h"
 
-#include <fmt/chrono.h>
+#include <fmt/core.h>
 #include <fmt/core.h>
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "sconce/weight_sources.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/base/time_text.h"
 #include "server/client/admin_client.h"
 #include "server/http/query.h"
 #include "server/models/documents.h"
@@ -41,10 +42,10 @@ void WeightsDownload::run() {
   };
 
   const std::string head = fmt::format(
-      "HTTP/1.1 200 OK\r\nDate: {:%a, %d %b %Y %H:%M:%S} GMT\r\nContent-Type: application/octet-stream\r\n"
+      "HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: application/octet-stream\r\n"
       "Content-Length: {}\r\nETag: \"{}\"\r\nSconce-Generation: {}\r\nSconce-Weights-Label: {}\r\n"
       "Sconce-Weights-Digest: {}\r\nConnection: close\r\n\r\n",
-      fmt::gmtime(std::time(nullptr)), encoder.bytes(), digest, generation, percent_encoded(label), digest);
+      http_date(std::chrono::system_clock::now()), encoder.bytes(), digest, generation, percent_encoded(label), digest);
   download_.send(std::as_bytes(std::span(head)), check);
   if (!request_.head_only) {
     const auto scratch = std::make_unique<std::byte[]>(kBlock);

@@ -87,11 +87,14 @@ void WeightsJob::run() {
       read_file(*update);
     }
     operation_->check_cancelled();
+    if (named()) check_served();
     operation_->enter(Operation::Phase::kFolding);
     update->finish();
     if (options_.update.dry_run) {
       if (relay_) relay_->end();
       if (options_.push) service_.pushes.forget(place_, options_.push->id);
+    } else if (named()) {
+      outcome = Operation::Outcome::kHeld;
     } else {
       // Drops a staged set that was cancelled or cannot be published, while the claim keeps others from changing it.
       struct Undo {
@@ -110,6 +113,9 @@ void WeightsJob::run() {
   }
   operation_->end(outcome, generation);
   service_.operations.count(*operation_);
+  if (outcome == Operation::Outcome::kHeld)
+    log_info("model {} version {} has set '{}', label '{}'", interface.name, interface.version, request_.set,
+             excerpt(options_.update.label));
   if (generation != 0)
     log_info("model {} version {} has new weights: generation {}, label '{}'", interface.name, interface.version,
              generation, excerpt(options_.update.label));
@@ -117,13 +123,15 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep", "push",
-                                     "lease", "members", "member", "relay"});
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep", "base",
+                                     "push", "lease", "members", "member", "relay"});
   const std::string_view mode = query.text("mode").value_or("full");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
                excerpt(mode), "'");
   options_.update.full = mode == "full";
   options_.update.label = query.text("label").value_or("");
+  options_.update.set = request_.set;
+  options_.update.base = query.text("base").value_or("");
   options_.update.check_finite = query.flag("check_finite");
   if (const auto names = query.text("ignore")) {
     for (std::string_view rest = *names;;) {
@@ -146,6 +154,10 @@ void WeightsJob::read_options() {
   SCONCE_CHECK(!relay || (request_.upload && members > options_.push->member), kInvalidArgument,
                "relay needs members, this server among them, and a body of weights");
   options_.relay = relay && options_.push->member + 1 < members;
+  SCONCE_CHECK(request_.set.empty() || !options_.commit, kInvalidArgument,
+               "a named set is not committed: POST .../sets/NAME/promote publishes it");
+  SCONCE_CHECK(request_.set.empty() || !options_.push, kInvalidArgument,
+               "a push is of a model's own weights: a named set takes no 'push'");
 }
 
 void WeightsJob::find_model() {

@@ -37,6 +37,7 @@ class WeightsJob {
     FileOptions file;  // options for a file that the request names
   };
 
+  bool named() const noexcept { return !request_.set.empty(); }  // fills a named set
   void read_options();
   void add_ignored(std::string_view name);
   void read_reference();

@@ -1,5 +1,7 @@
 #include "server/answers/handlers.h"
 
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/answers/openapi.h"
 #include "server/answers/page.h"
 #include "server/answers/routes.h"
@@ -30,6 +32,16 @@ ServerTotals totals_of(const Service& service) {
   totals.lost_lines = lost_log_lines();
   totals.held_lines = service.refusals.all_held() + service.failures.all_held();
   return totals;
+}
+
+// kNotFound if the path names a set that the model does not have. A model that is not served has none.
+void check_set(const RequestView& request, const Catalog::Version& version) {
+  const std::string_view set = request.route.set;
+  if (set.empty()) return;
+  ModelSets* const sets = version.model ? version.model->sets() : nullptr;
+  SCONCE_CHECK(sets, kNotFound, "Request for unknown model: '", excerpt(request.route.model), "@", excerpt(set),
+               "' is not found: the model holds no named sets (setting sets)");
+  if (set != ModelSets::kActive) sets->find(set);
 }
 
 bool is_draining(const RequestView& request) { return request.service.draining.load(std::memory_order_relaxed); }
@@ -68,6 +80,7 @@ void server_metadata(const RequestView& request, Response& response) {
 
 void model_ready(const RequestView& request, Response& response) {
   const Catalog::Version& version = request.catalog.find(request.route.model, request.route.version);
+  check_set(request, version);
   const bool is_ready = !is_draining(request) && version.state == Catalog::State::kReady && !version.model->failed() &&
                         version.fault().empty();
   response.status = is_ready ? 200 : 503;
@@ -80,6 +93,7 @@ void model_metadata(const RequestView& request, Response& response) {
   const Catalog& catalog = request.catalog;
   const RouteMatch& route = request.route;
   const std::shared_ptr<ServedModel>& model = catalog.ready(route.model, route.version);
+  check_set(request, catalog.find(route.model, route.version));
   std::vector<int64_t> versions;
   if (!route.version.empty()) {
     versions.push_back(model->interface().version);
@@ -132,6 +146,7 @@ void model_list(const RequestView& request, Response& response) {
 void model_status(const RequestView& request, Response& response) {
   const RouteMatch& route = request.route;
   const Catalog::Version& found = request.catalog.find(route.model, route.version);
+  check_set(request, found);
   const bool is_ready = !is_draining(request) && found.state == Catalog::State::kReady && found.fault().empty();
   std::vector<IndexEntry> versions;
   for (const Catalog::Version& v : request.catalog.entry(route.model).versions) {
@@ -143,6 +158,7 @@ void model_status(const RequestView& request, Response& response) {
 }
 
 void model_signature(const RequestView& request, Response& response) {
+  check_set(request, request.catalog.find(request.route.model, request.route.version));
   response.set_text(signature_document(request.catalog.ready(request.route.model, request.route.version)->interface()));
 }
 

@@ -83,6 +83,7 @@ constexpr std::string_view kSchemas = R"({
 "CudaRegion": {"type": "object", "required": ["raw_handle", "device_id", "byte_size"], "properties": {
   "raw_handle": {"type": "object", "required": ["b64"], "properties": {"b64": {"type": "string"}}},
   "device_id": {"type": "integer", "minimum": 0}, "byte_size": {"type": "integer", "minimum": 1}}},
+"Shares": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1e9}},
 "CudaRegions": {"type": "array", "items": {"type": "object", "required": ["name", "device_id", "byte_size"]}}
 })";
 
@@ -92,6 +93,7 @@ Json path_parameter(std::string_view name) {
   Json type = {{"type", "string"}};
   if (name == "model") type["pattern"] = "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$";
   if (name == "version" || name == "number") type["pattern"] = "^[0-9]{1,18}$";
+  if (name == "set") type["pattern"] = "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$";
   if (name == "region") type["pattern"] = "^[A-Za-z0-9_-]{1,64}$";
   return {{"name", name}, {"in", "path"}, {"required", true}, {"schema", std::move(type)}};
 }
@@ -136,13 +138,16 @@ void add_path(Json& all, std::string_view text, const Route& route) {
   if (path.is_null()) {
     path = Json::object();
     Json parameters = Json::array();
-    for (const std::string_view name : {"model", "version", "region", "number"}) {
+    for (const std::string_view name : {"model", "version", "set", "region", "number"}) {
       if (pattern.find(std::string("{").append(name).append("}")) != std::string::npos)
         parameters.push_back(path_parameter(name));
     }
     if (!parameters.empty()) path["parameters"] = std::move(parameters);
   }
-  const char* const method = route.method == Method::kGet ? "get" : route.method == Method::kPost ? "post" : "delete";
+  const char* const method = route.method == Method::kGet      ? "get"
+                             : route.method == Method::kPost   ? "post"
+                             : route.method == Method::kDelete ? "delete"
+                                                               : "put";
   path[method] = operation(route.description);
 }
 

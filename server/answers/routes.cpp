@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "server/admin/sets_api.h"
 #include "server/answers/settings_handlers.h"
 #include "server/models/repository_request.h"
 #include "server/observe/metrics.h"
@@ -42,9 +43,9 @@ constexpr std::array kTable{
     Route{kGet, Paths{"/v2/models/stats"}, kPublic | kAdmin, kOfListener, Here(answers::statistics),
           Description{kModels, "Statistics of all models", "", "Statistics"}},
     Route{kGet, MODEL_PATHS("/v2/models", ""), kPublic | kAdmin, kOfListener, Here(answers::model_metadata),
-          Description{kModels, "Inputs and outputs", "", "ModelMetadata"}},
+          Description{kModels, "Inputs and outputs", "", "ModelMetadata", kTakesSet}},
     Route{kGet, MODEL_PATHS("/v2/models", "/ready"), kPublic | kAdmin, kOfListener, Here(answers::model_ready),
-          Description{kHealth, "Is the model ready; 503 if not", "", "ModelReady"}},
+          Description{kHealth, "Is the model ready; 503 if not", "", "ModelReady", kTakesSet}},
     Route{kGet, MODEL_PATHS("/v2/models", "/config"), kPublic | kAdmin, kOfListener, Here(answers::model_config),
           Description{kModels, "Configuration, as Triton names it", "", "Object"}},
     Route{kGet, MODEL_PATHS("/v2/models", "/stats"), kPublic | kAdmin, kOfListener, Here(answers::statistics),
@@ -96,9 +97,9 @@ constexpr std::array kTable{
     Route{kGet, Paths{"/v1/models"}, kPublic, kOfListener, Here(answers::model_list),
           Description{kV1, "Names of models", "", "ModelList"}},
     Route{kGet, MODEL_PATHS("/v1/models", ""), kPublic, kOfListener, Here(answers::model_status),
-          Description{kV1, "State of a model; 503 if it is not ready", "", "ModelStatus"}},
+          Description{kV1, "State of a model; 503 if it is not ready", "", "ModelStatus", kTakesSet}},
     Route{kGet, MODEL_PATHS("/v1/models", "/metadata"), kPublic, kOfListener, Here(answers::model_signature),
-          Description{kV1, "Signature of a model", "", "Object"}},
+          Description{kV1, "Signature of a model", "", "Object", kTakesSet}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/constants"), kAdmin, kOfListener, OnAdminThread(admin::constants),
           Description{kAdministration, "Weights by name, dtype and shape", "", "Any"}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights"), kAdmin, kOfListener, OnAdminThread(admin::weights),
@@ -128,6 +129,23 @@ constexpr std::array kTable{
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/prepare"), kAdmin, kOfListener,
           OnAdminThread(admin::prepare_push),
           Description{kAdministration, "Keep what a push staged until it is decided", "Object", "Any", kBodyOptional}},
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets"), kAdmin, kOfListener, OnAdminThread(admin::sets),
+          Description{kAdministration, "Named sets of weights", "", "Any"}},
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets/{set}"), kAdmin, kOfListener, OnAdminThread(admin::set),
+          Description{kAdministration, "A named set", "", "Any", kTakesSet}},
+    Route{kPost, MODEL_PATHS("/v2/admin/models", "/sets/{set}"), kAdmin, kOfListener,
+          OnAdminThread(admin::stage_weights),
+          Description{kAdministration, "Fill a named set", "Object", "Any", kAnswersLater | kTakesSet}, kWeights},
+    Route{kDelete, MODEL_PATHS("/v2/admin/models", "/sets/{set}"), kAdmin, kOfListener,
+          OnAdminThread(admin::remove_set),
+          Description{kAdministration, "Remove a named set", "", "Object", kTakesSet}},
+    Route{kPost, MODEL_PATHS("/v2/admin/models", "/sets/{set}/promote"), kAdmin, kOfListener,
+          OnAdminThread(admin::promote_set),
+          Description{kAdministration, "Publish a named set's weights", "Object", "Any", kBodyOptional | kTakesSet}},
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/routes"), kAdmin, kOfListener, OnAdminThread(admin::routes),
+          Description{kAdministration, "What requests get that name no set", "", "Shares"}},
+    Route{kPut, MODEL_PATHS("/v2/admin/models", "/routes"), kAdmin, kOfListener, OnAdminThread(admin::change_routes),
+          Description{kAdministration, "Change that", "Shares", "Shares"}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/replicas"), kAdmin, kOfListener, OnAdminThread(admin::replicas),
           Description{kAdministration, "Replicas", "", "Any"}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/replicas"), kAdmin, kOfListener, OnAdminThread(admin::add_replicas),

@@ -83,6 +83,7 @@ struct Description {
     kBodyOptional = 1,
     kAnswersBinary = 2,  // may answer in binary as well
     kAnswersLater = 4,   // 202
+    kTakesSet = 8,       // {model} may be MODEL@SET, or there is {set}
   };
   uint8_t remarks = 0;
 };
@@ -131,6 +132,10 @@ constexpr std::optional<Inference::Form> form_of(const Route& route) noexcept {
   return run != nullptr ? std::optional(run->form) : std::nullopt;
 }
 constexpr bool is_inference(const Route& route) noexcept { return std::holds_alternative<OnLane>(route.handler); }
+
+constexpr bool takes_set(const Route& route) noexcept {
+  return is_inference(route) || (route.description.remarks & Description::kTakesSet) != 0;
+}
 
 // Whether the server's settings close the route on this listener.
 constexpr bool is_forbidden(const Route& route, Listeners listener, bool http_admin) noexcept {

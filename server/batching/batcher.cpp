@@ -34,6 +34,7 @@ class Batcher::Execution final : public RunRequest {
   bool starting() override {
     batcher.start(*this);
     if (requests.empty()) return false;
+    weights = requests.front()->weights;
     if (requests.size() == 1) {
       inputs = requests.front()->inputs;
       outputs = requests.front()->outputs;
@@ -294,6 +295,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
   execution.tensors.clear();
   execution.inputs = {};
   execution.outputs = {};
+  execution.weights = nullptr;
   execution.info = {};
   const std::exception_ptr error = std::exchange(execution.error, nullptr);
   const bool begun = std::exchange(execution.begun, false);

@@ -129,7 +129,7 @@ QueuedRequest* RequestQueue::take_all() noexcept {
 }
 
 bool RequestQueue::fits_together(const QueuedRequest& a, const QueuedRequest& b) const noexcept {
-  if (b.alone_ || a.half_ != b.half_ || a.inputs.size() != b.inputs.size()) return false;
+  if (b.alone_ || a.half_ != b.half_ || a.weights != b.weights || a.inputs.size() != b.inputs.size()) return false;
   for (size_t i = 0; i < a.inputs.size(); ++i) {
     if (!same_rows(a.inputs[i], b.inputs[i])) return false;
   }

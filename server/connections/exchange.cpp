@@ -31,6 +31,8 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   start_ = now;
   form_ = {head.http11, head.head_only, !reader_.keep_alive()};
   request_id_.begin(head.request_id);
+  weights_.assign(head.weights);
+  affinity_.assign(head.affinity);
   if (io_thread_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
   if (io_thread_.service().config.access_log) {
     access_line_ = shown(head.method_text) + " " + shown(head.target);
@@ -61,6 +63,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
 // Sets how large the request may be: what its route can use. Returns false if it is larger.
 bool Exchange::limit_body() {
   most_body_ = reader_.most_body();
+  check_set();
   // Throws the errors of a model that is not there before the request is read.
   const bool inference = route_of(route_).body == BodyLimit::kInputs;
   const uint64_t most =
@@ -89,7 +92,14 @@ Exchange::Next Exchange::route_request() {
       break;
   }
   SCONCE_CHECK(!forbidden(), kForbidden, "this is for the administration listener (settings admin and http_admin)");
+  check_set();
   return std::visit([this](const auto& handler) { return answer_by(handler); }, route_of(route_).handler);
+}
+
+// M@SET is a model only for routes that make a difference between its sets.
+void Exchange::check_set() const {
+  SCONCE_CHECK(route_.set.empty() || takes_set(route_of(route_)), kNotFound, "Request for unknown model: '",
+               excerpt(route_.model), "@", excerpt(route_.set), "' is not found");
 }
 
 Exchange::Next Exchange::answer_by(const Here& handler) {
@@ -117,6 +127,9 @@ Exchange::Next Exchange::resume() {
   switch (let_go()) {
     case Holder::kDecoder:
       throw_problem();
+      return choose_weights();
+    case Holder::kReader:
+      inference_.take_weights();
       return run_decoded();
     case Holder::kModel:
       return answer_run();

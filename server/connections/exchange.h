@@ -4,8 +4,8 @@
 //
 // One thread at a time works on it. Most requests stay on the I/O thread (kSession); others are lent:
 //
-//   kSession --> kDecoder --> kSession --> kModel --> kSession --> kEncoder --> kSession
-//               a large body              a run on a lane         a large answer
+//   kSession --> kDecoder --> kSession --> kReader --> kSession --> kModel --> kSession --> kEncoder --> kSession
+//               a large body              weights on disk         a run on a lane         a large answer
 //   kSession --> kAdministration --> kSession
 //               models and weights
 //
@@ -102,6 +102,7 @@ class Exchange {
     kSession,         // nobody else
     kDecoder,         // a thread of HeavyWork that reads the body
     kModel,           // the model, in its queue or on a lane
+    kReader,          // the thread that reads the weights it asks for
     kEncoder,         // a thread of HeavyWork that writes the answer
     kAdministration,  // the control thread, or one of AdminThreads
   };
@@ -115,6 +116,7 @@ class Exchange {
   Next answer_by(const OnLane& handler);           // exchange_inference.cpp
   std::string_view body_text() const noexcept;
   bool forbidden() const noexcept;  // whether this listener refuses the route
+  void check_set() const;
   bool limit_body();
   Holder let_go() noexcept;
   void throw_problem();
@@ -128,6 +130,7 @@ class Exchange {
   void take_admin_answer();
   // exchange_inference.cpp
   void decode_request();
+  Next choose_weights();
   Next run_decoded();
   Next answer_run();
   void encode_answer();
@@ -164,10 +167,11 @@ class Exchange {
   CanonicalTarget cached_path_;
   Method cached_method_ = Method::kOther;
   RouteMatch route_;
-  bool routed_ = false;     // route_ belongs to this request
-  uint64_t most_body_ = 0;  // bytes of body that the route takes, compressed or not
-  size_t counted_ = 0;      // bytes of its body in the metrics
-  TraceLevels traced_;      // what a trace records of it; none: it is not traced
+  std::string weights_, affinity_;  // header fields of those names
+  bool routed_ = false;             // route_ belongs to this request
+  uint64_t most_body_ = 0;          // bytes of body that the route takes, compressed or not
+  size_t counted_ = 0;              // bytes of its body in the metrics
+  TraceLevels traced_;              // what a trace records of it; none: it is not traced
   std::vector<TraceTensor> trace_tensors_;
   std::optional<TraceParent> trace_parent_;  // the client's own trace, if any
 

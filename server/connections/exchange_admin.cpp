@@ -42,6 +42,7 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
   admin_->model = route_.model;
   admin_->version = route_.version;
   admin_->number = route_.number;
+  admin_->set = route_.set;
   admin_->query = cached_path_.query;
   admin_->content_type = head.content_type;
   admin_->content_digest = head.content_digest;

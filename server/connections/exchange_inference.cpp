@@ -19,9 +19,19 @@ Exchange::Next Exchange::answer_by(const OnLane& handler) {
   Tracer& tracer = io_thread_.service().tracer;
   traced_ = tracer.enabled() ? tracer.sample(route_.model, trace_parent_) : TraceLevels{};
   inference_.begin(catalog.ready(route_.model, route_.version), form, base64, start_);
+  inference_.ask_for(route_.set, weights_);
   if (decodes_long()) return decode_elsewhere();
   decode_request();
-  return run_decoded();
+  return choose_weights();
+}
+
+Exchange::Next Exchange::choose_weights() {
+  const std::string_view key = !affinity_.empty()    ? std::string_view(affinity_)
+                               : request_id_.given() ? std::string_view(request_id_.text())
+                                                     : std::string_view();
+  if (inference_.choose_weights(key)) return run_decoded();
+  holder_ = Holder::kReader;
+  return Next::kWait;
 }
 
 // On any thread, like encode_answer().

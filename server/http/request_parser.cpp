@@ -76,6 +76,7 @@ void RequestParser::on_request_impl(verb method, string_view method_text, string
   head_.method = method == verb::get || method == verb::head ? Method::kGet
                  : method == verb::post                      ? Method::kPost
                  : method == verb::delete_                   ? Method::kDelete
+                 : method == verb::put                       ? Method::kPut
                                                              : Method::kOther;
 }
 
@@ -140,6 +141,8 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       };
       if (named("X-Request-Id")) return keep(head_.request_id);
       if (named("traceparent")) return keep(head_.traceparent);
+      if (named("Sconce-Weights")) return keep(head_.weights, "two Sconce-Weights fields");
+      if (named("Sconce-Affinity")) return keep(head_.affinity);
       if (named("Content-Digest")) return keep(head_.content_digest, "two Content-Digest fields");
       if (!named("Inference-Header-Content-Length")) return;
       const std::string_view digits = trim(view(value));
@@ -162,6 +165,7 @@ void RequestParser::on_header_impl(error_code& ec) {
 
 void RequestParser::forget_texts() noexcept {
   head_.method_text = head_.target = head_.request_id = head_.traceparent = {};
+  head_.weights = head_.affinity = {};
   head_.authorization = head_.origin = head_.content_type = head_.content_digest = {};
 }
 

@@ -29,6 +29,7 @@ struct RequestHead {
   Coding coding = Coding::kIdentity;    // of the body
   Coding accepts = Coding::kIdentity;   // what may compress the answer
   std::string_view request_id, traceparent;
+  std::string_view weights, affinity;  // Sconce-Weights, Sconce-Affinity
   // Fields for the admin port; empty: absent.
   std::string_view authorization, origin, content_type, content_digest;
 };

@@ -67,6 +67,10 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
     put("\r\nSconce-Generation: ");
     put_number(generation);
   }
+  if (!weights.empty()) {
+    put("\r\nSconce-Weights: ");
+    put(weights);
+  }
   if (!request_id.empty()) {
     put("\r\nX-Request-Id: ");
     put(request_id);

@@ -35,6 +35,7 @@ class Response {
     fields = {};
     json_length.reset();
     generation = 0;
+    weights = {};
     request_id = {};
     segments.clear();
     text_.clear();
@@ -46,6 +47,7 @@ class Response {
   std::string_view fields;            // further header fields, each with CRLF; static text
   std::optional<size_t> json_length;  // Inference-Header-Content-Length
   uint64_t generation = 0;            // of the weights that answered, sent as Sconce-Generation; 0: none
+  std::string_view weights;           // the named set that answered, sent as Sconce-Weights; empty: none
   std::string_view request_id;        // X-Request-Id, 128 characters at most; empty: not sent
   std::vector<Segment> segments;      // bytes after the text; their owners live until the answer is sent
 

@@ -29,7 +29,7 @@ bool match_variable(std::string_view segment, std::string_view pattern, std::str
 }
 
 bool match(std::string_view path, std::string_view pattern, RouteMatch& found) noexcept {
-  found.model = found.version = found.region = found.number = {};
+  found.model = found.set = found.version = found.region = found.number = {};
   while (!path.empty() && !pattern.empty()) {
     const std::string_view segment = next_segment(path);
     const std::string_view expected = next_segment(pattern);
@@ -37,7 +37,14 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
       if (segment == expected) continue;
       return false;
     }
-    if (match_variable(segment, expected, "{model}", found.model)) continue;
+    if (match_variable(segment, expected, "{model}", found.model)) {
+      const size_t at = found.model.find('@');
+      if (at == std::string_view::npos || at == 0 || at + 1 == found.model.size()) continue;
+      found.set = found.model.substr(at + 1);
+      found.model = found.model.substr(0, at);
+      continue;
+    }
+    if (found.set.empty() && match_variable(segment, expected, "{set}", found.set)) continue;
     if (match_variable(segment, expected, "{region}", found.region)) continue;
     std::string_view digits;
     if (match_variable(segment, expected, "{version}", digits)) {
@@ -103,7 +110,7 @@ CanonicalTarget canonical_target(std::string_view target) {
 
 RouteMatch find_route(std::span<const RoutePattern> patterns, std::string_view path, Method method,
                       Listeners listener) noexcept {
-  // Indexed by set of methods: GET 1, POST 2, DELETE 4.
+  // Indexed by set of methods: GET 1, POST 2, DELETE 4, PUT 8.
   constexpr std::string_view kAllow[] = {"",
                                          "Allow: GET, HEAD\r\n",
                                          "Allow: POST\r\n",
@@ -111,7 +118,15 @@ RouteMatch find_route(std::span<const RoutePattern> patterns, std::string_view p
                                          "Allow: DELETE\r\n",
                                          "Allow: GET, HEAD, DELETE\r\n",
                                          "Allow: POST, DELETE\r\n",
-                                         "Allow: GET, HEAD, POST, DELETE\r\n"};
+                                         "Allow: GET, HEAD, POST, DELETE\r\n",
+                                         "Allow: PUT\r\n",
+                                         "Allow: GET, HEAD, PUT\r\n",
+                                         "Allow: POST, PUT\r\n",
+                                         "Allow: GET, HEAD, POST, PUT\r\n",
+                                         "Allow: DELETE, PUT\r\n",
+                                         "Allow: GET, HEAD, DELETE, PUT\r\n",
+                                         "Allow: POST, DELETE, PUT\r\n",
+                                         "Allow: GET, HEAD, POST, DELETE, PUT\r\n"};
   RouteMatch found;
   unsigned allowed = 0;
   const auto segments = std::count(path.begin(), path.end(), '/');

@@ -1,7 +1,6 @@
 #include "server/kept/weight_store.h"
 
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/base/time_text.h"
 
 namespace sconce::server {
 namespace {
@@ -42,13 +42,6 @@ void make_folder(const fs::path& folder) {
     return;
   }
   SCONCE_CHECK(errno == EEXIST, kIo, "cannot make the directory ", folder.string(), ": ", reason());
-}
-
-std::string now_text() {
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
-                     (now - seconds).count());
 }
 
 // "sha-256:HEX" -> "HEX.safetensors"
@@ -99,7 +92,7 @@ void KeptWeights::write(WeightSetFile& set, PublishedBy by) {
 
   SCONCE_CHECK(set.info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
                set.info().missing, "' has no value");
-  KeptSet next{set.info().generation, set.info().label, set.digest(), {}, 0, now_text(), std::move(by)};
+  KeptSet next{set.info().generation, set.info().label, set.digest(), {}, 0, time_text(std::chrono::system_clock::now()), std::move(by)};
   next.file = file_of(next.digest);
   const auto same =
       std::find_if(sets.begin(), sets.end(), [&](const KeptSet& kept) { return kept.digest == next.digest; });

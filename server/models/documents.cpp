@@ -240,6 +240,14 @@ std::string statistics_document(std::span<const ModelStatistics> models) {
                     {"response_stats", Json::object()},
                     {"batch_stats", std::move(batches)},
                     {"memory_usage", Json::array({{{"type", "CPU"}, {"id", 0}, {"byte_size", m.constant_bytes}}})}});
+    if (m.sets.empty()) continue;
+    Json sets = Json::object();
+    for (const ModelSets::Count& set : m.sets) {
+      sets[set.name] = {{"inference_count", set.rows},
+                        {"success", duration(set.success, set.total_ns)},
+                        {"fail", {{"count", set.failures}}}};
+    }
+    list.back()["set_stats"] = std::move(sets);
   }
   return dump({{"model_stats", std::move(list)}});
 }

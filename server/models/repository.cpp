@@ -175,6 +175,11 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   options.cpu_set = find_cores(config.cpu_set);
   options.check_inputs = config.check_inputs;
   options.verify = config.verify || verify;
+  options.sets = static_cast<int>(config.sets);
+  options.sets_memory = static_cast<uint64_t>(config.sets_memory);
+  options.bound_sets = static_cast<int>(config.sets_bound);
+  if (config.sets > 0 && !config.sets_dir.empty())
+    options.sets_folder = std::filesystem::path(config.sets_dir) / package.name / std::to_string(package.file.version);
   for (const std::string& library : config.op_libraries) options.op_libraries.emplace_back(library);
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);

@@ -28,6 +28,9 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
     : interface_(std::move(interface)),
       model_(std::move(model)),
       statistics_(std::move(statistics)),
+      most_sets_(config.sets),
+      sets_(config.sets > 0 ? std::make_unique<ModelSets>(*model_, config.routes) : nullptr),
+      replicas_(model_->info().replicas),
       inline_policy_(inline_limit(interface_, config, inline_below), batch_policy(interface_, config).max_rows > 1),
       batcher_(
           interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
@@ -40,7 +43,8 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       kept_(std::move(kept)) {}
 
 ModelStatistics ServedModel::statistics_now() const {
-  return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes};
+  return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes,
+          sets_ ? sets_->counts() : std::vector<ModelSets::Count>()};
 }
 
 std::string ServedModel::why_held() const {

@@ -14,6 +14,7 @@
 #include "server/base/reaper.h"
 #include "server/batching/batcher.h"
 #include "server/kept/weight_store.h"
+#include "server/models/model_sets.h"
 #include "server/models/statistics.h"
 #include "server/signature/interface.h"
 
@@ -35,11 +36,18 @@ class ServedModel final : public Reaped {
   // Call this before replicas are added, with their new number.
   void reserve_replicas(int64_t count) { batcher_.reserve(count); }
   // Call this after replicas were added or removed, with their new number.
-  void set_replicas(int64_t count) noexcept { batcher_.set_replicas(count); }
   // Where its published sets are kept; null: nowhere.
   const std::shared_ptr<KeptWeights>& kept() const noexcept { return kept_; }
   // Why its active set is not to be served: a constant has no value, or the label is not require_label. Empty: it is.
   std::string why_held() const;
+  void set_replicas(int64_t count) noexcept {
+    replicas_.store(count, std::memory_order_relaxed);
+    batcher_.set_replicas(count);
+  }
+  int64_t replicas() const noexcept { return replicas_.load(std::memory_order_relaxed); }
+  // Null: the model holds no named sets.
+  ModelSets* sets() const noexcept { return sets_.get(); }
+  int64_t most_sets() const noexcept { return most_sets_; }
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
@@ -60,6 +68,9 @@ class ServedModel final : public Reaped {
   const ModelInterface interface_;
   const std::shared_ptr<Model> model_;
   const std::shared_ptr<Statistics> statistics_;
+  const int64_t most_sets_;
+  const std::unique_ptr<ModelSets> sets_;
+  std::atomic<int64_t> replicas_;
   InlinePolicy inline_policy_;
   Batcher batcher_;
   const std::string config_json_;

@@ -14,6 +14,7 @@
 
 #include "sconce/error.h"
 #include "sconce/mutex.h"
+#include "server/models/model_sets.h"
 
 namespace sconce::server {
 
@@ -56,6 +57,7 @@ struct ModelStatistics {
   int64_t version = 1;
   Totals totals;
   uint64_t constant_bytes = 0;
+  std::vector<ModelSets::Count> sets;  // the named ones
 };
 class Statistics {
  public:

@@ -104,6 +104,41 @@ class Text {
   fmt::memory_buffer buffer_;
 };
 
+void named_sets(Text& text, std::span<const Sample> samples) {
+  struct Own {
+    const ModelInterface* model;
+    NamedSetsMemory memory;
+    std::vector<ModelSets::Count> counts;
+  };
+  std::vector<Own> all;
+  for (const Sample& sample : samples)
+    if (const ModelSets* const sets = sample.model->sets())
+      all.push_back({&sample.model->interface(), sample.model->model().named_sets_memory(), sets->counts()});
+  text.head(kSets);
+  for (const Own& own : all)
+    for (const auto& [state, count] :
+         {std::pair("memory", own.memory.in_memory), std::pair("disk", own.memory.on_disk)})
+      text.value(kSets,
+                 fmt::format("model=\"{}\",state=\"{}\",version=\"{}\"", own.model->name, state, own.model->version),
+                 count);
+  text.head(kSetBytes);
+  for (const Own& own : all)
+    text.value(kSetBytes, fmt::format("model=\"{}\",version=\"{}\"", own.model->name, own.model->version),
+               own.memory.bytes);
+  const auto each = [&](MetricId id, auto&& number) {
+    text.head(id);
+    for (const Own& own : all)
+      for (const ModelSets::Count& count : own.counts)
+        text.value(
+            id, fmt::format("model=\"{}\",set=\"{}\",version=\"{}\"", own.model->name, count.name, own.model->version),
+            number(count));
+  };
+  each(kSetSuccess, [](const ModelSets::Count& c) { return c.success; });
+  each(kSetFailure, [](const ModelSets::Count& c) { return c.failures; });
+  each(kSetInferences, [](const ModelSets::Count& c) { return c.rows; });
+  each(kSetSeconds, [](const ModelSets::Count& c) { return static_cast<double>(c.total_ns) * 1e-9; });
+}
+
 // Resident pages times the page size.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -220,6 +255,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each_kept(kKeptGeneration, [](const KeptWeights& kept) { return kept.status().generation; });
   each_kept(kKeptProblem, [](const KeptWeights& kept) { return kept.status().problem.empty() ? 0 : 1; });
   each_kept(kKeptFailures, [](const KeptWeights& kept) { return kept.failures(); });
+  named_sets(text, samples);
   const auto each_on_devices = [&](MetricId id, auto&& number) {
     text.head(id);
     for (const Sample& sample : samples)

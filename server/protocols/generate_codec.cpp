@@ -58,6 +58,8 @@ void decode_generate(const ModelInterface& model, const BodyBuffer& body, Tensor
       if (top && key == "id") {
         const std::string_view id = json.raw_string("'id'");
         if (id.size() > 2) request.json_id = id;
+      } else if (key == "weights") {
+        request.weights = json.string("'weights'");
       } else if (!read_schedule_parameter(json, key, request.schedule)) {
         top ? (void)json.skip() : skip_parameter(json, key);
       }

@@ -347,7 +347,9 @@ class Decoder {
 
   void read_parameter(std::string_view name) {
     if (read_schedule_parameter(json_, name, request_.schedule)) return;
-    if (name == "binary_data_output") {
+    if (name == "weights") {
+      request_.weights = json_.string("'weights'");
+    } else if (name == "binary_data_output") {
       default_binary_ = json_.boolean("'binary_data_output'");
     } else {
       skip_parameter(json_, name);

@@ -5,6 +5,8 @@
 
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
+#include "sconce/excerpt.h"
+#include "server/base/failure.h"
 #include "server/protocols/call_codec.h"
 #include "server/protocols/generate_codec.h"
 #include "server/protocols/predict_codec.h"
@@ -41,6 +43,44 @@ void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_leng
   decoded_ = Clock::now();
 }
 
+void Inference::ask_for(std::string_view in_path, std::string_view in_header) {
+  SCONCE_CHECK(in_path.empty() || in_header.empty() || in_path == in_header, kInvalidArgument, "the path names set '",
+               excerpt(in_path), "', Sconce-Weights '", excerpt(in_header), "'");
+  wanted_ = in_path.empty() ? in_header : in_path;
+}
+
+bool Inference::choose_weights(std::string_view key) {
+  ModelSets* const sets = model_->sets();
+  if (sets == nullptr && wanted_.empty() && request_.weights.empty()) [[likely]]
+    return true;
+  SCONCE_CHECK(wanted_.empty() || request_.weights.empty() || wanted_ == request_.weights, kInvalidArgument,
+               "parameter weights names set '", excerpt(request_.weights), "', the path or header '", excerpt(wanted_),
+               "'");
+  if (wanted_.empty()) wanted_.swap(request_.weights);
+  SCONCE_CHECK(sets, kNotFound, "set '", excerpt(wanted_), "' is not found: model '", model_->interface().name,
+               "' holds no named sets (setting sets)");
+  if (wanted_ == ModelSets::kActive) return true;
+  if (!wanted_.empty()) {
+    chosen_ = sets->find(wanted_);
+  } else {
+    if (!sets->routed()) return true;
+    wanted_ = sets->route(key.empty() ? request_.json_id : key);
+    // A route may name a set that is not there yet.
+    if (wanted_.empty() || !succeeds([&] { chosen_ = sets->find(wanted_); })) return true;
+  }
+  if (chosen_.set) return true;
+  reading_.notify = notify_;
+  reading_.context = context_;
+  reading_.choice = chosen_;
+  sets->bring(wanted_, reading_);
+  return false;
+}
+
+void Inference::take_weights() {
+  chosen_.set = std::move(reading_.choice.set);
+  if (reading_.problem) std::rethrow_exception(std::exchange(reading_.problem, nullptr));
+}
+
 bool Inference::run() {
   SCONCE_CHECK(request_.rows <= model_->policy().most_rows, kInvalidArgument,
                "inference request batch-size must be <= ", model_->policy().most_rows, " for '",
@@ -52,9 +92,11 @@ bool Inference::run() {
   device_outputs = request_.device_outputs && model_->interface().spec.device_key == "cuda" &&
                    !model_->interface().mutates_constants;
   inputs = request_.inputs;
-  here_ = !alone && model_->run_here(input_bytes());
+  weights = chosen_.set.get();
+  // A replica that has no container of the set makes one, which is no work for this thread.
+  here_ = !alone && (!weights || weights->replicas() >= model_->replicas()) && model_->run_here(input_bytes());
   if (here_) {
-    info = model_->model().run(request_.inputs, results_);
+    info = model_->model().run(request_.inputs, results_, 0, weights);
     run_done_ = Clock::now();
     run_rows = request_.rows;
     gather = split = {};
@@ -125,6 +167,7 @@ bool Inference::has_long_answer(bool compressed) const noexcept {
 
 void Inference::encode(Response& response) {
   response.generation = info.generation;
+  if (info.set) response.weights = *info.set;
   const ModelInterface& interface = model_->interface();
   switch (form_) {
     case Form::kInfer: {
@@ -184,6 +227,10 @@ void Inference::succeed() {
   model_->statistics().success(
       thread_, {now - start_, info.queue, decoded_ - start_ + gather, info.compute, now - run_done_ + split},
       request_.rows);
+  if (!chosen_.counters) return;
+  chosen_.counters->success.fetch_add(1, std::memory_order_relaxed);
+  chosen_.counters->rows.fetch_add(static_cast<uint64_t>(request_.rows), std::memory_order_relaxed);
+  chosen_.counters->total_ns.fetch_add(static_cast<uint64_t>((now - start_).count()), std::memory_order_relaxed);
 }
 
 std::string Inference::explain(std::string message) const {
@@ -205,6 +252,7 @@ void Inference::fail(ErrorCode code) noexcept {
   if (!model_) return;
   if (here_) leave();
   model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
+  if (chosen_.counters) chosen_.counters->failures.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Inference::clear() noexcept {
@@ -212,6 +260,12 @@ void Inference::clear() noexcept {
   leave();
   for (Tensor& tensor : results_) tensor = Tensor();
   request_.clear();
+  wanted_.clear();
+  weights = nullptr;
+  if (chosen_.counters) {
+    chosen_ = {};
+    reading_ = {};
+  }
   scratch_.reset();
   inputs = {};
   outputs = {};

@@ -35,6 +35,14 @@ class Inference final : public QueuedRequest {
   // Decodes the body, and throws the errors of the codecs. May run on any thread, like encode(); nobody else may use
   // the request meanwhile.
   void decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory);
+  // The set of weights that the path and the header name; empty: they name none. kInvalidArgument if they differ.
+  void ask_for(std::string_view in_path, std::string_view in_header);
+  // Chooses the set after decode(). key: keeps requests that name none on one of the model's routes; empty: the
+  // request's id does. True: it is there. False: it is being read, and `notify` will be called; then call
+  // take_weights(). kNotFound; kInvalidArgument if body and path or header differ.
+  bool choose_weights(std::string_view key);
+  // Throws what reading the set threw.
+  void take_weights();
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
   bool run();
   // Nobody wants the answer. True: the request was still waiting, and `notify` will not be called.
@@ -83,6 +91,9 @@ class Inference final : public QueuedRequest {
   bool base64_ = false;
   bool here_ = false;  // has a permit of the model
   InferRequest request_;
+  std::string wanted_;         // ask_for()
+  ModelSets::Choice chosen_;   // of the run; empty: the active set
+  ModelSets::Waiter reading_;  // while the set is read
   std::vector<Tensor> results_;
   TensorScratch scratch_;
   Clock::time_point start_, decoded_, run_done_;

@@ -62,7 +62,7 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
         const Held held(slot);
         if (!request.starting()) return;
         check_(request.inputs);
-        run_on(slot, request.inputs, request.outputs, request.device_outputs, request.info);
+        run_on(slot, request.inputs, request.outputs, request.weights, request.device_outputs, request.info);
         request.ran();
       }) {
   const auto start = std::chrono::steady_clock::now();
@@ -157,13 +157,16 @@ void Runner::load_constants(const LoadOptions& options) {
   // The first container serves too, if it was given all its constants, folds none and writes none.
   const bool usable =
       on_cpu && !table_->any_mutated() && container.constants_given() == stored && !table_->any_folded();
-  auto generation =
-      std::make_unique<Generation>(*table_, std::make_shared<ConstantSet>(std::move(tensors)), "", std::vector<bool>{});
+  const auto packaged = std::make_shared<const ConstantSet>(std::move(tensors));
+  auto generation = std::make_unique<Generation>(*table_, packaged, "", std::vector<bool>{});
   if (usable) generation->bound[0] = std::move(first);
   first.reset();
-  const MutexLock work(work_mutex_);
-  bind_all(*generation);
-  publish(std::move(generation));
+  {
+    const MutexLock work(work_mutex_);
+    bind_all(*generation);
+    publish(std::move(generation));
+  }
+  open_sets(packaged, options);
 }
 
 Runner::Watch::Watch(Runner& runner, ReplicaSlot& slot) noexcept
@@ -174,8 +177,8 @@ Runner::Watch::~Watch() {
   if (runner_.slots_.all_failed()) runner_.failed_.store(true);
 }
 
-void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
-                    RunInfo& info) {
+void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                    const WeightSet* weights, bool device_outputs, RunInfo& info) {
   struct Pin {
     ReplicaSlot& slot;
     const Generation* generation;
@@ -193,15 +196,24 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
     }
   } pin(slot, published_);
   const Generation& generation = *pin.generation;
+  const Watch watch(*this, slot);
+  if (weights) [[unlikely]]
+    return run_set(slot, generation, *weights, inputs, outputs, device_outputs, info);
   SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
                generation.missing, "' has not been given");
-  const Watch watch(*this, slot);
   BoundContainer* const bound = generation.bound[slot.index].get();
   SCONCE_CHECK(bound, kUnavailable, "replica ", slot.index, " does not serve any more: ", slot.replica->failure());
+  run_container(slot, *bound, generation.reads_package, inputs, outputs, device_outputs, info);
+  info.generation = generation.number;
+  info.label = generation.label;
+}
+
+void Runner::run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_package, std::span<const Tensor> inputs,
+                           std::span<Tensor> outputs, bool device_outputs, RunInfo& info) {
   const auto start = std::chrono::steady_clock::now();
-  slot.replica->run(*bound, inputs, outputs, device_outputs);
+  slot.replica->run(bound, inputs, outputs, device_outputs);
   const auto end = std::chrono::steady_clock::now();
-  if (generation.reads_package) {
+  if (reads_package) {
     // Results of a run that may have read wrong bytes are dropped.
     struct Results {
       std::span<Tensor> outputs;
@@ -214,18 +226,17 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
     results.good = true;
   }
   info.compute = end - start;
-  info.generation = generation.number;
-  info.label = generation.label;
   info.replica = static_cast<int>(slot.index);
 }
 
-RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity) {
+RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
+                    const WeightSet* weights) {
   check_(inputs);
   if (inline_runs_)
     if (ReplicaSlot* slot = slots_.acquire_idle(affinity)) {
       const Held held(*slot, Held::Adopt{});
       RunInfo info;
-      run_on(*slot, inputs, outputs, false, info);
+      run_on(*slot, inputs, outputs, weights, false, info);
       return info;
     }
   struct Waiting final : RunRequest {
@@ -238,6 +249,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
   request.inputs = inputs;
   request.outputs = outputs;
   request.affinity = affinity;
+  request.weights = weights;
   submit(request);
   request.done.wait(false, std::memory_order_acquire);
   if (request.error) std::rethrow_exception(request.error);

@@ -26,6 +26,7 @@
 #include "src/runner/replicas/generation.h"
 #include "src/runner/replicas/input_check.h"
 #include "src/runner/replicas/replica_slots.h"
+#include "src/runner/sets/named_sets.h"
 
 namespace sconce::runner {
 
@@ -34,7 +35,7 @@ class Runner {
   Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options);
   ~Runner();
 
-  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity);
+  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity, const WeightSet* weights);
   void submit(RunRequest& request) noexcept;
   void check_inputs(std::span<const Tensor> inputs) const { check_(inputs); }
 
@@ -53,6 +54,14 @@ class Runner {
   std::string digest(WeightState state) const;
   // `owner` owns the runner.
   std::unique_ptr<WeightSetFile> open(WeightState state, std::shared_ptr<const void> owner) const;
+
+  // runner_sets.cpp
+  std::shared_ptr<const WeightSet> find_set(std::string_view name) const { return named_sets().find(name); }
+  std::shared_ptr<const WeightSet> bring_set(std::string_view name) { return named_sets().bring(name); }
+  std::vector<NamedSetInfo> named_set_list() const { return sets_ ? sets_->list() : std::vector<NamedSetInfo>(); }
+  NamedSetsMemory named_sets_memory() const { return sets_ ? sets_->memory() : NamedSetsMemory(); }
+  void remove_set(std::string_view name) { named_sets().remove(name); }
+  uint64_t promote_set(std::string_view name);
 
   void update(SetRole role, const ConstantMap& constants, bool full, bool user_managed);
   void fold(SetRole role);
@@ -96,8 +105,26 @@ class Runner {
     ReplicaSlot& slot_;
     int before_;
   };
-  void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs,
-              RunInfo& info);
+  void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, const WeightSet* weights,
+              bool device_outputs, RunInfo& info);
+  // Runs the container and checks afterwards that the package is unchanged, if the run read it.
+  void run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_package, std::span<const Tensor> inputs,
+                     std::span<Tensor> outputs, bool device_outputs, RunInfo& info);
+  // With a named set, by the slot's holder, who has pinned the active generation.
+  void run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights, std::span<const Tensor> inputs,
+               std::span<Tensor> outputs, bool device_outputs, RunInfo& info);
+  BoundContainer& bound_set(ReplicaSlot& slot, const Generation& active, const HeldSet& set) const;
+  void open_sets(std::shared_ptr<const ConstantSet> packaged, const LoadOptions& options);
+  NamedSets& named_sets() const;
+  // A set as NamedSets keeps it. `progress` as in UpdateOptions.
+  NamedSets::Held make_set(std::string name, uint64_t generation, std::shared_ptr<const ConstantSet> values)
+      SCONCE_EXCLUDES(work_mutex_, state_mutex_);
+  // Other weights are active; the sets' memory is seen to, whose lack undoes nothing.
+  void settle_sets() noexcept SCONCE_EXCLUDES(work_mutex_, state_mutex_);
+  void unbind(const std::vector<NamedSets::Held>& sets) noexcept SCONCE_EXCLUDES(work_mutex_);
+  void finish_set(Staging& staging, const UpdateOptions& options, const HeldSet* base);
+  std::shared_ptr<const ConstantSet> active_set() const SCONCE_EXCLUDES(state_mutex_);
+  uint64_t next_generation() SCONCE_EXCLUDES(state_mutex_);
 
   // With the turn where sets change.
   std::unique_ptr<BoundContainer> bind(const ReplicaSlot& slot, const Generation& generation) const
@@ -106,6 +133,8 @@ class Runner {
   void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {})
       SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   bool has_current_buffers(const Generation& generation, size_t slot) const noexcept SCONCE_REQUIRES(work_mutex_);
+  // Whether its runs read the package's files.
+  bool reads_package(const ConstantSet& set) const noexcept;
   // Makes it active; frees the previous one when no run uses it.
   void publish(std::unique_ptr<Generation> next) noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   // Exchanges active and other; returns when no run uses the formerly active one.
@@ -171,8 +200,11 @@ class Runner {
   // The generation that requests see.
   std::atomic<const Generation*> published_{nullptr};
   std::atomic<uint64_t> published_number_{0};
-  mutable std::atomic<int64_t> looked_{0};  // when the package's files were last looked at
-  std::atomic<bool> failed_{false};         // no slot has a working device any more
+  uint64_t last_number_ SCONCE_GUARDED_BY(state_mutex_) = 0;  // of all sets, named ones too
+  mutable std::atomic<int64_t> looked_{0};                    // when the package's files were last looked at
+  std::atomic<bool> failed_{false};                           // no slot has a working device any more
+  size_t bound_sets_ = 0;                                     // containers of named sets that a replica keeps
+  std::unique_ptr<NamedSets> sets_;                           // null: the model holds none
   ReplicaSlots slots_;  // last, so that its lanes finish what is queued before anything else is destroyed
 };
 

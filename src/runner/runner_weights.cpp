@@ -57,12 +57,7 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
   }
   if (warm_up_ && active()) generation.set->derive_as(*active()->set);
   check_package(*generation.set);
-  generation.reads_package = table_->any_mutated();
-  for (size_t i = 0; i < table_->stored().size() && !generation.reads_package; ++i) {
-    const Tensor& tensor = generation.set->tensors()[i];
-    generation.reads_package =
-        table_->stored()[i].spec.device.value_or(Device{}).type == DeviceType::kCpu && lies_in_package(tensor);
-  }
+  generation.reads_package = reads_package(*generation.set);
   const std::optional<Device> device = device_of_all();
   if (!device) return;
   // The host keeps no second copy; values in the archive can be read again.
@@ -80,8 +75,17 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
       give_up_pages(tensors[i]);
 }
 
+bool Runner::reads_package(const ConstantSet& set) const noexcept {
+  bool reads = table_->any_mutated();
+  for (size_t i = 0; i < table_->stored().size() && !reads; ++i)
+    reads = table_->stored()[i].spec.device.value_or(Device{}).type == DeviceType::kCpu &&
+            lies_in_package(set.tensors()[i]);
+  return reads;
+}
+
 void Runner::announce(uint64_t number) noexcept {
-  active_->number = number != 0 ? number : published_number_.load(std::memory_order_relaxed) + 1;
+  active_->number = number != 0 ? number : last_number_ + 1;
+  last_number_ = std::max(last_number_, active_->number);
   active_->since = std::chrono::system_clock::now();
   active_->staged = false;
   active_->reset.clear();
@@ -211,14 +215,17 @@ void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
 
 uint64_t Runner::commit(uint64_t generation) {
   const Turn turn(*this, "a commit", true);
-  const MutexLock work(work_mutex_);
+  MutexLock work(work_mutex_);
   Generation* const staged = other(WeightState::kStaged);
   SCONCE_CHECK(staged, kFailedPrecondition, "no weights are staged");
   SCONCE_CHECK(generation == 0 || generation > active()->number, kInvalidArgument, "generation ", generation,
                " cannot follow generation ", active()->number);
   bind_all(*staged);
   exchange(generation);
-  return active()->number;
+  const uint64_t number = active()->number;
+  work.unlock();
+  settle_sets();
+  return number;
 }
 
 void Runner::abort() {
@@ -230,12 +237,15 @@ void Runner::abort() {
 
 uint64_t Runner::rollback() {
   const Turn turn(*this, "a rollback");
-  const MutexLock work(work_mutex_);
+  MutexLock work(work_mutex_);
   Generation* const previous = other(WeightState::kPrevious);
   SCONCE_CHECK(previous, kFailedPrecondition, "there is no previous constant set to roll back to");
   bind_all(*previous);
   exchange();
-  return active()->number;
+  const uint64_t number = active()->number;
+  work.unlock();
+  settle_sets();
+  return number;
 }
 
 void Runner::release_previous() {

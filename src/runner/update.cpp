@@ -16,11 +16,19 @@ std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::s
     return byte < 0x20 || byte == 0x7f;
   });
   SCONCE_CHECK(printable, kInvalidArgument, "label: contains a control character");
+  if (!options.set.empty()) named_sets().check_name(options.set);
+  SCONCE_CHECK(options.base.empty() || !options.set.empty(), kInvalidArgument,
+               "base: only a named set starts from another");
   return std::make_unique<Update>(*this, std::move(options), std::move(owner));
 }
 
 Runner::Update::Update(Runner& runner, UpdateOptions options, std::shared_ptr<void> owner)
     : owner_(std::move(owner)), runner_(runner), options_(std::move(options)) {
+  if (!options_.set.empty()) {
+    turn_.emplace(runner, "set '" + options_.set + "'", true);
+    if (!options_.base.empty() && options_.base != "active") base_ = runner.bring_set(options_.base);
+    return;
+  }
   turn_.emplace(runner, options_.label.empty() ? std::string("one without a label") : "'" + options_.label + "'");
   const MutexLock state(runner.state_mutex_);
   SCONCE_CHECK(!runner.other_ || runner.other_state_ != WeightState::kStaged, kBusy,
@@ -36,13 +44,14 @@ Staging& Runner::Update::staging(const char* what) {
 void Runner::Update::declare(std::span<const WeightEntry> entries) {
   shim::in_memory("declare", [&] {
     SCONCE_CHECK(!finished_ && !staging_, kFailedPrecondition, "declare: the entries have been declared already");
+    const bool named = !options_.set.empty();  // its values are compared with others', on the host
     Staging staging(*runner_.table_, entries,
                     {.full = options_.full,
                      .check_finite = options_.check_finite,
                      .ignore = options_.ignore,
                      .keep = !options_.dry_run,
-                     .device = runner_.device_of_all()});
-    if (!options_.dry_run) {
+                     .device = named ? std::nullopt : runner_.device_of_all()});
+    if (!options_.dry_run && !named) {
       const MutexLock work(runner_.work_mutex_);
       runner_.drop_previous();
     }
@@ -67,7 +76,9 @@ void Runner::Update::finish() {
   shim::in_memory("finish", [&] {
     Staging& staging = this->staging("finish");
     staging.check_complete();
-    if (!options_.dry_run) {
+    if (!options_.dry_run && !options_.set.empty()) {
+      runner_.finish_set(staging, options_, static_cast<const HeldSet*>(base_.get()));
+    } else if (!options_.dry_run) {
       const MutexLock work(runner_.work_mutex_);
       auto next = std::make_unique<Generation>(*runner_.table_, staging.finish(*runner_.active()->set), options_.label,
                                                staging.named());

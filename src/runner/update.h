@@ -28,6 +28,7 @@ class Runner::Update final : public WeightUpdate, public FileTaker {
   UpdateOptions options_;
   std::optional<Turn> turn_;
   std::optional<Staging> staging_;
+  std::shared_ptr<const WeightSet> base_;  // of a named set that starts from another
   bool finished_ = false;
 };
 

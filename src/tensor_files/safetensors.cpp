@@ -32,6 +32,16 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
   return tensors;
 }
 
+std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& path) {
+  using namespace tensor_files;
+  const std::string where = path.string();
+  const auto file = MappedFile::open(path);
+  const std::span<std::byte> bytes = file->bytes();
+  const uint64_t length = safetensors_header_bytes(bytes, bytes.size(), where);
+  const std::string_view json(reinterpret_cast<const char*>(bytes.data()) + sizeof length, length);
+  return parse_safetensors_header(json, bytes.size() - sizeof length - length, where).metadata;
+}
+
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata) {
   using namespace tensor_files;

@@ -44,7 +44,7 @@ const Rooms kPackages = {
 };
 const Rooms kCustomOps = {"src/custom_ops/operator/", "src/custom_ops/aten/", "src/custom_ops/"};
 const Rooms kLoader = {"src/loader/library/", "src/loader/"};
-const Rooms kRunner = {"src/runner/constants/", "src/runner/replicas/", "src/runner/"};
+const Rooms kRunner = {"src/runner/constants/", "src/runner/sets/", "src/runner/replicas/", "src/runner/"};
 const std::vector<const Rooms*> kAll = {&kServer, &kOperators, &kCuda, &kPackages, &kCustomOps, &kLoader, &kRunner};
 
 // Rooms of src/cuda that are not families of operators.

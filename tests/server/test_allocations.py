@@ -5,6 +5,7 @@ import struct
 
 import pytest
 from serving import FAKE_MODELS, PROGRAM, Server, binary, numbers
+from weights_files import fake_weights
 
 COUNTER = PROGRAM.parent.parent / "tests/server/count_allocations.so"
 FAKE = FAKE_MODELS / "fake_model.so"
@@ -19,14 +20,23 @@ def json_request():
     return "/v2/models/fake/infer", json.dumps(numbers([1, 2, 3, 4])).encode(), {}
 
 
+def set_request():
+    """With a named set, by its header and by the path."""
+    path, body, _ = json_request()
+    return path.replace("fake", "fake@tenant-a"), body, {"Sconce-Weights": "tenant-a"}
+
+
 @pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")
-@pytest.mark.parametrize("request_of", [binary_request, json_request])
+@pytest.mark.parametrize("request_of", [binary_request, json_request, set_request])
 @pytest.mark.parametrize("place", ["here", "lane"])
 def test_no_allocation_for_a_request(tmp_path, request_of, place):
     count_file = tmp_path / "count"
     count_file.write_bytes(bytes(8))
-    with Server(f"fake={FAKE}", flags=["--io-threads", "1", "--inline-below", "1s" if place == "here" else "0"],
+    flags = ["--io-threads", "1", "--inline-below", "1s" if place == "here" else "0", "--set", "fake.sets=2"]
+    with Server(f"fake={FAKE}", flags=flags,
                 environment={"LD_PRELOAD": str(COUNTER), "COUNT_FILE": str(count_file)}) as server:
+        assert server.post("/v2/admin/models/fake/sets/tenant-a", fake_weights(2),
+                           {"Content-Type": "application/octet-stream"}, port=server.admin_port).status == 200
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         path, body, headers = request_of()
 

@@ -119,6 +119,7 @@ void ReplicaSlots::close(ReplicaSlot& slot) noexcept {
   slot.lane.close();
   // Threads that ran the replica themselves leave before the slot can be held; those that come now find it closed.
   const Held held(slot);
+  slot.sets.reset();
   std::unique_ptr<Replica> gone;
   const MutexLock lock(replicas_mutex_);
   gone.swap(slot.replica);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "src/runner/replicas/bound_sets.h"
 #include "src/runner/replicas/generation.h"
 #include "src/runner/replicas/lane.h"
 #include "src/runner/replicas/replica.h"
@@ -35,6 +36,7 @@ struct alignas(64) ReplicaSlot {  // on its own cache lines, because whoever run
   std::atomic<bool> busy{false};                   // held by one thread, which may run the replica
   std::atomic<const Generation*> pinned{nullptr};  // the generation that it runs
   std::unique_ptr<Replica> replica;                // while open, and until the last holder has left
+  std::unique_ptr<BoundSets> sets;                 // the holder's; null: it has run none yet
   Lane lane;
 };
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "server/admin/sets_api.h"
 #include "server/answers/openapi.h"
 
 using namespace sconce;
@@ -73,6 +74,35 @@ TEST_CASE("routes: those of the public listener") {
   const RouteMatch call = at("/v1/models/m/versions/7:call", Method::kPost);
   CHECK(runs(call, Inference::Form::kCall));
   CHECK(call.version == "7");
+}
+
+TEST_CASE("routes: a set of weights after the model's name, and in a place of its own") {
+  const auto at = [](const char* path, Method method = Method::kGet, Listeners listener = kPublic) {
+    return find_route(path, method, listener);
+  };
+  const RouteMatch infer = at("/v2/models/m@tenant-a/versions/3/infer", Method::kPost);
+  CHECK(runs(infer, Inference::Form::kInfer));
+  CHECK(infer.model == "m");
+  CHECK(infer.set == "tenant-a");
+  CHECK(infer.version == "3");
+  CHECK(takes_set(route_of(infer)));
+  CHECK(at("/v1/models/m@s:predict", Method::kPost).set == "s");
+  CHECK(at("/v2/models/m@a@b/infer", Method::kPost).set == "a@b");  // no set is called this
+  CHECK(at("/v2/models/m/infer", Method::kPost).set.empty());
+  for (const char* path : {"/v2/models/@s/ready", "/v2/models/m@/ready"}) {
+    CHECK(at(path).set.empty());
+    CHECK(at(path).model.find('@') != std::string_view::npos);  // nor any model
+  }
+  CHECK(takes_set(route_of(at("/v2/models/m@s/ready"))));
+  CHECK_FALSE(takes_set(route_of(at("/v2/models/m@s/config"))));
+  CHECK_FALSE(takes_set(route_of(at("/v2/repository/models/m@s/load", Method::kPost))));
+  const RouteMatch promote = at("/v2/admin/models/m/sets/a.b/promote", Method::kPost, kAdmin);
+  CHECK(runs(promote, admin::promote_set));
+  CHECK(promote.set == "a.b");
+  CHECK(runs(at("/v2/admin/models/m/sets/a", Method::kPost, kAdmin), admin::stage_weights));
+  CHECK(runs(at("/v2/admin/models/m/routes", Method::kPut, kAdmin), admin::change_routes));
+  CHECK(at("/v2/admin/models/m/routes", Method::kPost, kAdmin).allow == "Allow: GET, HEAD, PUT\r\n");
+  CHECK(at("/v2/admin/models/m@x/sets/a", Method::kGet, kAdmin).result == Result::kNotFound);
 }
 
 TEST_CASE("routes: unknown paths, wrong methods, other listeners") {

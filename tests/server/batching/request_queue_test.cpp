@@ -290,3 +290,54 @@ TEST_CASE("request queue: all of them") {
   CHECK(count == 2);
   CHECK(f.queue.empty());
 }
+
+namespace {
+
+struct SomeSet final : WeightSet {
+  explicit SomeSet(std::string name) : WeightSet(std::move(name), 1) {}
+};
+
+}  // namespace
+
+TEST_CASE("request queue: a run has requests of one set of weights, and the oldest request's set is next") {
+  const SomeSet a("a"), b("b");
+  Fixture f(up_to(4));
+  const WeightSet* const sets[] = {&a, nullptr, &b, &a, nullptr, &a, &b, &a, &a};
+  for (const WeightSet* set : sets) f.add().weights = set;
+  CHECK(f.take() == Numbers{0, 3, 5, 7});
+  CHECK(f.take() == Numbers{1, 4});
+  f.add().weights = &b;  // later than all others
+  CHECK(f.take() == Numbers{2, 6, 9});
+  CHECK(f.take() == Numbers{8});
+  CHECK(f.queue.empty());
+}
+
+TEST_CASE("request queue: sets under load take turns by age") {
+  const SomeSet a("a"), b("b");
+  Fixture f(up_to(8));
+  f.add().weights = &b;
+  // Requests for a never stop; b's only one is not behind them.
+  for (int i = 0; i < 20; ++i) f.add().weights = &a;
+  CHECK(f.take() == Numbers{0});
+  CHECK(f.take().size() == 8);
+  f.add().weights = &b;
+  for (int i = 0; i < 20; ++i) f.add().weights = &a;
+  size_t runs = 0;
+  for (bool found = false; !found; ++runs) {
+    const Numbers numbers = f.take();
+    REQUIRE(!numbers.empty());
+    found = numbers == Numbers{21};
+  }
+  CHECK(runs == 3);  // after the 12 that were before it
+}
+
+TEST_CASE("request queue: the halves of a failed run keep to their set") {
+  const SomeSet a("a"), b("b");
+  Fixture f(up_to(4));
+  for (const WeightSet* set : {&a, &a, &b, &a}) f.add().weights = set;
+  CHECK(f.take() == Numbers{0, 1, 3});
+  f.queue.add_halves(f.run);
+  CHECK(f.take() == Numbers{0});
+  CHECK(f.take() == Numbers{1, 3});
+  CHECK(f.take() == Numbers{2});
+}

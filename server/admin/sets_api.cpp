@@ -1,0 +1,132 @@
+#include "server/admin/sets_api.h"
+
+#include <algorithm>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "sconce/model.h"
+#include "server/admin/publication.h"
+#include "server/admin/served_weights.h"
+#include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
+#include "server/base/log.h"
+#include "server/base/time_text.h"
+#include "server/http/query.h"
+
+namespace sconce::server::admin {
+namespace {
+
+using Json = OrderedJson;
+
+std::shared_ptr<ServedModel> served_of(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  return model_of(service, request);
+}
+
+ModelSets& sets_of(const ServedModel& served) {
+  SCONCE_CHECK(served.sets(), kNotFound, "model '", served.interface().name, "' holds no named sets (setting sets)");
+  return *served.sets();
+}
+
+Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> counts) {
+  Json json = {{"name", info.name},
+               {"state", info.on_disk ? "disk" : "memory"},
+               {"generation", info.generation},
+               {"label", info.label},
+               {"bytes", info.bytes},
+               {"own_bytes", info.own_bytes},
+               {"replicas", info.replicas},
+               {"since", time_text(info.since)},
+               {"used", time_text(info.used)}};
+  for (const ModelSets::Count& count : counts) {
+    if (count.name != info.name) continue;
+    json["requests"] = count.success;
+    json["failures"] = count.failures;
+    json["inferences"] = count.rows;
+    json["seconds"] = static_cast<double>(count.total_ns) * 1e-9;
+  }
+  return json;
+}
+
+Json routes_json(const ModelSets& sets) {
+  Json json = Json::object();
+  for (const auto& [name, share] : sets.routes()) json[name] = share;
+  return json;
+}
+
+std::string sets_text(const ServedModel& served) {
+  const ModelSets* const own = served.sets();
+  const NamedSetsMemory memory = served.model().named_sets_memory();
+  Json json = {{"model", served.interface().name}, {"version", std::to_string(served.interface().version)}};
+  json["limit"] = served.most_sets();
+  json["bytes"] = memory.bytes;
+  json["limit_bytes"] = memory.limit;
+  json["in_memory"] = memory.in_memory;
+  json["on_disk"] = memory.on_disk;
+  json["routes"] = own ? routes_json(*own) : Json::object();
+  json["sets"] = Json::array();
+  const std::vector<ModelSets::Count> counts = own ? own->counts() : std::vector<ModelSets::Count>();
+  const std::vector<NamedSetInfo> infos = served.model().named_sets();
+  for (const NamedSetInfo& info : infos) {
+    // Both lists are by name.
+    const auto at = std::lower_bound(counts.begin(), counts.end(), info.name,
+                                     [](const ModelSets::Count& c, const std::string& name) { return c.name < name; });
+    const size_t found = at != counts.end() && at->name == info.name;
+    json["sets"].push_back(described(info, std::span(counts).subspan(static_cast<size_t>(at - counts.begin()), found)));
+  }
+  return dump(json);
+}
+
+}  // namespace
+
+std::string sets(Service& service, const AdminRequest& request) { return sets_text(*served_of(service, request)); }
+
+std::string set(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(service, request);
+  const ModelSets& own = sets_of(*served);
+  for (const NamedSetInfo& info : served->model().named_sets())
+    if (info.name == request.set) return dump(described(info, own.counts()));
+  SCONCE_FAIL(kNotFound, "the model has no set '", excerpt(request.set), "'");
+}
+
+std::string remove_set(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(service, request);
+  sets_of(*served).remove(request.set);
+  log_info("model {} version {}: set '{}' is removed", served->interface().name, served->interface().version,
+           request.set);
+  return "{}";
+}
+
+std::string promote_set(Service& service, const AdminRequest& request) {
+  const PublishOptions options{keeps(Query(request.query, {"keep"}))};
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  sets_of(*served);
+  const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
+  const uint64_t generation =
+      publish_set(service, *served, request.set, published_by(request), options).generation;
+  log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
+           served->interface().version, generation, request.set);
+  return weights_text(service, *served, false);
+}
+
+std::string routes(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(service, request);
+  return dump(routes_json(sets_of(*served)));
+}
+
+std::string change_routes(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(service, request);
+  ModelSets& own = sets_of(*served);
+  ModelSets::Routes routes;
+  JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
+    const double share = json.number("a share");
+    routes.emplace_back(key, share);
+  });
+  own.set_routes(std::move(routes));
+  std::string text = dump(routes_json(own));
+  log_info("model {} version {}: requests that name no set are routed by {}", served->interface().name,
+           served->interface().version, text);
+  return text;
+}
+
+}  // namespace sconce::server::admin

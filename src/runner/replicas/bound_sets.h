@@ -1,0 +1,69 @@
+// BoundSets: a replica's containers of named sets, the last used first. Used by the thread that holds the replica.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "src/runner/replicas/replica.h"
+#include "src/runner/sets/held_set.h"
+
+namespace sconce::runner {
+
+class BoundSets {
+ public:
+  explicit BoundSets(size_t most) : most_(most) {}
+  ~BoundSets() {
+    while (!entries_.empty()) drop(entries_.begin());
+  }
+  BoundSets(const BoundSets&) = delete;
+  BoundSets& operator=(const BoundSets&) = delete;
+
+  // Null: there is no container of it.
+  BoundContainer* find(const HeldSet& set) {
+    const auto found = by_set_.find(&set);
+    if (found == by_set_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, found->second);
+    return entries_.front().second.get();
+  }
+  // Frees the container that a new one would displace, so that there are never more than that.
+  void make_room() noexcept {
+    while (entries_.size() >= most_ && !entries_.empty()) drop(std::prev(entries_.end()));
+  }
+  BoundContainer& keep(std::shared_ptr<const HeldSet> set, std::unique_ptr<BoundContainer> bound) {
+    entries_.emplace_front(std::move(set), std::move(bound));
+    const Entry& entry = entries_.front();
+    struct Undo {
+      Entries& entries;
+      bool done = false;
+      ~Undo() {
+        if (!done) entries.pop_front();
+      }
+    } undo{entries_};
+    by_set_.emplace(entry.first.get(), entries_.begin());
+    undo.done = true;
+    entry.first->count_replicas(1);
+    return *entry.second;
+  }
+  void forget(const HeldSet& set) noexcept {
+    if (const auto found = by_set_.find(&set); found != by_set_.end()) drop(found->second);
+  }
+  size_t size() const noexcept { return entries_.size(); }
+
+ private:
+  using Entry = std::pair<std::shared_ptr<const HeldSet>, std::unique_ptr<BoundContainer>>;
+  using Entries = std::list<Entry>;
+  void drop(Entries::iterator entry) noexcept {
+    by_set_.erase(entry->first.get());
+    entry->first->count_replicas(-1);
+    entries_.erase(entry);
+  }
+
+  const size_t most_;
+  Entries entries_;
+  std::unordered_map<const HeldSet*, Entries::iterator> by_set_;  // the entries keep their sets, so addresses differ
+};
+
+}  // namespace sconce::runner

@@ -1,0 +1,159 @@
+#include "src/runner/sets/set_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "package_format/files/directory.h"
+#include "sconce/check.h"
+#include "sconce/tensor_files.h"
+#include "sconce/weight_sources.h"
+#include "src/runner/constants/staging.h"
+
+namespace sconce::runner {
+namespace {
+
+constexpr std::string_view kSuffix = ".safetensors";
+constexpr const char *kLabel = "sconce_label", *kBase = "sconce_base", *kDigest = "sconce_digest";
+
+// The constants of a set that the package does not have; undefined where it has them.
+ConstantSet beyond(const ConstantSet& set, const ConstantSet& packaged) {
+  std::vector<Tensor> tensors = set.tensors();
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].defined() && packaged.tensors()[i].defined() &&
+        tensors[i].storage() == packaged.tensors()[i].storage())
+      tensors[i] = Tensor();
+  return ConstantSet(std::move(tensors));
+}
+
+void to_disk(const std::filesystem::path& path, int flags) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
+  const bool good = fd >= 0 && ::fsync(fd) == 0;
+  const int problem = errno;
+  if (fd >= 0) ::close(fd);
+  SCONCE_CHECK(good, kIo, "cannot write: ", path.string(), ": ", std::strerror(problem));
+}
+
+// The file's length less its header's, which its first eight bytes give; 0 for what cannot be.
+uint64_t data_bytes(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  uint64_t header = 0;
+  struct ::stat stat;
+  const bool good = ::fstat(fd, &stat) == 0 && ::read(fd, &header, sizeof header) == sizeof header;
+  ::close(fd);
+  const uint64_t size = good ? static_cast<uint64_t>(stat.st_size) : 0;
+  return good && header <= size - sizeof header ? size - sizeof header - header : 0;
+}
+
+// Takes a file's values for constants of the table.
+class Taker final : public WeightUpdate {
+ public:
+  explicit Taker(const ConstantTable& table) : table_(table) {}
+  void declare(std::span<const WeightEntry> entries) override {
+    staging_ = std::make_unique<Staging>(table_, entries, Staging::Rules{});
+    staging_->allocate();
+  }
+  std::span<std::byte> memory(size_t entry) override { return staging_->memory(entry); }
+  void complete(size_t entry) override { staging_->complete(entry); }
+  void finish() override {}
+  std::shared_ptr<const ConstantSet> over(const ConstantSet& base) { return staging_->finish(base); }
+
+ private:
+  const ConstantTable& table_;
+  std::unique_ptr<Staging> staging_;
+};
+
+}  // namespace
+
+bool is_set_name(std::string_view name) noexcept {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  };
+  return !name.empty() && name.size() <= 64 && name[0] != '.' && std::all_of(name.begin(), name.end(), allowed);
+}
+
+SetFolder::SetFolder(std::filesystem::path folder, const ConstantTable& table,
+                     std::shared_ptr<const ConstantSet> packaged)
+    : folder_(std::move(folder)), table_(table), packaged_(std::move(packaged)) {
+  std::error_code ec;
+  std::filesystem::create_directories(folder_, ec);
+  SCONCE_CHECK(!ec && ::access(folder_.c_str(), W_OK | X_OK) == 0, kIo,
+               "cannot use the folder for named sets: ", folder_.string(), ": ",
+               ec ? ec.message() : std::strerror(errno));
+  // What a process left that ended while it wrote.
+  for (const std::string& name : names_in(folder_.string(), ec))
+    if (name.starts_with('.') && name.find(".new") != std::string::npos) ::unlink((folder_ / name).c_str());
+}
+
+std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
+  std::map<std::string, File, std::less<>> files;
+  std::error_code ec;
+  for (std::string& name : names_in(folder_.string(), ec)) {
+    const std::filesystem::path path = folder_ / name;
+    if (!name.ends_with(kSuffix)) continue;
+    name.resize(name.size() - kSuffix.size());
+    struct ::stat stat;
+    if (!is_set_name(name) || ::stat(path.c_str(), &stat) != 0 || !S_ISREG(stat.st_mode)) continue;
+    files.emplace(std::move(name), File{data_bytes(path), std::chrono::system_clock::from_time_t(stat.st_mtim.tv_sec)});
+  }
+  return files;
+}
+
+uint64_t SetFolder::write(const std::string& name, const std::string& label, const ConstantSet& set) const {
+  const ConstantSet added = beyond(set, *packaged_);
+  std::map<std::string_view, NamedTensor> by_name;  // constants of one name have one value
+  for (size_t i = 0; i < added.tensors().size(); ++i) {
+    const Tensor& tensor = added.tensors()[i];
+    if (!tensor.defined()) continue;
+    const std::string_view public_name = table_.stored()[i].public_name();
+    by_name.try_emplace(public_name, NamedTensor{std::string(public_name), on_host(tensor)});
+  }
+  std::vector<NamedTensor> tensors;
+  for (auto& [text, tensor] : by_name) tensors.push_back(std::move(tensor));
+  // Begins with a dot, so that no set is called this.
+  struct Temporary {
+    std::filesystem::path path;
+    ~Temporary() { ::unlink(path.c_str()); }
+  } const temporary{folder_ / ("." + name + ".new")};
+  write_safetensors(temporary.path, tensors,
+                    {{kLabel, label}, {kBase, packaged_->digest(table_)}, {kDigest, added.digest(table_)}});
+  to_disk(temporary.path, O_RDONLY);
+  const std::filesystem::path path = path_of(name);
+  SCONCE_CHECK(::rename(temporary.path.c_str(), path.c_str()) == 0, kIo, "cannot write: ", path.string(), ": ",
+               std::strerror(errno));
+  to_disk(folder_, O_RDONLY | O_DIRECTORY);
+  uint64_t bytes = 0;
+  for (const NamedTensor& tensor : tensors) bytes += tensor.tensor.bytes();
+  return bytes;
+}
+
+SetFolder::Content SetFolder::read(const std::string& name) const {
+  const std::filesystem::path path = path_of(name);
+  const std::map<std::string, std::string> metadata = read_safetensors_metadata(path);
+  const auto text = [&](const char* key) {
+    const auto found = metadata.find(key);
+    SCONCE_CHECK(found != metadata.end(), kCorruptPackage, "not a named set's file: ", path.string());
+    return found->second;
+  };
+  SCONCE_CHECK(text(kBase) == packaged_->digest(table_), kFailedPrecondition, "set '", name,
+               "' was made for a package with other weights: ", path.string());
+  Taker taker(table_);
+  stage_file(taker, path, {.format = WeightFormat::kSafetensors});
+  std::shared_ptr<const ConstantSet> set = taker.over(*packaged_);
+  SCONCE_CHECK(text(kDigest) == beyond(*set, *packaged_).digest(table_), kCorruptPackage, "the file of set '", name,
+               "' is damaged: ", path.string());
+  return {text(kLabel), std::move(set)};
+}
+
+void SetFolder::remove(const std::string& name) const noexcept { ::unlink(path_of(name).c_str()); }
+
+}  // namespace sconce::runner

@@ -1,0 +1,54 @@
+// SetFolder: the files of a model's named sets, NAME.safetensors each: the constants in which a set differs from the
+// package. The metadata has the label, the digest of the package's own set, without which the file means nothing, and
+// the digest of what the file adds. A file appears under its name when it is complete and on the disk.
+//
+// One thread at a time uses it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "src/runner/constants/constant_set.h"
+
+namespace sconce::runner {
+
+class SetFolder {
+ public:
+  // Makes the folder. kIo.
+  SetFolder(std::filesystem::path folder, const ConstantTable& table, std::shared_ptr<const ConstantSet> packaged);
+
+  struct File {
+    uint64_t bytes = 0;  // of the constants in it
+    std::chrono::system_clock::time_point written;
+  };
+  // The sets that are there, by name. Files that are no sets are left alone.
+  std::map<std::string, File, std::less<>> list() const;
+  // Replaces the file and returns the bytes of the constants in it. kIo; kUnsupported for a dtype that the format
+  // lacks.
+  uint64_t write(const std::string& name, const std::string& label, const ConstantSet& set) const;
+  // The set, its constants in memory of its own, except those of the package. kIo, kCorruptPackage, kOutOfMemory;
+  // kFailedPrecondition if the file belongs to another package.
+  struct Content {
+    std::string label;
+    std::shared_ptr<const ConstantSet> set;
+  };
+  Content read(const std::string& name) const;
+  void remove(const std::string& name) const noexcept;
+
+ private:
+  std::filesystem::path path_of(const std::string& name) const { return folder_ / (name + ".safetensors"); }
+
+  const std::filesystem::path folder_;
+  const ConstantTable& table_;
+  const std::shared_ptr<const ConstantSet> packaged_;
+};
+
+// 1 to 64 of A-Z a-z 0-9 . _ - without a dot at the start: fit for URLs, headers, labels of metrics and files.
+bool is_set_name(std::string_view name) noexcept;
+
+}  // namespace sconce::runner

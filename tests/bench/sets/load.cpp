@@ -1,0 +1,104 @@
+// A load generator for many addresses of one request: N keep-alive connections, each a thread that sends the body to
+// the next path as soon as its answer is complete. Every answer must be a 200.
+//
+// usage: sets_load PORT CONNECTIONS SECONDS PATHS_FILE BODY_FILE
+// PATHS_FILE has a path in each line; connection i begins with line i and takes every Nth. Prints requests per second
+// and p50 and p99 in microseconds, as JSON.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/bench/http/connection.h"
+
+namespace {
+
+using sconce::bench::connect_to;
+using sconce::bench::die;
+using Clock = std::chrono::steady_clock;
+
+std::string content_of(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) die(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The server writes field names as they are here.
+size_t answer_bytes(const std::string& text) {
+  const size_t head = text.find("\r\n\r\n");
+  if (head == std::string::npos) return 0;
+  const size_t length = text.find("Content-Length: ");
+  if (text.compare(0, 12, "HTTP/1.1 200") != 0 || length > head) {
+    std::fprintf(stderr, "unexpected answer:\n%s\n", text.c_str());
+    std::exit(1);
+  }
+  return head + 4 + std::strtoull(text.c_str() + length + 16, nullptr, 10);
+}
+
+std::vector<double> ask(uint16_t port, const std::vector<std::string>& requests, size_t first, size_t step,
+                        Clock::time_point end) {
+  const int fd = connect_to(port);
+  std::vector<double> times;
+  std::string answer;
+  char buffer[65536];
+  for (size_t i = first; Clock::now() < end; i += step) {
+    const std::string& request = requests[i % requests.size()];
+    const Clock::time_point start = Clock::now();
+    for (size_t sent = 0; sent < request.size();) {
+      const ssize_t n = send(fd, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+      if (n <= 0) die("send");
+      sent += static_cast<size_t>(n);
+    }
+    answer.clear();
+    for (size_t whole = 0; whole == 0 || answer.size() < whole; whole = answer_bytes(answer)) {
+      const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
+      if (n <= 0) die("recv");
+      answer.append(buffer, static_cast<size_t>(n));
+    }
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  close(fd);
+  return times;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    std::fprintf(stderr, "usage: sets_load PORT CONNECTIONS SECONDS PATHS_FILE BODY_FILE\n");
+    return 2;
+  }
+  const auto port = static_cast<uint16_t>(std::atoi(argv[1]));
+  const auto connections = static_cast<size_t>(std::atoi(argv[2]));
+  const std::string body = content_of(argv[5]);
+  std::vector<std::string> requests;
+  std::ifstream paths(argv[4]);
+  for (std::string path; std::getline(paths, path);)
+    requests.push_back("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
+                       std::to_string(body.size()) + "\r\n\r\n" + body);
+  if (requests.empty()) die("no paths");
+  const double seconds = std::atof(argv[3]);
+  const Clock::time_point end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  std::vector<std::vector<double>> times(connections);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < connections; ++i)
+    threads.emplace_back([&, i] { times[i] = ask(port, requests, i, connections, end); });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<double> all;
+  for (const auto& part : times) all.insert(all.end(), part.begin(), part.end());
+  if (all.empty()) die("no answers");
+  std::sort(all.begin(), all.end());
+  const auto at = [&](double q) { return all[std::min(all.size() - 1, static_cast<size_t>(q * all.size()))]; };
+  std::printf("{\"rps\": %.1f, \"p50\": %.1f, \"p99\": %.1f}\n", static_cast<double>(all.size()) / seconds, at(0.5),
+              at(0.99));
+}
