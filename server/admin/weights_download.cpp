@@ -1,7 +1,6 @@
 #include "server/admin/weights_download.h"
 
 #include <fmt/core.h>
-#include <fmt/core.h>
 
 #include <memory>
 
