@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -407,6 +408,48 @@ TEST_CASE("named sets: many threads use, replace, remove and bring them") {
   CHECK(model.named_sets_memory().bytes == 0);
   model.release_previous();
   CHECK(loaded.knobs->live_containers == 2);
+}
+
+TEST_CASE("named sets: no memory at any step of making, reading, publishing one") {
+  TempFolder folder;
+  Loaded loaded("fake_folded", 1, true, holding(4, 32, folder.path()));  // room for one
+  Model& model = *loaded.model;
+  put(model, "a", constants(2, 1));
+  const auto each_step = [&](auto&& body) {
+    bool failed = true;
+    int64_t steps = 0;
+    while (failed && ++steps < 5000) {
+      ErrorCode code{};
+      bool threw = false;
+      {
+        const FailingMemory failing(steps);
+        try {
+          body(static_cast<float>(steps % 100));
+        } catch (const Error& e) {
+          code = e.code();
+          threw = true;
+        } catch (const std::bad_alloc&) {
+          // the test's own memory
+        }
+        failed = failing.failed();
+      }
+      // What fails after it is done is no error.
+      if (threw) CHECK_MESSAGE((code == ErrorCode::kOutOfMemory || code == ErrorCode::kModelFailed), wire_name(code));
+      CHECK(model.named_sets_memory().bytes <= 32);
+      CHECK(run_with(model, "a", 1) == all(5));
+    }
+    CHECK(!failed);
+    CHECK(steps > 20);
+  };
+  each_step([&](float value) { put(model, "b", constants(value + 3, 1)); });
+  put(model, "b", constants(7, 1));
+  model.bring_set("a");  // so that the other is on disk
+  each_step([&](float) { model.bring_set("b"); });
+  each_step([&](float) { model.promote_set("b"); });
+  CHECK(run(model, 1) == all(15));
+  model.remove_set("a");
+  model.remove_set("b");
+  CHECK(model.named_sets_memory().bytes == 0);
 }
 
 TEST_CASE("named sets: a replica that comes later runs them, one that goes lets go of them") {

@@ -2,14 +2,12 @@
 import collections
 import concurrent.futures
 import json
-import os
 import struct
 import threading
-import time
 
 import pytest
 from admin_server import FAKE, ONES, STORED, STREAM, AdminServer
-from serving import FAKE_MODELS, PACKAGES, numbers, raw_post, read_answer, threads, until
+from serving import FAKE_MODELS, PACKAGES, numbers, raw_post, until
 from weights_files import fake_weights, floats, repeated, safetensors
 
 FLAGS = ["--set", "*.sets=1000"]

@@ -7,6 +7,26 @@
 #include "sconce/excerpt.h"
 
 namespace sconce::runner {
+namespace {
+
+// Counts a set in the pool until its entry does.
+class Added {
+ public:
+  Added(SetPool& pool, const ConstantSet& set) : pool_(pool), set_(set) { pool.add(set); }
+  ~Added() {
+    if (!kept_) pool_.remove(set_);
+  }
+  Added(const Added&) = delete;
+  Added& operator=(const Added&) = delete;
+  void keep() noexcept { kept_ = true; }
+
+ private:
+  SetPool& pool_;
+  const ConstantSet& set_;
+  bool kept_ = false;
+};
+
+}  // namespace
 
 NamedSets::NamedSets(const ConstantTable& table, Values packaged, Limits limits, Owner owner)
     : table_(table), limits_(std::move(limits)), owner_(std::move(owner)), pool_(table, packaged) {
@@ -71,11 +91,12 @@ NamedSets::Held NamedSets::bring(std::string_view name) {
     need = make_room(*held->values, *active, name, left);
   }
   say_left(left);
-  pool_.add(*held->values);
+  Added added(pool_, *held->values);
   const MutexLock lock(mutex_);
   Entry& entry = at(name);
-  entry.held = held;
   entry.label = content.label;
+  entry.held = held;
+  added.keep();
   entry.need = need;
   entry.bytes = held->values->bytes();
   return held;
@@ -148,24 +169,27 @@ void NamedSets::put(const std::string& name, const std::string& label, const Val
   say_left(left);
   left.clear();
   const uint64_t file_bytes = folder_ ? folder_->write(name, label, *held->values) : 0;
-  pool_.add(*held->values);
+  Added added(pool_, *held->values);
+  Entry entry;
+  entry.held = held;
+  entry.label = label;
+  entry.generation = held->generation();
+  entry.has_file = folder_.has_value();
+  entry.file_bytes = file_bytes;
+  entry.need = need;
+  entry.bytes = held->values->bytes();
+  entry.since = Clock::now();
+  left.reserve(1);
   {
     const MutexLock lock(mutex_);
-    Entry& entry = entries_[name];
+    touch(entry);
+    const auto [it, fresh] = entries_.try_emplace(name);
+    std::swap(it->second, entry);
+    added.keep();
     if (entry.held) {
       pool_.remove(*entry.held->values);
       left.push_back(std::move(entry.held));
     }
-    entry = Entry{};
-    entry.held = held;
-    entry.label = label;
-    entry.generation = held->generation();
-    entry.has_file = folder_.has_value();
-    entry.file_bytes = file_bytes;
-    entry.need = need;
-    entry.bytes = held->values->bytes();
-    entry.since = Clock::now();
-    touch(entry);
   }
   say_left(left);
 }

@@ -139,10 +139,10 @@ void SetPool::add(const ConstantSet& set) {
     SetPool& pool;
     const std::vector<std::pair<const Storage*, Entry>>& added;
     size_t count = 0;
+    bool done = false;
     ~Undo() {
       pool.mutex_.assert_held();
-      if (count < added.size())
-        while (count > 0) pool.release(added[--count].first);
+      while (!done && count > 0) pool.release(added[--count].first);
     }
   } undo{*this, added};
   for (const auto& [storage, entry] : added) {
@@ -153,6 +153,7 @@ void SetPool::add(const ConstantSet& set) {
     by_hash_.emplace(entry.hash, storage);
     it->second.hash = entry.hash;
   }
+  undo.done = true;
 }
 
 void SetPool::release(const Storage* storage) noexcept {
