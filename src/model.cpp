@@ -84,6 +84,10 @@ std::string Model::weights_digest(WeightState state) const {
   return in_memory("weights_digest", [&] { return impl_->runner.digest(state); });
 }
 
+std::vector<TensorDifference> Model::weights_difference(WeightState other) const {
+  return in_memory("weights_difference", [&] { return impl_->runner.difference(other); });
+}
+
 void Model::update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {
   in_memory("update_constants", [&] { impl_->runner.update(role, constants, full, user_managed); });
 }

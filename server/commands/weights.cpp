@@ -13,6 +13,7 @@
 #include "sconce/check.h"
 #include "server/commands/command.h"
 #include "server/commands/terminal.h"
+#include "server/commands/weights_diff.h"
 #include "server/commands/weights_push.h"
 
 namespace sconce::server::commands {
@@ -25,6 +26,7 @@ struct Options {
   std::string token_file, ca, certificate, key;
   int patience_s = 300;
   PushOptions push;
+  DiffOptions diff;
   bool every_address = false;
   bool json = false, digest = false;
 };
@@ -186,10 +188,17 @@ Action add_weights(CommandLine& app) {
   state.flag("--json", options->json, "As JSON");
   CommandLine back = app.subcommand("rollback", "Publish the previous weights again on all servers");
   add_server_options(back, *options);
+  CommandLine diff = app.subcommand("diff", "Show how far the tensors of two files of weights are apart");
+  diff.option("A", options->diff.a, "A .safetensors, .npz or .npy file, or a .pt2 package").required();
+  diff.option("B", options->diff.b, "The file to compare with it").required();
+  diff.option("--package-model", options->diff.package_model, "Which model of a package");
+  diff.flag("--all", options->diff.all, "Show tensors that are equal, too");
+  diff.flag("--json", options->diff.json, "As JSON");
   app.footer(
-      "Exit status: 0 done on every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
+      "Exit status of diff: 0 all tensors are equal, 1 some are not, 2 a file cannot be read. Of the others: 0 done on every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
       "that cannot be read.");
-  return [options, push, state] {
+  return [options, push, state, diff] {
+    if (diff.parsed()) return diff_weights(options->diff);
     if (push.parsed()) return push_weights(clients_of(*options), options->push);
     return state.parsed() ? status(*options) : rollback(*options);
   };

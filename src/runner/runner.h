@@ -51,6 +51,7 @@ class Runner {
   void release_previous();
   std::vector<WeightSetInfo> sets() const;
   std::string digest(WeightState state) const;
+  std::vector<TensorDifference> difference(WeightState other) const;
 
   void update(SetRole role, const ConstantMap& constants, bool full, bool user_managed);
   void fold(SetRole role);
@@ -112,6 +113,8 @@ class Runner {
   void wait_until_unused(const Generation& generation) const noexcept SCONCE_REQUIRES(work_mutex_);
   void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept SCONCE_REQUIRES(work_mutex_)
       SCONCE_EXCLUDES(state_mutex_);
+  // A set of the model, kept while it is read. kFailedPrecondition.
+  std::shared_ptr<const ConstantSet> set_of(WeightState wanted) const SCONCE_EXCLUDES(state_mutex_);
   void drop_previous() noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   // Null: there is none. The analysis does not know that work_mutex_ is enough to read.
   Generation* active() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {

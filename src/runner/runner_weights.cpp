@@ -5,6 +5,7 @@
 #include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
+#include "src/runner/constants/set_difference.h"
 #include "src/runner/runner.h"
 
 namespace sconce::runner {
@@ -264,17 +265,26 @@ std::vector<WeightSetInfo> Runner::sets() const {
   return result;
 }
 
+std::shared_ptr<const ConstantSet> Runner::set_of(WeightState wanted) const {
+  const MutexLock state(state_mutex_);
+  SCONCE_CHECK(wanted == WeightState::kActive || (other_ && other_state_ == wanted), kFailedPrecondition,
+               wanted == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
+  return wanted == WeightState::kActive ? active_->set : other_->set;
+}
+
 std::string Runner::digest(WeightState wanted) const {
-  std::shared_ptr<const ConstantSet> set;
-  {
-    const MutexLock state(state_mutex_);
-    SCONCE_CHECK(wanted == WeightState::kActive || (other_ && other_state_ == wanted), kFailedPrecondition,
-                 wanted == WeightState::kStaged ? "no weights are staged" : "there is no previous constant set");
-    set = wanted == WeightState::kActive ? active_->set : other_->set;
-  }
+  const std::shared_ptr<const ConstantSet> set = set_of(wanted);
   std::string digest = set->digest(*table_);
   check_package(*set);
   return digest;
+}
+
+std::vector<TensorDifference> Runner::difference(WeightState other) const {
+  const std::shared_ptr<const ConstantSet> from = set_of(WeightState::kActive), to = set_of(other);
+  std::vector<TensorDifference> result = set_difference(*table_, *from, *to);
+  check_package(*from);
+  check_package(*to);
+  return result;
 }
 
 }  // namespace sconce::runner
