@@ -100,6 +100,10 @@ uint64_t Model::promote_set(std::string_view name) {
   return in_memory("promote_set", [&] { return impl_->runner.promote_set(name); });
 }
 
+std::vector<TensorDifference> Model::weights_difference(WeightState other) const {
+  return in_memory("weights_difference", [&] { return impl_->runner.difference(other); });
+}
+
 void Model::update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {
   in_memory("update_constants", [&] { impl_->runner.update(role, constants, full, user_managed); });
 }

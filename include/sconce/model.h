@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sconce/difference.h"
 #include "sconce/error.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
@@ -172,6 +173,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // "sha-256:HEX" of a set, the same for equal values on any host (docs/weights.md). kFailedPrecondition if there is
   // none.
   std::string weights_digest(WeightState state) const;
+  // How far the constants of another set are from the active one's, which is `a`; in the order of their names. Reads
+  // all bytes that the two do not share. kFailedPrecondition if there is no such set.
+  std::vector<TensorDifference> weights_difference(WeightState other) const;
   // The set as a source of weights, say for a file. kFailedPrecondition if there is none.
   std::unique_ptr<WeightSetFile> open_weights(WeightState state) const;
 

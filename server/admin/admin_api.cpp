@@ -69,6 +69,22 @@ std::string weights(Service& service, const AdminRequest& request) {
   return weights_text(service, *model_of(service, request), digest);
 }
 
+std::string weights_difference(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"with"});
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const Model& model = served->model();
+  WeightState other = WeightState::kPrevious;
+  if (const auto with = query.text("with")) {
+    SCONCE_CHECK(*with == "staged" || *with == "previous", kInvalidArgument,
+                 "parameter with must be staged or previous, got '", excerpt(*with), "'");
+    if (*with == "staged") other = WeightState::kStaged;
+  } else {
+    for (const WeightSetInfo& set : model.weight_sets())
+      if (set.state != WeightState::kActive) other = set.state;
+  }
+  return difference_document(served->interface(), other, model.weights_difference(other));
+}
+
 std::string commit_weights(Service& service, const AdminRequest& request) {
   const Query query(request.query, {"push", "keep"});
   const PublishOptions options{keeps(query)};

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <iterator>
 
 #include "server/base/enum_name.h"
@@ -107,6 +108,38 @@ std::string constants_document(const ModelInterface& model, std::span<const Cons
     one["opaque"] = c.opaque;
     json["constants"].push_back(std::move(one));
   }
+  return dump(json);
+}
+
+std::string difference_document(const ModelInterface& model, WeightState to,
+                                std::span<const TensorDifference> constants) {
+  // JSON has neither infinity nor NaN.
+  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
+  Json json = of_model(model.name, model.version);
+  json["from"] = state_name(WeightState::kActive);
+  json["to"] = state_name(to);
+  json["constants"] = constants.size();
+  size_t same = 0;
+  Json differences = Json::array();
+  for (const TensorDifference& constant : constants) {
+    if (constant.kind == TensorDifference::Kind::kSame) {
+      ++same;
+      continue;
+    }
+    const Difference& d = constant.difference;
+    differences.push_back({{"name", constant.name},
+                           {"elements", d.elements},
+                           {"changed", d.changed},
+                           {"largest", number(d.largest)},
+                           {"largest_at", d.largest_at},
+                           {"mean", number(d.mean())},
+                           {"relative", number(d.relative())},
+                           {"cosine", number(d.cosine())},
+                           {"not_finite_from", d.not_finite_a},
+                           {"not_finite_to", d.not_finite_b}});
+  }
+  json["same"] = same;
+  json["differences"] = std::move(differences);
   return dump(json);
 }
 

@@ -23,6 +23,9 @@ struct WeightsState {
   std::optional<KeptWeights::Status> kept;  // none: sets are not kept
 };
 // digests: one for each set, or none.
+// constants: as Model::weights_difference() has them; equal ones are only counted.
+std::string difference_document(const ModelInterface& model, WeightState to,
+                                std::span<const TensorDifference> constants);
 std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,
                              std::span<const std::string> digests, const WeightsState& state);
 std::string replicas_document(const ModelInterface& model, std::span<const ReplicaInfo> replicas);

@@ -14,6 +14,7 @@
 #include "server/admin/push/push_terms.h"
 #include "server/commands/command.h"
 #include "server/commands/terminal.h"
+#include "server/commands/weights_diff.h"
 #include "server/commands/weights_push.h"
 #include "server/commands/weights_settle.h"
 
@@ -29,6 +30,7 @@ struct Options {
   PushOptions push;
   std::string lease, from;
   std::vector<std::string> gone;
+  DiffOptions diff;
   bool every_address = false;
   bool json = false, digest = false;
 };
@@ -189,10 +191,17 @@ Action add_weights(CommandLine& app) {
   settle.option("--from", options->from, "The server whose weights count; without, the one that published last");
   settle.option("--gone", options->gone, "Servers of the push that will not come back").listed();
   settle.option("--package-model", options->push.package_model, "Which model of a package");
+  CommandLine diff = app.subcommand("diff", "Show how far the tensors of two files of weights are apart");
+  diff.option("A", options->diff.a, "A .safetensors, .npz or .npy file, or a .pt2 package").required();
+  diff.option("B", options->diff.b, "The file to compare with it").required();
+  diff.option("--package-model", options->diff.package_model, "Which model of a package");
+  diff.flag("--all", options->diff.all, "Show tensors that are equal, too");
+  diff.flag("--json", options->diff.json, "As JSON");
   app.footer(
-      "Exit status: 0 done on every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
+      "Exit status of diff: 0 all tensors are equal, 1 some are not, 2 a file cannot be read. Of the others: 0 done on every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
       "that cannot be read.");
-  return [options, push, state, settle] {
+  return [options, push, state, settle, diff] {
+    if (diff.parsed()) return diff_weights(options->diff);
     if (!options->lease.empty()) options->push.lease = parse_lease(options->lease);
     if (push.parsed()) return push_weights(clients_of(*options), options->push);
     if (settle.parsed()) {

@@ -52,6 +52,7 @@ class Runner {
   void release_previous();
   std::vector<WeightSetInfo> sets() const;
   std::string digest(WeightState state) const;
+  std::vector<TensorDifference> difference(WeightState other) const;
   // `owner` owns the runner.
   std::unique_ptr<WeightSetFile> open(WeightState state, std::shared_ptr<const void> owner) const;
 

@@ -5,6 +5,7 @@
 #include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
+#include "src/runner/constants/set_difference.h"
 #include "src/runner/constants/set_weights.h"
 #include "src/runner/runner.h"
 
@@ -302,6 +303,19 @@ std::string Runner::digest(WeightState wanted) const {
   std::string digest = set->digest(*table_);
   check_package(*set);
   return digest;
+}
+
+std::vector<TensorDifference> Runner::difference(WeightState other) const {
+  std::shared_ptr<const ConstantSet> from, to;
+  {
+    const MutexLock state(state_mutex_);
+    from = active_->set;
+    to = find(other).set;
+  }
+  std::vector<TensorDifference> result = set_difference(*table_, *from, *to);
+  check_package(*from);
+  check_package(*to);
+  return result;
 }
 
 std::unique_ptr<WeightSetFile> Runner::open(WeightState wanted, std::shared_ptr<const void> owner) const {

@@ -248,4 +248,27 @@ TEST_CASE("program: pack makes a package of a directory") {
   CHECK(!fs::exists(folder / "x.pt2"));
 }
 
+TEST_CASE("program: weights diff shows which tensors of two files differ, and how far") {
+  const std::string folder = std::string(SCONCE_SOURCE_DIR) + "/examples/digits/";
+  const std::string second = folder + "digits-v2.safetensors";
+  const Result same = start("weights diff " + second + " " + second);
+  CHECK(same.status == 0);
+  CHECK(contains(same.output, " 0 changed, 0 reshaped, 0 only in A, 0 only in B\n"));
+  // A package and the file of another training: the same names, other values.
+  const Result trained = start("weights diff " + kDigits + " " + second);
+  CHECK(trained.status == 1);
+  CHECK(contains(trained.output, "relative "));
+  const nlohmann::json all = nlohmann::json::parse(start("weights diff --json " + kDigits + " " + second).output);
+  const std::vector<NamedTensor> tensors = read_safetensors(second);
+  CHECK(all.at("tensors") == tensors.size());
+  CHECK(all.at("differences").size() + all.at("same").get<size_t>() == tensors.size());
+  CHECK(!all.at("differences").empty());
+  for (const nlohmann::json& tensor : all.at("differences")) {
+    CHECK(tensor.at("state") == "changed");
+    CHECK(tensor.at("cosine") < 1.0);
+    CHECK(tensor.at("not_finite_b") == 0);
+  }
+  CHECK(start("weights diff " + second + " " + folder + "no-such-file.npz").status == 2);
+}
+
 }  // namespace sconce

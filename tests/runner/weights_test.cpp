@@ -243,6 +243,28 @@ TEST_CASE("weights: digests tell values apart and find equal ones") {
   CHECK(model.weights_digest(WeightState::kPrevious) == first);
 }
 
+TEST_CASE("weights: a set is compared with the active one, constant by constant") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  CHECK(code_of([&] { model.weights_difference(WeightState::kStaged); }) == ErrorCode::kFailedPrecondition);
+  stage(model, {{"scale.w", {1, 2, 3, 8}}}, {.full = false});  // stored: 1, 2, 3, 4
+  const auto changed = [&](WeightState state) {
+    std::vector<TensorDifference> all = model.weights_difference(state);
+    std::erase_if(all, [](const TensorDifference& one) { return one.kind == TensorDifference::Kind::kSame; });
+    return all;
+  };
+  const std::vector<TensorDifference> staged = changed(WeightState::kStaged);
+  REQUIRE(staged.size() == 1);
+  CHECK(staged[0].name == "scale.w");
+  CHECK(staged[0].kind == TensorDifference::Kind::kChanged);
+  CHECK(staged[0].difference.changed == 1);
+  CHECK(staged[0].difference.largest == 4);
+  CHECK(staged[0].difference.largest_at == 3);
+  model.commit_weights();
+  CHECK(changed(WeightState::kPrevious)[0].difference.squares_a == doctest::Approx(1 + 4 + 9 + 64));
+  CHECK(changed(WeightState::kActive).empty());
+}
+
 TEST_CASE("weights: what runs keep of constants is made for new ones before they are published") {
   static const char kind = 0;
   const auto sum = []() -> Storage::Derive {

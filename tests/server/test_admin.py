@@ -136,6 +136,35 @@ def test_digests_on_request(server):
     assert again["previous"]["digest"] == sets["active"]["digest"]
 
 
+def test_how_far_another_set_is_from_the_active_one(server):
+    assert server.push("fake", fake_weights(2), "commit=true").status == 200
+    assert server.admin("POST", "fake/weights/release").status == 200
+    nothing = server.admin("GET", "fake/weights/diff")
+    assert nothing.status == 400 and "no previous" in nothing.json["error"]
+    assert server.push("fake", safetensors({"scale.w": repeated(5, 4)}), "mode=partial").status == 200
+    staged = server.admin("GET", "fake/weights/diff").json
+    assert (staged["from"], staged["to"]) == ("active", "staged")
+    assert staged["same"] == staged["constants"] - 1
+    assert staged["differences"] == [{"name": "scale.w", "elements": 4, "changed": 4, "largest": 3.0, "largest_at": 0,
+                                      "mean": 3.0, "relative": 1.5, "cosine": 1.0,
+                                      "not_finite_from": 0, "not_finite_to": 0}]
+    assert server.admin("GET", "fake/weights/diff?with=previous").status == 400
+    assert server.admin("GET", "fake/weights/diff?with=active").status == 400
+    assert server.admin("POST", "fake/weights/commit").status == 200
+    back = server.admin("GET", "fake/weights/diff").json
+    assert back["to"] == "previous" and back["differences"][0]["relative"] == 0.6
+
+
+def test_differences_that_json_cannot_say_are_null(server):
+    assert server.push("fake", fake_weights(0), "commit=true").status == 200
+    assert server.push("fake", safetensors({"scale.w": repeated(float("nan"), 4)}), "mode=partial").status == 200
+    constant = server.admin("GET", "fake/weights/diff").json["differences"][0]
+    assert constant["not_finite_to"] == 4 and constant["changed"] == 4 and constant["relative"] == 0
+    assert server.admin("POST", "fake/weights/abort").status == 200
+    assert server.push("fake", fake_weights(1)).status == 200
+    assert server.admin("GET", "fake/weights/diff").json["differences"][0]["relative"] is None
+
+
 # Files.
 
 def test_files_below_weights_dir(server):
