@@ -197,6 +197,7 @@ TEST_CASE("safetensors: written and read back, data aligned to the element") {
   std::reverse(tensors.begin(), tensors.end());  // narrow types first
   write_safetensors(folder / "a.safetensors", tensors, {{"format", "pt"}});
   CHECK(bytes_of(folder / "a.safetensors").find(R"({"__metadata__":{"format":"pt"},)") == 8);
+  CHECK(read_safetensors_metadata(folder / "a.safetensors") == std::map<std::string, std::string>{{"format", "pt"}});
   const auto back = read_safetensors(folder / "a.safetensors");
   REQUIRE(back.size() == tensors.size());
   for (size_t i = 0; i < back.size(); ++i) {
