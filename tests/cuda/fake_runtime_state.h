@@ -44,6 +44,7 @@ struct CUstream_st {
 struct CUevent_st {
   cudaStream_t stream = nullptr;
   uint64_t at = 0;
+  bool* shared = nullptr;  // of another process: set when somebody waits for it
 };
 
 namespace sconce::test::fake {

@@ -57,4 +57,24 @@ StoragePtr open_shared_memory(std::span<const std::byte, kDeviceMemoryHandleByte
   return storage;
 }
 
+void wait_for_shared_event(std::span<const std::byte, kDeviceEventHandleBytes> bytes, Device device) {
+  cudaIpcEventHandle_t handle;
+  static_assert(sizeof handle == kDeviceEventHandleBytes);
+  std::memcpy(&handle, bytes.data(), sizeof handle);
+  const DeviceScope scope(device);
+  SCONCE_CUDA(cudaSetDevice(device.index));  // as above
+  cudaEvent_t event = nullptr;
+  if (const cudaError_t error = cudaIpcOpenEventHandle(&event, handle); error != cudaSuccess) {
+    cudaGetLastError();
+    SCONCE_CHECK(error != cudaErrorMemoryAllocation, kOutOfMemory, "failed to open CUDA IPC event: out of memory");
+    SCONCE_FAIL(kInvalidArgument, "failed to open CUDA IPC event: ", cudaGetErrorString(error));
+  }
+  struct Guard {
+    cudaEvent_t event;
+    ~Guard() { SCONCE_CUDA_RELEASE(cudaEventDestroy(event)); }
+  } const guard{event};
+  // On the host, because copies from that device may go in streams of several devices.
+  SCONCE_CUDA(cudaEventSynchronize(event));
+}
+
 }  // namespace sconce::cuda
