@@ -8,6 +8,7 @@
 #include "server/admin/admin_threads.h"
 #include "server/admin/model_claims.h"
 #include "server/admin/operation_log.h"
+#include "server/admin/trainer_sessions.h"
 #include "server/base/config.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log_limit.h"
@@ -40,6 +41,7 @@ struct Service {
   LogLimit refusals{}, failures{};  // lines about requests
   HeavyWork heavy_work{};
   ModelClaims claims{};
+  TrainerSessions trainer_sessions{};
   AdminThreads admin_threads{};  // their work uses the other members
 };
 

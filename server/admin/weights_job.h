@@ -12,6 +12,7 @@
 #include "server/admin/service.h"
 #include "server/http/upload.h"
 #include "server/models/served_model.h"
+#include "server/trainers/trainer_tensors.h"
 
 namespace sconce::server {
 
@@ -37,6 +38,7 @@ class WeightsJob {
   void find_model();
   void receive(WeightUpdate& update);
   void read_file(WeightUpdate& update);
+  void read_tensors(WeightUpdate& update);
   uint64_t publish();
   void answer(int status, std::string text);
   void check_served() const;
@@ -48,8 +50,9 @@ class WeightsJob {
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<Operation> operation_;
   std::optional<Upload> upload_;
-  bool over_ = false;          // everything that was asked for is done
-  std::string file_, opened_;  // a named file: its name, and the path it was opened under
+  std::optional<TrainerTensors> tensors_;  // that the request describes, instead of a file
+  bool over_ = false;                      // everything that was asked for is done
+  std::string file_, opened_;              // a named file: its name, and the path it was opened under
 };
 
 }  // namespace sconce::server
