@@ -25,7 +25,7 @@ StoragePtr open_device_memory(std::span<const std::byte, kDeviceMemoryHandleByte
 inline constexpr size_t kDeviceEventHandleBytes = 64;
 
 // Returns when the work is done that another process of this host recorded in an event of its device before it shared
-// the event by this handle. kInvalidArgument if the handle opens nothing.
+// the event by this handle. kInvalidArgument if the handle opens nothing, or if that takes more than a minute.
 void wait_for_device_event(std::span<const std::byte, kDeviceEventHandleBytes> handle, Device device);
 
 // Devices of a kind that this process sees; none if there is no driver.

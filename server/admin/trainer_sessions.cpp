@@ -17,13 +17,13 @@ constexpr std::chrono::milliseconds kLook{200};
 void TrainerSessions::Session::end(const std::string& reason) {
   if (update) succeeds([&] { update->give_up(reason); });
   update.reset();
-  served.reset();
   ended = reason;
   changed.notify_all();
 }
 
 // Begins the update, and a thread that ends it when nothing comes any more.
-void TrainerSessions::Session::start(Service& service, const std::shared_ptr<Session>& self) {
+void TrainerSessions::Session::start(Service& service, const std::shared_ptr<ServedModel>& served,
+                                     const std::shared_ptr<Session>& self) {
   update = std::make_unique<TrainerUpdate>(service, served, options);
   service.admin_threads.run([&service, self] { self->watch(service); }, [](const std::exception_ptr&) {}, [] {});
 }
@@ -52,7 +52,7 @@ bool TrainerSessions::has(const ServedModel& served) const { return find(served)
 
 void TrainerSessions::begin(Service& service, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options,
                             bool at_once) {
-  const auto session = std::make_shared<Session>(served, options);
+  const auto session = std::make_shared<Session>(options);
   std::shared_ptr<Session> before;
   {
     const MutexLock lock(mutex_);
@@ -67,7 +67,7 @@ void TrainerSessions::begin(Service& service, const std::shared_ptr<ServedModel>
   session->used = std::chrono::steady_clock::now();
   if (!at_once) return;
   const std::exception_ptr problem =
-      exception_of([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS { session->start(service, session); });
+      exception_of([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS { session->start(service, served, session); });
   if (!problem) return;
   session->end(describe_failure(problem).message);
   std::rethrow_exception(problem);
@@ -80,7 +80,7 @@ void TrainerSessions::add(Service& service, const std::shared_ptr<ServedModel>& 
   const MutexLock lock(session->mutex);
   SCONCE_CHECK(session->ended.empty(), kFailedPrecondition, "the update of the model is over: ", session->ended);
   const std::exception_ptr problem = exception_of([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {
-    if (!session->update) session->start(service, session);
+    if (!session->update) session->start(service, served, session);
     session->update->add(tensors);
   });
   session->used = std::chrono::steady_clock::now();

@@ -31,17 +31,16 @@ class TrainerSessions {
 
  private:
   struct Session {
-    Session(std::shared_ptr<ServedModel> model, UpdateOptions options)
-        : served(std::move(model)), options(std::move(options)) {}
+    explicit Session(UpdateOptions options) : options(std::move(options)) {}
     Mutex mutex;
     ConditionVariable changed;
-    std::shared_ptr<ServedModel> served SCONCE_GUARDED_BY(mutex);
     UpdateOptions options SCONCE_GUARDED_BY(mutex);
     std::unique_ptr<TrainerUpdate> update SCONCE_GUARDED_BY(mutex);  // null: nothing was added yet, or it is over
     std::string label SCONCE_GUARDED_BY(mutex), ended SCONCE_GUARDED_BY(mutex);
     std::chrono::steady_clock::time_point used SCONCE_GUARDED_BY(mutex);
 
-    void start(Service& service, const std::shared_ptr<Session>& self) SCONCE_REQUIRES(mutex);
+    void start(Service& service, const std::shared_ptr<ServedModel>& served, const std::shared_ptr<Session>& self)
+        SCONCE_REQUIRES(mutex);
     void end(const std::string& reason) SCONCE_REQUIRES(mutex);
     void watch(Service& service);
   };

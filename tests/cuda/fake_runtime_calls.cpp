@@ -194,10 +194,20 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->at = of(stream).queued;
   return cudaSuccess;
 }
+// Only for events of other processes, which happen at the second look.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  RETURN_IF_FAILED();
+  if (!event->shared) misuse("an event of our own is asked whether it happened");
+  if (event->looked) {
+    *event->shared = true;
+    return cudaSuccess;
+  }
+  event->looked = true;
+  return told(__func__, cudaErrorNotReady);
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   LOCKED;
   const cudaError_t error = told(__func__);
-  if (event->shared) *event->shared = true;
   if (streams.contains(event->stream) || !event->stream) drain(of(event->stream), event->at);
   return error;
 }

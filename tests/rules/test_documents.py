@@ -246,6 +246,7 @@ OTHERS = {
     '{"model": "digits", "version": "1", "generation": 2,': said,
     '{"operation": "7", "model": "digits",': said,
     '{"model_name":"digits","model_version":"1",': said,
+    '{"tensors": [{"name": "l.weight",': run_by("tests/server/test_trainers.py::test_tensors_by_their_handles"),
     "# scopes          token": said,
     "stage      checks names": said,
     "model.pt2": said,

@@ -1,119 +1,21 @@
-"""Weights that trainers push: SGLang's and vLLM's routes, and our own for memory of devices (docs/weights.md).
+"""Weights that trainers push from their memory: SGLang's and vLLM's routes, and our own for memory of devices.
 
 Devices are those that fake_cuda.cpp makes up. Its log shows which copies were made: none through the host.
 """
 import base64
-import json
 import os
 import pathlib
-import struct
 import threading
 import time
 
 import pytest
 import trainer_pickles as pickles
-from admin_server import AdminServer
 from serving import FAKE_MODELS, threads, until
-from test_device_memory import DEVICES, DeviceMemory
-from trainer_pickles import Counters, CudaTensor, bucket, dumps
-from weights_files import fake_weights, repeated, safetensors
-
-FIXTURES = json.loads(pathlib.Path(__file__).with_name("trainer_pickles.json").read_text())
-ONES = {"INPUT__0": ("FP32", [1, 4], [1, 1, 1, 1])}
-NAMES = ["scale.w", "scale.b"]
-
-
-class TrainerServer(AdminServer):
-    def trainer(self, path, body=None, method="POST", query="", **more):
-        return self.admin(method, f"/{path}?{query}", body, **more)
-
-    def value(self, model="m"):
-        """What the model answers to ones, which is the same in each place, and the version of the weights."""
-        answer = self.infer(model, ONES)
-        assert answer.status == 200, answer.body
-        values = answer.json["outputs"][0]["data"]
-        assert len(set(values)) == 1, values
-        return values[0], answer.json["parameters"]["weight_version"]
-
-    def copies(self):
-        return self.log_of_copies.read_text().splitlines() if self.log_of_copies.exists() else []
-
-
-@pytest.fixture(scope="module")
-def shared_gpu(tmp_path_factory):
-    log = tmp_path_factory.mktemp("cuda") / "copies"
-    with TrainerServer(f"m={FAKE_MODELS / 'fake_cuda.pt2'}",
-                       flags=["--set", "m.devices=cuda:0", "--trainer-timeout", "1s"],
-                       environment={"LD_LIBRARY_PATH": str(DEVICES), "FAKE_CUDA_LOG": str(log)}) as running:
-        running.log_of_copies = log
-        yield running
-
-
-def idle(server):
-    until(lambda: not server.running())
-    server.trainer("continue_generation")
-    server.trainer("finish_weight_update")
-
-
-@pytest.fixture
-def gpu(shared_gpu):
-    yield shared_gpu
-    idle(shared_gpu)
-
-
-@pytest.fixture(scope="module")
-def shared_cpu(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("weights")
-    with TrainerServer(f"m={FAKE_MODELS / 'fake_model.so'}", flags=["--weights-dir", str(folder)],
-                       environment={"LD_LIBRARY_PATH": str(DEVICES)}) as running:
-        running.folder = folder
-        yield running
-
-
-@pytest.fixture
-def cpu(shared_cpu):
-    yield shared_cpu
-    idle(shared_cpu)
-
-
-@pytest.fixture
-def memory():
-    with DeviceMemory(4096) as memory:
-        yield memory
-
-
-@pytest.fixture
-def counters():
-    with Counters() as counters:
-        yield counters
-
-
-def from_tensor(server, pickle, load_format=None, query="", **more):
-    return server.trainer("update_weights_from_tensor",
-                          {"serialized_named_tensors": [pickle], "load_format": load_format, "flush_cache": True, **more},
-                          query=query)
-
-
-def both(memory, w, b, counters=None, **more):
-    """Both weights in the memory, with a gap between them that PyTorch's allocator could have left."""
-    memory.put([w] * 4, 0)
-    memory.put([b] * 4, 64)
-    return [(name, CudaTensor(memory, (4,), offset=at, counters=counters, **more)) for name, at in zip(NAMES, (0, 16))]
-
-
-def handles(named, device=pickles.UUIDS[0]):
-    return dumps([{device: tensor.reduced()} for _, tensor in named])
-
-
-def update_info(named, pickled=None):
-    return {"update_info": {"names": [n for n, _ in named], "dtype_names": ["float32"] * len(named),
-                            "shapes": [[4]] * len(named), "ipc_handles": None,
-                            "ipc_handles_pickled": pickled or handles(named)}}
-
-
-def refused(answer, text, status=400):
-    assert answer.status == status and text in answer.json["error"], answer.body
-    return answer
+from test_device_memory import DeviceMemory
+from trainer_pickles import CudaTensor, bucket, dumps
+from trainer_server import (FIXTURES, NAMES, ONES, TrainerServer, both, counters, from_tensor, gpu, handles,  # noqa: F401
+                            memory, refused, shared_gpu, update_info)
+from weights_files import fake_weights
 
 
 # SGLang.
@@ -495,124 +397,8 @@ def test_tensors_by_their_handles(gpu, memory):
     assert gpu.value() == (11.5, "own")
 
 
-# Tensors of the CPU, as PyTorch itself pickled them.
-
-@pytest.mark.parametrize("form", ["protocol_2", "protocol_3", "protocol_4", "protocol_5", "parameters", "strided", "shared",
-                                  "flat", "flat_bytes"])
-def test_torchs_own_pickles(cpu, form):
-    cpu.push("m", fake_weights(1), "commit=true")
-    answer = from_tensor(cpu, FIXTURES[form], "flattened_bucket" if form.startswith("flat") else None)
-    assert answer.status == 200, answer.body
-    assert cpu.value()[0] == 6.5
-
-
-@pytest.mark.parametrize("form,text", [("wrong_dtype", "expected float32, got bfloat16"),
-                                       ("float8", "expected float32, got float8_e4m3fn"),
-                                       ("unknown_name", "no constant 'scale.x'"),
-                                       ("not_a_tensor", "expected a tensor, got a list of 2"),
-                                       ("sparse", "expected a tensor, got a call of")])
-def test_torchs_own_pickles_that_do_not_fit(cpu, form, text):
-    before = cpu.infer("m", ONES).json
-    refused(from_tensor(cpu, FIXTURES[form]), text)
-    assert cpu.infer("m", ONES).json["outputs"] == before["outputs"]
-
-
-def test_tensors_in_pytorchs_shared_memory(cpu):
-    objects = []
-    for value, references in ((3, 1), (4, 2)):
-        path = pathlib.Path(f"/dev/shm/torch_{os.getpid()}_{value}_0")
-        path.write_bytes(struct.pack("<i", references).ljust(64, b"\0") + struct.pack("<f", value) * 4)
-        objects.append(path)
-    named = [(n, pickles.FileTensor("/" + p.name, (4,), "float32", 16)) for n, p in zip(NAMES, objects)]
-    assert from_tensor(cpu, dumps(named)).status == 200
-    assert cpu.value()[0] == 7
-    # The reference that PyTorch sent along is dropped; the last one removes the object.
-    assert not objects[0].exists()
-    assert struct.unpack("<i", objects[1].read_bytes()[:4]) == (1,)
-    objects[1].write_bytes(objects[1].read_bytes()[:70])
-    refused(from_tensor(cpu, dumps(named[1:])), "has 70 bytes")
-    objects[1].unlink()
-
-
-def test_memory_of_a_gpu_for_a_model_on_the_cpu(cpu, memory, counters):
-    assert from_tensor(cpu, dumps(both(memory, 2, 0.125, counters))).status == 200
-    assert cpu.value()[0] == 2.125 and counters.values() == [0, 0]
-
-
-# Files.
-
-def from_disk(server, path, query="", **more):
-    return server.trainer("update_weights_from_disk",
-                          {"model_path": str(path), "flush_cache": True, "abort_all_requests": False, **more}, query=query)
-
-
-def shards(folder, **tensors):
-    """A folder with a shard for each tensor, as Hugging Face writes it."""
-    folder.mkdir()
-    names = {}
-    for i, (name, value) in enumerate(tensors.items()):
-        shard = f"model-{i + 1:05}-of-{len(tensors):05}.safetensors"
-        (folder / shard).write_bytes(safetensors({f"scale.{name}": repeated(value, 4)}))
-        names[f"scale.{name}"] = shard
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": 32}, "weight_map": names}))
-    return names
-
-
-def test_from_disk(cpu):
-    folder = cpu.folder
-    (folder / "one.safetensors").write_bytes(fake_weights(21))
-    answer = from_disk(cpu, "one.safetensors", weight_version="d1", load_format="auto")
-    assert answer.status == 200 and answer.json["success"] is True and answer.json["num_paused_requests"] == 0
-    assert cpu.value() == (42, "d1")
-    (folder / "step-2").mkdir()
-    (folder / "step-2" / "model.safetensors").write_bytes(fake_weights(5))
-    assert from_disk(cpu, "step-2").status == 200
-    assert cpu.value()[0] == 10
-    shards(folder / "step-3", w=1, b=2)
-    for path in ("step-3", "step-3/", folder / "step-3", f"{folder}/step-3/"):
-        assert from_disk(cpu, path, load_format="safetensors", weight_version="s").status == 200, path
-        assert cpu.value() == (3, "s")
-
-
-def test_a_folder_counts_whole_or_not_at_all(cpu):
-    folder = cpu.folder
-    assert cpu.push("m", fake_weights(1), "commit=true&label=before").status == 200
-    names = shards(folder / "broken", w=8, b=9)
-
-    def bad(text, path="broken", status=400, **more):
-        answer = refused(from_disk(cpu, path, **more), text, status)
-        assert answer.json["success"] is False and str(os.path.realpath(folder)) not in answer.json["error"]
-        assert cpu.value() == (2, "before")
-
-    index = folder / "broken" / "model.safetensors.index.json"
-    (folder / "broken" / names["scale.b"]).unlink()
-    bad("no such file")
-    (folder / "broken" / names["scale.b"]).write_bytes(safetensors({"scale.x": repeated(8, 4)}))
-    bad("does not have")
-    (folder / "broken" / names["scale.b"]).write_bytes(safetensors({"scale.b": repeated(8, 4), "scale.w": repeated(1, 4)}))
-    bad("two files have")
-    (folder / "broken" / names["scale.b"]).write_bytes(safetensors({"scale.b": repeated(8, 3)}))
-    bad("expected shape [4], got [3]")
-    index.write_text(json.dumps({"weight_map": {"scale.w": names["scale.w"]}}))
-    bad("must name constant 'scale.b'")
-    assert from_disk(cpu, "broken", query="mode=partial").status == 200
-    assert cpu.value()[0] == 9
-    assert cpu.push("m", fake_weights(1), "commit=true&label=before").status == 200
-    for text in ("{", "[]", '{"weight_map": []}', '{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../x.safetensors"}}',
-                 "{}", '{"weight_map": {"a": "b.bin"}}'):
-        index.write_text(text)
-        bad("index.json")
-    (folder / "empty").mkdir(exist_ok=True)
-    bad("no model.safetensors", "empty")
-    bad("no model.safetensors", "nothing")
-    bad("not below weights_dir", "../x", 403)
-    bad("not below weights_dir", "/etc", 403)
-    bad("'load_format'", "empty", load_format="pt")
-    bad("'model_path'", "")
-
-
 def test_from_disk_needs_a_folder(gpu):
-    refused(from_disk(gpu, "x"), "weights_dir is not set", 403)
+    refused(gpu.trainer("update_weights_from_disk", {"model_path": "x"}), "weights_dir is not set", 403)
 
 
 def test_pushes_while_clients_ask(gpu):
@@ -635,3 +421,20 @@ def test_pushes_while_clients_ask(gpu):
             assert gpu.trainer("finish_weight_update", {"weight_version": f"u{i}"}).status == 200
     assert not problems
     assert all(value == 1001 * int(version[1:]) for value, version in seen if version.startswith("u")), seen
+
+
+def test_an_open_update_holds_up_neither_unloading_nor_the_end():
+    with TrainerServer(f"m={FAKE_MODELS / 'fake_model.so'}") as server:
+        load = server.admin("POST", "/v2/repository/models/m/load", b"")
+        assert load.status in (200, 400)  # a model that no repository has stays
+        assert server.trainer("pause_generation").status == 200
+        assert from_tensor(server, FIXTURES["flat"], "flattened_bucket").status == 200
+        assert len(server.running()) == 1
+        assert server.admin("POST", "/v2/repository/models/m/unload", b"").status == 200
+        until(lambda: not server.running())
+        assert server.trainer("continue_generation").status in (400, 503)
+    with TrainerServer(f"m={FAKE_MODELS / 'fake_model.so'}") as server:
+        assert server.trainer("start_weight_update").status == 200
+        begin = time.time()
+        assert server.stop() == 0
+        assert time.time() - begin < 10

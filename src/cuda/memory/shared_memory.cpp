@@ -3,13 +3,17 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 
 namespace sconce::cuda {
 namespace {
+
+constexpr std::chrono::seconds kMostWait{60};
 
 void close(void* data, Device device) noexcept {
   const ReleaseScope scope(device.index);
@@ -73,8 +77,16 @@ void wait_for_shared_event(std::span<const std::byte, kDeviceEventHandleBytes> b
     cudaEvent_t event;
     ~Guard() { SCONCE_CUDA_RELEASE(cudaEventDestroy(event)); }
   } const guard{event};
-  // On the host, because copies from that device may go in streams of several devices.
-  SCONCE_CUDA(cudaEventSynchronize(event));
+  // On the host, because copies from that device may go in streams of several devices. Not for ever: the other process
+  // may never get there.
+  const auto end = std::chrono::steady_clock::now() + kMostWait;
+  for (cudaError_t state = cudaEventQuery(event); state != cudaSuccess; state = cudaEventQuery(event)) {
+    if (state != cudaErrorNotReady) fail(state, "waiting for another process's event");
+    cudaGetLastError();
+    SCONCE_CHECK(std::chrono::steady_clock::now() < end, kInvalidArgument, "CUDA IPC event: it did not happen within ",
+                 kMostWait.count(), " seconds");
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
 }
 
 }  // namespace sconce::cuda
