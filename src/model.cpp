@@ -49,6 +49,28 @@ StoragePtr open_device_memory(std::span<const std::byte, kDeviceMemoryHandleByte
   return backend.open_shared(handle, device);
 }
 
+void wait_for_device_event(std::span<const std::byte, kDeviceEventHandleBytes> handle, Device device) {
+  const std::string why = why_no_device(device.type);
+  SCONCE_CHECK(why.empty(), kInvalidArgument, why);
+  DeviceBackend& backend = device_backend(device);
+  backend.check(device);
+  backend.wait_for_shared(handle, device);
+}
+
+std::vector<Device> visible_devices(DeviceType type) {
+  std::vector<Device> devices;
+  if (!why_no_device(type).empty()) return devices;
+  const int count = device_backend(type).count();
+  for (int i = 0; i < count; ++i) devices.push_back({type, static_cast<int8_t>(i)});
+  return devices;
+}
+
+std::string device_uuid(Device device) {
+  DeviceBackend& backend = device_backend(device);
+  backend.check(device);
+  return backend.uuid(device);
+}
+
 void transfer(const Tensor& source, Tensor& destination) {
   copy(source, destination);
   for (const Tensor* tensor : {&source, static_cast<const Tensor*>(&destination)})

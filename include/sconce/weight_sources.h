@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "sconce/package.h"
+#include "sconce/tensor_files.h"
 #include "sconce/weights.h"
 
 namespace sconce {
@@ -55,6 +56,8 @@ struct FileOptions {
 class WeightFile {
  public:
   static std::unique_ptr<WeightFile> open(const std::filesystem::path& path, const FileOptions& options = {});
+  // Several safetensors files that hold the tensors of one model. No name may be in two of them.
+  static std::unique_ptr<WeightFile> open_shards(std::span<const std::filesystem::path> paths);
   virtual ~WeightFile();
   WeightFile(const WeightFile&) = delete;
   WeightFile& operator=(const WeightFile&) = delete;
@@ -93,6 +96,13 @@ class WeightSetFile : public WeightFile {
 
 // Declares the file's entries, reads them in and completes each. The caller then calls finish().
 void stage_file(WeightUpdate& update, const std::filesystem::path& path, const FileOptions& options = {});
+// The same for an open file, which errors call `source`.
+void stage_file(WeightUpdate& update, WeightFile& file, const std::string& source, const FileOptions& options = {});
+
+// Declares the tensors and copies their values, from memory of any device and in any strides. If the model is on a
+// device of that kind, no byte passes through the host. All work on the values must be over; they are not read any more
+// when the call returns or throws. `first`: the number of the first entry, if a gradual update has earlier ones.
+void stage_tensors(WeightUpdate& update, std::span<const NamedTensor> tensors, size_t first = 0);
 
 struct StreamOptions {
   std::string source = "body";              // its name in errors

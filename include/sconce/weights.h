@@ -50,6 +50,9 @@ struct UpdateOptions {
   std::string label = {};     // shown with answers instead of the generation; at most 256 bytes, printable
   bool check_finite = false;  // kInvalidArgument names the first NaN or infinity: constant and element
   bool dry_run = false;       // finish() does all possible checks and stages nothing
+  // declare() may be called several times, for values that come in parts whose names are not known before. What a
+  // `full` update lacks shows in finish().
+  bool gradual = false;
   // Called in finish(), on its thread, twice for each replica: before its container is made and folded (false), and
   // when it is ready (true). Must not throw.
   std::function<void(int replica, bool ready)> progress = {};
@@ -67,15 +70,18 @@ class WeightUpdate {
  public:
   virtual ~WeightUpdate() = default;
 
-  // Call this once, first. kNotFound for an unknown name; kInvalidArgument for a wrong dtype or shape, a name given
-  // twice, a missing name with `full`, and a name in `ignore` that is neither declared nor the model's; kUnsupported
-  // for a constant that cannot be replaced (oneDNN-packed); kOutOfMemory.
+  // Call this once, first. In a gradual update each call adds entries, which are numbered on; after an error it is
+  // over. kNotFound for an unknown name; kInvalidArgument for a wrong dtype or shape, a name given twice, a missing
+  // name with `full`, and a name in `ignore` that is neither declared nor the model's; kUnsupported for a constant that
+  // cannot be replaced (oneDNN-packed); kOutOfMemory.
   virtual void declare(std::span<const WeightEntry> entries) = 0;
   // Where to put the bytes of an entry: exactly its size, 64-byte aligned, valid until complete() is called for it. If
   // the model keeps the constant row-major, this is its final place, else scratch memory for one tensor.
   virtual std::span<std::byte> memory(size_t entry) = 0;
   // Ends an entry whose bytes are all there: scans them if asked to, and lays them out in the model's strides.
   virtual void complete(size_t entry) = 0;
+  // Replaces UpdateOptions::label, before finish(). kInvalidArgument.
+  virtual void set_label(std::string label) = 0;
   // Call this when every entry is complete. Makes and folds a container for every replica; the set is then staged,
   // unless dry_run. kFailedPrecondition if an entry is not complete; kModelFailed with the model's words; kOutOfMemory.
   virtual void finish() = 0;

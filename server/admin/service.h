@@ -10,6 +10,7 @@
 #include "server/admin/operation_log.h"
 #include "server/admin/push/push_ledger.h"
 #include "server/admin/push/push_peers.h"
+#include "server/admin/trainer_sessions.h"
 #include "server/base/config.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log_limit.h"
@@ -44,6 +45,7 @@ struct Service {
   ModelClaims claims{};
   PushLedger pushes{};
   PushPeers peers{config};
+  TrainerSessions trainer_sessions{};
   AdminThreads admin_threads{};  // their work uses the other members
 };
 

@@ -13,6 +13,7 @@
 #include "server/http/content_digest.h"
 #include "server/http/query.h"
 #include "server/models/documents.h"
+#include "server/trainers/shared_tensors.h"
 
 namespace sconce::server {
 namespace {
@@ -84,7 +85,7 @@ void WeightsJob::run() {
       receive(*update);
     } else {
       if (options_.async) answer(202, accepted_document(*operation_));
-      read_file(*update);
+      tensors_ ? read_tensors(*update) : read_file(*update);
     }
     operation_->check_cancelled();
     if (named()) check_served();
@@ -238,10 +239,23 @@ void WeightsJob::read_reference() {
       options.package_model = json.string("'package_model'");
     } else if (key == "ignore") {
       json.array("'ignore'", [&](size_t) { add_ignored(json.string("a name in 'ignore'")); });
+    } else if (key == "tensors") {
+      read_tensor_handles(json, tensors_.emplace());
     } else {
       SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
     }
   });
+}
+
+void WeightsJob::read_tensors(WeightUpdate& update) {
+  SCONCE_CHECK(file_.empty() && !options_.file.sha256 && options_.file.package_model.empty() &&
+                   options_.file.format == WeightFormat::kDetect,
+               kInvalidArgument, "'tensors' go without 'file' and what belongs to it");
+  operation_->enter(Operation::Phase::kReceiving);
+  const SharedTensors shared(*tensors_);
+  operation_->expect_bytes(shared.bytes());
+  stage_tensors(update, shared.tensors());
+  operation_->add_bytes(shared.bytes());
 }
 
 void WeightsJob::read_file(WeightUpdate& update) {

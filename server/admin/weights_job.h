@@ -15,6 +15,7 @@
 #include "server/admin/service.h"
 #include "server/http/upload.h"
 #include "server/models/served_model.h"
+#include "server/trainers/trainer_tensors.h"
 
 namespace sconce::server {
 
@@ -47,6 +48,7 @@ class WeightsJob {
   void check_going_on();
   void receive(WeightUpdate& update);
   void read_file(WeightUpdate& update);
+  void read_tensors(WeightUpdate& update);
   uint64_t publish();
   void answer(int status, std::string text);
   void check_served() const;
@@ -61,8 +63,9 @@ class WeightsJob {
   PushPlace place_;
   std::optional<Relay> relay_;
   std::optional<Upload> upload_;
-  bool over_ = false;          // everything that was asked for is done
-  std::string file_, opened_;  // a named file: its name, and the path it was opened under
+  std::optional<TrainerTensors> tensors_;  // that the request describes, instead of a file
+  bool over_ = false;                      // everything that was asked for is done
+  std::string file_, opened_;              // a named file: its name, and the path it was opened under
 };
 
 }  // namespace sconce::server

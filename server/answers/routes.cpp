@@ -22,7 +22,7 @@ constexpr uint8_t kEverywhere = kPublic | kAdmin | kMetrics;
 // Groups of the OpenAPI document.
 constexpr std::string_view kHealth = "health", kModels = "models", kInference = "inference", kServer = "server",
                            kSettings = "control", kMemory = "shared memory", kV1 = "KServe v1 and TensorFlow Serving",
-                           kAdministration = "administration";
+                           kAdministration = "administration", kTrainers = "trainers";
 
 // The paths of a model's route, without and with a version.
 #define MODEL_PATHS(prefix, rest) \
@@ -165,6 +165,48 @@ constexpr std::array kTable{
           Description{kAdministration, "An operation", "", "Any"}},
     Route{kDelete, Paths{"/v2/admin/operations/{number}"}, kAdmin, kOfListener, OnAdminThread(admin::cancel_operation),
           Description{kAdministration, "Cancel an operation", "", "Any"}},
+    Route{kGet, Paths{"/health", "/health_generate"}, kAdmin, kAnyone, Here(answers::ready),
+          Description{kTrainers, "Are all models ready; 503 if not", "", "Ready"}},
+    Route{kPost, Paths{"/update_weights_from_disk"}, kAdmin, kOfListener, OnAdminThread(admin::update_from_disk),
+          Description{kTrainers, "SGLang: weights from a file or folder", "Object", "Any"}},
+    Route{kPost, Paths{"/update_weights_from_tensor"}, kAdmin, kOfListener, OnAdminThread(admin::update_from_tensor),
+          Description{kTrainers, "SGLang: weights from the trainer's memory", "Object", "Any"}, kTensors},
+    Route{kPost,
+          Paths{"/init_weights_update_group", "/destroy_weights_update_group", "/update_weights_from_distributed"},
+          kAdmin, kOfListener, OnAdminThread(admin::no_transport),
+          Description{kTrainers, "SGLang: weights by NCCL, which is refused", "Object", "Any", kBodyOptional}},
+    Route{kPost, Paths{"/update_weight_version"}, kAdmin, kOfListener, OnAdminThread(admin::update_version),
+          Description{kTrainers, "Names the served weights", "Object", "Any"}},
+    Route{kGet, Paths{"/get_weight_version", "/weight_version"}, kAdmin, kOfListener,
+          OnAdminThread(admin::weight_version), Description{kTrainers, "SGLang: the served weights' name", "", "Any"}},
+    Route{kGet, Paths{"/model_info", "/get_model_info"}, kAdmin, kOfListener, OnAdminThread(admin::model_info),
+          Description{kTrainers, "SGLang: the model and its weights' name", "", "Any"}},
+    Route{kPost, Paths{"/pause_generation"}, kAdmin, kOfListener, OnAdminThread(admin::pause_generation),
+          Description{kTrainers, "SGLang: an update in several requests begins", "Object", "Any", kBodyOptional}},
+    Route{kPost, Paths{"/continue_generation"}, kAdmin, kOfListener, OnAdminThread(admin::continue_generation),
+          Description{kTrainers, "SGLang: publishes that update", "Object", "Any", kBodyOptional}},
+    Route{kGet, Paths{"/flush_cache"}, kAdmin, kOfListener, OnAdminThread(admin::flush_cache),
+          Description{kTrainers, "SGLang: does nothing", "", "Any"}},
+    Route{kPost, Paths{"/flush_cache"}, kAdmin, kOfListener, OnAdminThread(admin::flush_cache),
+          Description{kTrainers, "SGLang: does nothing", "Object", "Any", kBodyOptional}},
+    Route{kPost, Paths{"/pause"}, kAdmin, kOfListener, OnAdminThread(admin::pause),
+          Description{kTrainers, "vLLM: does nothing", "Object", "Any", kBodyOptional}},
+    Route{kPost, Paths{"/resume"}, kAdmin, kOfListener, OnAdminThread(admin::resume),
+          Description{kTrainers, "vLLM: does nothing", "Object", "Any", kBodyOptional}},
+    Route{kGet, Paths{"/is_paused"}, kAdmin, kOfListener, OnAdminThread(admin::is_paused),
+          Description{kTrainers, "vLLM: false", "", "Any"}},
+    Route{kPost, Paths{"/init_weight_transfer_engine"}, kAdmin, kOfListener, OnAdminThread(admin::init_transfer),
+          Description{kTrainers, "vLLM: checks the transport", "Object", "Any"}},
+    Route{kPost, Paths{"/start_weight_update"}, kAdmin, kOfListener, OnAdminThread(admin::start_update),
+          Description{kTrainers, "vLLM: begins an update", "Object", "Any", kBodyOptional}},
+    Route{kPost, Paths{"/update_weights"}, kAdmin, kOfListener, OnAdminThread(admin::update_weights),
+          Description{kTrainers, "vLLM: adds tensors of the trainer's memory", "Object", "Any"}, kTensors},
+    Route{kPost, Paths{"/finish_weight_update"}, kAdmin, kOfListener, OnAdminThread(admin::finish_update),
+          Description{kTrainers, "vLLM: publishes the update", "Object", "Any", kBodyOptional}},
+    Route{kGet, Paths{"/weight_info"}, kAdmin, kOfListener, OnAdminThread(admin::weight_info),
+          Description{kTrainers, "vLLM: the served weights' name", "", "Any"}},
+    Route{kGet, Paths{"/get_world_size"}, kAdmin, kOfListener, OnAdminThread(admin::world_size),
+          Description{kTrainers, "vLLM: 1", "", "Any"}},
 };
 
 #undef MODEL_PATHS
@@ -175,7 +217,7 @@ static_assert(kCount <= ConnectionCounters::kMostRoutes);
 // Conditions that the session relies on.
 constexpr bool is_sound(const Route& route) noexcept {
   const bool lane = is_inference(route), admin = std::holds_alternative<OnAdminThread>(route.handler);
-  if (lane != (route.body == kInputs) || (route.body == kWeights && !admin)) return false;
+  if (lane != (route.body == kInputs) || ((route.body == kWeights || route.body == kTensors) && !admin)) return false;
   if (admin && route.listeners != kAdmin) return false;
   if (lane || std::holds_alternative<OnControlThread>(route.handler)) {
     for (const std::string_view path : route.paths) {

@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "server/admin/admin_api.h"
+#include "server/admin/trainer_routes.h"
 #include "server/answers/handlers.h"
 #include "server/http/credentials.h"
 #include "server/http/router.h"
@@ -72,7 +73,8 @@ enum class Access : int8_t {
 enum class BodyLimit : int8_t {
   kText,     // JSON that is read on the I/O thread: 64 KiB
   kInputs,   // as much as the model's inputs can need
-  kWeights,  // by Content-Type: JSON as kText, or a stream of weights that the handler reads
+  kTensors,  // JSON that names tensors, read by an administration's thread: 64 MiB
+  kWeights,  // by Content-Type: JSON as kTensors, or a stream of weights that the handler reads
 };
 
 // What the OpenAPI document says. Schemas are named as in openapi.cpp; empty: no body.

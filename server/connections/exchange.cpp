@@ -65,9 +65,11 @@ bool Exchange::limit_body() {
   most_body_ = reader_.most_body();
   check_set();
   // Throws the errors of a model that is not there before the request is read.
-  const bool inference = route_of(route_).body == BodyLimit::kInputs;
-  const uint64_t most =
-      inference ? io_thread_.catalog().ready(route_.model, route_.version)->most_body_bytes() : kMostText;
+  const BodyLimit limit = route_of(route_).body;
+  const uint64_t most = limit == BodyLimit::kInputs
+                            ? io_thread_.catalog().ready(route_.model, route_.version)->most_body_bytes()
+                        : limit == BodyLimit::kText ? kMostText
+                                                    : kMostTensors;
   most_body_ = std::min(most_body_, most);
   reader_.limit_body(most_body_);
   return reader_.content_length() <= most_body_;

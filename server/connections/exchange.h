@@ -97,6 +97,8 @@ class Exchange {
  private:
   // For requests that are no inference and no upload: JSON that is read on the I/O thread.
   static constexpr uint64_t kMostText = 64 * 1024;
+  // For JSON that an administration's thread reads: it names tensors, by the thousand.
+  static constexpr uint64_t kMostTensors = 64 * 1024 * 1024;
 
   enum class Holder : int8_t {
     kSession,         // nobody else

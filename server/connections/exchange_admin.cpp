@@ -21,10 +21,11 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
   if (head.coding != Coding::kIdentity) {
     return refuse(415, "Content-Encoding is not supported on the administration listener");
   }
-  const uint64_t limit = std::min(static_cast<uint64_t>(io_thread_.service().config.max_body_bytes), kMostText);
   const Route* const route = found_route(route_);
   const OnAdminThread* const own = route != nullptr ? std::get_if<OnAdminThread>(&route->handler) : nullptr;
   const bool weights = route != nullptr && route->body == BodyLimit::kWeights;
+  const uint64_t most = weights || (route != nullptr && route->body == BodyLimit::kTensors) ? kMostTensors : kMostText;
+  const uint64_t limit = std::min(static_cast<uint64_t>(io_thread_.service().config.max_body_bytes), most);
   const WeightsBody kind = weights ? weights_body(head.content_type) : WeightsBody::kReference;
   if (kind == WeightsBody::kUnsupported) {
     return refuse(415, "Content-Type must be application/octet-stream (safetensors) or application/json");

@@ -41,6 +41,18 @@ class Backend final : public DeviceBackend {
     SCONCE_CUDA(cudaGetDeviceProperties(&properties, device.index));
     return properties.name;
   }
+  std::string uuid(Device device) override {
+    cudaDeviceProp properties;
+    SCONCE_CUDA(cudaGetDeviceProperties(&properties, device.index));
+    std::string text;
+    for (size_t i = 0; i < sizeof properties.uuid.bytes; ++i) {
+      if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+      const auto byte = static_cast<unsigned char>(properties.uuid.bytes[i]);
+      text += "0123456789abcdef"[byte >> 4];
+      text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
+  }
   DeviceMemory memory(Device device) override {
     const DeviceScope scope(device);
     DeviceMemory memory;
@@ -82,6 +94,9 @@ class Backend final : public DeviceBackend {
   }
   StoragePtr open_shared(std::span<const std::byte, kDeviceMemoryHandleBytes> bytes, Device device) override {
     return open_shared_memory(bytes, device);
+  }
+  void wait_for_shared(std::span<const std::byte, kDeviceEventHandleBytes> bytes, Device device) override {
+    wait_for_shared_event(bytes, device);
   }
   void upload(std::span<const Upload> uploads, Device device, const std::function<void(uint64_t)>& tick) override {
     const DeviceScope scope(device);

@@ -105,6 +105,8 @@ class DeviceBackend {
   // 90 for compute capability 9.0.
   virtual int capability(Device device) = 0;
   virtual std::string name(Device device) = 0;
+  // See device_uuid().
+  virtual std::string uuid(Device device) = 0;
   virtual DeviceMemory memory(Device device) = 0;
   // Returns cached memory that belongs to no lane to the device and the host. Waits for nothing.
   virtual void trim(Device device) noexcept = 0;
@@ -127,6 +129,8 @@ class DeviceBackend {
   virtual void wait(Device device) = 0;
   // See open_device_memory(). The device was checked before.
   virtual StoragePtr open_shared(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device) = 0;
+  // See wait_for_device_event(). The device was checked before.
+  virtual void wait_for_shared(std::span<const std::byte, kDeviceEventHandleBytes> handle, Device device) = 0;
   // Copies constants to the device before it returns. `tick`, if there is one, is called on this thread with the bytes
   // done so far, and may throw to stop. For files: kIo, kFailedPrecondition (ends too early).
   virtual void upload(std::span<const Upload> uploads, Device device,

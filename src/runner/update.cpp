@@ -8,14 +8,21 @@
 
 namespace sconce::runner {
 
-std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::shared_ptr<void> owner) {
-  SCONCE_CHECK(options.label.size() <= 256, kInvalidArgument, "label: ", options.label.size(),
-               " bytes are too many, 256 is the most");
-  const bool printable = std::none_of(options.label.begin(), options.label.end(), [](char c) {
+namespace {
+
+void check_label(const std::string& label) {
+  SCONCE_CHECK(label.size() <= 256, kInvalidArgument, "label: ", label.size(), " bytes are too many, 256 is the most");
+  const bool printable = std::none_of(label.begin(), label.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
   });
   SCONCE_CHECK(printable, kInvalidArgument, "label: contains a control character");
+}
+
+}  // namespace
+
+std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::shared_ptr<void> owner) {
+  check_label(options.label);
   if (!options.set.empty()) named_sets().check_name(options.set);
   SCONCE_CHECK(options.base.empty() || !options.set.empty(), kInvalidArgument,
                "base: only a named set starts from another");
@@ -43,14 +50,20 @@ Staging& Runner::Update::staging(const char* what) {
 
 void Runner::Update::declare(std::span<const WeightEntry> entries) {
   shim::in_memory("declare", [&] {
-    SCONCE_CHECK(!finished_ && !staging_, kFailedPrecondition, "declare: the entries have been declared already");
+    SCONCE_CHECK(!finished_ && (!staging_ || options_.gradual), kFailedPrecondition,
+                 "declare: the entries have been declared already");
+    if (staging_) {
+      staging_->add(entries);
+      return staging_->allocate();
+    }
     const bool named = !options_.set.empty();  // its values are compared with others', on the host
     Staging staging(*runner_.table_, entries,
                     {.full = options_.full,
                      .check_finite = options_.check_finite,
                      .ignore = options_.ignore,
                      .keep = !options_.dry_run,
-                     .device = named ? std::nullopt : runner_.device_of_all()});
+                     .device = named ? std::nullopt : runner_.device_of_all(),
+                     .gradual = options_.gradual});
     if (!options_.dry_run && !named) {
       const MutexLock work(runner_.work_mutex_);
       runner_.drop_previous();
@@ -66,6 +79,16 @@ std::span<std::byte> Runner::Update::memory(size_t entry) {
 
 void Runner::Update::complete(size_t entry) {
   shim::in_memory("complete", [&] { staging("complete").complete(entry); });
+}
+
+void Runner::Update::set_label(std::string label) {
+  SCONCE_CHECK(!finished_, kFailedPrecondition, "set_label: the update is finished");
+  check_label(label);
+  options_.label = std::move(label);
+}
+
+void Runner::Update::take(std::span<const TensorPart> parts) {
+  shim::in_memory("take", [&] { staging("take").take(parts); });
 }
 
 void Runner::Update::take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick) {

@@ -14,7 +14,7 @@ std::unique_ptr<WeightFile> open_npy(InputFile input, const FileOptions& options
   const uint64_t size = input.size();
   const size_t file = weights->add_file(std::move(input));
   const std::vector<std::byte> start =
-      weights->read_header(0, static_cast<size_t>(std::min<uint64_t>(size, kMaxNpyHeader + 12)));
+      weights->read_header(0, 0, static_cast<size_t>(std::min<uint64_t>(size, kMaxNpyHeader + 12)));
   NpyHeader header = parse_npy_header(start, where);
   check_data_bytes(header, size - header.header_bytes, where);
   weights->add({path.stem().string(), header.dtype, std::move(header.sizes)},

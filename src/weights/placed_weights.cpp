@@ -15,9 +15,9 @@ size_t PlacedWeights::add_file(InputFile file) {
   return files_.size() - 1;
 }
 
-std::vector<std::byte> PlacedWeights::read_header(uint64_t offset, size_t bytes) {
+std::vector<std::byte> PlacedWeights::read_header(size_t file, uint64_t offset, size_t bytes) {
   std::vector<std::byte> header(bytes);
-  read_file(0, offset, header);
+  read_file(file, offset, header);
   return header;
 }
 

@@ -13,8 +13,8 @@ class PlacedWeights final : public StoredWeights {
 
   size_t add_file(InputFile file);
   const InputFile& file(size_t index) const noexcept { return files_[index]; }
-  // Reads what comes before the first entry, so that reading in order also computes the file's digest.
-  std::vector<std::byte> read_header(uint64_t offset, size_t bytes);
+  // Reads what comes before the first entry, so that reading in order also computes the first file's digest.
+  std::vector<std::byte> read_header(size_t file, uint64_t offset, size_t bytes);
 
   // `offset`: of the first element in the file.
   void add(WeightEntry entry, StoredLayout layout, size_t file, uint64_t offset);

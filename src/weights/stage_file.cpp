@@ -39,39 +39,42 @@ std::vector<bool> take_from_files(WeightUpdate& update, const WeightFile& file, 
 }  // namespace
 
 void stage_file(WeightUpdate& update, const std::filesystem::path& path, const FileOptions& options) {
-  const std::unique_ptr<WeightFile> file = WeightFile::open(path, options);
-  update.declare(file->entries());
+  stage_file(update, *WeightFile::open(path, options), path.string(), options);
+}
+
+void stage_file(WeightUpdate& update, WeightFile& file, const std::string& source, const FileOptions& options) {
+  update.declare(file.entries());
   const size_t block = options.sha256 ? kDigestedBlock : kBlock;
-  const uint64_t total = file->bytes();
+  const uint64_t total = file.bytes();
   uint64_t done = 0;
   const auto pause = [&] {
     SCONCE_CHECK(!options.cancel || !options.cancel->load(std::memory_order_relaxed), kCancelled,
-                 "staging was cancelled: ", path.string(), ": after ", done, " of ", total, " bytes");
+                 "staging was cancelled: ", source, ": after ", done, " of ", total, " bytes");
     if (options.progress) options.progress(done, total);
   };
   pause();
-  const std::vector<bool> taken = take_from_files(update, *file, options, [&](uint64_t moved) {
+  const std::vector<bool> taken = take_from_files(update, file, options, [&](uint64_t moved) {
     done = moved;
     pause();
   });
-  for (size_t i = 0; i < file->entries().size(); ++i) {
+  for (size_t i = 0; i < file.entries().size(); ++i) {
     if (taken[i]) continue;
     const std::span<std::byte> memory = update.memory(i);
-    SCONCE_CHECK(memory.size() == file->bytes(i), kInternal,
-                 "memory of an update has not the size of its entry: ", excerpt(file->entries()[i].name), ": ",
-                 memory.size(), " and ", file->bytes(i), " bytes");
+    SCONCE_CHECK(memory.size() == file.bytes(i), kInternal,
+                 "memory of an update has not the size of its entry: ", excerpt(file.entries()[i].name), ": ",
+                 memory.size(), " and ", file.bytes(i), " bytes");
     for (size_t at = 0; at < memory.size();) {
       const std::span<std::byte> piece = memory.subspan(at, std::min(block, memory.size() - at));
-      file->read(i, piece);
+      file.read(i, piece);
       at += piece.size();
       done += piece.size();
       pause();
     }
-    if (file->entries()[i].dtype == DType::kBool)
-      tensor_files::check_bools(memory, path.string() + ": " + file->entries()[i].name);
+    if (file.entries()[i].dtype == DType::kBool)
+      tensor_files::check_bools(memory, source + ": " + file.entries()[i].name);
     update.complete(i);
   }
-  file->check_whole();
+  file.check_whole();
 }
 
 }  // namespace sconce

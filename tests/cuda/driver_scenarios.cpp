@@ -249,6 +249,12 @@ void shared(Device device) {
   Tensor there(opened, DType::kFloat32, Ints{5}, Ints{1});
   backend().copy(counted(Ints{5}, Ints{1}), there);
   must(is_counted(there), "shared memory's numbers");
+  bool waited = false;
+  std::array<std::byte, kDeviceEventHandleBytes> event{};
+  const bool* const flag = &waited;
+  std::memcpy(event.data(), &flag, sizeof flag);
+  backend().wait_for_shared(event, device);
+  must(waited, "the other process's event");
 }
 
 // Like a model, throws the runtime's errors.

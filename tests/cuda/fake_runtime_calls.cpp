@@ -194,6 +194,17 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->at = of(stream).queued;
   return cudaSuccess;
 }
+// Only for events of other processes, which happen at the second look.
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  RETURN_IF_FAILED();
+  if (!event->shared) misuse("an event of our own is asked whether it happened");
+  if (event->looked) {
+    *event->shared = true;
+    return cudaSuccess;
+  }
+  event->looked = true;
+  return told(__func__, cudaErrorNotReady);
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   LOCKED;
   const cudaError_t error = told(__func__);
@@ -327,6 +338,14 @@ cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigne
   std::memcpy(&device, reinterpret_cast<const char*>(&handle) + sizeof *data, sizeof device);
   memory[static_cast<const char*>(*data)] = {4096, cudaMemoryTypeDevice, device};
   ++fake_runtime().live_shared;
+  return cudaSuccess;
+}
+// A handle holds the address of a flag of the test, which is set when somebody waits for the event.
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
+  RETURN_IF_FAILED();
+  *event = new CUevent_st;
+  std::memcpy(&(*event)->shared, &handle, sizeof(*event)->shared);
+  ++fake_runtime().live_events;
   return cudaSuccess;
 }
 cudaError_t cudaIpcCloseMemHandle(void* data) {

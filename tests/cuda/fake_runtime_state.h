@@ -44,6 +44,8 @@ struct CUstream_st {
 struct CUevent_st {
   cudaStream_t stream = nullptr;
   uint64_t at = 0;
+  bool* shared = nullptr;  // of another process: set when somebody saw that it happened
+  bool looked = false;
 };
 
 namespace sconce::test::fake {

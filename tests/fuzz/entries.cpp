@@ -30,6 +30,8 @@
 #include "server/protocols/generate_codec.h"
 #include "server/protocols/infer_codec.h"
 #include "server/protocols/predict_codec.h"
+#include "server/trainers/shared_tensors.h"
+#include "server/trainers/torch_pickles.h"
 #include "src/loader/library/elf_fixups.h"
 
 namespace sconce::fuzz {
@@ -184,6 +186,7 @@ class PlainUpdate final : public WeightUpdate {
     std::vector<std::byte>().swap(values_.at(entry));  // later writes are found by the sanitizer
     ++completed_;
   }
+  void set_label(std::string) override {}
   void finish() override {
     if (completed_ != values_.size()) broken("a constant was left out");
   }
@@ -227,6 +230,28 @@ bool run_weight_file(std::string_view bytes) {
   return accepted([&] {
     PlainUpdate update;
     stage_file(update, file.path(), {.constants = {constant, constant}});
+    update.finish();
+  });
+}
+
+// What a trainer sends. The first byte says in which form; no device is there, so nothing is opened but bytes.
+bool run_pickle(std::string_view bytes) {
+  const auto choice = bytes.empty() ? 0u : static_cast<unsigned char>(bytes[0]);
+  bytes.remove_prefix(std::min<size_t>(1, bytes.size()));
+  const std::vector<char> copy(bytes.begin(), bytes.end());  // so that the sanitizer sees reads past the end
+  bytes = {copy.data(), copy.size()};
+  return accepted([&] {
+    TrainerTensors described;
+    const std::string uuids[] = {"gpu"};
+    if (choice % 4 == 0) read_named_tensors(bytes, described);
+    if (choice % 4 == 1) read_flat_bucket(bytes, described);
+    if (choice % 4 == 2) read_ipc_handles(bytes, {{"a"}, {"float32"}, {{4}}, {}}, uuids, described);
+    if (choice % 4 == 3) read_ipc_handles(bytes, {{"a"}, {"float32"}, {{4}}, {16}}, uuids, described);
+    for (const TrainerMemory& memory : described.memories)
+      if (memory.where == TrainerMemory::Where::kObject) return;  // another process's
+    const SharedTensors shared(described);
+    PlainUpdate update;
+    stage_tensors(update, shared.tensors());
     update.finish();
   });
 }
@@ -456,6 +481,7 @@ constexpr Entry kEntries[] = {
     {"tensor_file", run_tensor_file, tensor_file_seeds},
     {"weight_stream", run_weight_stream, weight_stream_seeds},
     {"weight_file", run_weight_file, weight_file_seeds},
+    {"pickle", run_pickle, pickle_seeds},
     {"json", run_json, json_seeds},
     {"infer", run_infer, infer_seeds},
     {"call", run_call, call_seeds},

@@ -28,6 +28,7 @@ std::vector<std::string> call_spec_seeds();
 std::vector<std::string> tensor_file_seeds();
 std::vector<std::string> weight_stream_seeds();
 std::vector<std::string> weight_file_seeds();
+std::vector<std::string> pickle_seeds();
 std::vector<std::string> json_seeds();
 std::vector<std::string> infer_seeds();
 std::vector<std::string> call_seeds();

@@ -1,10 +1,13 @@
 // Seeds: small inputs of every form that the entries read.
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "package_format/archive/archive_reader.h"
+#include "package_format/text/json_value.h"
 #include "sconce/package.h"
 #include "server/http/compression.h"
+#include "server/json/base64.h"
 #include "tests/fuzz/entries.h"
 #include "tests/package_format/fixtures.h"
 
@@ -130,6 +133,38 @@ std::vector<std::string> weight_file_seeds() {
   testing::RawZip deflated = testing::package(testing::fixture("model_2_15"), testing::fixture_source());
   for (testing::RawMember& member : deflated.members) member.deflated = true;
   seeds.push_back(build(deflated));
+  return seeds;
+}
+
+// PyTorch's own pickles of tensors of the CPU, and calls with made-up handles of a device.
+std::vector<std::string> pickle_seeds() {
+  std::ifstream file(SCONCE_SOURCE_DIR "/tests/server/trainer_pickles.json");
+  const OrderedJson pickles = OrderedJson::parse(file);
+  std::vector<std::string> seeds;
+  for (const auto& [name, text] : pickles.items()) {
+    const auto& encoded = text.get_ref<const std::string&>();
+    std::string bytes(base64_decoded_bound(encoded.size()), '\0');
+    bytes.resize(decode_base64(encoded, reinterpret_cast<std::byte*>(bytes.data())).value());
+    seeds.push_back(static_cast<char>(name.starts_with("flat")) + bytes);
+  }
+  const auto text = [](const std::string& value) {
+    return "\x8c" + std::string(1, static_cast<char>(value.size())) + value;
+  };
+  const auto name = [&](const std::string& module, const std::string& what) {
+    return text(module) + text(what) + "\x93";
+  };
+  const auto blob = [](size_t size) { return "C" + std::string(1, static_cast<char>(size)) + std::string(size, '\1'); };
+  const std::string nothing(1, '\0');
+  const std::string function = name("torch.multiprocessing.reductions", "rebuild_cuda_tensor");
+  const std::string arguments =
+      "(" + name("torch", "Tensor") + name("torch", "Size") + "K\x04\x85\x85RK\x01\x85K" + nothing +
+      name("torch.storage", "TypedStorage") + name("torch", "float32") + "K" + nothing +
+      "C\x42\x02"
+      "c" +
+      std::string(64, '\1') + "K\x10K" + nothing + "\x89" + blob(12) + "K\x05" + blob(64) + "\x88t";
+  seeds.push_back(nothing + "\x80\x04](" + text("a") + function + arguments + "R\x86" + "e.");
+  seeds.push_back("\2\x80\x04]}" + text("gpu") + function + arguments + "\x86sa.");
+  seeds.push_back("\3\x80\x04}" + text("gpu") + function + arguments + "\x86s.");
   return seeds;
 }
 

@@ -281,6 +281,7 @@ OTHERS = {
     '{"model": "digits", "version": "1", "limit": 1000,': run_by("tests/server/test_sets.py::test_list_and_one"),
     '{"operation": "7", "model": "digits",': said,
     '{"model_name":"digits","model_version":"1",': said,
+    '{"tensors": [{"name": "l.weight",': run_by("tests/server/test_trainers.py::test_tensors_by_their_handles"),
     "# scopes          token": said,
     "stage      checks names": said,
     "DIR/MODEL/VERSION/journal.json": said,

@@ -105,6 +105,9 @@ class FakeBackend final : public DeviceBackend {
   }
   int capability(Device) override { return 90; }
   std::string name(Device) override { return "fake"; }
+  std::string uuid(Device device) override {
+    return "00000000-0000-0000-0000-00000000000" + std::to_string(device.index);
+  }
   DeviceMemory memory(Device) override { return {1 << 30, 1 << 30, 0, 0}; }
   void trim(Device) noexcept override { ++devices().trims; }
   std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions) override {
@@ -143,6 +146,13 @@ class FakeBackend final : public DeviceBackend {
     SCONCE_CHECK(data != MAP_FAILED, kInvalidArgument, "failed to open CUDA IPC handle: invalid argument");
     return StoragePtr::adopt(new Storage(
         data, size, device, [](void* address, size_t bytes, void*) noexcept { munmap(address, bytes); }, nullptr));
+  }
+  // A handle is the name of a file that is there when the event has happened, padded with zeros.
+  void wait_for_shared(std::span<const std::byte, kDeviceEventHandleBytes> handle, Device) override {
+    const std::string path(reinterpret_cast<const char*>(handle.data()),
+                           strnlen(reinterpret_cast<const char*>(handle.data()), handle.size()));
+    SCONCE_CHECK(path.starts_with('/'), kInvalidArgument, "failed to open CUDA IPC event: invalid argument");
+    while (access(path.c_str(), F_OK) != 0) usleep(1000);
   }
   void upload(std::span<const Upload> uploads, Device, const std::function<void(uint64_t done)>& tick) override {
     uint64_t done = 0;

@@ -57,6 +57,7 @@ class FakeUpdate : public WeightUpdate {
     ++completed_;
   }
 
+  void set_label(std::string) override {}
   void finish() override { FAIL("a source does not finish an update"); }
 
   bool declared() const { return declared_; }

@@ -3,13 +3,17 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 
 namespace sconce::cuda {
 namespace {
+
+constexpr std::chrono::seconds kMostWait{60};
 
 void close(void* data, Device device) noexcept {
   const ReleaseScope scope(device.index);
@@ -55,6 +59,34 @@ StoragePtr open_shared_memory(std::span<const std::byte, kDeviceMemoryHandleByte
       reinterpret_cast<void*>(static_cast<intptr_t>(device.index))));
   guard.data = nullptr;
   return storage;
+}
+
+void wait_for_shared_event(std::span<const std::byte, kDeviceEventHandleBytes> bytes, Device device) {
+  cudaIpcEventHandle_t handle;
+  static_assert(sizeof handle == kDeviceEventHandleBytes);
+  std::memcpy(&handle, bytes.data(), sizeof handle);
+  const DeviceScope scope(device);
+  SCONCE_CUDA(cudaSetDevice(device.index));  // as above
+  cudaEvent_t event = nullptr;
+  if (const cudaError_t error = cudaIpcOpenEventHandle(&event, handle); error != cudaSuccess) {
+    cudaGetLastError();
+    SCONCE_CHECK(error != cudaErrorMemoryAllocation, kOutOfMemory, "failed to open CUDA IPC event: out of memory");
+    SCONCE_FAIL(kInvalidArgument, "failed to open CUDA IPC event: ", cudaGetErrorString(error));
+  }
+  struct Guard {
+    cudaEvent_t event;
+    ~Guard() { SCONCE_CUDA_RELEASE(cudaEventDestroy(event)); }
+  } const guard{event};
+  // On the host, because copies from that device may go in streams of several devices. Not for ever: the other process
+  // may never get there.
+  const auto end = std::chrono::steady_clock::now() + kMostWait;
+  for (cudaError_t state = cudaEventQuery(event); state != cudaSuccess; state = cudaEventQuery(event)) {
+    if (state != cudaErrorNotReady) fail(state, "waiting for another process's event");
+    cudaGetLastError();
+    SCONCE_CHECK(std::chrono::steady_clock::now() < end, kInvalidArgument, "CUDA IPC event: it did not happen within ",
+                 kMostWait.count(), " seconds");
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
 }
 
 }  // namespace sconce::cuda

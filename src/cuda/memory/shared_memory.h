@@ -1,4 +1,5 @@
-// Memory that another process allocated with cudaMalloc and exported with cudaIpcGetMemHandle. Thread-safe.
+// Memory that another process allocated with cudaMalloc and exported with cudaIpcGetMemHandle, and its events.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -10,5 +11,8 @@ namespace sconce::cuda {
 
 // Throws kInvalidArgument if CUDA refuses the handle; kOutOfMemory.
 StoragePtr open_shared_memory(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device);
+
+// Throws kInvalidArgument if CUDA refuses the handle; kDevice.
+void wait_for_shared_event(std::span<const std::byte, kDeviceEventHandleBytes> handle, Device device);
 
 }  // namespace sconce::cuda

@@ -53,8 +53,12 @@ std::span<std::byte> bytes_of(const Tensor& tensor) {
 Staging::Staging(const ConstantTable& table, std::span<const WeightEntry> entries, Rules rules)
     : table_(table), rules_(std::move(rules)), named_(table.stored().size()) {
   std::sort(rules_.ignore.begin(), rules_.ignore.end());
+  add(entries);
+  if (!rules_.gradual) check_names();
+}
+
+void Staging::add(std::span<const WeightEntry> entries) {
   check_known(entries);
-  entries_.reserve(entries.size());
   for (const WeightEntry& declared : entries) {
     Entry& entry = entries_.emplace_back();
     entry.declared = declared;
@@ -63,6 +67,9 @@ Staging::Staging(const ConstantTable& table, std::span<const WeightEntry> entrie
     else
       add_targets(entry);
   }
+}
+
+void Staging::check_names() const {
   check_ignored();
   if (rules_.full) check_named();
 }
@@ -157,14 +164,15 @@ void Staging::check_named() const {
 
 void Staging::allocate() {
   allocated_ = true;
-  if (!rules_.keep) return;
+  const std::span<Entry> entries = std::span(entries_).subspan(placed_);
+  placed_ = entries_.size();
+  if (!rules_.keep || entries.empty()) return;
   size_t total = 0;
-  for (Entry& entry : entries_)
+  for (Entry& entry : entries)
     for (Target& target : entry.targets) target.offset = WeightMemory::place(target.bytes, total);
-  if (entries_.empty()) return;
   if (!rules_.device) promise_ = MemoryPromise("a weight update", total);
   const std::unique_ptr<WeightMemory, WeightMemory::Unref> memory(new WeightMemory(total));
-  for (Entry& entry : entries_)
+  for (Entry& entry : entries)
     for (Target& target : entry.targets) {
       const ConstantSpec& spec = table_.stored()[target.constants.front()].spec;
       target.tensor =
@@ -241,6 +249,7 @@ void Staging::check_complete() const {
   SCONCE_CHECK(allocated_, kFailedPrecondition, "finish: no entries have been declared");
   for (const Entry& entry : entries_)
     SCONCE_CHECK(entry.complete, kFailedPrecondition, "finish: constant '", entry.declared.name, "' is not complete");
+  if (rules_.gradual) check_names();
 }
 
 std::shared_ptr<const ConstantSet> Staging::finish(const ConstantSet& base) {

@@ -13,6 +13,7 @@
 
 #include "sconce/weights.h"
 #include "src/device/file_source.h"
+#include "src/device/tensor_source.h"
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/constants/weight_memory.h"
 
@@ -26,13 +27,16 @@ class Staging {
     bool keep = true;                      // false: values are checked and dropped
     // Values may go straight to this device; the host then has no copy of them. Empty: all come to the host.
     std::optional<Device> device = {};
+    bool gradual = false;  // add() brings more entries; what is missing shows in check_complete()
   };
   // The table outlives the staging. The errors of WeightUpdate::declare(), except kOutOfMemory.
   Staging(const ConstantTable& table, std::span<const WeightEntry> entries, Rules rules);
 
+  // More entries, if the rules say that it is gradual. After an error the staging cannot be used.
+  void add(std::span<const WeightEntry> entries);
   // Which stored constants are named.
   const std::vector<bool>& named() const noexcept { return named_; }
-  // Takes memory for the named constants. kOutOfMemory.
+  // Takes memory for the named constants that have none yet. kOutOfMemory.
   void allocate();
   // As in WeightUpdate.
   std::span<std::byte> memory(size_t entry);
@@ -40,6 +44,9 @@ class Staging {
   // As in FileTaker.
   bool takes(size_t entry) const;
   void take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick);
+  // As in TensorTaker.
+  bool takes(size_t entry, const Tensor& values) const;
+  void take(std::span<const TensorPart> parts);
   // Instead of both: gives the value in any strides. It is copied, or used in place if its strides are the model's.
   void give(size_t entry, const Tensor& value, bool in_place);
   // The set, once all entries are complete. kFailedPrecondition.
@@ -69,6 +76,7 @@ class Staging {
   void add_targets(Entry& entry);
   void check_ignored() const;
   void check_named() const;
+  void check_names() const;  // all of them, once they are there
   void scan(const Entry& entry, std::span<const std::byte> values) const;
 
   const ConstantTable& table_;
@@ -76,6 +84,7 @@ class Staging {
   std::vector<Entry> entries_;
   std::vector<bool> named_;
   MemoryPromise promise_;  // for what comes to the host
+  size_t placed_ = 0;      // entries that have memory
   bool allocated_ = false, user_managed_ = false;
 };
 

@@ -57,6 +57,7 @@ class PlainUpdate final : public WeightUpdate {
     }
   }
   std::span<std::byte> memory(size_t entry) override { return places_[entry]; }
+  void set_label(std::string) override {}
   void complete(size_t) override {}
   void finish() override {}
 

@@ -1,0 +1,17 @@
+// Routes by which trainers of SGLang and vLLM push weights, on the admin port, with these servers' bodies and answers.
+// docs/admin.md documents them.
+#pragma once
+
+#include "server/admin/admin_api.h"
+
+namespace sconce::server::admin {
+
+// SGLang: {"success": ..., "message": "..."}, also when it fails.
+AdminStart update_from_disk, update_from_tensor, update_version, pause_generation, continue_generation, flush_cache;
+AdminStart no_transport;  // of SGLang's that needs NCCL
+AdminText weight_version, model_info;
+
+// vLLM.
+AdminText pause, resume, is_paused, init_transfer, start_update, update_weights, finish_update, weight_info, world_size;
+
+}  // namespace sconce::server::admin

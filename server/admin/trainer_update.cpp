@@ -1,0 +1,119 @@
+#include "server/admin/trainer_update.h"
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "server/admin/service.h"
+#include "server/base/failure.h"
+#include "server/admin/publication.h"
+#include "server/base/log.h"
+
+namespace sconce::server {
+
+TrainerUpdate::TrainerUpdate(Service& service, std::shared_ptr<ServedModel> served, UpdateOptions options)
+    : service_(service), served_(std::move(served)) {
+  SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
+  claim_.emplace(service_.claims, *served_, "a trainer's update of its weights is under way");
+  options.gradual = true;
+  options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
+  Model& model = served_->model();
+  const std::string label = options.label;
+  update_ = model.begin_update(std::move(options));
+  operation_ =
+      service_.operations.open(served_->interface().name, served_->interface().version, label, model.replicas());
+  operation_->enter(Operation::Phase::kReceiving);
+}
+
+TrainerUpdate::~TrainerUpdate() {
+  if (update_) succeeds([this] { give_up("it was not finished"); });
+}
+
+// Whatever goes wrong ends the update.
+template <class Work>
+void TrainerUpdate::guarded(const Work& work) {
+  SCONCE_CHECK(update_, kFailedPrecondition, "the update is over");
+  const std::exception_ptr problem = exception_of([&] {
+    check();
+    work();
+  });
+  if (!problem) return;
+  fail(describe_failure(problem));
+  std::rethrow_exception(problem);
+}
+
+void TrainerUpdate::fail(Failure failure) {
+  update_.reset();
+  claim_.reset();
+  operation_->end(std::move(failure));
+  service_.operations.count(*operation_);
+  log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
+           printable(operation_->view().error));
+}
+
+void TrainerUpdate::give_up(const std::string& reason) {
+  if (update_) fail({http_status(ErrorCode::kCancelled), ErrorCode::kCancelled, reason});
+}
+
+void TrainerUpdate::check() const {
+  operation_->check_cancelled();
+  const ModelInterface& interface = served_->interface();
+  SCONCE_CHECK(service_.repository.snapshot()->loaded(interface.name, std::to_string(interface.version)) == served_,
+               kUnavailable, "the model was replaced while its weights were updated");
+}
+
+void TrainerUpdate::add(std::span<const NamedTensor> tensors) {
+  guarded([&] {
+    uint64_t bytes = 0;
+    for (const NamedTensor& tensor : tensors) bytes += tensor.tensor.bytes();
+    operation_->expect_bytes(operation_->view().bytes + bytes);
+    stage_tensors(*update_, tensors, entries_);
+    entries_ += tensors.size();
+    operation_->add_bytes(bytes);
+  });
+}
+
+void TrainerUpdate::add(WeightFile& file, const std::string& name) {
+  guarded([&] {
+    SCONCE_CHECK(entries_ == 0, kInternal, "files are the whole of an update");
+    FileOptions options;
+    options.cancel = &operation_->cancelled();
+    uint64_t seen = 0;
+    options.progress = [&](uint64_t done, uint64_t total) {
+      operation_->expect_bytes(total);
+      operation_->add_bytes(done - seen);
+      seen = done;
+    };
+    stage_file(*update_, file, name, options);
+    entries_ = file.entries().size();
+  });
+}
+
+uint64_t TrainerUpdate::publish(std::string label) {
+  uint64_t generation = 0;
+  Model& model = served_->model();
+  guarded([&] {
+    operation_->enter(Operation::Phase::kFolding);
+    if (!label.empty()) update_->set_label(label);
+    update_->finish();
+    // Drops a staged set that cannot be published, while the claim keeps others from changing it.
+    struct Undo {
+      Model& model;
+      bool done = false;
+      ~Undo() {
+        if (!done) succeeds([this] { model.abort_weights(); });
+      }
+    } undo{model};
+    check();
+    operation_->enter(Operation::Phase::kCommitting);
+    generation = publish_staged(service_, *served_, {"a trainer", std::to_string(operation_->id)}).generation;
+    undo.done = true;
+  });
+  update_.reset();
+  claim_.reset();
+  operation_->end(Operation::Outcome::kActive, generation);
+  service_.operations.count(*operation_);
+  log_info("model {} version {} has new weights from a trainer: generation {}, label '{}'", operation_->model,
+           operation_->version, generation, excerpt(label));
+  return generation;
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""A trainer hands its weights over by CUDA IPC: trainer_ipc.py SCONCE [--package PACKAGE] [--gib N] [--turns N]
+
+This process is the trainer: it has the weights as PyTorch tensors on the GPU and pushes them to a server on the same GPU, in
+SGLang's, vLLM's and Sconce's own form, with bodies built as these projects build them. After each push it compares the
+server's answer with PyTorch's, checks that the memory is its own again, and compares the time with a plain copy of the same
+bytes on the device. Needs PyTorch with CUDA; without --package, also a C++ compiler, to compile a model of N GiB.
+
+Ends with a table: "ratio" is the speed of staging against the plain copy. Staging is the operation without the fold (making
+the new container), which is listed by itself; "fresh" is a plain copy into memory that is allocated for it, as a new set's is.
+"""
+import argparse
+import base64
+import dataclasses
+import http.client
+import io
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from multiprocessing.reduction import ForkingPickler
+
+PARSER = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+PARSER.add_argument("program", metavar="SCONCE")
+PARSER.add_argument("--package", help="compiled before by this script, with the same --gib")
+PARSER.add_argument("--keep", help="where to keep the package that is compiled")
+PARSER.add_argument("--gib", type=float, default=2)
+PARSER.add_argument("--turns", type=int, default=5)
+OPTIONS = PARSER.parse_args()
+
+import torch  # noqa: E402
+from torch.multiprocessing.reductions import reduce_tensor  # noqa: E402
+
+WIDTH = 8192
+LAYERS = max(1, round(OPTIONS.gib * 2**30 / (2 * WIDTH * WIDTH)))
+PROBLEMS = []
+
+
+def check(good, what):
+    if not good:
+        PROBLEMS.append(what)
+        print("FAIL", what, flush=True)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+
+def compile_package(net, path):
+    program = torch.export.export(net, (torch.zeros(2, WIDTH, dtype=torch.bfloat16, device="cuda"),))
+    return torch._inductor.aoti_compile_and_package(program, package_path=path,
+                                                    inductor_configs={"always_keep_tensor_constants": True})
+
+
+class Server:
+    def __init__(self, program, package):
+        self.process = subprocess.Popen(
+            [program, "serve", f"m={package}", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "127.0.0.1:0",
+             "--drain-grace", "0", "--set", "m.devices=cuda:0"], stderr=subprocess.PIPE, text=True)
+        self.lines, self.ports = [], {}
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if found := re.search(r"(inference|administration) on http://\S+:(\d+)", line):
+                self.ports[found.group(1)] = int(found.group(2))
+            if re.search(r"\bready$", line.strip()):
+                break
+        else:
+            raise RuntimeError("".join(self.lines))
+        threading.Thread(target=lambda: self.lines.extend(self.process.stderr), daemon=True).start()
+
+    def call(self, path, body=None, headers=None, admin=True):
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["administration" if admin else "inference"],
+                                                timeout=600)
+        data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
+        fields = {"Content-Type": "application/json"} if isinstance(body, dict) else {}
+        connection.request("GET" if body is None else "POST", path, data, fields | (headers or {}))
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer.status, content, answer.headers
+
+    def post(self, path, body):
+        status, content, _ = self.call(path, body)
+        check(status == 200, f"{path}: {status} {content[:500]}")
+        return json.loads(content) if content else {}
+
+    def infer(self, x):
+        data = x.cpu().contiguous().view(torch.uint8).numpy().tobytes()
+        head = json.dumps({"inputs": [{"name": "INPUT__0", "datatype": "BF16", "shape": list(x.shape),
+                                       "parameters": {"binary_data_size": len(data)}}],
+                           "parameters": {"binary_data_output": True}}).encode()
+        status, content, headers = self.call("/v2/models/m/infer", head + data,
+                                             {"Inference-Header-Content-Length": str(len(head))}, admin=False)
+        if status != 200:
+            raise RuntimeError(f"infer: {status} {content[:500]}")
+        length = int(headers["Inference-Header-Content-Length"])
+        values = torch.frombuffer(bytearray(content[length:]), dtype=torch.bfloat16).reshape(x.shape)
+        return values, json.loads(content[:length])["parameters"]["weight_version"]
+
+    def last_operation(self):
+        _, content, _ = self.call("/v2/admin/operations")
+        return json.loads(content)["operations"][-1]
+
+
+@dataclasses.dataclass
+class FlattenedTensorMetadata:  # SGLang's members
+    name: str
+    shape: torch.Size
+    dtype: torch.dtype
+    start_idx: int
+    end_idx: int
+    numel: int
+
+
+class WithUuid:
+    """A tensor as SGLang's patched reductions send it: the device is its UUID."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __reduce__(self):
+        function, arguments = reduce_tensor(self.tensor)
+        return function, (*arguments[:6], uuid_of(self.tensor), *arguments[7:])
+
+
+def uuid_of(tensor):
+    return str(torch.cuda.get_device_properties(tensor.device).uuid)
+
+
+def dumps(value):
+    buffer = io.BytesIO()
+    ForkingPickler(buffer).dump(value)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def tensors_of(net):
+    return [(name, p.detach()) for name, p in net.named_parameters()]
+
+
+def push_sglang(server, net, version):
+    named = [(name, WithUuid(t)) for name, t in tensors_of(net)]
+    server.post("/update_weights_from_tensor", {"serialized_named_tensors": [dumps(named)], "load_format": None,
+                                                "flush_cache": False, "weight_version": version})
+
+
+def push_sglang_bucket(server, net, version):
+    named, metadata, at = tensors_of(net), [], 0
+    flat = torch.cat([t.flatten() for _, t in named])
+    for name, t in named:
+        metadata.append(FlattenedTensorMetadata(name, t.shape, t.dtype, at, at + t.numel(), t.numel()))
+        at += t.numel()
+    begin = time.perf_counter()
+    server.post("/update_weights_from_tensor", {"serialized_named_tensors": [dumps({"flattened_tensor": flat,
+                                                                                    "metadata": metadata})],
+                                                "load_format": "flattened_bucket", "weight_version": version})
+    return time.perf_counter() - begin
+
+
+def update_info(named):
+    return {"update_info": {"names": [n for n, _ in named], "dtype_names": [str(t.dtype).split(".")[-1] for _, t in named],
+                            "shapes": [list(t.shape) for _, t in named],
+                            "ipc_handles_pickled": base64.b64encode(pickle.dumps(
+                                [{uuid_of(t): reduce_tensor(t)} for _, t in named])).decode()}}
+
+
+def push_vllm(server, net, version, parts=4):
+    server.post("/init_weight_transfer_engine", {"init_info": {}})
+    server.post("/pause?mode=keep", b"")
+    server.post("/start_weight_update", {})
+    named = tensors_of(net)
+    step = -(-len(named) // parts)
+    for i in range(0, len(named), step):
+        server.post("/update_weights", update_info(named[i:i + step]))
+    server.post("/finish_weight_update", {"weight_version": version})
+    server.post("/resume", b"")
+
+
+def push_own(server, net, version):
+    torch.cuda.synchronize()
+    tensors = []
+    for name, t in tensors_of(net):
+        _, _, _, _, _, dtype, _, handle, _, start, *_ = reduce_tensor(t)[1]
+        tensors.append({"name": name, "dtype": str(dtype).split(".")[-1], "shape": list(t.shape), "device": uuid_of(t),
+                        "offset": start + t.storage_offset() * t.element_size(),
+                        "handle": base64.b64encode(handle[-64:]).decode()})
+    server.post(f"/v2/admin/models/m/weights?label={version}&commit=true", {"tensors": tensors})
+
+
+FORMS = {"sglang": push_sglang, "sglang bucket": push_sglang_bucket, "vllm, 4 parts": push_vllm, "own": push_own}
+
+
+def plain_copy(net, fresh):
+    """Seconds for a copy of the same bytes on the device; fresh: into memory that is allocated for it."""
+    sources = [t for _, t in tensors_of(net)]
+    if not fresh:
+        targets = [torch.empty_like(t) for t in sources]
+    torch.cuda.empty_cache()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    if fresh:
+        whole = torch.empty(sum(t.numel() for t in sources), dtype=sources[0].dtype, device="cuda")
+        targets = [p.view(t.shape) for p, t in zip(whole.split([t.numel() for t in sources]), sources)]
+    for t, s in zip(targets, sources):
+        t.copy_(s)
+    torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def own_again(before, what):
+    """The reference counters are back, so PyTorch can free what it shared."""
+    torch.cuda.ipc_collect()
+    torch.cuda.empty_cache()
+    grown = torch.cuda.memory_allocated() - before
+    check(grown <= 0, f"{what}: {grown} bytes are still counted as used by the server")
+
+
+def main():
+    torch.manual_seed(0)
+    net = Net().to(torch.bfloat16).cuda()
+    size = sum(p.numel() * p.element_size() for p in net.parameters())
+    folder = tempfile.mkdtemp()
+    package = OPTIONS.package or compile_package(net, OPTIONS.keep or os.path.join(folder, "net.pt2"))
+    server = Server(OPTIONS.program, package)
+    x = torch.randn(2, WIDTH, device="cuda").to(torch.bfloat16)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {size / 2**30:.2f} GiB in {2 * LAYERS} tensors")
+    rows = []
+    try:
+        for form, push in FORMS.items():
+            staging, request, fold = [], [], []
+            for turn in range(OPTIONS.turns):
+                with torch.no_grad():
+                    for p in net.parameters():
+                        p.copy_(torch.randn_like(p) / WIDTH**0.5)
+                    expected = net(x).cpu()
+                version = f"{form.split()[0].strip(',')}-{turn}"
+                torch.cuda.synchronize()
+                torch.cuda.empty_cache()
+                before = torch.cuda.memory_allocated()
+                begin = time.perf_counter()
+                own_time = push(server, net, version)
+                request.append(own_time or time.perf_counter() - begin)
+                with torch.no_grad():
+                    for p in net.parameters():
+                        p.fill_(float("nan"))  # the set must not depend on this memory any more
+                torch.cuda.synchronize()
+                values, seen = server.infer(x)
+                check(seen == version, f"{form}: version {seen}, not {version}")
+                check(torch.allclose(values.float(), expected.float(), atol=3e-2, rtol=3e-2),
+                      f"{form}: the answer differs by {(values.float() - expected.float()).abs().max()}")
+                operation = server.last_operation()
+                check(operation["state"] == "done" and operation["bytes"] == size, f"{form}: {operation}")
+                fold.append(sum(r["seconds"] for r in operation["replicas"]))
+                staging.append(operation["seconds"] - fold[-1])
+                own_again(before, form)
+                server.post("/v2/admin/models/m/weights/release", b"")
+            rows.append((form, min(request), min(staging), min(fold)))
+        with torch.no_grad():
+            for p in net.parameters():
+                p.normal_()
+        copy = min(plain_copy(net, False) for _ in range(OPTIONS.turns))
+        fresh = min(plain_copy(net, True) for _ in range(OPTIONS.turns))
+        print(f"plain copy {copy * 1e3:.2f} ms ({size / copy / 1e9:.0f} GB/s), fresh {fresh * 1e3:.2f} ms")
+        print(f"{'form':15} {'request':>9} {'staging':>9} {'fold':>9} {'ratio':>7} {'to fresh':>9}")
+        for form, whole, staging, fold in rows:
+            print(f"{form:15} {whole * 1e3:7.2f}ms {staging * 1e3:7.2f}ms {fold * 1e3:7.2f}ms {copy / staging:7.2f} "
+                  f"{fresh / staging:9.2f}")
+        status, content, _ = server.call("/update_weights_from_tensor", {"serialized_named_tensors": [
+            dumps([("layers.0.bias", torch.zeros(3, device="cuda", dtype=torch.bfloat16))])]})
+        check(status == 400 and b"expected shape" in content, f"a wrong shape: {status} {content[:300]}")
+        dead = subprocess.run([sys.executable, "-c", DEAD], capture_output=True, text=True, timeout=300)
+        status, content, _ = server.call("/v2/admin/models/m/weights", json.loads(dead.stdout.splitlines()[-1]))
+        check(status == 400 and b"failed to open CUDA IPC handle" in content, f"a dead process: {status} {content[:300]}")
+        values, _ = server.infer(x)  # the device still works
+        check(server.call("/v2/health/ready")[0] == 200, "ready at the end")
+    finally:
+        server.process.terminate()
+        check(server.process.wait(60) == 0, "the server's exit status")
+    print(f"{len(PROBLEMS)} problems")
+    return len(PROBLEMS) != 0
+
+
+# Prints a body about memory of a process that has ended when it is read.
+DEAD = """
+import base64, json, torch
+from torch.multiprocessing.reductions import reduce_tensor
+t = torch.zeros(%d, device="cuda", dtype=torch.bfloat16)
+handle = reduce_tensor(t)[1][7]
+print(json.dumps({"tensors": [{"name": "layers.0.bias", "dtype": "bfloat16", "shape": [%d], "device": 0,
+                               "handle": base64.b64encode(handle[-64:]).decode()}]}))
+""" % (WIDTH, WIDTH)
+
+if __name__ == "__main__":
+    sys.exit(main())

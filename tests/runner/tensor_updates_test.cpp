@@ -1,0 +1,168 @@
+// Updates from tensors, and updates that come in parts.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+
+#include "sconce/device_memory.h"
+#include "sconce/weight_sources.h"
+#include "tests/runner/fake_runner.h"
+
+using namespace sconce;
+using namespace sconce::test;
+
+namespace {
+
+constexpr Device kGpu{DeviceType::kCuda, 0}, kOther{DeviceType::kCuda, 1};
+
+// Opened under its own name: the runtime finds it by that.
+void open_devices() {
+  static void* const library = dlopen(SCONCE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE_MESSAGE(library, dlerror());
+}
+
+// Memory of a device, which fake_cuda.cpp makes of the host's.
+struct DeviceFloats {
+  Tensor whole;
+  explicit DeviceFloats(int64_t count, Device device) : whole(Tensor::empty(Ints{count}, DType::kFloat32, device)) {
+    for (int64_t i = 0; i < count; ++i) whole.data_as<float>()[i] = -1;
+  }
+  void put(int64_t at, const std::vector<float>& values) {
+    std::memcpy(whole.data_as<float>() + at, values.data(), values.size() * sizeof(float));
+  }
+};
+
+std::shared_ptr<Model> on_device(TempFolder& folder) {
+  open_devices();
+  fake::write_directory(folder.path() / "package", {{"model", fake::model("fake_cuda")}}, true);
+  LoadOptions options;
+  options.devices = {kGpu};
+  return Model::load(Package::open(folder.path() / "package"), options);
+}
+
+void publish(Model& model, std::span<const NamedTensor> tensors, UpdateOptions options = {}) {
+  const auto update = model.begin_update(std::move(options));
+  stage_tensors(*update, tensors);
+  update->finish();
+  model.commit_weights();
+}
+
+}  // namespace
+
+TEST_CASE("tensor updates: values of the host, in any strides") {
+  Loaded loaded("fake_model");
+  Tensor wide = Tensor::empty(Ints{4, 2}, DType::kFloat32);
+  for (int64_t i = 0; i < 8; ++i) wide.data_as<float>()[i] = i % 2 == 0 ? 3 : 7;
+  publish(*loaded.model, std::vector<NamedTensor>{{"scale.w", wide.as_strided(Ints{4}, Ints{2}, 0)},
+                                                  {"scale.b", wide.as_strided(Ints{4}, Ints{2}, 1)}});
+  CHECK(run(*loaded.model, 2) == std::vector<float>(4, 13));
+  const std::vector<NamedTensor> wrong{{"scale.w", filled({3}, 0)}};
+  CHECK(code_of([&] { publish(*loaded.model, wrong); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] {
+          publish(*loaded.model, std::vector<NamedTensor>{{"scale.w", Tensor()}});
+        }) == ErrorCode::kInvalidArgument);
+  CHECK(run(*loaded.model, 2) == std::vector<float>(4, 13));
+}
+
+TEST_CASE("tensor updates: an update in parts is complete at its end") {
+  Loaded loaded("fake_model");
+  Model& model = *loaded.model;
+  const std::vector<NamedTensor> w{{"scale.w", filled({4}, 5)}}, b{{"scale.b", filled({4}, 1)}};
+  {
+    const auto update = model.begin_update({.gradual = true});
+    stage_tensors(*update, w);
+    CHECK(code_of([&] { update->finish(); }) == ErrorCode::kInvalidArgument);  // scale.b is missing
+  }
+  {
+    const auto update = model.begin_update({.ignore = {"late"}, .gradual = true});
+    stage_tensors(*update, w);
+    update->set_label("parts");
+    stage_tensors(*update, b, 1);
+    CHECK(code_of([&] { stage_tensors(*update, w, 2); }) == ErrorCode::kInvalidArgument);  // given twice
+  }
+  {
+    const auto update = model.begin_update({.ignore = {"late"}, .label = "first", .gradual = true});
+    stage_tensors(*update, w);
+    stage_tensors(*update, std::vector<NamedTensor>{{"late", filled({2}, 1)}}, 1);
+    stage_tensors(*update, b, 2);
+    CHECK(code_of([&] { update->set_label("a\nb"); }) == ErrorCode::kInvalidArgument);
+    update->set_label("parts");
+    update->finish();
+    CHECK(code_of([&] { update->set_label("later"); }) == ErrorCode::kFailedPrecondition);
+  }
+  CHECK(run(model, 2) == stored(2));
+  model.commit_weights();
+  CHECK(run(model, 2) == std::vector<float>(4, 11));
+  CHECK(model.weight_sets().front().label == "parts");
+  const auto whole = model.begin_update({.full = false});
+  stage_tensors(*whole, w);
+  CHECK(code_of([&] { stage_tensors(*whole, b, 1); }) == ErrorCode::kFailedPrecondition);
+}
+
+TEST_CASE("tensor updates: no tensors at all are the same set under another label") {
+  Loaded loaded("fake_model");
+  publish(*loaded.model, {}, {.full = false, .label = "renamed"});
+  CHECK(run(*loaded.model, 2) == stored(2));
+  CHECK(loaded.model->generation() == 2);
+  CHECK(loaded.model->weight_sets().front().label == "renamed");
+}
+
+TEST_CASE("tensor updates: memory of a device goes to the set's device, in any strides and from any device") {
+  TempFolder folder;
+  const auto model = on_device(folder);
+  for (const Device device : {kGpu, kOther}) {
+    DeviceFloats memory(64, device);
+    memory.put(0, {1, 2, 3, 4});
+    memory.put(16, {10, 20, 30, 40});
+    const auto view = [&](int64_t at, int64_t stride) { return memory.whole.as_strided(Ints{4}, Ints{stride}, at); };
+    publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}, {"scale.b", view(16, 1)}});
+    memory.put(0, {0, 0, 0, 0});  // the set has its own
+    CHECK(run(*model, 2) == std::vector<float>{12, 24, 36, 48});
+    memory.put(0, {5, 6, 7, 8, 9, 10, 11, 12});
+    publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 2)}, {"scale.b", view(1, 2)}});
+    CHECK(run(*model, 1) == std::vector<float>{11, 15, 19, 23});
+    // What must be looked at comes to the host.
+    memory.put(0, {2, 2, 2, 2});
+    publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}, {"scale.b", view(0, 1)}}, {.check_finite = true});
+    CHECK(run(*model, 1) == std::vector<float>(4, 4));
+    memory.put(1, {__builtin_nanf("")});
+    CHECK(code_of([&] {
+            publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}}, {.full = false, .check_finite = true});
+          }) == ErrorCode::kInvalidArgument);
+    CHECK(run(*model, 1) == std::vector<float>(4, 4));
+  }
+}
+
+TEST_CASE("tensor updates: parts from a device, and sets that share what is not named") {
+  TempFolder folder;
+  const auto model = on_device(folder);
+  DeviceFloats memory(8, kGpu);
+  memory.put(0, {3, 3, 3, 3, 1, 1, 1, 1});
+  const NamedTensor w{"scale.w", memory.whole.as_strided(Ints{4}, Ints{1}, 0)};
+  const NamedTensor b{"scale.b", memory.whole.as_strided(Ints{4}, Ints{1}, 4)};
+  {
+    const auto update = model->begin_update({.gradual = true});
+    stage_tensors(*update, {&w, 1});
+    stage_tensors(*update, {&b, 1}, 1);
+    update->finish();
+  }
+  model->commit_weights();
+  CHECK(run(*model, 2) == std::vector<float>(4, 7));
+  memory.put(0, {9, 9, 9, 9});
+  publish(*model, {&w, 1}, {.full = false});
+  CHECK(run(*model, 2) == std::vector<float>(4, 19));
+  CHECK(model->rollback_weights() == 4);
+  CHECK(run(*model, 2) == std::vector<float>(4, 7));
+}
+
+TEST_CASE("tensor updates: devices have names that other processes know") {
+  open_devices();
+  const std::vector<Device> devices = visible_devices(DeviceType::kCuda);
+  REQUIRE(devices.size() == 2);
+  CHECK(device_uuid(devices[1]) == "00000000-0000-0000-0000-000000000001");
+  CHECK(code_of([] { device_uuid({DeviceType::kCuda, 7}); }) == ErrorCode::kInvalidArgument);
+  const std::array<std::byte, kDeviceEventHandleBytes> nothing{};
+  CHECK(code_of([&] { wait_for_device_event(nothing, {DeviceType::kCuda, 7}); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { wait_for_device_event(nothing, devices[0]); }) == ErrorCode::kInvalidArgument);
+}
