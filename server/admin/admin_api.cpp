@@ -90,9 +90,8 @@ std::string commit_weights(Service& service, const AdminRequest& request) {
   const PublishOptions options{keeps(query)};
   if (const auto id = query.text("push")) return commit_push(service, request, push_id(*id), options);
   return change_weights(
-      service, request,
-      [&](ServedModel& served) { publish_staged(service, served, published_by(request), options); }, "committed",
-      [](PushLedger& pushes, const PushPlace& place, uint64_t now) { pushes.set_published(place, now); });
+      service, request, [&](ServedModel& served) { publish_staged(service, served, published_by(request), options); },
+      "committed", [](PushLedger& pushes, const PushPlace& place, uint64_t now) { pushes.set_published(place, now); });
 }
 
 std::string abort_weights(Service& service, const AdminRequest& request) {
@@ -108,9 +107,8 @@ std::string rollback_weights(Service& service, const AdminRequest& request) {
   const PublishOptions options{keeps(query)};
   if (const auto id = query.text("push")) return rollback_push(service, request, push_id(*id), options);
   return change_weights(
-      service, request,
-      [&](ServedModel& served) { publish_previous(service, served, published_by(request), options); }, "rolled back",
-      nullptr);
+      service, request, [&](ServedModel& served) { publish_previous(service, served, published_by(request), options); },
+      "rolled back", nullptr);
 }
 
 std::string release_weights(Service& service, const AdminRequest& request) {

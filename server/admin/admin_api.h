@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/admin/admin_request.h"
 #include "server/admin/service.h"
+#include "server/admin/work/admin_request.h"
 
 namespace sconce::server {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sconce/model.h"
-#include "server/admin/operation_log.h"
+#include "server/admin/work/operation_log.h"
 #include "server/kept/weight_store.h"
 #include "server/signature/interface.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sconce/weight_sources.h"
-#include "server/admin/weights_dir.h"
+#include "server/admin/work/weights_dir.h"
 
 namespace sconce::server {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/admin/admin_request.h"
 #include "server/admin/service.h"
+#include "server/admin/work/admin_request.h"
 #include "server/kept/weight_journal.h"
 #include "server/models/served_model.h"
 

@@ -92,7 +92,8 @@ std::string commit_push(Service& service, const AdminRequest& request, const std
     service.pushes.check_open(place, id);
     const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being committed", kPatience);
     // The same request may have come twice.
-    if (!has_state(service, place, id, PushState::kCommitted)) publish_push(service, place, *served, id, published_by(request), options);
+    if (!has_state(service, place, id, PushState::kCommitted))
+      publish_push(service, place, *served, id, published_by(request), options);
   }
   return told(service, place, *served, id);
 }

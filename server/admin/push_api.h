@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "server/admin/admin_request.h"
 #include "server/admin/publication.h"
 #include "server/admin/service.h"
+#include "server/admin/work/admin_request.h"
 
 namespace sconce::server {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "server/admin/admin_request.h"
 #include "server/admin/service.h"
+#include "server/admin/work/admin_request.h"
 #include "server/models/served_model.h"
 
 namespace sconce::server {

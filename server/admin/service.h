@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/admin/admin_threads.h"
-#include "server/admin/model_claims.h"
-#include "server/admin/operation_log.h"
 #include "server/admin/push/push_ledger.h"
 #include "server/admin/push/push_peers.h"
 #include "server/admin/trainer_sessions.h"
+#include "server/admin/work/admin_threads.h"
+#include "server/admin/work/model_claims.h"
+#include "server/admin/work/operation_log.h"
 #include "server/base/config.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log_limit.h"

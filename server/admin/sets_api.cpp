@@ -102,8 +102,7 @@ std::string promote_set(Service& service, const AdminRequest& request) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   sets_of(*served);
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
-  const uint64_t generation =
-      publish_set(service, *served, request.set, published_by(request), options).generation;
+  const uint64_t generation = publish_set(service, *served, request.set, published_by(request), options).generation;
   log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
            served->interface().version, generation, request.set);
   return weights_text(service, *served, false);

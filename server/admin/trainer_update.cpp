@@ -2,9 +2,9 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/admin/publication.h"
 #include "server/admin/service.h"
 #include "server/base/failure.h"
-#include "server/admin/publication.h"
 #include "server/base/log.h"
 
 namespace sconce::server {

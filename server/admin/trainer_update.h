@@ -12,8 +12,8 @@
 
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
-#include "server/admin/model_claims.h"
-#include "server/admin/operation_log.h"
+#include "server/admin/work/model_claims.h"
+#include "server/admin/work/operation_log.h"
 #include "server/models/served_model.h"
 
 namespace sconce::server {

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "server/admin/admin_request.h"
 #include "server/admin/service.h"
-#include "server/admin/download.h"
+#include "server/admin/work/admin_request.h"
+#include "server/admin/work/download.h"
 
 namespace sconce::server {
 

@@ -5,7 +5,7 @@
 #include "server/admin/admin_documents.h"
 #include "server/admin/push/push_terms.h"
 #include "server/admin/push_api.h"
-#include "server/admin/weights_dir.h"
+#include "server/admin/work/weights_dir.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
@@ -124,8 +124,8 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep", "base",
-                                     "push", "lease", "members", "member", "relay"});
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep",
+                                     "base", "push", "lease", "members", "member", "relay"});
   const std::string_view mode = query.text("mode").value_or("full");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
                excerpt(mode), "'");
@@ -285,9 +285,9 @@ uint64_t WeightsJob::publish() {
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
   const PublishedBy by = published_by(request_);
-  const Published published =
-      options_.push ? publish_push(service_, place_, *model_, options_.push->id, by, options_.publish)
-                    : publish_staged(service_, *model_, by, options_.publish);
+  const Published published = options_.push
+                                  ? publish_push(service_, place_, *model_, options_.push->id, by, options_.publish)
+                                  : publish_staged(service_, *model_, by, options_.publish);
   if (const auto& kept = model_->kept()) {
     succeeds([&] {
       KeptWeights::Status status = kept->status();

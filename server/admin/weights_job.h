@@ -7,12 +7,12 @@
 #include <string>
 
 #include "sconce/weight_sources.h"
-#include "server/admin/admin_request.h"
-#include "server/admin/operation_log.h"
 #include "server/admin/publication.h"
 #include "server/admin/push/push_ledger.h"
 #include "server/admin/push/relay.h"
 #include "server/admin/service.h"
+#include "server/admin/work/admin_request.h"
+#include "server/admin/work/operation_log.h"
 #include "server/http/upload.h"
 #include "server/models/served_model.h"
 #include "server/trainers/trainer_tensors.h"

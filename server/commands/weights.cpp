@@ -198,7 +198,8 @@ Action add_weights(CommandLine& app) {
   diff.flag("--all", options->diff.all, "Show tensors that are equal, too");
   diff.flag("--json", options->diff.json, "As JSON");
   app.footer(
-      "Exit status of diff: 0 all tensors are equal, 1 some are not, 2 a file cannot be read. Of the others: 0 done on every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
+      "Exit status of diff: 0 all tensors are equal, 1 some are not, 2 a file cannot be read. Of the others: 0 done on "
+      "every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
       "that cannot be read.");
   return [options, push, state, settle, diff] {
     if (diff.parsed()) return diff_weights(options->diff);

@@ -9,7 +9,6 @@
 
 namespace sconce::server::commands {
 
-
 struct PushOptions {
   std::string file, package_model;
   std::string model, version;  // version: empty for the one that is served

@@ -18,7 +18,6 @@
 namespace sconce::server {
 namespace {
 
-
 // A peer that is gone must not hold up a start.
 constexpr std::chrono::seconds kAskPatience{5}, kReadPatience{30};
 
@@ -29,8 +28,8 @@ struct Peer {
 };
 
 std::string target_of(const StartingModel& start, const char* rest) {
-  return "/v2/admin/models/" + percent_encoded(start.name) + "/versions/" + std::to_string(start.version) +
-         "/weights" + rest;
+  return "/v2/admin/models/" + percent_encoded(start.name) + "/versions/" + std::to_string(start.version) + "/weights" +
+         rest;
 }
 
 void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {

@@ -92,7 +92,9 @@ void KeptWeights::write(WeightSetFile& set, PublishedBy by) {
 
   SCONCE_CHECK(set.info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
                set.info().missing, "' has no value");
-  KeptSet next{set.info().generation, set.info().label, set.digest(), {}, 0, time_text(std::chrono::system_clock::now()), std::move(by)};
+  KeptSet next{
+      set.info().generation, set.info().label, set.digest(), {}, 0, time_text(std::chrono::system_clock::now()),
+      std::move(by)};
   next.file = file_of(next.digest);
   const auto same =
       std::find_if(sets.begin(), sets.end(), [&](const KeptSet& kept) { return kept.digest == next.digest; });

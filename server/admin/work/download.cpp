@@ -1,4 +1,4 @@
-#include "server/admin/download.h"
+#include "server/admin/work/download.h"
 
 #include <poll.h>
 

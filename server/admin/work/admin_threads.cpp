@@ -1,4 +1,4 @@
-#include "server/admin/admin_threads.h"
+#include "server/admin/work/admin_threads.h"
 
 #include "sconce/check.h"
 #include "server/base/failure.h"

@@ -1,4 +1,4 @@
-#include "server/admin/operation_log.h"
+#include "server/admin/work/operation_log.h"
 
 #include "sconce/check.h"
 

@@ -1,4 +1,4 @@
-#include "server/admin/weights_dir.h"
+#include "server/admin/work/weights_dir.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

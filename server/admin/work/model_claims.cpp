@@ -1,4 +1,4 @@
-#include "server/admin/model_claims.h"
+#include "server/admin/work/model_claims.h"
 
 #include <utility>
 
