@@ -72,6 +72,7 @@ class FittingUpdate final : public WeightUpdate {
   }
   std::span<std::byte> memory(size_t entry) override { return update_->memory(entry); }
   void complete(size_t entry) override { update_->complete(entry); }
+  void set_label(std::string label) override { update_->set_label(std::move(label)); }
   void finish() override { update_->finish(); }
 
  private:

@@ -1,5 +1,7 @@
 // Updates from tensors, and updates that come in parts.
 #include <dlfcn.h>
+
+#include <algorithm>
 #include <doctest/doctest.h>
 
 #include <array>
@@ -26,10 +28,15 @@ void open_devices() {
 struct DeviceFloats {
   Tensor whole;
   explicit DeviceFloats(int64_t count, Device device) : whole(Tensor::empty(Ints{count}, DType::kFloat32, device)) {
-    for (int64_t i = 0; i < count; ++i) whole.data_as<float>()[i] = -1;
+    std::fill_n(values(), count, -1.0f);
+  }
+  float* values() {
+    float* const first = whole.data_as<float>();
+    REQUIRE(first != nullptr);
+    return first;
   }
   void put(int64_t at, const std::vector<float>& values) {
-    std::memcpy(whole.data_as<float>() + at, values.data(), values.size() * sizeof(float));
+    std::copy(values.begin(), values.end(), this->values() + at);
   }
 };
 

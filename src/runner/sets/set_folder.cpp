@@ -63,6 +63,7 @@ class Taker final : public WeightUpdate {
   }
   std::span<std::byte> memory(size_t entry) override { return staging_->memory(entry); }
   void complete(size_t entry) override { staging_->complete(entry); }
+  void set_label(std::string /*label*/) override {}
   void finish() override {}
   std::shared_ptr<const ConstantSet> over(const ConstantSet& base) { return staging_->finish(base); }
 
