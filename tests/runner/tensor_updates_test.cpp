@@ -1,9 +1,8 @@
 // Updates from tensors, and updates that come in parts.
 #include <dlfcn.h>
-
-#include <algorithm>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 

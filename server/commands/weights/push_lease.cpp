@@ -1,4 +1,4 @@
-#include "server/commands/push_lease.h"
+#include "server/commands/weights/push_lease.h"
 
 namespace sconce::server::commands {
 

@@ -1,4 +1,4 @@
-#include "server/commands/weights_settle.h"
+#include "server/commands/weights/settle.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 
 #include "sconce/check.h"
 #include "server/commands/terminal.h"
-#include "server/commands/weights_push.h"
+#include "server/commands/weights/push.h"
 
 namespace sconce::server::commands {
 namespace {

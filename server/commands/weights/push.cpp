@@ -1,4 +1,4 @@
-#include "server/commands/weights_push.h"
+#include "server/commands/weights/push.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,9 @@
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
-#include "server/commands/push_lease.h"
 #include "server/commands/terminal.h"
-#include "server/commands/weights_settle.h"
+#include "server/commands/weights/push_lease.h"
+#include "server/commands/weights/settle.h"
 
 namespace sconce::server::commands {
 namespace {

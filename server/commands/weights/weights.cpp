@@ -14,9 +14,9 @@
 #include "server/admin/push/push_terms.h"
 #include "server/commands/command.h"
 #include "server/commands/terminal.h"
-#include "server/commands/weights_diff.h"
-#include "server/commands/weights_push.h"
-#include "server/commands/weights_settle.h"
+#include "server/commands/weights/diff.h"
+#include "server/commands/weights/push.h"
+#include "server/commands/weights/settle.h"
 
 namespace sconce::server::commands {
 namespace {

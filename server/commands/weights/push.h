@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/commands/weights_servers.h"
+#include "server/commands/weights/servers.h"
 
 namespace sconce::server::commands {
 

@@ -1,4 +1,4 @@
-#include "server/commands/weights_diff.h"
+#include "server/commands/weights/diff.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/commands/weights_servers.h"
+#include "server/commands/weights/servers.h"
 
 #include <fmt/format.h>
 
