@@ -16,7 +16,7 @@
 #include <variant>
 
 #include "server/admin/admin_api.h"
-#include "server/admin/trainer_routes.h"
+#include "server/admin/trainers/trainer_routes.h"
 #include "server/answers/handlers.h"
 #include "server/http/credentials.h"
 #include "server/http/router.h"

@@ -147,13 +147,15 @@ std::vector<std::string> pickle_seeds() {
     bytes.resize(decode_base64(encoded, reinterpret_cast<std::byte*>(bytes.data())).value());
     seeds.push_back(static_cast<char>(name.starts_with("flat")) + bytes);
   }
-  const auto text = [](const std::string& value) {
-    return "\x8c" + std::string(1, static_cast<char>(value.size())) + value;
+  // An opcode, the length of what follows, and that.
+  const auto sized = [](char op, const std::string& value) {
+    return std::string(1, op).append(1, static_cast<char>(value.size())).append(value);
   };
+  const auto text = [&](const std::string& value) { return sized('\x8c', value); };
   const auto name = [&](const std::string& module, const std::string& what) {
     return text(module) + text(what) + "\x93";
   };
-  const auto blob = [](size_t size) { return "C" + std::string(1, static_cast<char>(size)) + std::string(size, '\1'); };
+  const auto blob = [&](size_t size) { return sized('C', std::string(size, '\1')); };
   const std::string nothing(1, '\0');
   const std::string function = name("torch.multiprocessing.reductions", "rebuild_cuda_tensor");
   const std::string arguments =

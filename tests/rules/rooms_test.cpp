@@ -15,10 +15,13 @@ using Rooms = std::vector<std::string>;
 
 // Prefixes of paths. A room may include itself and those before it in its list. A file belongs to its longest prefix.
 const Rooms kServer = {
-    "server/memory/",  "server/base/",        "server/json/",       "server/http/",     "server/client/",
-    "server/kept/",    "server/signature/",   "server/batching/",   "server/models/",   "server/protocols/",
-    "server/observe/", "server/admin/work/",  "server/admin/push/", "server/trainers/", "server/admin/",
-    "server/answers/", "server/connections/", "server/server.",     "server/commands/", "server/",
+    "server/memory/",         "server/base/",     "server/json/",
+    "server/http/",           "server/client/",   "server/kept/",
+    "server/signature/",      "server/batching/", "server/models/",
+    "server/protocols/",      "server/observe/",  "server/admin/work/",
+    "server/admin/push/",     "server/trainers/", "server/admin/",
+    "server/admin/trainers/", "server/answers/",  "server/connections/",
+    "server/server.",         "server/commands/", "server/",
 };
 const Rooms kOperators = {
     "src/tensor/elements/",   "src/tensor/",          "src/tensor/rows/",

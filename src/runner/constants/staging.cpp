@@ -165,7 +165,6 @@ void Staging::check_named() const {
 void Staging::allocate() {
   allocated_ = true;
   const std::span<Entry> entries = std::span(entries_).subspan(placed_);
-  placed_ = entries_.size();
   if (!rules_.keep || entries.empty()) return;
   size_t total = 0;
   for (Entry& entry : entries)
@@ -178,6 +177,7 @@ void Staging::allocate() {
       target.tensor =
           Tensor(memory->piece(target.offset, target.bytes), entry.declared.dtype, spec.shape, spec.strides);
     }
+  placed_ = entries_.size();
 }
 
 Staging::Entry& Staging::at(size_t entry, const char* what) {

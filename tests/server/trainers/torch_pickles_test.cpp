@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "sconce/error.h"
 #include "server/json/base64.h"
 #include "server/trainers/shared_tensors.h"
 

@@ -1,4 +1,4 @@
-#include "server/admin/trainer_routes.h"
+#include "server/admin/trainers/trainer_routes.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,8 +10,8 @@
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 #include "sconce/excerpt.h"
-#include "server/admin/model_folder.h"
 #include "server/admin/trainer_sessions.h"
+#include "server/admin/trainers/model_folder.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"

@@ -1,4 +1,4 @@
-#include "server/admin/model_folder.h"
+#include "server/admin/trainers/model_folder.h"
 
 #include <algorithm>
 #include <filesystem>
