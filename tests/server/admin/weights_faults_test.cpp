@@ -57,6 +57,7 @@ struct World {
   Reaper reaper;
   std::unique_ptr<PackageFinder> finder;
   std::unique_ptr<Repository> repository;
+  WeightStore store{""};
   std::unique_ptr<Control> control;
   OpenConnections connections;
   RequestBudget request_memory{UINT64_MAX};
@@ -70,7 +71,7 @@ struct World {
     finder = std::make_unique<PackageFinder>(config);
     const std::vector<PackageEntry> packages = Control::open(finder->files([](const std::string&) {}), true);
     repository = std::make_unique<Repository>(config, clock, reaper, packages, 1);
-    control = std::make_unique<Control>(config, *finder, *repository, std::vector<PackageEntry>(),
+    control = std::make_unique<Control>(config, *finder, *repository, store, std::vector<PackageEntry>(),
                                         [](const std::exception_ptr&) {});
     repository->publish(packages.front(), repository->load(packages.front(), false));
     service = std::unique_ptr<Service>(new Service{config,
