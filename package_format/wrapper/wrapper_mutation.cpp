@@ -9,13 +9,19 @@
 namespace sconce {
 namespace {
 
-// The parameter names of `function`'s definition in the text; empty if there is none.
+// The parameter names of the definition of `function`, which launches a kernel that the compiler wrote; empty if there
+// is none. A user's kernel may write to what it calls in_ptr.
 std::vector<std::string_view> parameters(std::string_view text, std::string_view function) {
   std::string head(function);
   const size_t at = find_text(text, head.append("("));
   if (at == std::string_view::npos) return {};
   text.remove_prefix(at + function.size());
-  std::vector<std::string_view> names = split_arguments(skip_bracketed(text).value_or(std::string_view()));
+  const std::string_view list = skip_bracketed(text).value_or(std::string_view());
+  // The kernel's source is a comment in the launcher.
+  if (text.substr(0, find_text(text, "launchKernel(")).find("triton_heuristics.user_autotune") !=
+      std::string_view::npos)
+    return {};
+  std::vector<std::string_view> names = split_arguments(list);
   for (std::string_view& name : names) {
     name = trim(name.substr(0, name.find('=')));
     size_t begin = name.size();

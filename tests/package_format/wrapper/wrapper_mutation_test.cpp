@@ -107,6 +107,22 @@ TEST_CASE("written constants: by Triton kernels, whose parameters tell, and by c
                 "std::array<int64_t, 0>{}.data(), 2, std::array<AtenTensorHandle, 2>{n, buf0}.data()));\n") == "n");
 }
 
+TEST_CASE("written constants: a user's kernel writes to parameters of any name") {
+  const auto launcher = [](const std::string& heuristics) {
+    return "static inline void call_triton_increment_0(\n    const in_ptr0_type_& in_ptr0,\n    int64_t n\n){\n    /*\n"
+           "    async_compile.triton('triton_increment', '''\n    @triton_heuristics." +
+           heuristics +
+           "(\n    ''')\n    */\n    launchKernel(kernels_.triton_increment_0, 1, 1, 1, 4, 0, args, stream_);\n}\n" +
+           "static inline void call_triton_poi_1(\n    const in_ptr0_type_& in_ptr0,\n    const out_ptr0_type_& "
+           "out_ptr0){\n" +
+           "    /* @triton_heuristics.pointwise( */\n    launchKernel(kernels_.triton_poi_1, 1, 1, 1, 4, 0, args, "
+           "stream_);\n}\n";
+  };
+  const std::string calls = "    call_triton_increment_0(w, 4L);\n    call_triton_poi_1(m, n);\n";
+  CHECK(written(calls, true, "", launcher("user_autotune")) == "wn");
+  CHECK(written(calls, true, "", launcher("pointwise")) == "n");
+}
+
 TEST_CASE("written constants: only looked for where weights are writable, except while constants are folded") {
   const std::string kernel = "    cpp_fused_0((float*)(n.data_ptr()));\n";
   CHECK(written(kernel, false).empty());
