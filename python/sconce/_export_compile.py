@@ -220,6 +220,8 @@ class Compiler:
         for file in files:
             if isinstance(file, str) and file.endswith((".cpp", ".json")):
                 self.neutralise(file)
+            elif isinstance(file, str) and file.endswith(".so"):
+                self.neutralise_library(file)
         self.check(files)
         return files
 
@@ -239,6 +241,16 @@ class Compiler:
         changed = code + marker + re.sub(r"(?<=[\s=LI])/(?:[\w.+-]+/)+(?=[\w.+-])", "", commands)
         if changed != text:
             pathlib.Path(file).write_text(changed, encoding="utf-8")
+
+    def neutralise_library(self, file):
+        """Code for GPUs names its kernels' files as they were here; whoever loads it looks for their last parts only. What
+        is before them becomes as many other characters."""
+        content = pathlib.Path(file).read_bytes()
+        changed = content
+        for old in sorted(self.places, key=len, reverse=True):
+            changed = changed.replace(old.encode() + b"/", b"." + b"/" * len(old.encode()))
+        if changed != content:
+            pathlib.Path(file).write_bytes(changed)
 
     def check(self, files):
         """What the commands record, and that no path of this machine is left."""

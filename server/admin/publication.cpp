@@ -28,7 +28,7 @@ void keep(ServedModel& served, KeptWeights& kept, const PublishedBy& by, Publish
     succeeds([&] { kept.report(kept.status().generation, problem); });
     return;
   }
-  const bool told = succeeds([&] {
+  const bool told = succeeds([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {  // the caller has the turn
     problem = kept.keep(*served.model().open_weights(WeightState::kActive), by);
     if (!problem.empty())
       log_error("model {} version {}: weights are not kept: {}", interface.name, interface.version, printable(problem));

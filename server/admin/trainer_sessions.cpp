@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kLook{200};
 }  // namespace
 
 void TrainerSessions::Session::end(const std::string& reason) {
-  if (update) succeeds([&] { update->give_up(reason); });
+  if (update) succeeds([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS { update->give_up(reason); });
   update.reset();
   ended = reason;
   changed.notify_all();
