@@ -78,6 +78,10 @@ def test_torch_tensors_stay_on_the_gpu(cases, torch):
         floats = step and all(t["dtype"] == "float32" and t["offset"] == 0 for t in step["inputs"] if t)
         if not floats or step.get("compare") == "meta" or step.get("mutated") or case.info["steps"][0] is not step:
             continue
+        # torch 2.11 takes memory for the descriptors of one block of this kernel, and each block writes its own: what is
+        # behind that memory is lost (compute-sanitizer), in PyTorch too.
+        if "on_device_tma" in case.info["name"]:
+            continue
         try:
             model = sconce.load(case.package, model_name=case.info.get("model", ""), check_inputs=False)
         except sconce.Incompatible:
