@@ -219,6 +219,7 @@ COMMANDS = {
     "tests/cuda/run_on_gpu.sh": script(without=GPU),
     "tests/cuda/several_gpus.py": script(without=GPU),
     "tests/cuda/faults.py": script(without=GPU),
+    "tests/cuda/served_weights.py": script(without=GPU),
     "tests/cuda/trainer_ipc.py": script(without=GPU),
     "tests/cuda/shared_memory.py": script(without=GPU),
     "tests/cuda/shared_memory.py SCONCE PT2...": script(without=GPU),
