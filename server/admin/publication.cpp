@@ -2,22 +2,15 @@
 
 #include <optional>
 
-#include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
+#include "server/admin/served_weights.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/http/query.h"
 
 namespace sconce::server {
 namespace {
-
-void check_served(const Service& service, const ServedModel& served) {
-  const ModelInterface& interface = served.interface();
-  const auto catalog = service.repository.snapshot();
-  SCONCE_CHECK(catalog->loaded(interface.name, std::to_string(interface.version)).get() == &served, kUnavailable,
-               "the model was replaced while its weights were updated");
-}
 
 // The set is published, so nothing here throws.
 void keep(ServedModel& served, KeptWeights& kept, const PublishedBy& by, PublishOptions options)
@@ -29,7 +22,7 @@ void keep(ServedModel& served, KeptWeights& kept, const PublishedBy& by, Publish
     return;
   }
   const bool told = succeeds([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {  // the caller has the turn
-    problem = kept.keep(*served.model().open_weights(WeightState::kActive), by);
+    problem = kept.keep(served.model().open_weights(WeightState::kActive), by);
     if (!problem.empty())
       log_error("model {} version {}: weights are not kept: {}", interface.name, interface.version, printable(problem));
   });

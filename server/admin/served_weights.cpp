@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "sconce/check.h"
 #include "server/admin/admin_documents.h"
 #include "server/kept/peer_weights.h"
 
@@ -9,6 +10,13 @@ namespace sconce::server {
 
 std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request) {
   return service.repository.snapshot()->loaded(request.model, request.version);
+}
+
+void check_served(const Service& service, const ServedModel& served) {
+  const ModelInterface& interface = served.interface();
+  const auto catalog = service.repository.snapshot();
+  SCONCE_CHECK(catalog->loaded(interface.name, std::to_string(interface.version)).get() == &served, kUnavailable,
+               "the model was replaced while its weights were updated");
 }
 
 std::string weights_text(const Service& service, const ServedModel& served, bool digest) {

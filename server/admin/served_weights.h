@@ -13,6 +13,9 @@ namespace sconce::server {
 // Loaded, whether it is ready or waits for other weights. kNotFound, kUnavailable.
 std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request);
 
+// Stops what works on a model that was unloaded or replaced meanwhile: kUnavailable.
+void check_served(const Service& service, const ServedModel& served);
+
 // The document of GET .../weights. digest: with the digest of each set, which reads all of it.
 std::string weights_text(const Service& service, const ServedModel& served, bool digest);
 

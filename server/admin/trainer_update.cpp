@@ -3,6 +3,7 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/admin/publication.h"
+#include "server/admin/served_weights.h"
 #include "server/admin/service.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
@@ -55,9 +56,7 @@ void TrainerUpdate::give_up(const std::string& reason) {
 
 void TrainerUpdate::check() const {
   operation_->check_cancelled();
-  const ModelInterface& interface = served_->interface();
-  SCONCE_CHECK(service_.repository.snapshot()->loaded(interface.name, std::to_string(interface.version)) == served_,
-               kUnavailable, "the model was replaced while its weights were updated");
+  check_served(service_, *served_);
 }
 
 void TrainerUpdate::add(std::span<const NamedTensor> tensors) {

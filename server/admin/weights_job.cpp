@@ -5,6 +5,7 @@
 #include "server/admin/admin_documents.h"
 #include "server/admin/push/push_terms.h"
 #include "server/admin/push_api.h"
+#include "server/admin/served_weights.h"
 #include "server/admin/work/weights_dir.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
@@ -88,7 +89,7 @@ void WeightsJob::run() {
       tensors_ ? read_tensors(*update) : read_file(*update);
     }
     operation_->check_cancelled();
-    if (named()) check_served();
+    if (named()) check_served(service_, *model_);
     operation_->enter(Operation::Phase::kFolding);
     update->finish();
     if (options_.update.dry_run) {
@@ -170,7 +171,7 @@ void WeightsJob::find_model() {
 void WeightsJob::check_going_on() {
   operation_->check_cancelled();
   if (const uint64_t now = service_.repository.revision(); now != revision_) {
-    check_served();
+    check_served(service_, *model_);
     revision_ = now;
   }
   if (options_.push) service_.pushes.check_open(place_, options_.push->id);
@@ -184,13 +185,6 @@ void WeightsJob::begin_relay() {
   if (!request_.version.empty()) target += "/versions/" + percent_encoded(request_.version);
   relay_->begin(target + "/weights?" + query_for_next(request_.query, *options_.push), *upload_->length(),
                 request_.content_digest);
-}
-
-// Stops the update of a version that was unloaded or replaced meanwhile.
-void WeightsJob::check_served() const {
-  const std::string version = std::to_string(model_->interface().version);
-  SCONCE_CHECK(service_.repository.snapshot()->loaded(model_->interface().name, version) == model_, kUnavailable,
-               "the model was replaced while its weights were updated");
 }
 
 void WeightsJob::receive(WeightUpdate& update) {
@@ -280,7 +274,7 @@ void WeightsJob::read_file(WeightUpdate& update) {
 // Returns the generation; 0 if the set stays staged.
 uint64_t WeightsJob::publish() {
   operation_->check_cancelled();
-  check_served();
+  check_served(service_, *model_);
   if (options_.push) service_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);

@@ -51,7 +51,6 @@ class WeightsJob {
   void read_tensors(WeightUpdate& update);
   uint64_t publish();
   void answer(int status, std::string text);
-  void check_served() const;
 
   Service& service_;
   const AdminRequest request_;

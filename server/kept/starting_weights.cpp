@@ -114,7 +114,7 @@ StartingWeights start_weights(const StartingModel& start) {
       if (!start.kept) return result;
       const MutexLock turn(start.kept->turn());
       const std::string problem =
-          start.kept->keep(*start.model.open_weights(WeightState::kActive), {*peer, "weights_from"});
+          start.kept->keep(start.model.open_weights(WeightState::kActive), {*peer, "weights_from"});
       if (!problem.empty())
         log_error("model {} version {}: weights are not kept: {}", start.name, start.version, printable(problem));
       result.revision = start.kept->revision();

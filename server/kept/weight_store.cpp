@@ -77,23 +77,23 @@ KeptWeights::Found KeptWeights::find() const {
   return found;
 }
 
-std::string KeptWeights::keep(WeightSetFile& set, PublishedBy by) {
-  std::string problem = problem_of([&] { write(set, std::move(by)); });
+std::string KeptWeights::keep(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
+  std::string problem = problem_of([&] { write(std::move(set), std::move(by)); });
   if (!problem.empty()) note(problem);
   return problem;
 }
 
-void KeptWeights::write(WeightSetFile& set, PublishedBy by) {
+void KeptWeights::write(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
   make_folder(folder_.parent_path());
   make_folder(folder_);
   const Descriptor directory = open_folder(folder_);
   const std::string where = folder_.string();
   std::vector<KeptSet> sets = find().sets;
 
-  SCONCE_CHECK(set.info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
-               set.info().missing, "' has no value");
+  SCONCE_CHECK(set->info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
+               set->info().missing, "' has no value");
   KeptSet next{
-      set.info().generation, set.info().label, set.digest(), {}, 0, time_text(std::chrono::system_clock::now()),
+      set->info().generation, set->info().label, set->digest(), {}, 0, time_text(std::chrono::system_clock::now()),
       std::move(by)};
   next.file = file_of(next.digest);
   const auto same =
@@ -101,20 +101,7 @@ void KeptWeights::write(WeightSetFile& set, PublishedBy by) {
   if (same != sets.end() && !is_damaged(next.digest) && has_size(directory.get(), same->file, same->bytes)) {
     next.bytes = same->bytes;
   } else {
-    // The encoder would own the set.
-    class Lent final : public WeightFile {
-     public:
-      explicit Lent(WeightSetFile& set) : set_(set) {
-        for (const WeightEntry& entry : set.entries()) add(entry);
-      }
-      void read(size_t entry, std::span<std::byte> out) override { set_.read(entry, out); }
-      std::span<const std::byte> in_place(size_t entry) const noexcept override { return set_.in_place(entry); }
-      void check_whole() override { set_.check_whole(); }
-
-     private:
-      WeightSetFile& set_;
-    };
-    SafetensorsEncoder encoder(std::make_unique<Lent>(set));
+    SafetensorsEncoder encoder(std::move(set));
     next.bytes = encoder.bytes();
     DurableFile file(directory.get(), where, next.file);
     const auto scratch = std::make_unique<std::byte[]>(kBlock);

@@ -49,7 +49,7 @@ class KeptWeights {
 
   // Keeps a set that was published, then removes files that no set has any more. Returns when it is on the disk; "",
   // or why it is not. The sets before are then as they were.
-  std::string keep(WeightSetFile& set, PublishedBy by) SCONCE_REQUIRES(turn_);
+  std::string keep(std::unique_ptr<WeightSetFile> set, PublishedBy by) SCONCE_REQUIRES(turn_);
 
   // The set's file is not what it was: a set of the same values is written anew.
   void damaged(const KeptSet& set);
@@ -66,7 +66,7 @@ class KeptWeights {
   uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
 
  private:
-  void write(WeightSetFile& set, PublishedBy by);
+  void write(std::unique_ptr<WeightSetFile> set, PublishedBy by);
   std::vector<KeptSet> read(const char* name) const;
   bool is_damaged(const std::string& digest) const;
   void remove_others(const std::vector<KeptSet>& kept) const;
