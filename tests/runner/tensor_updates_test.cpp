@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <random>
 
 #include "sconce/device_memory.h"
 #include "sconce/weight_sources.h"
@@ -137,6 +138,41 @@ TEST_CASE("tensor updates: memory of a device goes to the set's device, in any s
             publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}}, {.full = false, .check_finite = true});
           }) == ErrorCode::kInvalidArgument);
     CHECK(run(*model, 1) == std::vector<float>(4, 4));
+  }
+}
+
+// One copy or two: by the gap between the values (less than 512 bytes or more), by whether the second begins at a
+// multiple of 64 bytes from the first, by their order, their strides, and whether they overlap.
+TEST_CASE("tensor updates: values that lie anywhere in one piece of a device's memory") {
+  TempFolder folder;
+  const auto model = on_device(folder);
+  std::mt19937 random(3);
+  const auto draw = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
+  constexpr int64_t kFloats = 600, kLine = 16, kMostGap = 128;  // in floats
+  for (int round = 0; round < 300; ++round) {
+    DeviceFloats memory(kFloats, kGpu);
+    std::vector<float> values(kFloats);
+    for (float& value : values) value = static_cast<float>(draw(-50, 50));
+    memory.put(0, values);
+    const int64_t first = draw(0, 40), stride_w = draw(1, 8) == 1 ? 2 : 1, stride_b = draw(1, 8) == 1 ? 2 : 1;
+    int64_t second = first + 4 + draw(-6, 2 * kMostGap);
+    if (draw(0, 1) == 1) second = first + draw(0, 2 * kMostGap / kLine) * kLine;  // aligned
+    if (draw(0, 3) == 0) second = first + kMostGap + draw(0, 1) * kLine;  // the last gap that is copied, or the next
+    second = std::clamp<int64_t>(second, 0, kFloats - 8);
+    const bool turned = draw(0, 1) == 1;
+    const int64_t w = turned ? second : first, b = turned ? first : second;
+    publish(*model, std::vector<NamedTensor>{{"scale.w", memory.whole.as_strided(Ints{4}, Ints{stride_w}, w)},
+                                             {"scale.b", memory.whole.as_strided(Ints{4}, Ints{stride_b}, b)}});
+    memory.put(0, std::vector<float>(kFloats, -1));  // the set has its own
+    std::vector<float> expected;
+    for (int64_t i = 0; i < 4; ++i)
+      expected.push_back(3 * values[static_cast<size_t>(w + i * stride_w)] +
+                         values[static_cast<size_t>(b + i * stride_b)]);
+    CAPTURE(w);
+    CAPTURE(b);
+    REQUIRE(run(*model, 3) == expected);
   }
 }
 
