@@ -34,10 +34,6 @@ const char* outcome_name(Operation::Outcome outcome) noexcept {
   return name_of(outcome, {"none", "checked", "staged", "active", "held"});
 }
 
-std::string weight_version(uint64_t generation, const std::string& label) {
-  return label.empty() ? std::to_string(generation) : label;
-}
-
 const char* replica_state(const Operation::View& view, const Operation::Replica& replica) noexcept {
   using State = Operation::Replica::State;
   if (view.state == Operation::State::kDone) return outcome_name(view.outcome);
@@ -91,6 +87,10 @@ void append_operation(std::string& text, const Operation& operation) {
 }
 
 }  // namespace
+
+std::string weight_version(uint64_t generation, const std::string& label) {
+  return label.empty() ? std::to_string(generation) : label;
+}
 
 std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants) {
   Json json = of_model(model.name, model.version);

@@ -15,6 +15,8 @@
 
 namespace sconce::server {
 
+// How answers name a set: its label, else its generation.
+std::string weight_version(uint64_t generation, const std::string& label);
 std::string constants_document(const ModelInterface& model, std::span<const ConstantSpec> constants);
 struct WeightsState {
   std::string instance;  // of the server

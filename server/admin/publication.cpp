@@ -47,6 +47,10 @@ Published publish(Service& service, ServedModel& served, const PublishedBy& by, 
 
 }  // namespace
 
+StagedSet::~StagedSet() {
+  if (model_) succeeds([this] { model_->abort_weights(); });
+}
+
 bool keeps(const Query& query) { return !query.text("keep") || query.flag("keep"); }
 
 Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options) {

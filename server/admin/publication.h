@@ -13,6 +13,20 @@
 
 namespace sconce::server {
 
+// Drops the model's staged set unless keep() is called, while the caller's claim keeps others from changing it.
+class StagedSet {
+ public:
+  explicit StagedSet(Model& model) noexcept : model_(&model) {}
+  ~StagedSet();
+  StagedSet(const StagedSet&) = delete;
+  StagedSet& operator=(const StagedSet&) = delete;
+  // It was published, or stays staged.
+  void keep() noexcept { model_ = nullptr; }
+
+ private:
+  Model* model_;
+};
+
 struct Published {
   uint64_t generation = 0;
 };

@@ -88,23 +88,15 @@ void TrainerUpdate::add(WeightFile& file, const std::string& name) {
 
 uint64_t TrainerUpdate::publish(std::string label) {
   uint64_t generation = 0;
-  Model& model = served_->model();
   guarded([&] {
     operation_->enter(Operation::Phase::kFolding);
     if (!label.empty()) update_->set_label(label);
     update_->finish();
-    // Drops a staged set that cannot be published, while the claim keeps others from changing it.
-    struct Undo {
-      Model& model;
-      bool done = false;
-      ~Undo() {
-        if (!done) succeeds([this] { model.abort_weights(); });
-      }
-    } undo{model};
+    StagedSet staged(served_->model());
     check();
     operation_->enter(Operation::Phase::kCommitting);
     generation = publish_staged(service_, *served_, {"a trainer", std::to_string(operation_->id)}).generation;
-    undo.done = true;
+    staged.keep();
   });
   update_.reset();
   claim_.reset();

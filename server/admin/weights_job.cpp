@@ -6,6 +6,7 @@
 #include "server/admin/push/push_terms.h"
 #include "server/admin/push_api.h"
 #include "server/admin/served_weights.h"
+#include "server/admin/work/update_query.h"
 #include "server/admin/work/weights_dir.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
@@ -98,18 +99,11 @@ void WeightsJob::run() {
     } else if (named()) {
       outcome = Operation::Outcome::kHeld;
     } else {
-      // Drops a staged set that was cancelled or cannot be published, while the claim keeps others from changing it.
-      struct Undo {
-        Model& model;
-        bool done = false;
-        ~Undo() {
-          if (!done) succeeds([this] { model.abort_weights(); });
-        }
-      } undo{model};
+      StagedSet staged(model);
       if (relay_) relay_->end();
       generation = publish();
       outcome = generation == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
-      undo.done = true;
+      staged.keep();
     }
     over_ = true;
   }
@@ -127,22 +121,11 @@ void WeightsJob::run() {
 void WeightsJob::read_options() {
   const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep",
                                      "base", "push", "lease", "members", "member", "relay"});
-  const std::string_view mode = query.text("mode").value_or("full");
-  SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
-               excerpt(mode), "'");
-  options_.update.full = mode == "full";
+  read_update_query(query, true, options_.update);
   options_.update.label = query.text("label").value_or("");
   options_.update.set = request_.set;
   options_.update.base = query.text("base").value_or("");
   options_.update.check_finite = query.flag("check_finite");
-  if (const auto names = query.text("ignore")) {
-    for (std::string_view rest = *names;;) {
-      const size_t comma = rest.find(',');
-      add_ignored(rest.substr(0, comma));
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
-  }
   options_.update.dry_run = query.flag("dry_run");
   options_.async = query.flag("async");
   options_.commit = query.flag("commit");
@@ -213,11 +196,6 @@ void WeightsJob::receive(WeightUpdate& update) {
   if (options_.async) answer(202, accepted_document(*operation_));
 }
 
-void WeightsJob::add_ignored(std::string_view name) {
-  SCONCE_CHECK(!name.empty(), kInvalidArgument, "a name in 'ignore' is empty");
-  options_.update.ignore.emplace_back(name);
-}
-
 void WeightsJob::read_reference() {
   SCONCE_CHECK(request_.content_digest.empty(), kInvalidArgument,
                "Content-Digest goes with application/octet-stream; a file's digest is its 'sha256'");
@@ -232,7 +210,7 @@ void WeightsJob::read_reference() {
     } else if (key == "package_model") {
       options.package_model = json.string("'package_model'");
     } else if (key == "ignore") {
-      json.array("'ignore'", [&](size_t) { add_ignored(json.string("a name in 'ignore'")); });
+      json.array("'ignore'", [&](size_t) { add_ignored(json.string("a name in 'ignore'"), options_.update); });
     } else if (key == "tensors") {
       read_tensor_handles(json, tensors_.emplace());
     } else {

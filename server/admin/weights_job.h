@@ -40,7 +40,6 @@ class WeightsJob {
 
   bool named() const noexcept { return !request_.set.empty(); }  // fills a named set
   void read_options();
-  void add_ignored(std::string_view name);
   void read_reference();
   void find_model();
   class Arrival;

@@ -47,6 +47,14 @@ std::optional<size_t> decode_base64(std::string_view text, std::byte* out) noexc
   return static_cast<size_t>(out - start);
 }
 
+std::optional<std::string> decode_base64(std::string_view text) {
+  std::string bytes(base64_decoded_bound(text.size()), '\0');
+  const std::optional<size_t> size = decode_base64(text, reinterpret_cast<std::byte*>(bytes.data()));
+  if (!size) return std::nullopt;
+  bytes.resize(*size);
+  return bytes;
+}
+
 void append_base64(TextBuffer& out, const std::byte* data, size_t bytes) {
   char* p = out.reserve((bytes + 2) / 3 * 4);
   const auto byte = [&](size_t i) { return std::to_integer<uint32_t>(data[i]); };

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "server/base/text_buffer.h"
@@ -15,6 +16,8 @@ constexpr size_t base64_decoded_bound(size_t text) noexcept { return text / 4 * 
 // Decodes to `out`, which has room for base64_decoded_bound(text.size()) bytes, and returns how many there are. nullopt
 // for characters outside the alphabet, bad padding, and bits set after the last byte.
 std::optional<size_t> decode_base64(std::string_view text, std::byte* out) noexcept;
+// The bytes, in a string of their own.
+std::optional<std::string> decode_base64(std::string_view text);
 
 void append_base64(TextBuffer& out, const std::byte* data, size_t bytes);
 

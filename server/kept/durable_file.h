@@ -1,6 +1,5 @@
-// DurableFile: a file that is written beside its name and takes it when all bytes are on the disk. After a crash at any
-// moment, the name has the old content or the new one. kIo names
-// file and reason.
+// DurableFile: a file that is written under another name and takes its own when all bytes are on the disk. After a
+// crash at any moment, the name has the old content or the new one. Errors are kIo and name the file and the reason.
 #pragma once
 
 #include <cstddef>
@@ -45,6 +44,8 @@ class DurableFile {
   bool kept_ = false;
 };
 
+// What errno says.
+std::string system_reason();
 // Makes names that were given or removed in the directory durable.
 void sync_directory(int directory, const std::string& path);
 // The whole content of a small file; kNotFound if there is none, kIo.

@@ -20,8 +20,8 @@ std::string named(const KeptSet& set) {
          (set.label.empty() ? std::string() : " ('" + excerpt(set.label) + "')");
 }
 
-// Publishes what is staged, or the active set once more, so that numbers of sets only grow. What a new process could
-// roll back to are the package's own weights: nobody means these.
+// Publishes what is staged. Numbers of sets only grow. The package's own weights are then the previous set; they are
+// released, because nobody who asks for a rollback means them.
 void publish(Model& model, uint64_t generation) {
   model.commit_weights(generation > model.generation() ? generation : 0);
   model.release_previous();

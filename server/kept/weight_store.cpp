@@ -26,11 +26,9 @@ constexpr const char *kJournal = "journal.json", *kBefore = "previous.json", *kL
 constexpr size_t kKept = 2;  // the active set and the one to go back to
 constexpr size_t kBlock = size_t{1} << 20;
 
-std::string reason() { return std::generic_category().message(errno); }
-
 Descriptor open_folder(const fs::path& folder) {
   Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  SCONCE_CHECK(directory.get() >= 0, kIo, "cannot open ", folder.string(), ": ", reason());
+  SCONCE_CHECK(directory.get() >= 0, kIo, "cannot open ", folder.string(), ": ", system_reason());
   return directory;
 }
 
@@ -41,7 +39,7 @@ void make_folder(const fs::path& folder) {
     sync_directory(open_folder(above).get(), above.string());
     return;
   }
-  SCONCE_CHECK(errno == EEXIST, kIo, "cannot make the directory ", folder.string(), ": ", reason());
+  SCONCE_CHECK(errno == EEXIST, kIo, "cannot make the directory ", folder.string(), ": ", system_reason());
 }
 
 // "sha-256:HEX" -> "HEX.safetensors"
@@ -119,12 +117,12 @@ void KeptWeights::write(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
   sets.insert(sets.begin(), std::move(next));
   if (sets.size() > kKept) sets.resize(kKept);
 
-  // Names the journal of before, unless that is damaged.
+  // The present journal also gets the name of the one before, unless it is damaged.
   if (succeeds([&] { read(kJournal); })) {
     SCONCE_CHECK(::unlinkat(directory.get(), kBefore, 0) == 0 || errno == ENOENT, kIo, "cannot remove ", where, "/",
-                 kBefore, ": ", reason());
+                 kBefore, ": ", system_reason());
     SCONCE_CHECK(::linkat(directory.get(), kJournal, directory.get(), kBefore, 0) == 0, kIo, "cannot link ", where, "/",
-                 kBefore, ": ", reason());
+                 kBefore, ": ", system_reason());
   }
   const std::string text = journal_text(sets);
   DurableFile journal(directory.get(), where, kJournal);
@@ -182,12 +180,12 @@ WeightStore::WeightStore(const std::string& directory) : directory_(directory) {
     make_folder(fs::absolute(directory_));
     const Descriptor folder = open_folder(directory_);
     lock_ = Descriptor(::openat(folder.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    SCONCE_CHECK(lock_.get() >= 0, kIo, "cannot open ", directory, "/", kLock, ": ", reason());
+    SCONCE_CHECK(lock_.get() >= 0, kIo, "cannot open ", directory, "/", kLock, ": ", system_reason());
   });
   SCONCE_CHECK(said.empty(), kInvalidArgument, "setting weights_keep: ", said);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     SCONCE_CHECK(errno == EWOULDBLOCK, kIo, "setting weights_keep: cannot lock ", directory, "/", kLock, ": ",
-                 reason());
+                 system_reason());
     char text[128] = {};
     const ssize_t count = ::pread(lock_.get(), text, sizeof text - 1, 0);
     const std::string who(text, static_cast<size_t>(std::max<ssize_t>(count, 0)));

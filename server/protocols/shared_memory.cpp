@@ -49,12 +49,10 @@ void read_handle(JsonCursor& json, Registration& registration) {
       json.skip();
       return;
     }
-    const std::string_view text = json.string("'b64' of 'raw_handle'");
     registration.has_handle = true;
-    registration.handle.resize(base64_decoded_bound(text.size()));
-    const auto size = decode_base64(text, reinterpret_cast<std::byte*>(registration.handle.data()));
-    SCONCE_CHECK(size, kInvalidArgument, "'b64' of 'raw_handle' is not base64");
-    registration.handle.resize(*size);
+    std::optional<std::string> handle = decode_base64(json.string("'b64' of 'raw_handle'"));
+    SCONCE_CHECK(handle, kInvalidArgument, "'b64' of 'raw_handle' is not base64");
+    registration.handle = std::move(*handle);
   });
 }
 

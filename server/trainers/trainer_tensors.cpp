@@ -43,12 +43,10 @@ namespace {
 
 template <size_t N>
 std::array<std::byte, N> handle_of(JsonCursor& json, const char* what) {
-  const std::string_view text = json.string(what);
-  std::vector<std::byte> bytes(base64_decoded_bound(text.size()));
-  const auto size = decode_base64(text, bytes.data());
-  SCONCE_CHECK(size == N, kInvalidArgument, what, " must be base64 of ", N, " bytes");
+  const std::optional<std::string> bytes = decode_base64(json.string(what));
+  SCONCE_CHECK(bytes && bytes->size() == N, kInvalidArgument, what, " must be base64 of ", N, " bytes");
   std::array<std::byte, N> handle;
-  std::memcpy(handle.data(), bytes.data(), N);
+  std::memcpy(handle.data(), bytes->data(), N);
   return handle;
 }
 

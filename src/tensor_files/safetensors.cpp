@@ -9,15 +9,26 @@
 #include "src/tensor_files/safetensors_header.h"
 
 namespace sconce {
+namespace {
+
+struct Parts {
+  std::string_view json;
+  std::span<std::byte> data;
+};
+
+Parts parts_of(const tensor_files::MappedFile& file, const std::string& where) {
+  const std::span<std::byte> bytes = file.bytes();
+  const uint64_t length = tensor_files::safetensors_header_bytes(bytes, bytes.size(), where);
+  return {{reinterpret_cast<const char*>(bytes.data()) + sizeof length, length}, bytes.subspan(sizeof length + length)};
+}
+
+}  // namespace
 
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
   using namespace tensor_files;
   const std::string where = path.string();
   const auto file = MappedFile::open(path);
-  const std::span<std::byte> bytes = file->bytes();
-  const uint64_t length = safetensors_header_bytes(bytes, bytes.size(), where);
-  const std::string_view json(reinterpret_cast<const char*>(bytes.data()) + sizeof length, length);
-  const std::span<std::byte> data = bytes.subspan(sizeof length + length);
+  const auto [json, data] = parts_of(*file, where);
   const SafetensorsHeader header = parse_safetensors_header(json, data.size(), where);
 
   std::vector<NamedTensor> tensors;
@@ -36,10 +47,8 @@ std::map<std::string, std::string> read_safetensors_metadata(const std::filesyst
   using namespace tensor_files;
   const std::string where = path.string();
   const auto file = MappedFile::open(path);
-  const std::span<std::byte> bytes = file->bytes();
-  const uint64_t length = safetensors_header_bytes(bytes, bytes.size(), where);
-  const std::string_view json(reinterpret_cast<const char*>(bytes.data()) + sizeof length, length);
-  return parse_safetensors_header(json, bytes.size() - sizeof length - length, where).metadata;
+  const auto [json, data] = parts_of(*file, where);
+  return parse_safetensors_header(json, data.size(), where).metadata;
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,

@@ -10,8 +10,10 @@
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 #include "sconce/excerpt.h"
+#include "server/admin/admin_documents.h"
 #include "server/admin/trainer_sessions.h"
 #include "server/admin/trainers/model_folder.h"
+#include "server/admin/work/update_query.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
@@ -47,24 +49,13 @@ std::shared_ptr<ServedModel> model_of(Service& service, const Query& query) {
 
 UpdateOptions options_of(const Query& query, bool full) {
   UpdateOptions options;
-  const std::string_view mode = query.text("mode").value_or(full ? "full" : "partial");
-  SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
-               excerpt(mode), "'");
-  options.full = mode == "full";
-  if (const auto names = query.text("ignore")) {
-    for (std::string_view rest = *names;;) {
-      const size_t comma = rest.find(',');
-      options.ignore.emplace_back(rest.substr(0, comma));
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
-  }
+  read_update_query(query, full, options);
   return options;
 }
 
 std::string active_version(const ServedModel& served) {
   const WeightSetInfo active = served.model().weight_sets().front();
-  return active.label.empty() ? std::to_string(active.generation) : active.label;
+  return weight_version(active.generation, active.label);
 }
 
 // Members that a handler does not know are ignored, as these servers do.
@@ -86,11 +77,9 @@ std::string text_or_null(JsonCursor& json, std::string_view what) {
 bool flag_or_null(JsonCursor& json, std::string_view what) { return !json.consume_null() && json.boolean(what); }
 
 std::string decoded(std::string_view text, const char* what) {
-  std::string bytes(base64_decoded_bound(text.size()), '\0');
-  const auto size = decode_base64(text, reinterpret_cast<std::byte*>(bytes.data()));
-  SCONCE_CHECK(size, kInvalidArgument, what, " is not base64");
-  bytes.resize(*size);
-  return bytes;
+  std::optional<std::string> bytes = decode_base64(text);
+  SCONCE_CHECK(bytes, kInvalidArgument, what, " is not base64");
+  return std::move(*bytes);
 }
 
 // SGLang's answers.

@@ -1,0 +1,16 @@
+// The parameters that requests for new weights have in common: mode and ignore. kInvalidArgument.
+#pragma once
+
+#include <string_view>
+
+#include "sconce/weights.h"
+#include "server/http/query.h"
+
+namespace sconce::server {
+
+// Sets UpdateOptions::full by mode=full or partial; without it, to `full`. Adds the names of ignore=NAME,...
+void read_update_query(const Query& query, bool full, UpdateOptions& options);
+// The name must not be empty.
+void add_ignored(std::string_view name, UpdateOptions& options);
+
+}  // namespace sconce::server
