@@ -110,6 +110,16 @@ class RunRequest {
   std::chrono::steady_clock::time_point submitted_{};
 };
 
+// A replica of its own with one constant set, beside those that serve: no request waits for its runs or sees them. It
+// keeps the model and the set's values in memory. Used by one thread at a time.
+class Rehearsal {
+ public:
+  virtual ~Rehearsal() = default;
+  // As Model::run(), always on the calling thread. Buffers that the model writes are the rehearsal's own: they begin
+  // with the set's values and keep what runs write.
+  virtual RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
+};
+
 struct ReplicaInfo {
   int index = 0;
   Device device;
@@ -176,6 +186,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // How far the constants of another set are from the active one's, which is `a`; in the order of their names. Reads
   // all bytes that the two do not share. kFailedPrecondition if there is no such set.
   std::vector<TensorDifference> weights_difference(WeightState other) const;
+  // Runs the set before others do, on the device of the first replica that works. kFailedPrecondition if there is no
+  // such set or a constant of it has no value; kOutOfMemory; kUnavailable.
+  std::unique_ptr<Rehearsal> rehearse(WeightState state) const;
   // The set as a source of weights, say for a file. kFailedPrecondition if there is none.
   std::unique_ptr<WeightSetFile> open_weights(WeightState state) const;
 

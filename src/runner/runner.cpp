@@ -213,20 +213,21 @@ void Runner::run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_
   const auto start = std::chrono::steady_clock::now();
   slot.replica->run(bound, inputs, outputs, device_outputs);
   const auto end = std::chrono::steady_clock::now();
-  if (reads_package) {
-    // Results of a run that may have read wrong bytes are dropped.
-    struct Results {
-      std::span<Tensor> outputs;
-      bool good = false;
-      ~Results() {
-        if (!good) std::fill(outputs.begin(), outputs.end(), Tensor());
-      }
-    } results{outputs};
-    check_package(end);
-    results.good = true;
-  }
+  if (reads_package) check_results(outputs, end);
   info.compute = end - start;
   info.replica = static_cast<int>(slot.index);
+}
+
+void Runner::check_results(std::span<Tensor> outputs, std::chrono::steady_clock::time_point now) const {
+  struct Results {
+    std::span<Tensor> outputs;
+    bool good = false;
+    ~Results() {
+      if (!good) std::fill(outputs.begin(), outputs.end(), Tensor());
+    }
+  } results{outputs};
+  check_package(now);
+  results.good = true;
 }
 
 RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,

@@ -56,6 +56,8 @@ class Runner {
   // `owner` owns the runner.
   std::unique_ptr<WeightSetFile> open(WeightState state, std::shared_ptr<const void> owner) const;
 
+  std::unique_ptr<Rehearsal> rehearse(WeightState state, std::shared_ptr<const void> owner) const;  // rehearsal.cpp
+
   // runner_sets.cpp
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const { return named_sets().find(name); }
   std::shared_ptr<const WeightSet> bring_set(std::string_view name) { return named_sets().bring(name); }
@@ -80,6 +82,7 @@ class Runner {
 
  private:
   class Update;
+  class OwnReplica;
   // Admits one update at a time. kBusy names the one under way, or the set that waits for commit or abort.
   class Turn {
    public:
@@ -171,6 +174,9 @@ class Runner {
   void check_package(const ConstantSet& set) const;
   // After a run that ended at `now`. Costs one load while nobody writes the package's files, except once a second.
   void check_package(std::chrono::steady_clock::time_point now) const;
+
+  // The same; outputs that may be wrong are dropped.
+  void check_results(std::span<Tensor> outputs, std::chrono::steady_clock::time_point now) const;
 
   // kFailedPrecondition if there is no such set.
   const Generation& find(WeightState state) const SCONCE_REQUIRES(state_mutex_);

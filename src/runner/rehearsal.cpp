@@ -1,0 +1,71 @@
+// Runner: a constant set that runs beside the replicas that serve.
+#include <utility>
+
+#include "sconce/check.h"
+#include "src/device/device_backend.h"
+#include "src/runner/runner.h"
+#include "src/shim/guard.h"
+
+namespace sconce::runner {
+
+class Runner::OwnReplica final : public Rehearsal {
+ public:
+  // `served`: values that the device has already.
+  OwnReplica(const Runner& runner, std::shared_ptr<const void> owner, Device device, const Replica::Settings& settings,
+             std::shared_ptr<const ConstantSet> set, const ConstantSet& served)
+      : owner_(std::move(owner)),
+        runner_(runner),
+        set_(std::move(set)),
+        reads_package_(runner.reads_package(*set_)),
+        replica_(device, settings),
+        bound_(replica_.bind(runner.module_, *runner.table_, *set_, {}, nullptr, &served)) {
+    runner.check_package(*set_);
+  }
+  ~OwnReplica() override {
+    bound_.reset();
+    if (replica_.device().type != DeviceType::kCpu) device_backend(replica_.device()).trim(replica_.device());
+  }
+  OwnReplica(const OwnReplica&) = delete;
+  OwnReplica& operator=(const OwnReplica&) = delete;
+
+  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    return shim::in_memory("rehearsal", [&] {
+      runner_.check_(inputs);
+      RunInfo info;
+      const auto start = std::chrono::steady_clock::now();
+      replica_.run(*bound_, inputs, outputs, false);
+      const auto end = std::chrono::steady_clock::now();
+      if (reads_package_) runner_.check_results(outputs, end);
+      info.compute = end - start;
+      return info;
+    });
+  }
+
+ private:
+  const std::shared_ptr<const void> owner_;  // destroyed last: it owns the runner
+  const Runner& runner_;
+  const std::shared_ptr<const ConstantSet> set_;
+  const bool reads_package_;
+  Replica replica_;
+  std::unique_ptr<BoundContainer> bound_;
+};
+
+std::unique_ptr<Rehearsal> Runner::rehearse(WeightState state, std::shared_ptr<const void> owner) const {
+  std::shared_ptr<const ConstantSet> set, served;
+  {
+    const MutexLock lock(state_mutex_);
+    const Generation& generation = find(state);
+    SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "constant '", generation.missing, "' has no value");
+    set = generation.set;
+    served = active_->set;
+  }
+  for (const ReplicaInfo& replica : slots_.describe()) {
+    if (!replica.failure.empty()) continue;
+    Replica::Settings settings = replica_settings_;
+    settings.graphs = 0;  // a few runs do not pay for recording
+    return std::make_unique<OwnReplica>(*this, std::move(owner), replica.device, settings, std::move(set), *served);
+  }
+  SCONCE_FAIL(kUnavailable, "no replica is left whose device works");
+}
+
+}  // namespace sconce::runner
