@@ -214,6 +214,7 @@ void Exchange::name_response() {
 void Exchange::end(size_t bytes, Clock::time_point encoded) {
   if (io_thread_.service().config.access_log) log_access(bytes);
   if (traced_ && !running()) record_trace(encoded);
+  if (!running()) inference_.show();
   count_body(0);
   answer_room_.give_back();
   traced_ = {};

@@ -13,6 +13,7 @@
 #include "server/base/config.h"
 #include "server/base/reaper.h"
 #include "server/batching/batcher.h"
+#include "server/judging/answer_tap.h"
 #include "server/kept/weight_store.h"
 #include "server/models/model_sets.h"
 #include "server/models/statistics.h"
@@ -48,6 +49,8 @@ class ServedModel final : public Reaped {
   // Null: the model holds no named sets.
   ModelSets* sets() const noexcept { return sets_.get(); }
   int64_t most_sets() const noexcept { return most_sets_; }
+  // Requests' answers, for those who judge weights.
+  AnswerTap& answers() noexcept { return answers_; }
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
@@ -70,6 +73,7 @@ class ServedModel final : public Reaped {
   const std::shared_ptr<Statistics> statistics_;
   const int64_t most_sets_;
   const std::unique_ptr<ModelSets> sets_;
+  AnswerTap answers_;
   std::atomic<int64_t> replicas_;
   InlinePolicy inline_policy_;
   Batcher batcher_;

@@ -18,7 +18,7 @@ void Inference::begin(std::shared_ptr<ServedModel> model, Form form, bool base64
   form_ = form;
   base64_ = base64;
   start_ = start;
-  decoded_ = run_done_ = {};
+  decoded_ = run_done_ = answered_ = {};
 }
 
 void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory) {
@@ -223,7 +223,7 @@ void Inference::trace_outputs(size_t most_elements, std::vector<TraceTensor>& to
 }
 
 void Inference::succeed() {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = answered_ = Clock::now();
   model_->statistics().success(
       thread_, {now - start_, info.queue, decoded_ - start_ + gather, info.compute, now - run_done_ + split},
       request_.rows);
@@ -253,6 +253,12 @@ void Inference::fail(ErrorCode code) noexcept {
   if (here_) leave();
   model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
   if (chosen_.counters) chosen_.counters->failures.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Inference::show() const noexcept {
+  if (!model_ || !model_->answers().watched() || answered_ == Clock::time_point{}) [[likely]]
+    return;
+  model_->answers().show({request_.inputs, results_, info, answered_ - start_});
 }
 
 void Inference::clear() noexcept {

@@ -69,6 +69,8 @@ class Inference final : public QueuedRequest {
   void trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const;
   // Counts a failed request, if there is one.
   void fail(ErrorCode code) noexcept;
+  // After the answer was sent: shows it to those who watch the model's answers.
+  void show() const noexcept;
   // Drops all tensors and the model, after the answer was sent.
   void clear() noexcept;
 
@@ -96,7 +98,7 @@ class Inference final : public QueuedRequest {
   ModelSets::Waiter reading_;  // while the set is read
   std::vector<Tensor> results_;
   TensorScratch scratch_;
-  Clock::time_point start_, decoded_, run_done_;
+  Clock::time_point start_, decoded_, run_done_, answered_;  // answered_: zero until succeed()
 };
 
 }  // namespace sconce::server

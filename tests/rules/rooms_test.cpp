@@ -23,6 +23,7 @@ const Rooms kServer = {
     "server/kept/",
     "server/signature/",
     "server/batching/",
+    "server/judging/",
     "server/models/",
     "server/protocols/",
     "server/observe/",
