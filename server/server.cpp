@@ -14,6 +14,7 @@
 #include "sconce/host_memory.h"
 #include "sconce/mapped_files.h"
 #include "sconce/version.h"
+#include "server/admin/guard_keeper.h"
 #include "server/admin/push_settler.h"
 #include "server/admin/service.h"
 #include "server/base/alarm_clock.h"
@@ -81,6 +82,7 @@ class Server {
                  SharedMemory(config_.allow_shared_memory),
                  Tracer(config_)},
         settler_(clock_, service_),
+        guard_keeper_(clock_, service_),
         signals_(context_, SIGTERM, SIGINT),
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
@@ -285,6 +287,7 @@ class Server {
   Control control_;
   Service service_;
   PushSettler settler_;
+  GuardKeeper guard_keeper_;
   asio::signal_set signals_, hangups_;
   asio::steady_timer credentials_timer_, timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;

@@ -85,9 +85,15 @@ std::string weights_difference(Service& service, const AdminRequest& request) {
   return difference_document(served->interface(), other, model.weights_difference(other));
 }
 
+std::string guard(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  return guard_document(served->interface(), service.guards.find(*served));
+}
+
 std::string commit_weights(Service& service, const AdminRequest& request) {
-  const Query query(request.query, {"push", "keep"});
-  const PublishOptions options{keeps(query)};
+  const Query query(request.query, {"push", "keep", "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const PublishOptions options = publish_options(query);
   if (const auto id = query.text("push")) return commit_push(service, request, push_id(*id), options);
   return change_weights(
       service, request, [&](ServedModel& served) { publish_staged(service, served, published_by(request), options); },
@@ -104,7 +110,7 @@ std::string abort_weights(Service& service, const AdminRequest& request) {
 
 std::string rollback_weights(Service& service, const AdminRequest& request) {
   const Query query(request.query, {"push", "keep"});
-  const PublishOptions options{keeps(query)};
+  const PublishOptions options = publish_options(query);
   if (const auto id = query.text("push")) return rollback_push(service, request, push_id(*id), options);
   return change_weights(
       service, request, [&](ServedModel& served) { publish_previous(service, served, published_by(request), options); },
@@ -113,8 +119,11 @@ std::string rollback_weights(Service& service, const AdminRequest& request) {
 
 std::string release_weights(Service& service, const AdminRequest& request) {
   const Query query(request.query, {});
-  return change_weights(
-      service, request, [](ServedModel& served) { served.model().release_previous(); }, "released", nullptr);
+  const auto release = [&](ServedModel& served) {
+    service.guards.check_over(served);
+    served.model().release_previous();
+  };
+  return change_weights(service, request, release, "released", nullptr);
 }
 
 std::string replicas(Service& service, const AdminRequest& request) {

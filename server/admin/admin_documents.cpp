@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iterator>
 
@@ -86,7 +88,34 @@ void append_operation(std::string& text, const Operation& operation) {
   text += "]}";
 }
 
+Json described(const GuardRecord& guard) {
+  const std::chrono::duration<double> left = guard.end - GuardRecord::Clock::now();
+  const auto ms = [](std::chrono::microseconds time) { return static_cast<double>(time.count()) * 1e-3; };
+  const bool watching = guard.state == GuardState::kWatching;
+  Json json = {{"state", guard_state_name(guard.state)},
+               {"generation", guard.generation},
+               {"seconds_left", watching ? std::max(left.count(), 0.0) : 0.0},
+               {"answers", guard.totals.answers},
+               {"failures", guard.totals.failures},
+               {"answers_with_nan", guard.totals.with_nan},
+               {"p99_ms", ms(guard.totals.p99)},
+               {"bounds",
+                {{"seconds", ms(guard.bounds.window) * 1e-3},
+                 {"errors", guard.bounds.errors},
+                 {"nan", guard.bounds.nan},
+                 {"p99_ms", guard.bounds.p99.count() > 0 ? Json(ms(guard.bounds.p99)) : Json(nullptr)}}}};
+  if (!guard.push.empty()) json["push"] = guard.push;
+  if (!guard.reason.empty()) json["reason"] = guard.reason;
+  return json;
+}
+
 }  // namespace
+
+std::string guard_document(const ModelInterface& model, const std::optional<GuardRecord>& guard) {
+  Json json = of_model(model.name, model.version);
+  json.update(guard ? described(*guard) : Json{{"state", "none"}});
+  return dump(json);
+}
 
 std::string weight_version(uint64_t generation, const std::string& label) {
   return label.empty() ? std::to_string(generation) : label;
@@ -168,6 +197,7 @@ std::string weights_document(const ModelInterface& model, std::span<const Weight
     json["kept"] = json["generation"] == state.kept->generation;
     if (!state.kept->problem.empty()) json["kept_problem"] = state.kept->problem;
   }
+  if (state.guard) json["guard"] = described(*state.guard);
   json["instance"] = state.instance;
   json["sets"] = std::move(list);
   return dump(json);

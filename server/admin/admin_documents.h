@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sconce/model.h"
+#include "server/admin/work/guards.h"
 #include "server/admin/work/operation_log.h"
 #include "server/kept/weight_store.h"
 #include "server/signature/interface.h"
@@ -23,6 +24,7 @@ struct WeightsState {
   bool ready = false;
   std::string reason;                       // why it is not
   std::optional<KeptWeights::Status> kept;  // none: sets are not kept
+  std::optional<GuardRecord> guard;         // the last watch over published weights
 };
 // digests: one for each set, or none.
 // constants: as Model::weights_difference() has them; equal ones are only counted.
@@ -30,6 +32,8 @@ std::string difference_document(const ModelInterface& model, WeightState to,
                                 std::span<const TensorDifference> constants);
 std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,
                              std::span<const std::string> digests, const WeightsState& state);
+// "none" as its state: nothing was watched.
+std::string guard_document(const ModelInterface& model, const std::optional<GuardRecord>& guard);
 std::string replicas_document(const ModelInterface& model, std::span<const ReplicaInfo> replicas);
 std::string operation_document(const Operation& operation);
 std::string operations_document(std::span<const std::shared_ptr<Operation>> operations);

@@ -1,8 +1,11 @@
 // Publication: where a set of weights becomes the active one. Every way to publish goes through here, so that what
-// follows a publication is done for each of them: the set is kept on the disk, and the model is ready or not.
+// follows a publication is done for each of them: the set is kept on the disk, the model is ready or not, and the set
+// is watched if that is asked for (server/admin/guard_keeper.h).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,21 +34,31 @@ struct Published {
   uint64_t generation = 0;
 };
 
-struct PublishOptions {
-  bool keep = true;  // false: a restart serves what was kept before
+// What a request says of the watch over what it publishes; the rest is as the model's settings have it.
+struct GuardWish {
+  std::optional<std::chrono::microseconds> window, p99;
+  std::optional<double> errors, nan;
 };
 
-// "keep" of a query: true unless it says otherwise. kInvalidArgument.
-bool keeps(const class Query& query);
+struct PublishOptions {
+  bool keep = true;  // false: a restart serves what was kept before
+  GuardWish guard;
+  std::string push;  // the id of the push that is published; empty: it is none
+};
+
+// What "keep", "guard", "guard_errors", "guard_nan" and "guard_p99" of a query say. kInvalidArgument.
+PublishOptions publish_options(const class Query& query);
 
 // Publish; return when the set is on the disk (setting weights_keep), or when it is clear that it cannot be, which the
 // documents of weights then say. The caller has claimed the model. `by`: who asks. Errors of Model::commit_weights and
 // Model::rollback_weights, and kUnavailable if the model was unloaded or replaced: the active set stays.
-Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options = {});
-Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options = {});
+Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by,
+                         const PublishOptions& options = {});
+Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by,
+                           const PublishOptions& options = {});
 // The weights of a named set. Errors of Model::promote_set.
 Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
-                      PublishOptions options = {});
+                      const PublishOptions& options = {});
 
 inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 

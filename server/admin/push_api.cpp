@@ -72,6 +72,7 @@ PushPlace place_of(const std::shared_ptr<ServedModel>& served) {
 Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
                        const PublishedBy& by, PublishOptions options) {
   service.pushes.check_open(place, id);
+  options.push = id;
   const Published published = publish_staged(service, served, by, options);
   service.pushes.committed(place, id, published.generation);
   log_info("model {} version {} has new weights: generation {}, push {}", place.model, place.version,

@@ -33,6 +33,7 @@ std::string weights_text(const Service& service, const ServedModel& served, bool
   state.ready = version.state == Catalog::State::kReady && !service.draining;
   state.reason = version.held;
   if (served.kept()) state.kept = served.kept()->status();
+  state.guard = service.guards.find(served);
   return weights_document(interface, sets, digests, state);
 }
 

@@ -98,10 +98,12 @@ std::string remove_set(Service& service, const AdminRequest& request) {
 }
 
 std::string promote_set(Service& service, const AdminRequest& request) {
-  const PublishOptions options{keeps(Query(request.query, {"keep"}))};
+  const PublishOptions options =
+      publish_options(Query(request.query, {"keep", "guard", "guard_errors", "guard_nan", "guard_p99"}));
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   sets_of(*served);
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
+  service.guards.check_over(*served);
   const uint64_t generation = publish_set(service, *served, request.set, published_by(request), options).generation;
   log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
            served->interface().version, generation, request.set);

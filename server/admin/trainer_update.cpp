@@ -14,6 +14,7 @@ TrainerUpdate::TrainerUpdate(Service& service, std::shared_ptr<ServedModel> serv
     : service_(service), served_(std::move(served)) {
   SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
   claim_.emplace(service_.claims, *served_, "a trainer's update of its weights is under way");
+  service_.guards.check_over(*served_);
   options.gradual = true;
   options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
   Model& model = served_->model();

@@ -78,6 +78,7 @@ void WeightsJob::run() {
     // The claim ends before anybody hears that the update is over, so that the next request does not find the model
     // busy.
     const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is under way");
+    if (!named() && !options_.update.dry_run) service_.guards.check_over(*model_);
     const Arrival arrival(*this);
     UpdateOptions update_options = options_.update;
     update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
@@ -119,8 +120,9 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep",
-                                     "base", "push", "lease", "members", "member", "relay"});
+  const Query query(request_.query,
+                    {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep", "base", "push",
+                     "lease", "members", "member", "relay", "guard", "guard_errors", "guard_nan", "guard_p99"});
   read_update_query(query, true, options_.update);
   options_.update.label = query.text("label").value_or("");
   options_.update.set = request_.set;
@@ -129,7 +131,7 @@ void WeightsJob::read_options() {
   options_.update.dry_run = query.flag("dry_run");
   options_.async = query.flag("async");
   options_.commit = query.flag("commit");
-  options_.publish.keep = keeps(query);
+  options_.publish = publish_options(query);
   SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
   options_.push = push_terms(query, request_.authorization);
   const size_t members = options_.push ? options_.push->members.size() : 0;

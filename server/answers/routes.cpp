@@ -110,6 +110,8 @@ constexpr std::array kTable{
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/diff"), kAdmin, kOfListener,
           OnAdminThread(admin::weights_difference),
           Description{kAdministration, "How far another set of weights is from the active one", "", "Any"}},
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/guard"), kAdmin, kOfListener, OnAdminThread(admin::guard),
+          Description{kAdministration, "The watch over published weights", "", "Any"}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights"), kAdmin, kOfListener, OnAdminThread(admin::stage_weights),
           Description{kAdministration, "Stage new weights", "Object", "Any", kAnswersLater}, kWeights},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/commit"), kAdmin, kOfListener,

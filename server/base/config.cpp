@@ -95,6 +95,14 @@ setting::Counts Counts(const Source& source) {
   return counts;
 }
 
+double Share(const Source& source) {
+  double share = 0;
+  const auto [end, ec] = std::from_chars(source.value.data(), source.value.data() + source.value.size(), share);
+  if (ec != std::errc() || end != source.value.data() + source.value.size() || !(share >= 0 && share <= 1))
+    source.fail("a share from 0 to 1, such as 0.05");
+  return share;
+}
+
 server::Address Address(const Source& source) {
   constexpr std::string_view kExpected = "HOST:PORT, [IPV6]:PORT or off";
   if (source.value == "off") return {};
@@ -196,6 +204,10 @@ void append_wrapped(std::string& out, std::string_view text) {
 }
 
 }  // namespace
+
+void set_model_setting(ModelConfig& config, std::string_view key, std::string_view value, std::string_view origin) {
+  assign(config, Source{key, value, origin});
+}
 
 std::span<const SettingRow> setting_rows() noexcept {
   static const std::vector<SettingRow> rows = make_rows();

@@ -48,6 +48,7 @@ using Bytes = int64_t;
 using Duration = std::chrono::microseconds;
 using Delay = std::optional<std::chrono::microseconds>;  // nullopt: auto
 using Counts = std::vector<int64_t>;                     // ascending
+using Share = double;                                    // 0 to 1
 }  // namespace setting
 
 struct ModelConfig {
@@ -58,6 +59,9 @@ struct ModelConfig {
 #undef MODEL
 #undef SERVER
 };
+
+// Sets one, by its name. origin: where the value comes from, for errors.
+void set_model_setting(ModelConfig& config, std::string_view key, std::string_view value, std::string_view origin);
 
 // A setting of one model, or of all ("*"), as written.
 struct ModelSetting {

@@ -38,6 +38,7 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
       // Without checks of sizes, no input is known to be too large.
       most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
+      guard_{config.guard, config.guard_errors, config.guard_nan, config.guard_p99},
       device_fault_(config.device_fault),
       require_label_(config.require_label),
       kept_(std::move(kept)) {}

@@ -14,6 +14,7 @@
 #include "server/base/reaper.h"
 #include "server/batching/batcher.h"
 #include "server/judging/answer_tap.h"
+#include "server/judging/guard_counts.h"
 #include "server/kept/weight_store.h"
 #include "server/models/model_sets.h"
 #include "server/models/statistics.h"
@@ -49,6 +50,8 @@ class ServedModel final : public Reaped {
   // Null: the model holds no named sets.
   ModelSets* sets() const noexcept { return sets_.get(); }
   int64_t most_sets() const noexcept { return most_sets_; }
+  // How its weights are watched after they were published, unless a request says otherwise.
+  const GuardBounds& guard() const noexcept { return guard_; }
   // Requests' answers, for those who judge weights.
   AnswerTap& answers() noexcept { return answers_; }
   // The largest body of a request that the model can take.
@@ -79,6 +82,7 @@ class ServedModel final : public Reaped {
   Batcher batcher_;
   const std::string config_json_;
   const uint64_t most_body_bytes_;
+  const GuardBounds guard_;
   const DeviceFault device_fault_;
   const std::string require_label_;
   const std::shared_ptr<KeptWeights> kept_;

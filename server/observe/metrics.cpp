@@ -269,6 +269,9 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   text.value(kUpdates, "state=\"done\"", updates.done.load());
   text.value(kUpdates, "state=\"failed\"", updates.failed.load());
   text.value(kUpdates, "state=\"cancelled\"", updates.cancelled.load());
+  text.head(kGuards);
+  text.value(kGuards, "result=\"passed\"", updates.guards_passed.load());
+  text.value(kGuards, "result=\"rolled_back\"", updates.guards_rolled_back.load());
   text.head(kModelRequest);
   for (const Sample& s : samples) text.histogram(kModelRequest, s.labels, s.totals.latency, s.totals.total_ns);
   text.head(kModelCompute);

@@ -259,7 +259,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
 
 void Runner::submit(RunRequest& request) noexcept {
   // A slot may close between the choice and the request's arrival. Then choose again, until the model is unloaded.
-  while (ReplicaSlot* slot = slots_.choose(request.affinity))
+  while (ReplicaSlot* slot = slots_.choose(request.affinity, static_cast<const HeldSet*>(request.weights)))
     if (slot->lane.submit(request)) return;
   request.error = unloading_;
   request.finished();

@@ -72,7 +72,7 @@ void Runner::finish_set(Staging& staging, const UpdateOptions& options, const He
 }
 
 BoundContainer& Runner::bound_set(ReplicaSlot& slot, const Generation& active, const HeldSet& set) const {
-  if (!slot.sets) slot.sets = std::make_unique<BoundSets>(bound_sets_);
+  if (!slot.sets) slot.sets = std::make_unique<BoundSets>(slot.index, bound_sets_);
   const BoundContainer* const served = active.bound[slot.index].get();
   if (BoundContainer* const bound = slot.sets->find(set)) {
     // Buffers are the replica's: an update may have given it others.

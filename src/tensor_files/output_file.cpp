@@ -15,11 +15,22 @@
 
 namespace sconce::tensor_files {
 
+namespace {
+
+// By errno.
+[[noreturn]] void fail(const char* what, const std::filesystem::path& path) {
+  const int problem = errno;
+  const bool full = problem == ENOSPC || problem == EDQUOT;
+  throw Error(full ? ErrorCode::kOutOfMemory : ErrorCode::kIo, what + path.string() + ": " + std::strerror(problem));
+}
+
+}  // namespace
+
 OutputFile::OutputFile(const std::filesystem::path& path) : path_(path) {
   static std::atomic<uint64_t> counter{0};
   temporary_ = path.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++);
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  SCONCE_CHECK(fd_ >= 0, kIo, "cannot create file: ", path.string(), ": ", std::strerror(errno));
+  if (fd_ < 0) fail("cannot create file: ", path);
 }
 
 OutputFile::~OutputFile() {
@@ -32,16 +43,15 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    SCONCE_CHECK(n >= 0, kIo, "cannot write file: ", path_.string(), ": ", std::strerror(errno));
+    if (n < 0) fail("cannot write file: ", path_);
     bytes = bytes.subspan(static_cast<size_t>(n));
   }
 }
 
 void OutputFile::commit() {
-  SCONCE_CHECK(::rename(temporary_.c_str(), path_.c_str()) == 0, kIo, "cannot write file: ", path_.string(), ": ",
-               std::strerror(errno));
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot write file: ", path_);
   const int fd = std::exchange(fd_, -1);
-  SCONCE_CHECK(::close(fd) == 0, kIo, "cannot write file: ", path_.string(), ": ", std::strerror(errno));
+  if (::close(fd) != 0) fail("cannot write file: ", path_);
 }
 
 void for_each_piece(const Tensor& tensor, std::string_view where,

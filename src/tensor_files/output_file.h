@@ -14,7 +14,7 @@ namespace sconce::tensor_files {
 
 class OutputFile {
  public:
-  // Creates the file under a temporary name next to it. kIo.
+  // Creates the file under a temporary name next to it. kIo; kOutOfMemory for a full disk, as below.
   explicit OutputFile(const std::filesystem::path& path);
   ~OutputFile();  // removes what was not committed
   OutputFile(const OutputFile&) = delete;

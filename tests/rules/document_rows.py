@@ -340,6 +340,7 @@ def on_two_servers(clone, command):
         addresses = [f"http://127.0.0.1:{ports['administration']}" for ports in (a, b)]
         to = f"--model digits --to {','.join(addresses)}"
         command = command.replace("http://a:8003,http://b:8003", ",".join(addresses)).replace("URL,URL", ",".join(addresses))
+        command = command.replace("--guard 60s --guard-p99 5ms", "--guard 1s --guard-p99 5s")
         command = command.replace("--model M ", "--model digits ").replace(" FILE ", " digits-v2.safetensors ")
         if "rollback" in command:
             clone.run(f"sconce weights push digits-v2.safetensors {to}", cwd=clone.digits)

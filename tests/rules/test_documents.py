@@ -147,6 +147,8 @@ COMMANDS = {
     "sconce weights push FILE --model M --to URL,URL": on_two_servers,
     "sconce weights push digits-v2.safetensors --model digits --label v2 --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --model digits --to http://a:8003,http://b:8003": on_two_servers,
+    "sconce weights push digits-v2.safetensors --model digits --guard 60s --guard-p99 5ms --to http://a:8003,http://b:8003":
+        on_two_servers,
     "sconce weights rollback --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights settle --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --digest": on_two_servers,

@@ -58,7 +58,7 @@ NamedSetInfo info_of(const Model& model, const std::string& name) {
 
 std::string name_of(int i) { return std::string("s").append(std::to_string(i)); }
 
-struct SetRun final : RunRequest {
+struct SetRun : RunRequest {
   std::atomic<bool> done{false};
   void finished() noexcept override {
     done.store(true);
@@ -229,6 +229,46 @@ TEST_CASE("named sets: buffers that the model writes are the replica's, whatever
   CHECK(run_with(model, "a", 0).front() == first + 51);
   CHECK(run(model, 0).front() == first + 52);
   CHECK(model.named_sets_memory().bytes == 32);  // the buffer is no part of it
+}
+
+TEST_CASE("named sets: of idle replicas, one that has a container of the set runs it") {
+  Loaded loaded("fake_model", 3, true, holding(4));
+  Model& model = *loaded.model;
+  put(model, "a", constants(2, 1));
+  const std::shared_ptr<const WeightSet> set = model.bring_set("a");
+  const std::vector<Tensor> quick{filled({2, 4}, 1)}, slow{filled({2, 4}, kFakeSleepInput)};
+  struct Submitted : SetRun {
+    std::vector<Tensor> results = std::vector<Tensor>(1);
+    Submitted(Model& model, const std::vector<Tensor>& from, const WeightSet* with) {
+      inputs = from;
+      outputs = results;
+      weights = with;
+      model.submit(*this);
+    }
+    int replica() {
+      done.wait(false);
+      return info.replica;
+    }
+  };
+  int bound = -1;
+  {
+    // While the others are busy, the last replica makes a container.
+    Submitted one(model, slow, nullptr), two(model, slow, nullptr), last(model, quick, set.get());
+    bound = last.replica();
+    CHECK(one.replica() != bound);
+    CHECK(two.replica() != bound);
+  }
+  CHECK(set->replicas() == 1);
+  for (int i = 0; i < 20; ++i) {
+    Submitted run(model, quick, set.get());
+    CHECK(run.replica() == bound);
+    CHECK(run.results[0].data_as<float>()[0] == 3);
+  }
+  CHECK(set->replicas() == 1);
+  // If it is busy, another one runs the set.
+  Submitted first(model, slow, set.get()), second(model, slow, set.get());
+  CHECK(first.replica() == bound);
+  CHECK(second.replica() != bound);
 }
 
 TEST_CASE("named sets: one becomes active and can be rolled back") {

@@ -2,47 +2,22 @@
 import errno
 import itertools
 import json
-import mmap
 import os
 import pathlib
 import shutil
 import signal
-import struct
 
 import pytest
 from admin_server import FAKE, LARGE, LARGE_FEATURES, STORED, AdminServer, expected
-from serving import FAKE_MODELS, PROGRAM, run_serve, until
+from serving import FAKE_MODELS, run_serve, until
+from watched_calls import Calls
 from weights_files import fake_weights
 
-SHIM = PROGRAM.parent.parent / "tests/server/watched_calls.so"
 JOURNAL = "fake/1/journal.json"
 
 
-class Calls:
-    """Memory that the preloaded library shares: which call ends the process, or fails."""
-    FIELDS = ("watching", "count", "kill_at", "halve", "fail_at", "error", "used")
-
-    def __init__(self, path):
-        path.write_bytes(bytes(8 * len(self.FIELDS) + 4096))
-        with open(path, "r+b") as file:
-            self.memory = mmap.mmap(file.fileno(), 0)
-        self.path = path
-
-    def __getitem__(self, name):
-        return struct.unpack_from("<Q", self.memory, 8 * self.FIELDS.index(name))[0]
-
-    def watch(self, **fields):
-        """The next calls count from 1."""
-        for name in self.FIELDS:
-            struct.pack_into("<Q", self.memory, 8 * self.FIELDS.index(name), fields.get(name, 0))
-        struct.pack_into("<Q", self.memory, 0, 1)
-
-    def names(self):
-        return self.memory[8 * len(self.FIELDS):][:self["used"]].decode().split()
-
-
 def keeper(folder, *flags, model=FAKE, calls=None, wait=True):
-    environment = {} if calls is None else {"LD_PRELOAD": str(SHIM), "CALLS_FILE": str(calls.path), "CALLS_BELOW": str(folder)}
+    environment = {} if calls is None else calls.environment(folder)
     return AdminServer(f"fake={model}", flags=["--weights-keep", str(folder), *flags], environment=environment, wait=wait)
 
 

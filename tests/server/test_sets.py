@@ -1,13 +1,17 @@
 """Named sets of weights: how requests choose one, routes for the others, memory and disk, the admin port."""
 import collections
 import concurrent.futures
+import errno
+import itertools
 import json
+import os
 import struct
 import threading
 
 import pytest
 from admin_server import FAKE, ONES, STORED, STREAM, AdminServer
 from serving import FAKE_MODELS, PACKAGES, numbers, raw_post, until
+from watched_calls import Calls
 from weights_files import fake_weights, floats, repeated, safetensors
 
 FLAGS = ["--set", "*.sets=1000"]
@@ -381,3 +385,26 @@ def test_folder_that_cannot_be_used(tmp_path):
                                                        f"fake.sets_dir={tmp_path / 'file'}"]) as server:
         until(lambda: any("cannot use the folder for named sets" in line for line in server.log))
         assert server.get("/v2/models/fake/ready").status == 503
+
+
+@pytest.mark.parametrize("error, status", [(errno.ENOSPC, 507), (errno.EIO, 500)], ids=["full", "broken"])
+def test_a_set_that_cannot_be_written_is_refused(tmp_path, error, status):
+    """At each call that writes it. Requests get the set that had the name."""
+    folder = tmp_path / "sets"
+    calls = Calls(tmp_path / "calls")
+    flags = ["--set", "fake.sets=4", "--set", f"fake.sets_dir={folder}"]
+    refused = 0
+    with SetsServer(f"fake={FAKE}", flags=flags, environment=calls.environment(folder)) as server:
+        for number in itertools.count(1):
+            assert server.put("a", fake_weights(3)).status == 200
+            calls.watch(fail_at=number, error=error)
+            answer = server.put("a", fake_weights(5))
+            count = calls["count"]
+            calls.watch()
+            if count < number:
+                break
+            if answer.status != 200:
+                assert answer.status == status and os.strerror(error) in answer.json["error"], (number, answer.body)
+                assert data(server.infer("fake@a", ONES)) == of(3), number
+                refused += 1
+    assert refused >= 2

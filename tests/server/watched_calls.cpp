@@ -1,4 +1,4 @@
-// Preloaded into the server by test_kept_weights.py: counts the calls that change files below CALLS_BELOW, and ends the
+// Preloaded into servers by watched_calls.py: counts the calls that change files below CALLS_BELOW, and ends the
 // process before one of them, in the middle of a write, or makes one fail. CALLS_FILE is memory that the test shares.
 #include <dlfcn.h>
 #include <fcntl.h>

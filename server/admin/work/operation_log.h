@@ -107,6 +107,7 @@ class OperationLog {
   std::shared_ptr<Operation> find(uint64_t id) const;  // kNotFound
   std::vector<std::shared_ptr<Operation>> list() const;
 
+  UpdateCounters& counters() noexcept { return counters_; }
   const UpdateCounters& counters() const noexcept { return counters_; }
   void count(const Operation& over) noexcept;
 

@@ -35,6 +35,8 @@ class Interruption {
 // What a server that does not answer is asked again after, and how often.
 constexpr std::chrono::milliseconds kAskAgain{200};
 constexpr int kAsks = 5;
+// How often servers are asked for their watch over new weights.
+constexpr std::chrono::milliseconds kLookAgain{500};
 // Longest list of members in a query; servers limit a request's head to 16 KiB.
 constexpr size_t kMostMembers = 8000;
 
@@ -225,7 +227,7 @@ class Push {
   std::string commit_on(size_t i, Answer& answer) {
     std::string state;
     for (int asks = 0; asks < kAsks; ++asks) {
-      answer = servers_[i].post(target("/commit" + by_id()));
+      answer = servers_[i].post(target("/commit" + by_id() + guard_query()));
       if (answer.ok()) return "committed";
       const ServerPushes said = pushes_of(servers_[i].get(target("/pushes" + by_id())));
       const PushStatus* const push = said.find(id_);
@@ -274,7 +276,61 @@ class Push {
       report(servers_[i], true,
              active ? fmt::format("serves {} as generation {}", active->version, active->generation) : "committed");
     }
-    return 0;
+    return options_.guard.empty() ? 0 : watch();
+  }
+
+  std::string guard_query() const {
+    std::string text;
+    const auto add = [&](const char* key, const std::string& value) {
+      if (!value.empty()) text += fmt::format("&{}={}", key, percent_encoded(value));
+    };
+    add("guard", options_.guard);
+    add("guard_errors", options_.guard_errors);
+    add("guard_nan", options_.guard_nan);
+    add("guard_p99", options_.guard_p99);
+    return text;
+  }
+
+  // Waits until all servers have watched the weights for long enough. If one rolled them back, the others do, too.
+  int watch() {
+    std::vector<Guard> guards(servers_.size());
+    const auto any = [&](const char* state) {
+      return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) { return guard.state == state; });
+    };
+    std::cout << "watching\n";
+    for (int silent = 0;;) {
+      const std::vector<Answer> answers =
+          ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target("/guard")); });
+      bool all = true;
+      for (size_t i = 0; i < answers.size(); ++i) {
+        const std::optional<Guard> said = guard_of(answers[i]);
+        all &= said.has_value();
+        if (said) guards[i] = *said;
+      }
+      // One that is silent may be starting again; it does not watch any more.
+      silent = all ? 0 : silent + 1;
+      if (any("rolled_back") || any("failed") || (!any("watching") && (all || silent >= kAsks))) break;
+      std::this_thread::sleep_for(kLookAgain);
+    }
+    bool good = true;
+    for (size_t i = 0; i < guards.size(); ++i) {
+      const bool broken = guards[i].state == "rolled_back" || guards[i].state == "failed";
+      good &= !broken;
+      if (broken)
+        report(servers_[i], false, guards[i].state == "failed" ? guards[i].reason : "rolled back: " + guards[i].reason);
+    }
+    if (!good) {
+      roll_back();
+      return 1;
+    }
+    for (size_t i = 0; i < guards.size(); ++i) {
+      const bool passed = guards[i].state == "passed";
+      good &= passed;
+      report(servers_[i], passed,
+             passed ? fmt::format("watched {} requests, and serves the new weights", guards[i].requests)
+                    : "did not watch the new weights to the end");
+    }
+    return good ? 0 : 1;
   }
 
   // The first server again before the others: that it has undone the push decides for all.

@@ -84,6 +84,16 @@ std::string staged_digest(const Answer& answer) {
   return {};
 }
 
+std::optional<Guard> guard_of(const Answer& answer) {
+  const Json json = Json::parse(answer.body, nullptr, false);
+  if (!answer.ok() || !json.is_object()) return std::nullopt;
+  Guard guard{text_in(json, "state"), text_in(json, "reason")};
+  for (const char* key : {"answers", "failures"})
+    if (const auto count = json.find(key); count != json.end() && count->is_number_unsigned())
+      guard.requests += count->get<uint64_t>();
+  return guard;
+}
+
 const PushStatus* ServerPushes::find(const std::string& id) const {
   for (const PushStatus& push : pushes)
     if (push.id == id) return &push;

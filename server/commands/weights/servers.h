@@ -36,6 +36,13 @@ std::optional<Active> active_of(const Answer& answer);
 // The digest of the staged set; empty if there is none.
 std::string staged_digest(const Answer& answer);
 
+// The watch over published weights, as GET .../weights/guard describes it.
+struct Guard {
+  std::string state, reason;
+  uint64_t requests = 0;
+};
+std::optional<Guard> guard_of(const Answer& answer);
+
 // A push, as GET .../weights/pushes describes it.
 struct PushStatus {
   std::string id = {}, state = {};

@@ -177,6 +177,13 @@ Action add_weights(CommandLine& app) {
             "Send them to the first server, which passes them on to the next one and so on (setting weights_peers)");
   push.option("--lease", options->lease, "How long servers keep what is staged when they hear nothing of this command")
       .placeholder("TIME");
+  push.option("--guard", options->push.guard,
+              "Watch the new weights for so long, and roll all servers back if they pass a bound on one")
+      .placeholder("TIME");
+  push.option("--guard-errors", options->push.guard_errors, "The share of requests that may fail in the model");
+  push.option("--guard-nan", options->push.guard_nan, "The share of answers that may have a NaN");
+  push.option("--guard-p99", options->push.guard_p99, "The time within which 99 of 100 requests must be answered")
+      .placeholder("TIME");
   push.flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
   CommandLine state = app.subcommand("status", "Show the sets of weights of all servers");
   add_server_options(state, *options);

@@ -14,7 +14,8 @@ namespace sconce::runner {
 
 class BoundSets {
  public:
-  explicit BoundSets(size_t most) : most_(most) {}
+  // slot: of the replica.
+  BoundSets(size_t slot, size_t most) : slot_(slot), most_(most) {}
   ~BoundSets() {
     while (!entries_.empty()) drop(entries_.begin());
   }
@@ -44,7 +45,7 @@ class BoundSets {
     } undo{entries_};
     by_set_.emplace(entry.first.get(), entries_.begin());
     undo.done = true;
-    entry.first->count_replicas(1);
+    entry.first->bind(slot_);
     return *entry.second;
   }
   void forget(const HeldSet& set) noexcept {
@@ -57,11 +58,11 @@ class BoundSets {
   using Entries = std::list<Entry>;
   void drop(Entries::iterator entry) noexcept {
     by_set_.erase(entry->first.get());
-    entry->first->count_replicas(-1);
+    entry->first->unbind(slot_);
     entries_.erase(entry);
   }
 
-  const size_t most_;
+  const size_t slot_, most_;
   Entries entries_;
   std::unordered_map<const HeldSet*, Entries::iterator> by_set_;  // the entries keep their sets, so addresses differ
 };

@@ -10,10 +10,9 @@
 
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/replicas/replica.h"
+#include "src/runner/sets/held_set.h"
 
 namespace sconce::runner {
-
-inline constexpr size_t kMaxReplicas = 1024;  // of a model
 
 struct Generation {
   Generation(const ConstantTable& table, std::shared_ptr<const ConstantSet> constants, const std::string& text,

@@ -39,7 +39,7 @@ bool ReplicaSlots::all_failed() const noexcept {
   return true;
 }
 
-ReplicaSlot* ReplicaSlots::choose(uint64_t affinity) const noexcept {
+ReplicaSlot* ReplicaSlots::choose(uint64_t affinity, const HeldSet* set) const noexcept {
   ReplicaSlot* best = nullptr;
   int64_t least = 0;
   uint64_t highest = 0;
@@ -55,7 +55,8 @@ ReplicaSlot* ReplicaSlots::choose(uint64_t affinity) const noexcept {
     const ReplicaSlot* const before = best;
     if (affinity == 0) {
       const int64_t load = slot.lane.load();
-      if (!best || load < least) best = &slot, least = load;
+      const bool equal = best && load == least && set && !set->bound_by(best->index) && set->bound_by(i);
+      if (!best || load < least || equal) best = &slot, least = load;
     } else {
       // The highest draw wins, so when a slot goes, only its own keys move.
       const uint64_t draw = mixed(affinity ^ mixed(i));

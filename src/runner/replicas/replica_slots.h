@@ -67,9 +67,9 @@ class ReplicaSlots {
   // The replicas in open slots. Waits for no run, no update and no slot that closes.
   std::vector<ReplicaInfo> describe() const;
 
-  // The open slot with the fewest requests, or the key's slot; one with a lost device only if all have. Null if none is
-  // open.
-  ReplicaSlot* choose(uint64_t affinity) const noexcept;
+  // The open slot with the fewest requests, or the key's slot; one with a lost device only if all have. Of those with
+  // equally few, one whose replica has a container of the named set (null: none is asked for). Null if none is open.
+  ReplicaSlot* choose(uint64_t affinity, const HeldSet* set = nullptr) const noexcept;
   // Takes an open slot that nobody holds and whose lane is not pinned; with a key, only the key's slot. Null if there
   // is none.
   ReplicaSlot* acquire_idle(uint64_t affinity) noexcept;

@@ -1,7 +1,9 @@
 // HeldSet: a named set in memory, as runs use it. Immutable, except what replicas say of their containers.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +14,8 @@
 #include "src/runner/constants/constant_set.h"
 
 namespace sconce::runner {
+
+inline constexpr size_t kMaxReplicas = 1024;  // of a model
 
 class HeldSet final : public WeightSet, public std::enable_shared_from_this<HeldSet> {
  public:
@@ -32,13 +36,27 @@ class HeldSet final : public WeightSet, public std::enable_shared_from_this<Held
   // Replicas shall keep no container of it.
   void leave() const noexcept { gone_.store(true); }
   bool gone() const noexcept { return gone_.load(); }
-  // A replica that makes a container counts it before it looks at gone(); who calls leave() looks at bound() after
-  // that.
-  void count_replicas(int change) const noexcept { replicas_.fetch_add(change); }
+  // A replica that makes a container says so before it looks at gone(); who calls leave() looks at bound() after that.
+  void bind(size_t slot) const noexcept {
+    bits_of(slot).fetch_or(bit_of(slot));
+    replicas_.fetch_add(1);
+  }
+  void unbind(size_t slot) const noexcept {
+    bits_of(slot).fetch_and(~bit_of(slot));
+    replicas_.fetch_sub(1);
+  }
   bool bound() const noexcept { return replicas_.load() > 0; }
+  // Whether the slot's replica has a container of it. A hint: it may change at once.
+  bool bound_by(size_t slot) const noexcept {
+    return (bits_of(slot).load(std::memory_order_relaxed) & bit_of(slot)) != 0;
+  }
 
  private:
+  std::atomic<uint64_t>& bits_of(size_t slot) const noexcept { return slots_[slot / 64]; }
+  static uint64_t bit_of(size_t slot) noexcept { return uint64_t{1} << (slot % 64); }
+
   mutable std::atomic<bool> gone_{false};
+  mutable std::array<std::atomic<uint64_t>, kMaxReplicas / 64> slots_{};
 };
 
 }  // namespace sconce::runner

@@ -38,7 +38,10 @@ void to_disk(const std::filesystem::path& path, int flags) {
   const bool good = fd >= 0 && ::fsync(fd) == 0;
   const int problem = errno;
   if (fd >= 0) ::close(fd);
-  SCONCE_CHECK(good, kIo, "cannot write: ", path.string(), ": ", std::strerror(problem));
+  const bool full = problem == ENOSPC || problem == EDQUOT;
+  if (!good)
+    throw Error(full ? ErrorCode::kOutOfMemory : ErrorCode::kIo,
+                "cannot write: " + path.string() + ": " + std::strerror(problem));
 }
 
 // The file's length less its header's, which its first eight bytes give; 0 for what cannot be.

@@ -28,8 +28,8 @@ class SetFolder {
   };
   // The sets that are there, by name. Files that are no sets are left alone.
   std::map<std::string, File, std::less<>> list() const;
-  // Replaces the file and returns the bytes of the constants in it. kIo; kUnsupported for a dtype that the format
-  // lacks.
+  // Replaces the file and returns the bytes of the constants in it. kIo; kOutOfMemory for a full disk; kUnsupported for
+  // a dtype that the format lacks.
   uint64_t write(const std::string& name, const std::string& label, const ConstantSet& set) const;
   // The set, its constants in memory of its own, except those of the package. kIo, kCorruptPackage, kOutOfMemory;
   // kFailedPrecondition if the file belongs to another package.
