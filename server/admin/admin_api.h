@@ -22,7 +22,7 @@ namespace admin {
 AdminText constants, weights, weights_difference, commit_weights, abort_weights, rollback_weights, release_weights;
 AdminText pushes, prepare_push, prolong_push;
 AdminText replicas, add_replicas, remove_replica;
-AdminText operations, operation, cancel_operation;
+AdminText operations, operation, cancel_operation, audit;
 AdminStart stage_weights, active_weights;
 
 }  // namespace admin

@@ -13,7 +13,7 @@ namespace sconce::server {
 namespace {
 
 // The set is published, so nothing here throws.
-void keep(ServedModel& served, KeptWeights& kept, const PublishedBy& by, PublishOptions options)
+void keep(ServedModel& served, KeptWeights& kept, const PublishedBy& by, const PublishOptions& options)
     SCONCE_REQUIRES(kept.turn()) {
   const ModelInterface& interface = served.interface();
   std::string problem = "keep=false was asked for";
@@ -29,10 +29,25 @@ void keep(ServedModel& served, KeptWeights& kept, const PublishedBy& by, Publish
   if (!told) succeeds([&] { kept.note("no memory"); });
 }
 
+// The set is published, so nothing here throws.
+void tell(Service& service, const ServedModel& served, const char* event, uint64_t before, const PublishedBy& by,
+          const PublishOptions& options, const std::string& set) {
+  succeeds([&] {
+    AuditEntry entry = audit_of(event, service, served, WeightState::kActive);
+    entry.before = before;
+    entry.set = set;
+    entry.push = options.push;
+    entry.server = by.peer;
+    service.audit.add(entry);
+  });
+}
+
+// event: for the audit log. set: a named one.
 template <class Commit>
-Published publish(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options,
-                  const Commit& commit) {
+Published publish(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options,
+                  const char* event, const std::string& set, const Commit& commit) {
   Published published;
+  const uint64_t before = served.model().generation();
   if (const std::shared_ptr<KeptWeights>& kept = served.kept()) {
     const MutexLock turn(kept->turn());
     check_served(service, served);
@@ -42,6 +57,7 @@ Published publish(Service& service, ServedModel& served, const PublishedBy& by, 
     published.generation = commit(served.model());
   }
   succeeds([&] { service.repository.weights_changed(served); });
+  tell(service, served, event, before, by, options, set);
   return published;
 }
 
@@ -53,17 +69,19 @@ StagedSet::~StagedSet() {
 
 bool keeps(const Query& query) { return !query.text("keep") || query.flag("keep"); }
 
-Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options) {
-  return publish(service, served, by, options, [](Model& model) { return model.commit_weights(); });
+Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options) {
+  return publish(service, served, by, options, "committed", "", [](Model& model) { return model.commit_weights(); });
 }
 
-Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options) {
-  return publish(service, served, by, options, [](Model& model) { return model.rollback_weights(); });
+Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by,
+                           const PublishOptions& options) {
+  const char* const event = options.push.empty() ? "rolled_back" : "undone";
+  return publish(service, served, by, options, event, "", [](Model& model) { return model.rollback_weights(); });
 }
 
 Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
-                      PublishOptions options) {
-  return publish(service, served, by, options, [&](Model& model) { return model.promote_set(name); });
+                      const PublishOptions& options) {
+  return publish(service, served, by, options, "promoted", name, [&](Model& model) { return model.promote_set(name); });
 }
 
 }  // namespace sconce::server

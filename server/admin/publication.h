@@ -32,7 +32,8 @@ struct Published {
 };
 
 struct PublishOptions {
-  bool keep = true;  // false: a restart serves what was kept before
+  bool keep = true;       // false: a restart serves what was kept before
+  std::string push = {};  // the push whose set it is; empty: none
 };
 
 // "keep" of a query: true unless it says otherwise. kInvalidArgument.
@@ -41,11 +42,13 @@ bool keeps(const class Query& query);
 // Publish; return when the set is on the disk (setting weights_keep), or when it is clear that it cannot be, which the
 // documents of weights then say. The caller has claimed the model. `by`: who asks. Errors of Model::commit_weights and
 // Model::rollback_weights, and kUnavailable if the model was unloaded or replaced: the active set stays.
-Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options = {});
-Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by, PublishOptions options = {});
+Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by,
+                         const PublishOptions& options = {});
+Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by,
+                           const PublishOptions& options = {});
 // The weights of a named set. Errors of Model::promote_set.
 Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
-                      PublishOptions options = {});
+                      const PublishOptions& options = {});
 
 inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 

@@ -9,6 +9,7 @@
 #include "server/admin/push/push_peers.h"
 #include "server/admin/trainer_sessions.h"
 #include "server/admin/work/admin_threads.h"
+#include "server/admin/work/audit_log.h"
 #include "server/admin/work/model_claims.h"
 #include "server/admin/work/operation_log.h"
 #include "server/base/config.h"
@@ -43,6 +44,7 @@ struct Service {
   LogLimit refusals{}, failures{};  // lines about requests
   HeavyWork heavy_work{};
   ModelClaims claims{};
+  AuditLog audit{config.audit_log};
   PushLedger pushes{};
   PushPeers peers{config};
   TrainerSessions trainer_sessions{};

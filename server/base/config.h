@@ -48,6 +48,8 @@ using Bytes = int64_t;
 using Duration = std::chrono::microseconds;
 using Delay = std::optional<std::chrono::microseconds>;  // nullopt: auto
 using Counts = std::vector<int64_t>;                     // ascending
+using Real = std::optional<double>;                      // nullopt: not given
+using OptionalFlag = std::optional<bool>;                // nullopt: not given
 }  // namespace setting
 
 struct ModelConfig {
