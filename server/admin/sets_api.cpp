@@ -8,6 +8,7 @@
 #include "server/admin/golden_api.h"
 #include "server/admin/publication.h"
 #include "server/admin/served_weights.h"
+#include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
 #include "server/base/log.h"
@@ -93,9 +94,12 @@ std::string set(Service& service, const AdminRequest& request) {
 std::string remove_set(Service& service, const AdminRequest& request) {
   const std::shared_ptr<ServedModel> served = served_of(service, request);
   sets_of(*served).remove(request.set);
-  AuditEntry entry = audit_of("set_removed", *served);
-  entry.set = request.set;
-  service.audit.add(entry);
+  // It is removed, so nothing here throws.
+  succeeds([&] {
+    AuditEntry entry = audit_of("set_removed", *served);
+    entry.set = request.set;
+    service.audit.add(entry);
+  });
   log_info("model {} version {}: set '{}' is removed", served->interface().name, served->interface().version,
            request.set);
   return "{}";
@@ -130,9 +134,11 @@ std::string change_routes(Service& service, const AdminRequest& request) {
   });
   own.set_routes(std::move(routes));
   std::string text = dump(routes_json(own));
-  AuditEntry entry = audit_of("routes_changed", *served);
-  entry.routes = text;
-  service.audit.add(entry);
+  succeeds([&] {
+    AuditEntry entry = audit_of("routes_changed", *served);
+    entry.routes = text;
+    service.audit.add(entry);
+  });
   log_info("model {} version {}: requests that name no set are routed by {}", served->interface().name,
            served->interface().version, text);
   return text;

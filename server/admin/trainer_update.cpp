@@ -50,10 +50,12 @@ void TrainerUpdate::fail(Failure failure) {
   service_.operations.count(*operation_);
   log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
            printable(operation_->view().error));
-  AuditEntry entry = audit_of("refused", *served_);
-  entry.label = operation_->label;
-  entry.reason = operation_->view().error;
-  service_.audit.add(entry);
+  succeeds([this] {
+    AuditEntry entry = audit_of("refused", *served_);
+    entry.label = operation_->label;
+    entry.reason = operation_->view().error;
+    service_.audit.add(entry);
+  });
 }
 
 void TrainerUpdate::give_up(const std::string& reason) {
@@ -107,7 +109,7 @@ uint64_t TrainerUpdate::publish(std::string label) {
       operation_->tell_golden(dump(verdict_json(*verdict)));
       require_good(service_, *served_, verdict, GoldenRule::kRequire);
     }
-    service_.audit.add(audit_of("staged", service_, *served_, WeightState::kStaged));
+    succeeds([this] { service_.audit.add(audit_of("staged", service_, *served_, WeightState::kStaged)); });
     operation_->enter(Operation::Phase::kCommitting);
     generation = publish_staged(service_, *served_, {"a trainer", std::to_string(operation_->id)}).generation;
     staged.keep();

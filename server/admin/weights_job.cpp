@@ -100,7 +100,7 @@ void WeightsJob::run() {
       if (options_.push) service_.pushes.forget(place_, options_.push->id);
     } else if (named()) {
       outcome = Operation::Outcome::kHeld;
-      tell(audit_of("set_filled", *model_));
+      tell("set_filled");
     } else {
       StagedSet staged(model);
       judge();
@@ -268,7 +268,7 @@ uint64_t WeightsJob::publish() {
   operation_->check_cancelled();
   check_served(service_, *model_);
   if (options_.push) service_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
-  tell(audit_of("staged", service_, *model_, WeightState::kStaged));
+  tell("staged");
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
   const PublishedBy by = published_by(request_);
@@ -284,12 +284,17 @@ uint64_t WeightsJob::publish() {
   return published.generation;
 }
 
-// To the audit log, with what the request says of its set.
-void WeightsJob::tell(AuditEntry entry) {
-  entry.label = options_.update.label;
-  entry.set = request_.set;
-  if (options_.push) entry.push = options_.push->id;
-  service_.audit.add(entry);
+// To the audit log, with what the request says of its set. What it tells of stands without it.
+void WeightsJob::tell(std::string_view event, const std::string& reason) noexcept {
+  succeeds([&] {
+    AuditEntry entry =
+        event == "staged" ? audit_of(event, service_, *model_, WeightState::kStaged) : audit_of(event, *model_);
+    entry.label = options_.update.label;
+    entry.set = request_.set;
+    entry.reason = reason;
+    if (options_.push) entry.push = options_.push->id;
+    service_.audit.add(entry);
+  });
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {
@@ -319,9 +324,7 @@ void WeightsJob::fail(const std::exception_ptr& problem) {
   }
   if (model_ && !options_.update.dry_run) {
     const AuditRequest audit_request(request_);
-    AuditEntry entry = audit_of("refused", *model_);
-    entry.reason = failure.message;
-    tell(std::move(entry));
+    tell("refused", failure.message);
   }
   answer(failure.status, error_document(failure.message));
 }

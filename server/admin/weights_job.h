@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sconce/weight_sources.h"
 #include "server/admin/golden_api.h"
@@ -52,7 +53,7 @@ class WeightsJob {
   void read_tensors(WeightUpdate& update);
   void judge();
   uint64_t publish();
-  void tell(AuditEntry entry);
+  void tell(std::string_view event, const std::string& reason = {}) noexcept;
   void answer(int status, std::string text);
 
   Service& service_;

@@ -6,7 +6,10 @@
 #include <complex>
 #include <limits>
 #include <map>
+#include <string>
+#include <vector>
 
+#include "sconce/check.h"
 #include "sconce/float_types.h"
 #include "sconce/tensor_files.h"
 #include "tests/runner/fake_runner.h"
@@ -29,6 +32,11 @@ Tensor tensor_of(const Ints& sizes, const std::vector<T>& values) {
 template <class T>
 Tensor row(const std::vector<T>& values) {
   return tensor_of<T>({static_cast<int64_t>(values.size())}, values);
+}
+
+std::string numbered(int i) {
+  std::string name("r");
+  return name.append(std::to_string(i));
 }
 
 template <class T>
@@ -179,9 +187,8 @@ TEST_CASE("golden: a set passes or fails") {
   CHECK(verdict.passed == 0);
   REQUIRE(verdict.failures.size() == 3);
   CHECK(verdict.failures[1].request == "two/outputs/x");
-  CHECK(verdict.failures[1].output == "OUTPUT__0");
-  CHECK(
-      contains(refusal_of(verdict), "0 of 3 golden requests, 3 must pass: request 'one', output 'OUTPUT__0': element"));
+  CHECK(verdict.failures[1].output == "RESULT");
+  CHECK(contains(refusal_of(verdict), "0 of 3 golden requests, 3 must pass: request 'one', output 'RESULT': element"));
   const OrderedJson json = verdict_json(verdict);
   CHECK(json["verdict"] == "failed");
   CHECK(json["failed"] == 3);
@@ -192,7 +199,7 @@ TEST_CASE("golden: a set passes or fails") {
 TEST_CASE("golden: a share of the requests is enough, and only the first failures are kept") {
   Loaded loaded("fake_model");
   Golden1 made;
-  for (int i = 0; i < 20; ++i) made.add("r" + std::to_string(100 + i), 1, i < 14 ? stored(1) : stored(7));
+  for (int i = 0; i < 20; ++i) made.add(numbered(100 + i), 1, i < 14 ? stored(1) : stored(7));
   made.config.golden_pass = 0.7;
   Golden golden(made.read(*loaded.model));
   const auto active = loaded.model->rehearse(WeightState::kActive);
@@ -243,7 +250,7 @@ TEST_CASE("golden: requests run in order on one replica, which begins with the s
   for (int i = 0; i < 3; ++i) {
     std::vector<float> y = stored(0);
     for (float& value : y) value += first - stored(0).front() + static_cast<float>(i);
-    made.add("r" + std::to_string(i), 0, y);
+    made.add(numbered(i), 0, y);
   }
   Golden golden(made.read(model));
   for (int i = 0; i < 2; ++i) CHECK(judged(golden, model, *model.rehearse(WeightState::kActive)).good());
@@ -301,8 +308,8 @@ TEST_CASE("golden: a file that does not fit the model is refused, and the error 
   const NamedTensor in{"r/inputs/INPUT__0", x}, out{"r/outputs/OUTPUT__0", x};
   CHECK(contains(refused({}), "has no requests"));
   CHECK(contains(refused({in}), "request 'r' has no outputs"));
-  CHECK(contains(refused({out}), "request 'r' lacks input 'INPUT__0'"));
-  CHECK(contains(refused({in, {"r/outputs/nobody", x}}), "no such output: 'r/outputs/nobody'; it has 'OUTPUT__0'"));
+  CHECK(contains(refused({out}), "request 'r' lacks input 'ARGS[0]'"));
+  CHECK(contains(refused({in, {"r/outputs/nobody", x}}), "no such output: 'r/outputs/nobody'; it has 'RESULT'"));
   CHECK(contains(refused({{"r/inputs/nobody", x}, out}), "no such input: 'r/inputs/nobody'"));
   for (const char* name : {"weights", "r/input/INPUT__0", "/inputs/INPUT__0", "inputs/INPUT__0"})
     CHECK(contains(refused({in, out, {name, x}}), std::string("'") + name + "' is not named REQUEST/inputs/NAME"));

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <map>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "server/admin/work/admin_request.h"
 #include "server/base/json_document.h"
@@ -27,8 +29,9 @@ AuditEntry entry_of(std::string_view event, std::string model = "digits") {
   return entry;
 }
 
-std::vector<OrderedJson> lines_of(const std::filesystem::path& path) {
-  std::vector<OrderedJson> lines;
+// An array of the file's lines.
+OrderedJson lines_of(const std::filesystem::path& path) {
+  OrderedJson lines = OrderedJson::array();
   std::istringstream text(content_of(path));
   for (std::string line; std::getline(text, line);) {
     OrderedJson json = OrderedJson::parse(line, nullptr, false);
@@ -70,7 +73,7 @@ TEST_CASE("audit log: a line has what is known, and who did it") {
   settled.reason = "why";
   log.add(settled);
   log.add(entry_of("expired"));
-  const std::vector<OrderedJson> lines = lines_of(folder / "audit.jsonl");
+  const OrderedJson lines = lines_of(folder / "audit.jsonl");
   REQUIRE(lines.size() == 3);
   CHECK(lines[0]["time"].get<std::string>().size() == std::string("2026-01-31T12:00:00.000Z").size());
   CHECK(lines[0]["event"] == "committed");
@@ -110,7 +113,7 @@ TEST_CASE("audit log: hostile text stays one line of JSON") {
   entry.set = hostile;
   log.add(entry);
   log.add(entry);
-  const std::vector<OrderedJson> lines = lines_of(folder / "audit.jsonl");
+  const OrderedJson lines = lines_of(folder / "audit.jsonl");
   REQUIRE(lines.size() == 2);
   CHECK(lines[0]["event"] == "refused");
   CHECK(lines[0]["label"] == nul);
@@ -171,7 +174,7 @@ TEST_CASE("audit log: threads write whole lines") {
     });
   for (std::thread& thread : threads) thread.join();
   std::map<std::string, int> next;
-  const std::vector<OrderedJson> lines = lines_of(folder / "audit.jsonl");
+  const OrderedJson lines = lines_of(folder / "audit.jsonl");
   CHECK(lines.size() == kThreads * kEach);
   for (const OrderedJson& line : lines) CHECK(line["generation"] == ++next[line["by"]["client"]]);
   // In memory: the last ones, in the same order.
