@@ -115,6 +115,10 @@ std::unique_ptr<Rehearsal> Model::rehearse(WeightState state) const {
   return in_memory("rehearse", [&] { return impl_->runner.rehearse(state, shared_from_this()); });
 }
 
+std::unique_ptr<Rehearsal> Model::rehearse(const std::shared_ptr<const WeightSet>& set) const {
+  return in_memory("rehearse", [&] { return impl_->runner.rehearse(set, shared_from_this()); });
+}
+
 std::shared_ptr<const WeightSet> Model::find_set(std::string_view name) const { return impl_->runner.find_set(name); }
 std::shared_ptr<const WeightSet> Model::bring_set(std::string_view name) {
   return in_memory("bring_set", [&] { return impl_->runner.bring_set(name); });

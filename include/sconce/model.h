@@ -189,6 +189,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // Runs the set before others do, on the device of the first replica that works. kFailedPrecondition if there is no
   // such set or a constant of it has no value; kOutOfMemory; kUnavailable.
   std::unique_ptr<Rehearsal> rehearse(WeightState state) const;
+  // The same for a named set of this model. kInvalidArgument for another model's.
+  std::unique_ptr<Rehearsal> rehearse(const std::shared_ptr<const WeightSet>& set) const;
   // The set as a source of weights, say for a file. kFailedPrecondition if there is none.
   std::unique_ptr<WeightSetFile> open_weights(WeightState state) const;
 

@@ -104,8 +104,13 @@ std::string abort_weights(Service& service, const AdminRequest& request) {
   const Query query(request.query, {"push"});
   if (const auto id = query.text("push")) return abort_push(service, request, push_id(*id));
   return change_weights(
-      service, request, [](ServedModel& served) { served.model().abort_weights(); }, "aborted",
-      [](PushLedger& pushes, const PushPlace& place, uint64_t) { pushes.set_dropped(place); });
+      service, request,
+      [&](ServedModel& served) {
+        const AuditEntry entry = audit_of("aborted", service, served, WeightState::kStaged);
+        served.model().abort_weights();
+        service.audit.add(entry);
+      },
+      "aborted", [](PushLedger& pushes, const PushPlace& place, uint64_t) { pushes.set_dropped(place); });
 }
 
 std::string rollback_weights(Service& service, const AdminRequest& request) {
@@ -119,11 +124,17 @@ std::string rollback_weights(Service& service, const AdminRequest& request) {
 
 std::string release_weights(Service& service, const AdminRequest& request) {
   const Query query(request.query, {});
-  const auto release = [&](ServedModel& served) {
-    service.guards.check_over(served);
-    served.model().release_previous();
-  };
-  return change_weights(service, request, release, "released", nullptr);
+  return change_weights(
+      service, request,
+      [&](ServedModel& served) {
+        service.guards.check_over(served);
+        AuditEntry entry = audit_of("released", served);
+        for (const WeightSetInfo& set : served.model().weight_sets())
+          if (set.state == WeightState::kPrevious) entry.label = set.label;
+        served.model().release_previous();
+        service.audit.add(entry);
+      },
+      "released", nullptr);
 }
 
 std::string replicas(Service& service, const AdminRequest& request) {
@@ -191,6 +202,19 @@ std::string remove_replica(Service& service, const AdminRequest& request) {
   return told([&] { return replicas_document(served->interface(), model.replicas()); });
 }
 
+std::string audit(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"model", "limit"});
+  const std::string_view limit = query.text("limit").value_or("100");
+  size_t most = 0;
+  const auto [end, ec] = std::from_chars(limit.data(), limit.data() + limit.size(), most);
+  SCONCE_CHECK(ec == std::errc() && end == limit.data() + limit.size(), kInvalidArgument,
+               "parameter limit must be a number, got '", excerpt(limit), "'");
+  std::string text = "{\"entries\":[";
+  for (const std::string& entry : service.audit.last(query.text("model").value_or(""), most))
+    text.append(text.back() == '[' ? "" : ",").append(entry);
+  return text + "]}";
+}
+
 std::string operations(Service& service, const AdminRequest& /*request*/) {
   return operations_document(service.operations.list());
 }
@@ -213,9 +237,7 @@ void stage_weights(Service& service, AdminRequest request, AdminDone done) {
 }
 
 void active_weights(Service& service, AdminRequest request, AdminDone done) {
-  const auto task = std::make_shared<WeightsDownload>(service, std::move(request), std::move(done));
-  service.admin_threads.run([task] { task->run(); }, [task](const std::exception_ptr& e) { task->fail(e); },
-                            [task] { task->abandon(); });
+  WeightsDownload::start(service, std::move(request), std::move(done), open_active_weights);
 }
 
 }  // namespace admin
@@ -239,6 +261,7 @@ void start_admin(Service& service, AdminRequest request, AdminText& handler, Adm
   service.admin_threads.run(
       [&service, &handler, request = std::move(request), done = std::move(done)] {
         const LogRequest log_request(request.id, request.peer);
+        const AuditRequest audit_request(request);
         done({200, handler(service, request)});
       },
       failed, abandoned);

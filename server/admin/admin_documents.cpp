@@ -29,7 +29,7 @@ const char* state_name(Operation::State state) noexcept {
 }
 
 const char* phase_name(Operation::Phase phase) noexcept {
-  return name_of(phase, {"starting", "receiving", "folding", "committing", "over"});
+  return name_of(phase, {"starting", "receiving", "folding", "judging", "committing", "over"});
 }
 
 const char* outcome_name(Operation::Outcome outcome) noexcept {
@@ -73,6 +73,7 @@ void append_operation(std::string& text, const Operation& operation) {
     text.append(*view.kept ? ",\"kept\":true" : ",\"kept\":false");
     if (!view.kept_problem.empty()) append_member(text, "kept_problem", view.kept_problem);
   }
+  if (!view.golden.empty()) text.append(",\"golden\":").append(view.golden);
   if (failed) {
     append_number(text, "status", view.status);
     append_member(text, "error", view.error);
@@ -189,6 +190,8 @@ std::string weights_document(const ModelInterface& model, std::span<const Weight
     one["own_bytes"] = set.own_bytes;
     one["since"] = time_text(set.since);
     if (!digests.empty()) one["digest"] = digests[i];
+    if (state.golden && set.state == WeightState::kStaged && set.since == state.golden->staged)
+      one["golden"] = verdict_json(*state.golden);
     list.push_back(std::move(one));
   }
   json["ready"] = state.ready;

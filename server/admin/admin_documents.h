@@ -11,6 +11,7 @@
 #include "sconce/model.h"
 #include "server/admin/work/guards.h"
 #include "server/admin/work/operation_log.h"
+#include "server/judging/golden.h"
 #include "server/kept/weight_store.h"
 #include "server/signature/interface.h"
 
@@ -25,6 +26,7 @@ struct WeightsState {
   std::string reason;                       // why it is not
   std::optional<KeptWeights::Status> kept;  // none: sets are not kept
   std::optional<GuardRecord> guard;         // the last watch over published weights
+  std::optional<GoldenVerdict> golden;      // the last one, of whatever set
 };
 // digests: one for each set, or none.
 // constants: as Model::weights_difference() has them; equal ones are only counted.

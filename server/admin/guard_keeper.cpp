@@ -59,6 +59,7 @@ void GuardKeeper::look_at(const GuardRecord& record) {
     return roll_back(record, *served, reason);
   if (Clock::now() < record.end) return;
   end(GuardState::kPassed, {});
+  audit(record, "guard_passed", {});
   log_info("model {} version {}: generation {} was watched and stays: {} answers, {} failures, p99 {} us", record.model,
            record.version, record.generation, record.totals.answers, record.totals.failures, record.totals.p99.count());
 }
@@ -69,7 +70,12 @@ void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, cons
     const ModelClaims::Claim claim(service_.claims, served, "a guard rolls its weights back");
     if (served.model().generation() != record.generation) return;  // seen at the next look
     uint64_t generation = 0;
-    problem = problem_of([&] { generation = publish_previous(service_, served, {"guard", reason}).generation; });
+    problem = problem_of([&] {
+      PublishOptions options;
+      options.push = record.push;
+      options.reason = reason;
+      generation = publish_previous(service_, served, {"guard", reason}, options).generation;
+    });
     service_.guards.end(record, problem.empty() ? GuardState::kRolledBack : GuardState::kFailed,
                         problem.empty() ? reason : reason + "; rolling back failed: " + problem);
     if (problem.empty()) {
@@ -77,12 +83,25 @@ void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, cons
                 record.generation, generation, reason);
       if (!record.push.empty()) service_.pushes.undone(place_of(record.served.lock()), record.push, generation);
     } else {
+      audit(record, "guard_failed", reason + "; " + problem);
       log_error("model {} version {}: generation {} should be rolled back ({}), but cannot be: {}", record.model,
                 record.version, record.generation, reason, printable(problem));
     }
   }
   if (problem.empty() && !record.push.empty())
     service_.admin_threads.run([this, record] { tell_others(record); }, [](const std::exception_ptr&) {}, [] {});
+}
+
+void GuardKeeper::audit(const GuardRecord& record, const char* event, std::string reason) {
+  AuditEntry entry;
+  entry.event = event;
+  entry.model = record.model;
+  entry.version = record.version;
+  entry.generation = record.generation;
+  entry.push = record.push;
+  entry.reason = std::move(reason);
+  entry.server = "guard";
+  service_.audit.add(entry);
 }
 
 void GuardKeeper::tell_others(const GuardRecord& record) const {

@@ -21,6 +21,7 @@ class GuardKeeper final : public AlarmClock::Alarm {
   void look();
   void look_at(const GuardRecord& record);
   void roll_back(const GuardRecord& record, ServedModel& served, const std::string& reason);
+  void audit(const GuardRecord& record, const char* event, std::string reason);
   void tell_others(const GuardRecord& record) const;
 
   Service& service_;

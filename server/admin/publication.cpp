@@ -53,10 +53,25 @@ void guard(Service& service, ServedModel& served, uint64_t generation, const Pub
     });
 }
 
+void tell(Service& service, const ServedModel& served, const char* event, uint64_t before, const PublishedBy& by,
+          const PublishOptions& options, const std::string& set) {
+  succeeds([&] {
+    AuditEntry entry = audit_of(event, service, served, WeightState::kActive);
+    entry.before = before;
+    entry.set = set;
+    entry.push = options.push;
+    entry.reason = options.reason;
+    entry.server = by.peer;
+    service.audit.add(entry);
+  });
+}
+
+// event: for the audit log. set: a named one.
 template <class Commit>
 Published publish(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options,
-                  const Commit& commit) {
+                  const char* event, const std::string& set, const Commit& commit) {
   Published published;
+  const uint64_t before = served.model().generation();
   if (const std::shared_ptr<KeptWeights>& kept = served.kept()) {
     const MutexLock turn(kept->turn());
     check_served(service, served);
@@ -66,6 +81,7 @@ Published publish(Service& service, ServedModel& served, const PublishedBy& by, 
     published.generation = commit(served.model());
   }
   succeeds([&] { service.repository.weights_changed(served); });
+  tell(service, served, event, before, by, options, set);
   return published;
 }
 
@@ -94,20 +110,21 @@ PublishOptions publish_options(const Query& query) {
 
 Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options) {
   const Published published =
-      publish(service, served, by, options, [](Model& model) { return model.commit_weights(); });
+      publish(service, served, by, options, "committed", "", [](Model& model) { return model.commit_weights(); });
   guard(service, served, published.generation, options);
   return published;
 }
 
 Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by,
                            const PublishOptions& options) {
-  return publish(service, served, by, options, [](Model& model) { return model.rollback_weights(); });
+  const char* const event = options.push.empty() ? "rolled_back" : "undone";
+  return publish(service, served, by, options, event, "", [](Model& model) { return model.rollback_weights(); });
 }
 
 Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
                       const PublishOptions& options) {
   const Published published =
-      publish(service, served, by, options, [&](Model& model) { return model.promote_set(name); });
+      publish(service, served, by, options, "promoted", name, [&](Model& model) { return model.promote_set(name); });
   guard(service, served, published.generation, options);
   return published;
 }

@@ -43,7 +43,8 @@ struct GuardWish {
 struct PublishOptions {
   bool keep = true;  // false: a restart serves what was kept before
   GuardWish guard;
-  std::string push;  // the id of the push that is published; empty: it is none
+  std::string push;    // the id of the push that is published or undone; empty: it is none
+  std::string reason;  // why, for the audit log
 };
 
 // What "keep", "guard", "guard_errors", "guard_nan" and "guard_p99" of a query say. kInvalidArgument.

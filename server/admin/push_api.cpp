@@ -80,10 +80,25 @@ Published publish_push(Service& service, const PushPlace& place, ServedModel& se
   return published;
 }
 
-void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id) {
+void tell_end(Service& service, const PushPlace& place, const std::string& id, const char* event,
+              const std::string& why) {
+  succeeds([&] {
+    AuditEntry entry;
+    entry.event = event;
+    entry.model = place.model;
+    entry.version = place.version;
+    entry.push = id;
+    entry.reason = why;
+    service.audit.add(entry);
+  });
+}
+
+void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id, const std::string& why) {
   const std::optional<PushState> before = service.pushes.abort(place, id);
   if (before && holds_set(*before)) model.abort_weights();
-  if (before && *before <= PushState::kPrepared) log_end(place, id, "was aborted");
+  if (!before || *before > PushState::kPrepared) return;
+  log_end(place, id, "was aborted");
+  tell_end(service, place, id, "aborted", why);
 }
 
 std::string commit_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options) {
@@ -107,6 +122,7 @@ std::string abort_push(Service& service, const AdminRequest& request, const std:
   if (has_state(service, place, id, PushState::kReceiving)) before = service.pushes.abort(place, id);
   if (before == PushState::kReceiving) {
     log_end(place, id, "was aborted");
+    tell_end(service, place, id, "aborted");
     succeeds([&] { const ModelClaims::Claim over(service.claims, *served, "push " + id + " has ended", kPatience); });
     return told(service, place, *served, id);
   }
@@ -128,6 +144,7 @@ std::string rollback_push(Service& service, const AdminRequest& request, const s
     const auto record = service.pushes.find(place.model, place.version, id);
     SCONCE_CHECK(record->served.lock() == place.served && record->generation == model.generation(), kBusy, "push ", id,
                  " cannot be undone: generation ", model.generation(), " is active, not its ", record->generation);
+    options.push = id;
     const uint64_t generation = publish_previous(service, *served, published_by(request), options).generation;
     service.pushes.undone(place, id, generation);
     log_info("model {} version {}: push {} was undone, generation {} is active", place.model, place.version, id,

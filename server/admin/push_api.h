@@ -17,7 +17,13 @@ PushPlace place_of(const std::shared_ptr<ServedModel>& served);
 // in PushLedger; errors of Model.
 Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
                        const PublishedBy& by, PublishOptions options = {});
-void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id);
+// why: for the audit log.
+void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id,
+               const std::string& why = {});
+
+// The push has ended without being committed: "aborted", "expired". For the audit log.
+void tell_end(Service& service, const PushPlace& place, const std::string& id, const char* event,
+              const std::string& why = {});
 
 // Answers to .../weights/ACTION?push=ID.
 std::string commit_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options);

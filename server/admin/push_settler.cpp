@@ -99,8 +99,9 @@ void PushSettler::settle(const PushRecord& record) {
   const PushPlace place = place_of(served);
   if (record.state == PushState::kReceiving) {
     // Whoever receives it has claimed the model, and gives up when the push has ended.
-    if (service_.pushes.expire(place, id, Clock::now()))
-      log_warn("model {} version {}: push {} expired while its weights arrived", record.model, record.version, id);
+    if (!service_.pushes.expire(place, id, Clock::now())) return;
+    log_warn("model {} version {}: push {} expired while its weights arrived", record.model, record.version, id);
+    tell_end(service_, place, id, "expired");
     return;
   }
   {
@@ -109,6 +110,7 @@ void PushSettler::settle(const PushRecord& record) {
       served->model().abort_weights();
       log_warn("model {} version {}: push {} expired, its staged weights were dropped", record.model, record.version,
                id);
+      tell_end(service_, place, id, "expired");
       return;
     }
   }
@@ -165,7 +167,7 @@ void PushSettler::decide(const PushRecord& record, const PushPlace& place, Serve
   if (commit)
     publish_push(service_, place, served, id, {"the other servers of the push", id});
   else
-    drop_push(service_, place, served.model(), id);
+    drop_push(service_, place, served.model(), id, finding.why);
 }
 
 }  // namespace sconce::server

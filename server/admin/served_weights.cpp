@@ -4,6 +4,7 @@
 
 #include "sconce/check.h"
 #include "server/admin/admin_documents.h"
+#include "server/base/failure.h"
 #include "server/kept/peer_weights.h"
 
 namespace sconce::server {
@@ -17,6 +18,25 @@ void check_served(const Service& service, const ServedModel& served) {
   const auto catalog = service.repository.snapshot();
   SCONCE_CHECK(catalog->loaded(interface.name, std::to_string(interface.version)).get() == &served, kUnavailable,
                "the model was replaced while its weights were updated");
+}
+
+AuditEntry audit_of(std::string_view event, const ServedModel& served) {
+  AuditEntry entry;
+  entry.event = event;
+  entry.model = served.interface().name;
+  entry.version = served.interface().version;
+  entry.generation = served.model().generation();
+  return entry;
+}
+
+AuditEntry audit_of(std::string_view event, const Service& service, const ServedModel& served, WeightState state) {
+  AuditEntry entry = audit_of(event, served);
+  const Model& model = served.model();
+  for (const WeightSetInfo& set : model.weight_sets())
+    if (set.state == state) entry.label = set.label;
+  // Without a digest (no libcrypto), the rest is told.
+  if (service.audit.has_file()) succeeds([&] { entry.digest = model.weights_digest(state); });
+  return entry;
 }
 
 std::string weights_text(const Service& service, const ServedModel& served, bool digest) {
@@ -34,6 +54,7 @@ std::string weights_text(const Service& service, const ServedModel& served, bool
   state.reason = version.held;
   if (served.kept()) state.kept = served.kept()->status();
   state.guard = service.guards.find(served);
+  if (served.golden()) state.golden = served.golden()->last();
   return weights_document(interface, sets, digests, state);
 }
 

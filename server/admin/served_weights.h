@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "server/admin/service.h"
 #include "server/admin/work/admin_request.h"
@@ -18,5 +19,11 @@ void check_served(const Service& service, const ServedModel& served);
 
 // The document of GET .../weights. digest: with the digest of each set, which reads all of it.
 std::string weights_text(const Service& service, const ServedModel& served, bool digest);
+
+// What happens to a model's weights, for the audit log. The generation is the one that is active now.
+AuditEntry audit_of(std::string_view event, const ServedModel& served);
+// The same about one of its sets, with its label and, if the log has a file, its digest: reads the set's values, unless
+// they were read for that before.
+AuditEntry audit_of(std::string_view event, const Service& service, const ServedModel& served, WeightState state);
 
 }  // namespace sconce::server

@@ -9,6 +9,7 @@
 #include "server/admin/push/push_peers.h"
 #include "server/admin/trainer_sessions.h"
 #include "server/admin/work/admin_threads.h"
+#include "server/admin/work/audit_log.h"
 #include "server/admin/work/guards.h"
 #include "server/admin/work/model_claims.h"
 #include "server/admin/work/operation_log.h"
@@ -45,6 +46,7 @@ struct Service {
   HeavyWork heavy_work{};
   ModelClaims claims{};
   Guards guards{operations.counters()};
+  AuditLog audit{config.audit_log};
   PushLedger pushes{};
   PushPeers peers{config};
   TrainerSessions trainer_sessions{};

@@ -5,8 +5,10 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "sconce/model.h"
+#include "server/admin/golden_api.h"
 #include "server/admin/publication.h"
 #include "server/admin/served_weights.h"
+#include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
 #include "server/base/log.h"
@@ -92,18 +94,26 @@ std::string set(Service& service, const AdminRequest& request) {
 std::string remove_set(Service& service, const AdminRequest& request) {
   const std::shared_ptr<ServedModel> served = served_of(service, request);
   sets_of(*served).remove(request.set);
+  // It is removed, so nothing here throws.
+  succeeds([&] {
+    AuditEntry entry = audit_of("set_removed", *served);
+    entry.set = request.set;
+    service.audit.add(entry);
+  });
   log_info("model {} version {}: set '{}' is removed", served->interface().name, served->interface().version,
            request.set);
   return "{}";
 }
 
 std::string promote_set(Service& service, const AdminRequest& request) {
-  const PublishOptions options =
-      publish_options(Query(request.query, {"keep", "guard", "guard_errors", "guard_nan", "guard_p99"}));
+  const Query query(request.query, {"keep", "golden", "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const PublishOptions options = publish_options(query);
+  const GoldenRule rule = golden_rule(query);
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   sets_of(*served);
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
   service.guards.check_over(*served);
+  require_good(service, *served, judge_set(*served, request.set, [&] { check_served(service, *served); }), rule);
   const uint64_t generation = publish_set(service, *served, request.set, published_by(request), options).generation;
   log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
            served->interface().version, generation, request.set);
@@ -125,6 +135,11 @@ std::string change_routes(Service& service, const AdminRequest& request) {
   });
   own.set_routes(std::move(routes));
   std::string text = dump(routes_json(own));
+  succeeds([&] {
+    AuditEntry entry = audit_of("routes_changed", *served);
+    entry.routes = text;
+    service.audit.add(entry);
+  });
   log_info("model {} version {}: requests that name no set are routed by {}", served->interface().name,
            served->interface().version, text);
   return text;

@@ -2,10 +2,12 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/admin/golden_api.h"
 #include "server/admin/publication.h"
 #include "server/admin/served_weights.h"
 #include "server/admin/service.h"
 #include "server/base/failure.h"
+#include "server/base/json_document.h"
 #include "server/base/log.h"
 
 namespace sconce::server {
@@ -49,6 +51,12 @@ void TrainerUpdate::fail(Failure failure) {
   service_.operations.count(*operation_);
   log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
            printable(operation_->view().error));
+  succeeds([this] {
+    AuditEntry entry = audit_of("refused", *served_);
+    entry.label = operation_->label;
+    entry.reason = operation_->view().error;
+    service_.audit.add(entry);
+  });
 }
 
 void TrainerUpdate::give_up(const std::string& reason) {
@@ -95,6 +103,14 @@ uint64_t TrainerUpdate::publish(std::string label) {
     update_->finish();
     StagedSet staged(served_->model());
     check();
+    // An update that only gives the served weights another label has none to judge.
+    if (entries_ > 0 && served_->golden()) {
+      operation_->enter(Operation::Phase::kJudging);
+      const std::optional<GoldenVerdict> verdict = judge_staged(*served_, [this] { check(); });
+      operation_->tell_golden(dump(verdict_json(*verdict)));
+      require_good(service_, *served_, verdict, GoldenRule::kRequire);
+    }
+    succeeds([this] { service_.audit.add(audit_of("staged", service_, *served_, WeightState::kStaged)); });
     operation_->enter(Operation::Phase::kCommitting);
     generation = publish_staged(service_, *served_, {"a trainer", std::to_string(operation_->id)}).generation;
     staged.keep();

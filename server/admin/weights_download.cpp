@@ -20,31 +20,44 @@ constexpr size_t kBlock = size_t{1} << 20;
 
 }  // namespace
 
-WeightsDownload::WeightsDownload(Service& service, AdminRequest request, AdminDone done)
-    : service_(service),
-      request_(std::move(request)),
-      done_(std::move(done)),
-      download_(*request_.source.transport, service.config.write_timeout) {}
-
-void WeightsDownload::run() {
-  const LogRequest log_request(request_.id, request_.peer);
-  const Query query(request_.query, {});
-  const std::shared_ptr<ServedModel> served = service_.repository.snapshot()->loaded(request_.model, request_.version);
+DownloadedFile open_active_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  const std::shared_ptr<ServedModel> served = service.repository.snapshot()->loaded(request.model, request.version);
   std::unique_ptr<WeightSetFile> set = served->model().open_weights(WeightState::kActive);
   SCONCE_CHECK(set->info().missing.empty(), kUnavailable, "the model has no weights yet: constant '",
                set->info().missing, "' has no value");
-  const std::string digest = set->digest(), label = set->info().label;
-  const uint64_t generation = set->info().generation;
-  SafetensorsEncoder encoder(std::move(set));
+  const std::string digest = set->digest();
+  std::string fields =
+      fmt::format("ETag: \"{}\"\r\nSconce-Generation: {}\r\nSconce-Weights-Label: {}\r\nSconce-Weights-Digest: {}\r\n",
+                  digest, set->info().generation, percent_encoded(set->info().label), digest);
+  return {std::move(set), std::move(fields)};
+}
+
+WeightsDownload::WeightsDownload(Service& service, AdminRequest request, AdminDone done, OpenDownload& open)
+    : service_(service),
+      request_(std::move(request)),
+      done_(std::move(done)),
+      open_(open),
+      download_(*request_.source.transport, service.config.write_timeout) {}
+
+void WeightsDownload::start(Service& service, AdminRequest request, AdminDone done, OpenDownload& open) {
+  const auto task = std::make_shared<WeightsDownload>(service, std::move(request), std::move(done), open);
+  service.admin_threads.run([task] { task->run(); }, [task](const std::exception_ptr& e) { task->fail(e); },
+                            [task] { task->abandon(); });
+}
+
+void WeightsDownload::run() {
+  const LogRequest log_request(request_.id, request_.peer);
+  DownloadedFile opened = open_(service_, request_);
+  SafetensorsEncoder encoder(std::move(opened.file));
   const auto check = [&] {
     SCONCE_CHECK(!service_.operations.stopping(), kUnavailable, "the server is shutting down");
   };
 
   const std::string head = fmt::format(
-      "HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: application/octet-stream\r\n"
-      "Content-Length: {}\r\nETag: \"{}\"\r\nSconce-Generation: {}\r\nSconce-Weights-Label: {}\r\n"
-      "Sconce-Weights-Digest: {}\r\nConnection: close\r\n\r\n",
-      http_date(std::chrono::system_clock::now()), encoder.bytes(), digest, generation, percent_encoded(label), digest);
+      "HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\n{}"
+      "Connection: close\r\n\r\n",
+      http_date(std::chrono::system_clock::now()), encoder.bytes(), opened.fields);
   download_.send(std::as_bytes(std::span(head)), check);
   if (!request_.head_only) {
     const auto scratch = std::make_unique<std::byte[]>(kBlock);
@@ -60,7 +73,7 @@ void WeightsDownload::run() {
 void WeightsDownload::fail(const std::exception_ptr& problem) {
   const Failure failure = describe_failure(problem);
   // The client sees that bytes are missing.
-  if (download_.sent() > 0) log_warn("weights were not sent to the end: {}", printable(failure.message));
+  if (download_.sent() > 0) log_warn("a file was not sent to the end: {}", printable(failure.message));
   answer({failure.status, error_document(failure.message)});
 }
 

@@ -1,22 +1,34 @@
-// WeightsDownload: handles GET .../weights/active, which sends the active set as a safetensors file from where its
-// values are. Used only by its thread of AdminThreads.
+// WeightsDownload: handles GET .../weights/active and GET .../golden/recording, which send a safetensors file from
+// where its values are. Used only by its thread of AdminThreads.
 #pragma once
 
-#include <optional>
+#include <memory>
+#include <string>
 
+#include "sconce/weight_sources.h"
 #include "server/admin/service.h"
 #include "server/admin/work/admin_request.h"
 #include "server/admin/work/download.h"
 
 namespace sconce::server {
 
+struct DownloadedFile {
+  std::unique_ptr<WeightFile> file;
+  std::string fields;  // of the answer, each with its end
+};
+using OpenDownload = DownloadedFile(Service& service, const AdminRequest& request);
+
 class WeightsDownload {
  public:
-  WeightsDownload(Service& service, AdminRequest request, AdminDone done);
+  // open: says what is sent. May throw.
+  WeightsDownload(Service& service, AdminRequest request, AdminDone done, OpenDownload& open);
 
   void run();                                    // throws
   void fail(const std::exception_ptr& problem);  // with what run() threw
   void abandon() noexcept;                       // after fail() threw
+
+  // Runs it on a new thread. kUnavailable.
+  static void start(Service& service, AdminRequest request, AdminDone done, OpenDownload& open);
 
  private:
   void answer(AdminAnswer answer);
@@ -24,7 +36,10 @@ class WeightsDownload {
   Service& service_;
   const AdminRequest request_;
   AdminDone done_;
+  OpenDownload& open_;
   Download download_;
 };
+
+OpenDownload open_active_weights;
 
 }  // namespace sconce::server

@@ -10,6 +10,7 @@
 #include "server/admin/work/weights_dir.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
 #include "server/base/log.h"
 #include "server/client/admin_client.h"
 #include "server/http/content_digest.h"
@@ -66,6 +67,7 @@ class WeightsJob::Arrival {
 
 void WeightsJob::run() {
   const LogRequest log_request(request_.id, request_.peer);
+  const AuditRequest audit_request(request_);
   read_options();
   if (!request_.upload) read_reference();
   find_model();
@@ -99,8 +101,10 @@ void WeightsJob::run() {
       if (options_.push) service_.pushes.forget(place_, options_.push->id);
     } else if (named()) {
       outcome = Operation::Outcome::kHeld;
+      tell("set_filled");
     } else {
       StagedSet staged(model);
+      judge();
       if (relay_) relay_->end();
       generation = publish();
       outcome = generation == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
@@ -120,9 +124,9 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query,
-                    {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep", "base", "push",
-                     "lease", "members", "member", "relay", "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep",
+                                     "base", "push", "lease", "members", "member", "relay", "golden", "guard",
+                                     "guard_errors", "guard_nan", "guard_p99"});
   read_update_query(query, true, options_.update);
   options_.update.label = query.text("label").value_or("");
   options_.update.set = request_.set;
@@ -132,6 +136,7 @@ void WeightsJob::read_options() {
   options_.async = query.flag("async");
   options_.commit = query.flag("commit");
   options_.publish = publish_options(query);
+  options_.golden = golden_rule(query);
   SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
   options_.push = push_terms(query, request_.authorization);
   const size_t members = options_.push ? options_.push->members.size() : 0;
@@ -251,11 +256,21 @@ void WeightsJob::read_file(WeightUpdate& update) {
   stage_file(update, file.path(), options);
 }
 
+// By the model's golden requests, while those behind in a relay judge too.
+void WeightsJob::judge() {
+  if (!model_->golden()) return;
+  operation_->enter(Operation::Phase::kJudging);
+  const std::optional<GoldenVerdict> verdict = judge_staged(*model_, [this] { check_going_on(); });
+  operation_->tell_golden(dump(verdict_json(*verdict)));
+  require_good(service_, *model_, verdict, options_.golden, options_.push ? options_.push->id : "");
+}
+
 // Returns the generation; 0 if the set stays staged.
 uint64_t WeightsJob::publish() {
   operation_->check_cancelled();
   check_served(service_, *model_);
   if (options_.push) service_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
+  tell("staged");
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
   const PublishedBy by = published_by(request_);
@@ -269,6 +284,19 @@ uint64_t WeightsJob::publish() {
     });
   }
   return published.generation;
+}
+
+// To the audit log, with what the request says of its set. What it tells of stands without it.
+void WeightsJob::tell(std::string_view event, const std::string& reason) noexcept {
+  succeeds([&] {
+    AuditEntry entry =
+        event == "staged" ? audit_of(event, service_, *model_, WeightState::kStaged) : audit_of(event, *model_);
+    entry.label = options_.update.label;
+    entry.set = request_.set;
+    entry.reason = reason;
+    if (options_.push) entry.push = options_.push->id;
+    service_.audit.add(entry);
+  });
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {
@@ -295,6 +323,10 @@ void WeightsJob::fail(const std::exception_ptr& problem) {
     failure.message = operation_->view().error;
     log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
              printable(failure.message));
+  }
+  if (model_ && !options_.update.dry_run) {
+    const AuditRequest audit_request(request_);
+    tell("refused", failure.message);
   }
   answer(failure.status, error_document(failure.message));
 }

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sconce/weight_sources.h"
+#include "server/admin/golden_api.h"
 #include "server/admin/publication.h"
 #include "server/admin/push/push_ledger.h"
 #include "server/admin/push/relay.h"
@@ -32,6 +34,7 @@ class WeightsJob {
   struct Options {
     UpdateOptions update;
     bool async = false, commit = false;
+    GoldenRule golden = GoldenRule::kRequire;
     PublishOptions publish;
     std::optional<PushTerms> push;
     bool relay = false;
@@ -48,7 +51,9 @@ class WeightsJob {
   void receive(WeightUpdate& update);
   void read_file(WeightUpdate& update);
   void read_tensors(WeightUpdate& update);
+  void judge();
   uint64_t publish();
+  void tell(std::string_view event, const std::string& reason = {}) noexcept;
   void answer(int status, std::string text);
 
   Service& service_;

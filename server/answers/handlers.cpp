@@ -27,6 +27,7 @@ ServerTotals totals_of(const Service& service) {
   totals.start_time = service.start_time;
   totals.lost_traces = service.tracer.dropped();
   totals.failed_traces = service.tracer.failed();
+  totals.audit_failures = service.audit.failures();
   totals.request_memory = service.request_memory.used();
   totals.request_memory_limit = service.request_memory.limit();
   totals.lost_lines = lost_log_lines();

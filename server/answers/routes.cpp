@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "server/admin/golden_api.h"
 #include "server/admin/sets_api.h"
 #include "server/answers/settings_handlers.h"
 #include "server/models/repository_request.h"
@@ -134,6 +135,14 @@ constexpr std::array kTable{
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/prepare"), kAdmin, kOfListener,
           OnAdminThread(admin::prepare_push),
           Description{kAdministration, "Keep what a push staged until it is decided", "Object", "Any", kBodyOptional}},
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/golden"), kAdmin, kOfListener, OnAdminThread(admin::golden),
+          Description{kAdministration, "Golden requests, and what they said of the last weights", "", "Any"}},
+    Route{kPost, MODEL_PATHS("/v2/admin/models", "/golden/record"), kAdmin, kOfListener,
+          OnAdminThread(admin::record_golden),
+          Description{kAdministration, "Record live answers as golden requests", "Object", "Any"}},
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/golden/recording"), kAdmin, kOfListener,
+          OnAdminThread(admin::golden_recording),
+          Description{kAdministration, "What was recorded, as a safetensors file", "", "weights"}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets"), kAdmin, kOfListener, OnAdminThread(admin::sets),
           Description{kAdministration, "Named sets of weights", "", "Any"}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets/{set}"), kAdmin, kOfListener, OnAdminThread(admin::set),
@@ -161,6 +170,8 @@ constexpr std::array kTable{
                 "/v2/admin/models/{model}/versions/{version}/replicas/{number}"},
           kAdmin, kOfListener, OnAdminThread(admin::remove_replica),
           Description{kAdministration, "Remove a replica", "", "Any"}},
+    Route{kGet, Paths{"/v2/admin/audit"}, kAdmin, kOfListener, OnAdminThread(admin::audit),
+          Description{kAdministration, "Who changed which weights", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/operations"}, kAdmin, kOfListener, OnAdminThread(admin::operations),
           Description{kAdministration, "Operations under way and over", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/operations/{number}"}, kAdmin, kOfListener, OnAdminThread(admin::operation),

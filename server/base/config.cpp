@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -83,6 +84,20 @@ std::chrono::microseconds Duration(const Source& source) {
 setting::Delay Delay(const Source& source) {
   if (source.value == "auto") return std::nullopt;
   return Duration(source);
+}
+
+setting::Real Real(const Source& source) {
+  if (source.value.empty()) return std::nullopt;
+  double value = 0;
+  const auto [end, ec] = std::from_chars(source.value.data(), source.value.data() + source.value.size(), value);
+  if (ec != std::errc() || end != source.value.data() + source.value.size() || !std::isfinite(value) || value < 0)
+    source.fail("a number of 0 or more, such as 0.001 or 1e-3");
+  return value;
+}
+
+setting::OptionalFlag OptionalFlag(const Source& source) {
+  if (source.value.empty()) return std::nullopt;
+  return Flag(source);
 }
 
 setting::Counts Counts(const Source& source) {

@@ -49,6 +49,8 @@ using Duration = std::chrono::microseconds;
 using Delay = std::optional<std::chrono::microseconds>;  // nullopt: auto
 using Counts = std::vector<int64_t>;                     // ascending
 using Share = double;                                    // 0 to 1
+using Real = std::optional<double>;                      // nullopt: not given
+using OptionalFlag = std::optional<bool>;                // nullopt: not given
 }  // namespace setting
 
 struct ModelConfig {

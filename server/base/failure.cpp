@@ -22,6 +22,10 @@ Failure described(ErrorCode code, const char* message) {
 Failure describe_failure(const std::exception_ptr& problem) {
   try {
     std::rethrow_exception(problem);
+  } catch (const Refused& e) {
+    Failure refusal = described(e.code(), e.what());
+    refusal.status = 422;
+    return refusal;
   } catch (const Error& e) {
     return described(e.code(), e.what());
   } catch (const std::bad_alloc&) {

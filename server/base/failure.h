@@ -14,6 +14,13 @@ struct Failure {
   std::string message;
 };
 
+// What was asked for is understood and possible, and a look at it says that it must not be: 422. For weights that are
+// judged before they count.
+class Refused final : public Error {
+ public:
+  explicit Refused(const std::string& message) : Error(ErrorCode::kFailedPrecondition, message) {}
+};
+
 // A reference to a caller's function, valid during the call. Takes no memory.
 class Work {
  public:

@@ -351,14 +351,17 @@ std::string Answer::reason() const {
   return std::to_string(status) + (text.empty() ? "" : ": " + text);
 }
 
-Answer AdminClient::request(std::string_view method, const std::string& target) const {
+Answer AdminClient::request(std::string_view method, const std::string& target, std::string_view body) const {
   Answer answer;
   Connection connection(server_, tls_.get(), patience_);
   answer.problem = connection.connect();
   if (!answer.problem.empty()) return answer;
   auto head = make_request(server_, token_, method, target);
-  if (method != "GET") head.content_length(0);
-  if (const Code code = connection.send_head(head)) {
+  if (method != "GET") head.content_length(body.size());
+  if (!body.empty()) head.set(http::field::content_type, "application/json");
+  Code sent = connection.send_head(head);
+  if (!sent) sent = connection.send(std::as_bytes(std::span(body)));
+  if (const Code code = sent) {
     answer.problem = network_problem("cannot send the request", code);
     return answer;
   }

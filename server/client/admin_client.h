@@ -74,7 +74,8 @@ class AdminClient {
   AdminClient with_patience(std::chrono::seconds patience) const { return {server_, token_, patience, tls_}; }
 
   Answer get(const std::string& target) const { return request("GET", target); }
-  Answer post(const std::string& target) const { return request("POST", target); }
+  // body: JSON, or nothing.
+  Answer post(const std::string& target, std::string_view body = {}) const { return request("POST", target, body); }
   // Sends the body as safetensors with its length and Content-Digest. The server may refuse it at any time.
   Answer upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
                 UploadFlags& flags) const;
@@ -82,7 +83,7 @@ class AdminClient {
   Answer download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const;
 
  private:
-  Answer request(std::string_view method, const std::string& target) const;
+  Answer request(std::string_view method, const std::string& target, std::string_view body = {}) const;
 
   AdminServer server_;
   std::string token_;

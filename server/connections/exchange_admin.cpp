@@ -48,6 +48,8 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
   admin_->content_type = head.content_type;
   admin_->content_digest = head.content_digest;
   admin_->authorization = head.authorization;
+  admin_->user_agent = head.user_agent;
+  admin_->has_token = io_thread_.credentials().needs_token(kAdminScope);
   admin_->head_only = head.head_only;
   admin_->source = reader_.begin_upload();
   if (kind != WeightsBody::kStream) return Next::kReadBody;

@@ -133,6 +133,8 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       return keep(head_.authorization, "two Authorization fields");
     case field::origin:
       return keep(head_.origin);
+    case field::user_agent:
+      return keep(head_.user_agent);
     case field::content_type:
       return keep(head_.content_type);
     case field::unknown: {
@@ -167,6 +169,7 @@ void RequestParser::forget_texts() noexcept {
   head_.method_text = head_.target = head_.request_id = head_.traceparent = {};
   head_.weights = head_.affinity = {};
   head_.authorization = head_.origin = head_.content_type = head_.content_digest = {};
+  head_.user_agent = {};
 }
 
 size_t RequestParser::put(boost::asio::const_buffer bytes, error_code& ec) {

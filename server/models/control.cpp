@@ -193,6 +193,8 @@ void Control::load(const PackageEntry& package) {
     const ModelConfig config = config_.model(package.name);
     const int64_t rows = rows_to_try(loaded.interface, config);
     if (rows > 1) try_rows(*loaded.model, loaded.interface, rows);
+    if (!config.golden.empty())
+      loaded.golden = std::make_shared<Golden>(read_golden(config, loaded.interface, *loaded.model));
     const ModelInfo& info = loaded.model->info();
     log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
              package.file.version, info.replicas, info.constant_bytes,

@@ -184,7 +184,7 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);
   interface.labels = read_labels(config.labels);
-  return {std::move(interface), std::move(model), nullptr, {}};
+  return {std::move(interface), std::move(model), nullptr, {}, nullptr};
 }
 
 void Repository::publish_loading(const PackageEntry& package) {
@@ -208,9 +208,9 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
   const ModelConfig config = config_.model(package.name);
   if (config.max_batch_size > 0 && loaded.interface.max_batch_size > 0)
     loaded.interface.max_batch_size = std::min(loaded.interface.max_batch_size, config.max_batch_size);
-  std::shared_ptr<ServedModel> served =
-      reaper_.own(std::make_unique<ServedModel>(std::move(loaded.interface), std::move(loaded.model), config, clock_,
-                                                statistics, config_.inline_below, std::move(loaded.kept)));
+  std::shared_ptr<ServedModel> served = reaper_.own(
+      std::make_unique<ServedModel>(std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics,
+                                    config_.inline_below, std::move(loaded.kept), std::move(loaded.golden)));
   const BatchPolicy& policy = served->policy();
   if (policy.alone.empty()) {
     log_info("model {} version {}: requests share runs of up to {} rows", package.name, package.file.version,

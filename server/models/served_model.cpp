@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/base/log.h"
 #include "server/models/documents.h"
@@ -24,7 +25,8 @@ std::chrono::nanoseconds inline_limit(const ModelInterface& interface, const Mod
 
 ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config,
                          AlarmClock& clock, std::shared_ptr<Statistics> statistics,
-                         std::chrono::nanoseconds inline_below, std::shared_ptr<KeptWeights> kept)
+                         std::chrono::nanoseconds inline_below, std::shared_ptr<KeptWeights> kept,
+                         std::shared_ptr<Golden> golden)
     : interface_(std::move(interface)),
       model_(std::move(model)),
       statistics_(std::move(statistics)),
@@ -41,7 +43,19 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       guard_{config.guard, config.guard_errors, config.guard_nan, config.guard_p99},
       device_fault_(config.device_fault),
       require_label_(config.require_label),
-      kept_(std::move(kept)) {}
+      kept_(std::move(kept)),
+      golden_(std::move(golden)) {}
+
+std::shared_ptr<Recording> ServedModel::recording() const {
+  const MutexLock lock(recording_mutex_);
+  return recording_;
+}
+
+void ServedModel::record(std::shared_ptr<Recording> recording, const std::shared_ptr<Recording>& before) {
+  const MutexLock lock(recording_mutex_);
+  SCONCE_CHECK(recording_ == before, kBusy, "another recording of the model was begun");
+  recording_ = std::move(recording);
+}
 
 ModelStatistics ServedModel::statistics_now() const {
   return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes,

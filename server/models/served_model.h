@@ -9,12 +9,14 @@
 #include <string>
 
 #include "sconce/model.h"
+#include "sconce/mutex.h"
 #include "server/base/alarm_clock.h"
 #include "server/base/config.h"
 #include "server/base/reaper.h"
 #include "server/batching/batcher.h"
 #include "server/judging/answer_tap.h"
 #include "server/judging/guard_counts.h"
+#include "server/judging/golden.h"
 #include "server/kept/weight_store.h"
 #include "server/models/model_sets.h"
 #include "server/models/statistics.h"
@@ -22,12 +24,15 @@
 
 namespace sconce::server {
 
+class Recording;
+
 class ServedModel final : public Reaped {
  public:
   // statistics: continue those of earlier loads. inline_below: see settings.def. kept: null if sets are not kept.
+  // golden: null if the model has no golden requests.
   ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config, AlarmClock& clock,
               std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below,
-              std::shared_ptr<KeptWeights> kept);
+              std::shared_ptr<KeptWeights> kept, std::shared_ptr<Golden> golden);
 
   const ModelInterface& interface() const noexcept { return interface_; }
   Model& model() const noexcept { return *model_; }
@@ -54,6 +59,12 @@ class ServedModel final : public Reaped {
   const GuardBounds& guard() const noexcept { return guard_; }
   // Requests' answers, for those who judge weights.
   AnswerTap& answers() noexcept { return answers_; }
+  // The recording of its answers that was begun last; null: none was.
+  std::shared_ptr<Recording> recording() const;
+  // kBusy unless the last one is `before`.
+  void record(std::shared_ptr<Recording> recording, const std::shared_ptr<Recording>& before);
+  // What new weights must answer; null: anything.
+  const std::shared_ptr<Golden>& golden() const noexcept { return golden_; }
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
@@ -86,6 +97,9 @@ class ServedModel final : public Reaped {
   const DeviceFault device_fault_;
   const std::string require_label_;
   const std::shared_ptr<KeptWeights> kept_;
+  const std::shared_ptr<Golden> golden_;
+  mutable Mutex recording_mutex_;
+  std::shared_ptr<Recording> recording_ SCONCE_GUARDED_BY(recording_mutex_);
   std::atomic<bool> failure_said_{false};
 };
 

@@ -265,6 +265,16 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each_on_devices(kGraphReplays, [](const Sample& s) { return s.graph_replays; });
   each_on_devices(kGraphFallbacks, [](const Sample& s) { return s.graph_fallbacks; });
   each(kLastSuccess, [](const Sample& s) { return static_cast<double>(s.totals.last_inference_ms) / 1000; });
+  text.head(kGolden);
+  for (const Sample& sample : samples)
+    if (const Golden* const golden = sample.model->golden().get())
+      for (const bool good : {true, false}) {
+        const ModelInterface& model = sample.model->interface();
+        text.value(kGolden,
+                   fmt::format("model=\"{}\",verdict=\"{}\",version=\"{}\"", model.name, good ? "passed" : "failed",
+                               model.version),
+                   golden->verdicts(good));
+      }
   text.head(kUpdates);
   text.value(kUpdates, "state=\"done\"", updates.done.load());
   text.value(kUpdates, "state=\"failed\"", updates.failed.load());
@@ -306,6 +316,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   single(kRequestMemoryLimit, totals.request_memory_limit);
   single(kLostTraces, totals.lost_traces);
   single(kFailedTraces, totals.failed_traces);
+  single(kAuditFailures, totals.audit_failures);
   single(kLostLines, totals.lost_lines);
   single(kHeldLines, totals.held_lines);
   const auto [total_memory, used_memory] = host_memory();

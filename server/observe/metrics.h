@@ -47,7 +47,7 @@ std::span<const MetricRow> metric_rows() noexcept;
 // Counters besides those of connections and models.
 struct ServerTotals {
   double start_time = 0;  // seconds since 1970
-  uint64_t lost_traces = 0, failed_traces = 0;
+  uint64_t lost_traces = 0, failed_traces = 0, audit_failures = 0;
   uint64_t request_memory = 0, request_memory_limit = 0;
   uint64_t lost_lines = 0, held_lines = 0;  // of the log
 };

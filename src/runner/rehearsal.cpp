@@ -4,6 +4,7 @@
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
 #include "src/runner/runner.h"
+#include "src/runner/sets/held_set.h"
 #include "src/shim/guard.h"
 
 namespace sconce::runner {
@@ -50,6 +51,17 @@ class Runner::OwnReplica final : public Rehearsal {
   std::unique_ptr<BoundContainer> bound_;
 };
 
+std::unique_ptr<Rehearsal> Runner::rehearse(std::shared_ptr<const ConstantSet> values, const ConstantSet& served,
+                                            std::shared_ptr<const void> owner) const {
+  for (const ReplicaInfo& replica : slots_.describe()) {
+    if (!replica.failure.empty()) continue;
+    Replica::Settings settings = replica_settings_;
+    settings.graphs = 0;  // a few runs do not pay for recording
+    return std::make_unique<OwnReplica>(*this, std::move(owner), replica.device, settings, std::move(values), served);
+  }
+  SCONCE_FAIL(kUnavailable, "no replica is left whose device works");
+}
+
 std::unique_ptr<Rehearsal> Runner::rehearse(WeightState state, std::shared_ptr<const void> owner) const {
   std::shared_ptr<const ConstantSet> set, served;
   {
@@ -59,13 +71,15 @@ std::unique_ptr<Rehearsal> Runner::rehearse(WeightState state, std::shared_ptr<c
     set = generation.set;
     served = active_->set;
   }
-  for (const ReplicaInfo& replica : slots_.describe()) {
-    if (!replica.failure.empty()) continue;
-    Replica::Settings settings = replica_settings_;
-    settings.graphs = 0;  // a few runs do not pay for recording
-    return std::make_unique<OwnReplica>(*this, std::move(owner), replica.device, settings, std::move(set), *served);
-  }
-  SCONCE_FAIL(kUnavailable, "no replica is left whose device works");
+  return rehearse(std::move(set), *served, std::move(owner));
+}
+
+std::unique_ptr<Rehearsal> Runner::rehearse(const std::shared_ptr<const WeightSet>& set,
+                                            std::shared_ptr<const void> owner) const {
+  const auto& held = static_cast<const HeldSet&>(*set);
+  SCONCE_CHECK(held.owner == this, kInvalidArgument, "set '", *held.name(), "' is another model's");
+  SCONCE_CHECK(held.missing.empty(), kFailedPrecondition, "constant '", held.missing, "' has no value");
+  return rehearse(held.values, *active_set(), std::move(owner));
 }
 
 }  // namespace sconce::runner

@@ -56,7 +56,10 @@ class Runner {
   // `owner` owns the runner.
   std::unique_ptr<WeightSetFile> open(WeightState state, std::shared_ptr<const void> owner) const;
 
-  std::unique_ptr<Rehearsal> rehearse(WeightState state, std::shared_ptr<const void> owner) const;  // rehearsal.cpp
+  // rehearsal.cpp
+  std::unique_ptr<Rehearsal> rehearse(WeightState state, std::shared_ptr<const void> owner) const;
+  std::unique_ptr<Rehearsal> rehearse(const std::shared_ptr<const WeightSet>& set,
+                                      std::shared_ptr<const void> owner) const;
 
   // runner_sets.cpp
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const { return named_sets().find(name); }
@@ -83,6 +86,8 @@ class Runner {
  private:
   class Update;
   class OwnReplica;
+  std::unique_ptr<Rehearsal> rehearse(std::shared_ptr<const ConstantSet> values, const ConstantSet& served,
+                                      std::shared_ptr<const void> owner) const;
   // Admits one update at a time. kBusy names the one under way, or the set that waits for commit or abort.
   class Turn {
    public:

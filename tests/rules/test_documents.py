@@ -152,6 +152,10 @@ COMMANDS = {
     "sconce weights rollback --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights settle --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --digest": on_two_servers,
+    "sconce weights golden --model digits --to http://a:8003 --requests 100 --out golden.safetensors": run_by(
+        "tests/server/test_golden.py::test_the_command_under_load"),
+    "sconce serve digits.pt2 --set digits.golden=golden.safetensors": run_by(
+        "tests/server/test_golden.py::test_digits_by_tolerance_and_by_argmax"),
     # The client, and making packages
     **{f"python {label}": run_by("tests/python/test_client.py::test_the_blocks_of_the_document")
        for label in ("first", "options", "async", "weights")},
@@ -286,6 +290,11 @@ OTHERS = {
         "tests/server/test_admin.py::test_how_far_another_set_is_from_the_active_one"),
     '{"model": "digits", "version": "1", "generation": 2,': said,
     '{"model": "digits", "version": "1", "limit": 1000,': run_by("tests/server/test_sets.py::test_list_and_one"),
+    '{"model": "digits", "version": "1", "file": "golden.safetensors",': run_by(
+        "tests/server/test_golden.py::test_what_passes_is_staged"),
+    '{"state": "running", "requests": 100,': run_by("tests/server/test_golden.py::test_live_answers_become_a_golden_file"),
+    '{"time": "2026-01-31T12:00:00.000Z", "event": "committed",': run_by(
+        "tests/server/test_audit.py::test_every_event_once_and_in_order"),
     '{"operation": "7", "model": "digits",': said,
     '{"model_name":"digits","model_version":"1",': said,
     '{"tensors": [{"name": "l.weight",': run_by("tests/server/test_trainers.py::test_tensors_by_their_handles"),

@@ -89,6 +89,21 @@ TEST_CASE("rehearsal: what fails in it is its own") {
   CHECK(run(model, 3) == stored(3));
 }
 
+TEST_CASE("rehearsal: a named set runs, and is kept after its name has gone") {
+  LoadOptions options;
+  options.sets = 2;
+  Loaded loaded("fake_model", 1, true, options), other("fake_model", 1, true, options);
+  Model& model = *loaded.model;
+  stage(model, constant(2, 1), {.set = "a"});
+  const std::unique_ptr<Rehearsal> set = model.rehearse(model.bring_set("a"));
+  CHECK(rehearsed(*set, 3) == 7);
+  CHECK(run(model, 3) == stored(3));
+  model.remove_set("a");
+  CHECK(rehearsed(*set, 3) == 7);
+  stage(*other.model, constant(2, 1), {.set = "a"});
+  CHECK(code_of([&] { model.rehearse(other.model->bring_set("a")); }) == ErrorCode::kInvalidArgument);
+}
+
 TEST_CASE("rehearsal: a constant without a value is named") {
   Loaded loaded("fake_weightless");
   try {

@@ -111,6 +111,7 @@ void start(Service& service, AdminRequest request, AdminDone done, TrainerWork& 
   service.admin_threads.run(
       [&service, &work, request = std::move(request), done] {
         const LogRequest log_request(request.id, request.peer);
+        const AuditRequest audit_request(request);
         const Told told = work(service, request);
         done({200, document(true, told)});
       },

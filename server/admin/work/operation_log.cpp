@@ -24,6 +24,11 @@ void Operation::tell_kept(bool kept, std::string problem) noexcept {
   kept_problem_ = std::move(problem);
 }
 
+void Operation::tell_golden(std::string verdict) noexcept {
+  const MutexLock lock(mutex_);
+  golden_ = std::move(verdict);
+}
+
 void Operation::end(Failure failure) noexcept {
   const MutexLock lock(mutex_);
   state_ = cancelled_ && failure.code == ErrorCode::kCancelled ? State::kCancelled : State::kFailed;
@@ -72,6 +77,7 @@ Operation::View Operation::view() const {
           generation_,
           kept_,
           kept_problem_,
+          golden_,
           status_,
           error_,
           std::move(replicas)};

@@ -23,7 +23,7 @@ class Operation {
  public:
   using Clock = std::chrono::steady_clock;
   enum class State : int8_t { kRunning, kDone, kFailed, kCancelled };
-  enum class Phase : int8_t { kStarting, kReceiving, kFolding, kCommitting, kOver };
+  enum class Phase : int8_t { kStarting, kReceiving, kFolding, kJudging, kCommitting, kOver };
   enum class Outcome : int8_t { kNone, kChecked, kStaged, kActive, kHeld };  // kHeld: a named set
 
   Operation(uint64_t id, std::string model, int64_t version, std::string label, std::vector<ReplicaInfo> replicas)
@@ -45,6 +45,8 @@ class Operation {
   void end(Outcome outcome, uint64_t generation) noexcept;
   // Before end(), of a set that was published.
   void tell_kept(bool kept, std::string problem) noexcept;
+  // Before end(): what golden requests say of the set, as JSON.
+  void tell_golden(std::string verdict) noexcept;
   void end(Failure failure) noexcept;
   // kCancelled if somebody cancelled it.
   void check_cancelled() const;
@@ -69,7 +71,8 @@ class Operation {
     uint64_t generation;       // for kActive
     std::optional<bool> kept;  // whether that set is on the disk; none: sets are not kept
     std::string kept_problem;
-    int status;  // for kFailed and kCancelled
+    std::string golden;  // as tell_golden() was told; empty: nothing
+    int status;          // for kFailed and kCancelled
     std::string error;
     std::vector<Replica> replicas;  // when the operation began
   };
@@ -90,7 +93,7 @@ class Operation {
   int status_ SCONCE_GUARDED_BY(mutex_) = 200;
   std::string error_ SCONCE_GUARDED_BY(mutex_);
   std::optional<bool> kept_ SCONCE_GUARDED_BY(mutex_);
-  std::string kept_problem_ SCONCE_GUARDED_BY(mutex_);
+  std::string kept_problem_ SCONCE_GUARDED_BY(mutex_), golden_ SCONCE_GUARDED_BY(mutex_);
   std::vector<Replica> replicas_ SCONCE_GUARDED_BY(mutex_);
   Clock::time_point end_ SCONCE_GUARDED_BY(mutex_){};
 };

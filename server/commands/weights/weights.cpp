@@ -15,6 +15,7 @@
 #include "server/commands/command.h"
 #include "server/commands/terminal.h"
 #include "server/commands/weights/diff.h"
+#include "server/commands/weights/golden.h"
 #include "server/commands/weights/push.h"
 #include "server/commands/weights/settle.h"
 
@@ -31,6 +32,7 @@ struct Options {
   std::string lease, from;
   std::vector<std::string> gone;
   DiffOptions diff;
+  GoldenOptions golden;
   bool every_address = false;
   bool json = false, digest = false;
 };
@@ -204,12 +206,24 @@ Action add_weights(CommandLine& app) {
   diff.option("--package-model", options->diff.package_model, "Which model of a package");
   diff.flag("--all", options->diff.all, "Show tensors that are equal, too");
   diff.flag("--json", options->diff.json, "As JSON");
+  CommandLine golden = app.subcommand("golden", "Record live requests and answers of a server, for the setting golden");
+  add_server_options(golden, *options);
+  golden.option("--requests", options->golden.requests, "How many");
+  golden.option("--out", options->golden.out, "The .safetensors file to write").required();
+  golden.option("--for", options->golden.longest_s, "Take what there is after so many seconds; 0: wait for all");
   app.footer(
       "Exit status of diff: 0 all tensors are equal, 1 some are not, 2 a file cannot be read. Of the others: 0 done on "
       "every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
       "that cannot be read.");
-  return [options, push, state, settle, diff] {
+  return [options, push, state, settle, diff, golden] {
     if (diff.parsed()) return diff_weights(options->diff);
+    if (golden.parsed()) {
+      const std::vector<AdminClient> clients = clients_of(*options);
+      SCONCE_CHECK(clients.size() == 1, kInvalidArgument, "--to names ", clients.size(), " servers: one is recorded");
+      options->golden.model = options->push.model;
+      options->golden.version = options->push.version;
+      return record_golden(clients.front(), options->golden);
+    }
     if (!options->lease.empty()) options->push.lease = parse_lease(options->lease);
     if (push.parsed()) return push_weights(clients_of(*options), options->push);
     if (settle.parsed()) {
