@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "server/admin/shadow_api.h"
 #include "server/base/enum_name.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
@@ -160,6 +161,7 @@ std::string weights_document(const ModelInterface& model, std::span<const Weight
     one["own_bytes"] = set.own_bytes;
     one["since"] = time_text(set.since);
     if (!digests.empty()) one["digest"] = digests[i];
+    if (set.state == WeightState::kStaged && state.shadow) one["shadow"] = shadow_in_short(*state.shadow);
     list.push_back(std::move(one));
   }
   json["ready"] = state.ready;

@@ -10,6 +10,7 @@
 
 #include "sconce/model.h"
 #include "server/admin/work/operation_log.h"
+#include "server/judging/shadow.h"
 #include "server/kept/weight_store.h"
 #include "server/signature/interface.h"
 
@@ -23,6 +24,7 @@ struct WeightsState {
   bool ready = false;
   std::string reason;                       // why it is not
   std::optional<KeptWeights::Status> kept;  // none: sets are not kept
+  std::optional<Shadow::Report> shadow;     // of the staged set; none: it has had no shadow
 };
 // digests: one for each set, or none.
 // constants: as Model::weights_difference() has them; equal ones are only counted.

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "server/admin/sets_api.h"
+#include "server/admin/shadow_api.h"
 #include "server/answers/settings_handlers.h"
 #include "server/models/repository_request.h"
 #include "server/observe/metrics.h"
@@ -110,6 +111,11 @@ constexpr std::array kTable{
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/diff"), kAdmin, kOfListener,
           OnAdminThread(admin::weights_difference),
           Description{kAdministration, "How far another set of weights is from the active one", "", "Any"}},
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/shadow"), kAdmin, kOfListener, OnAdminThread(admin::shadow),
+          Description{kAdministration, "What live requests showed of the staged weights", "", "Any"}},
+    Route{kPut, MODEL_PATHS("/v2/admin/models", "/weights/shadow"), kAdmin, kOfListener,
+          OnAdminThread(admin::change_shadow),
+          Description{kAdministration, "Change how many live requests also run on staged weights", "Object", "Any"}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights"), kAdmin, kOfListener, OnAdminThread(admin::stage_weights),
           Description{kAdministration, "Stage new weights", "Object", "Any", kAnswersLater}, kWeights},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/commit"), kAdmin, kOfListener,

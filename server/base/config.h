@@ -45,6 +45,7 @@ using Flag = bool;
 using Address = server::Address;
 using Count = int64_t;
 using Bytes = int64_t;
+using Share = double;  // from 0 to 1
 using Duration = std::chrono::microseconds;
 using Delay = std::optional<std::chrono::microseconds>;  // nullopt: auto
 using Counts = std::vector<int64_t>;                     // ascending

@@ -40,7 +40,9 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
       device_fault_(config.device_fault),
       require_label_(config.require_label),
-      kept_(std::move(kept)) {}
+      kept_(std::move(kept)),
+      shadow_(std::make_unique<Shadow>(
+          *model_, interface_, answers_, [this] { return batcher_.waiting(); }, config.shadow)) {}
 
 ModelStatistics ServedModel::statistics_now() const {
   return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes,

@@ -14,6 +14,7 @@
 #include "server/base/reaper.h"
 #include "server/batching/batcher.h"
 #include "server/judging/answer_tap.h"
+#include "server/judging/shadow.h"
 #include "server/kept/weight_store.h"
 #include "server/models/model_sets.h"
 #include "server/models/statistics.h"
@@ -51,6 +52,8 @@ class ServedModel final : public Reaped {
   int64_t most_sets() const noexcept { return most_sets_; }
   // Requests' answers, for those who judge weights.
   AnswerTap& answers() noexcept { return answers_; }
+  // Runs live requests on the staged set too.
+  Shadow& shadow() const noexcept { return *shadow_; }
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
@@ -83,6 +86,7 @@ class ServedModel final : public Reaped {
   const std::string require_label_;
   const std::shared_ptr<KeptWeights> kept_;
   std::atomic<bool> failure_said_{false};
+  const std::unique_ptr<Shadow> shadow_;  // destroyed first: its thread uses the members above
 };
 
 // Whether a model lost its devices and its settings ask for a restart.
