@@ -286,3 +286,24 @@ def test_the_example():
         output = subprocess.run(["sh", "-ec", block], text=True, capture_output=True, check=True).stdout
         assert output.count('"share":0.1') == 2
         server.wait_for("running")
+
+
+def test_the_model_is_loaded_again_and_the_server_ends_while_it_runs(tmp_path):
+    shutil.copy(BATCHED, tmp_path / "fake_batched.pt2")
+    with ShadowServer(tmp_path, flags=["--set", "*.shadow=0.5"]) as server:
+        for action in ("reload", "end"):
+            server.set_share(1, "fake_batched")
+            server.stage(fake_weights(3), "fake_batched")
+            server.wait_for("running", "fake_batched")
+            with Clients(server, "fake_batched", 2) as clients:
+                until(lambda: clients.answers > 20)
+                if action == "reload":
+                    # A file that was written again is loaded again.
+                    shutil.copy(BATCHED, tmp_path / "new")
+                    (tmp_path / "new").replace(tmp_path / "fake_batched.pt2")
+                    assert server.post("/v2/repository/models/fake_batched/load", {}, port=server.admin_port).status == 200
+                    now = server.shadow("fake_batched")
+                    assert (now["share"], now["state"]) == (0.5, "waiting") and "compared" not in now
+            # The package's own weights answer no constant, and a model that was loaded again begins to count anew.
+            assert not [p for p in clients.problems if p[0] not in ("mixed", "back in time", "another answer")]
+        assert server.stop() == 0
