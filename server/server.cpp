@@ -14,7 +14,7 @@
 #include "sconce/host_memory.h"
 #include "sconce/mapped_files.h"
 #include "sconce/version.h"
-#include "server/admin/guard_keeper.h"
+#include "server/admin/judging/guard_keeper.h"
 #include "server/admin/push_settler.h"
 #include "server/admin/service.h"
 #include "server/base/alarm_clock.h"

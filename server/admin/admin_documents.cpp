@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "server/admin/judging/shadow_api.h"
 #include "server/base/enum_name.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
@@ -192,6 +193,7 @@ std::string weights_document(const ModelInterface& model, std::span<const Weight
     if (!digests.empty()) one["digest"] = digests[i];
     if (state.golden && set.state == WeightState::kStaged && set.since == state.golden->staged)
       one["golden"] = verdict_json(*state.golden);
+    if (set.state == WeightState::kStaged && state.shadow) one["shadow"] = shadow_in_short(*state.shadow);
     list.push_back(std::move(one));
   }
   json["ready"] = state.ready;

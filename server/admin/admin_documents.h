@@ -12,6 +12,7 @@
 #include "server/admin/work/guards.h"
 #include "server/admin/work/operation_log.h"
 #include "server/judging/golden.h"
+#include "server/judging/shadow.h"
 #include "server/kept/weight_store.h"
 #include "server/signature/interface.h"
 
@@ -27,6 +28,7 @@ struct WeightsState {
   std::optional<KeptWeights::Status> kept;  // none: sets are not kept
   std::optional<GuardRecord> guard;         // the last watch over published weights
   std::optional<GoldenVerdict> golden;      // the last one, of whatever set
+  std::optional<Shadow::Report> shadow;     // of the staged set; none: it has had no shadow
 };
 // digests: one for each set, or none.
 // constants: as Model::weights_difference() has them; equal ones are only counted.

@@ -1,6 +1,6 @@
 // Publication: where a set of weights becomes the active one. Every way to publish goes through here, so that what
 // follows a publication is done for each of them: the set is kept on the disk, the model is ready or not, and the set
-// is watched if that is asked for (server/admin/guard_keeper.h).
+// is watched if that is asked for (server/admin/judging/guard_keeper.h).
 #pragma once
 
 #include <chrono>

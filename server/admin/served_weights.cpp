@@ -1,5 +1,6 @@
 #include "server/admin/served_weights.h"
 
+#include <utility>
 #include <vector>
 
 #include "sconce/check.h"
@@ -55,6 +56,10 @@ std::string weights_text(const Service& service, const ServedModel& served, bool
   if (served.kept()) state.kept = served.kept()->status();
   state.guard = service.guards.find(served);
   if (served.golden()) state.golden = served.golden()->last();
+  Shadow::Report shadow = served.shadow().report();
+  for (const WeightSetInfo& set : sets)
+    if (shadow.summary && set.state == WeightState::kStaged && set.since == shadow.summary->since)
+      state.shadow = std::move(shadow);
   return weights_document(interface, sets, digests, state);
 }
 

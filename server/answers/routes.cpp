@@ -5,6 +5,7 @@
 
 #include "server/admin/golden_api.h"
 #include "server/admin/sets_api.h"
+#include "server/admin/judging/shadow_api.h"
 #include "server/answers/settings_handlers.h"
 #include "server/models/repository_request.h"
 #include "server/observe/metrics.h"
@@ -113,6 +114,11 @@ constexpr std::array kTable{
           Description{kAdministration, "How far another set of weights is from the active one", "", "Any"}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/guard"), kAdmin, kOfListener, OnAdminThread(admin::guard),
           Description{kAdministration, "The watch over published weights", "", "Any"}},
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/shadow"), kAdmin, kOfListener, OnAdminThread(admin::shadow),
+          Description{kAdministration, "What live requests showed of the staged weights", "", "Any"}},
+    Route{kPut, MODEL_PATHS("/v2/admin/models", "/weights/shadow"), kAdmin, kOfListener,
+          OnAdminThread(admin::change_shadow),
+          Description{kAdministration, "Change how many live requests also run on staged weights", "Object", "Any"}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights"), kAdmin, kOfListener, OnAdminThread(admin::stage_weights),
           Description{kAdministration, "Stage new weights", "Object", "Any", kAnswersLater}, kWeights},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/commit"), kAdmin, kOfListener,

@@ -72,6 +72,14 @@ int64_t Bytes(const Source& source) {
   return scaled(source, kUnits, "a size such as 4096, 64K, 16M or 2G");
 }
 
+double Share(const Source& source) {
+  double share = 0;
+  const char* const last = source.value.data() + source.value.size();
+  const auto [end, ec] = std::from_chars(source.value.data(), last, share);
+  if (ec != std::errc() || end != last || !(share >= 0 && share <= 1)) source.fail("a share from 0 to 1, such as 0.05");
+  return share;
+}
+
 std::chrono::microseconds Duration(const Source& source) {
   constexpr std::pair<std::string_view, int64_t> kUnits[] = {
       {"us", 1}, {"ms", 1000}, {"s", 1'000'000}, {"m", 60'000'000}};
@@ -108,14 +116,6 @@ setting::Counts Counts(const Source& source) {
   }
   std::sort(counts.begin(), counts.end());
   return counts;
-}
-
-double Share(const Source& source) {
-  double share = 0;
-  const auto [end, ec] = std::from_chars(source.value.data(), source.value.data() + source.value.size(), share);
-  if (ec != std::errc() || end != source.value.data() + source.value.size() || !(share >= 0 && share <= 1))
-    source.fail("a share from 0 to 1, such as 0.05");
-  return share;
 }
 
 server::Address Address(const Source& source) {

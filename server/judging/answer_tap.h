@@ -20,6 +20,7 @@ struct SeenAnswer {
   std::span<const Tensor> outputs;  // undefined where the model returned None
   const RunInfo& info;
   std::chrono::nanoseconds total;  // from the request to its answer
+  bool ran_alone = true;           // info.compute is of a run for this request alone
 };
 
 class AnswerWatcher {

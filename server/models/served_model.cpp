@@ -44,7 +44,9 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       device_fault_(config.device_fault),
       require_label_(config.require_label),
       kept_(std::move(kept)),
-      golden_(std::move(golden)) {}
+      golden_(std::move(golden)),
+      shadow_(std::make_unique<Shadow>(
+          *model_, interface_, answers_, [this] { return batcher_.waiting(); }, config.shadow)) {}
 
 std::shared_ptr<Recording> ServedModel::recording() const {
   const MutexLock lock(recording_mutex_);

@@ -17,6 +17,7 @@
 #include "server/judging/answer_tap.h"
 #include "server/judging/guard_counts.h"
 #include "server/judging/golden.h"
+#include "server/judging/shadow.h"
 #include "server/kept/weight_store.h"
 #include "server/models/model_sets.h"
 #include "server/models/statistics.h"
@@ -65,6 +66,8 @@ class ServedModel final : public Reaped {
   void record(std::shared_ptr<Recording> recording, const std::shared_ptr<Recording>& before);
   // What new weights must answer; null: anything.
   const std::shared_ptr<Golden>& golden() const noexcept { return golden_; }
+  // Runs live requests on the staged set too.
+  Shadow& shadow() const noexcept { return *shadow_; }
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
@@ -101,6 +104,7 @@ class ServedModel final : public Reaped {
   mutable Mutex recording_mutex_;
   std::shared_ptr<Recording> recording_ SCONCE_GUARDED_BY(recording_mutex_);
   std::atomic<bool> failure_said_{false};
+  const std::unique_ptr<Shadow> shadow_;  // destroyed first: its thread uses the members above
 };
 
 // Whether a model lost its devices and its settings ask for a restart.

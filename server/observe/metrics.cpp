@@ -139,6 +139,25 @@ void named_sets(Text& text, std::span<const Sample> samples) {
   each(kSetSeconds, [](const ModelSets::Count& c) { return static_cast<double>(c.total_ns) * 1e-9; });
 }
 
+void shadows(Text& text, std::span<const Sample> samples) {
+  text.head(kShadowRequests);
+  for (const Sample& sample : samples) {
+    const ModelInterface& model = sample.model->interface();
+    const Shadow::Totals totals = sample.model->shadow().totals();
+    for (const auto& [result, count] : {std::pair("compared", totals.compared), std::pair("failed", totals.failed),
+                                        std::pair("skipped", totals.skipped)})
+      text.value(kShadowRequests,
+                 fmt::format("model=\"{}\",result=\"{}\",version=\"{}\"", model.name, result, model.version), count);
+  }
+  const auto each = [&](MetricId id, auto member) {
+    text.head(id);
+    for (const Sample& sample : samples) text.value(id, sample.labels, sample.model->shadow().totals().*member);
+  };
+  each(kShadowArgmax, &Shadow::Totals::other_argmax);
+  each(kShadowNonfinite, &Shadow::Totals::new_nonfinite);
+  each(kShadowLargest, &Shadow::Totals::largest);
+}
+
 // Resident pages times the page size.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -256,6 +275,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each_kept(kKeptProblem, [](const KeptWeights& kept) { return kept.status().problem.empty() ? 0 : 1; });
   each_kept(kKeptFailures, [](const KeptWeights& kept) { return kept.failures(); });
   named_sets(text, samples);
+  shadows(text, samples);
   const auto each_on_devices = [&](MetricId id, auto&& number) {
     text.head(id);
     for (const Sample& sample : samples)

@@ -251,6 +251,7 @@ std::string Inference::explain(std::string message) const {
 void Inference::fail(ErrorCode code) noexcept {
   if (!model_) return;
   if (here_) leave();
+  answered_ = {};  // by an error instead
   model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
   if (chosen_.counters) chosen_.counters->failures.fetch_add(1, std::memory_order_relaxed);
 }
@@ -258,7 +259,7 @@ void Inference::fail(ErrorCode code) noexcept {
 void Inference::show() const noexcept {
   if (!model_ || !model_->answers().watched() || answered_ == Clock::time_point{}) [[likely]]
     return;
-  model_->answers().show({request_.inputs, results_, info, answered_ - start_});
+  model_->answers().show({request_.inputs, results_, info, answered_ - start_, gather.count() == 0});
 }
 
 void Inference::clear() noexcept {

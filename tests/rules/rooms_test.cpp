@@ -31,6 +31,7 @@ const Rooms kServer = {
     "server/admin/push/",
     "server/trainers/",
     "server/admin/",
+    "server/admin/judging/",
     "server/admin/trainers/",
     "server/answers/",
     "server/connections/",

@@ -143,6 +143,7 @@ COMMANDS = {
     **{line: run_by("tests/server/test_weights_example.py::test_restart", "the blocks of docs/weights.md in their order")
        for line in ("sh kept", "sh keep")},
     "sh rollback": weights_example,
+    "sh shadow": run_by("tests/server/test_shadow.py::test_the_example", "the block of docs/weights.md"),
     "sconce weights diff digits.pt2 digits-v2.safetensors": run_by("tests/commands/program_test.cpp::program: weights diff shows"),
     "sconce weights push FILE --model M --to URL,URL": on_two_servers,
     "sconce weights push digits-v2.safetensors --model digits --label v2 --to http://a:8003,http://b:8003": on_two_servers,
@@ -288,6 +289,8 @@ OTHERS = {
         "compiled with that option: the packages of tests/server/test_inlined_weights.py"),
     '{"model": "digits", "version": "1", "from": "active",': run_by(
         "tests/server/test_admin.py::test_how_far_another_set_is_from_the_active_one"),
+    '{"model": "digits", "version": "1", "share": 0.1,': run_by(
+        "tests/server/test_shadow.py::test_differences_are_those_of_the_two_sets_answers"),
     '{"model": "digits", "version": "1", "generation": 2,': said,
     '{"model": "digits", "version": "1", "limit": 1000,': run_by("tests/server/test_sets.py::test_list_and_one"),
     '{"model": "digits", "version": "1", "file": "golden.safetensors",': run_by(

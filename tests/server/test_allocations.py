@@ -4,7 +4,7 @@ import json
 import struct
 
 import pytest
-from serving import FAKE_MODELS, PROGRAM, Server, binary, numbers
+from serving import FAKE_MODELS, PROGRAM, Server, binary, numbers, until
 from weights_files import fake_weights
 
 COUNTER = PROGRAM.parent.parent / "tests/server/count_allocations.so"
@@ -26,19 +26,16 @@ def set_request():
     return path.replace("fake", "fake@tenant-a"), body, {"Sconce-Weights": "tenant-a"}
 
 
-@pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")
-@pytest.mark.parametrize("request_of", [binary_request, json_request, set_request])
-@pytest.mark.parametrize("place", ["here", "lane"])
-def test_no_allocation_for_a_request(tmp_path, request_of, place):
+def allocations(tmp_path, place, model, flags, prepare, request):
+    """What so many requests allocate after 200 of them, on a server that `prepare` was called with."""
     count_file = tmp_path / "count"
     count_file.write_bytes(bytes(8))
-    flags = ["--io-threads", "1", "--inline-below", "1s" if place == "here" else "0", "--set", "fake.sets=2"]
-    with Server(f"fake={FAKE}", flags=flags,
+    flags = ["--io-threads", "1", "--inline-below", "1s" if place == "here" else "0", *flags]
+    with Server(f"fake={model}", flags=flags,
                 environment={"LD_PRELOAD": str(COUNTER), "COUNT_FILE": str(count_file)}) as server:
-        assert server.post("/v2/admin/models/fake/sets/tenant-a", fake_weights(2),
-                           {"Content-Type": "application/octet-stream"}, port=server.admin_port).status == 200
+        prepare(server)
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-        path, body, headers = request_of()
+        path, body, headers = request
 
         def ask(count):
             for _ in range(count):
@@ -56,5 +53,41 @@ def test_no_allocation_for_a_request(tmp_path, request_of, place):
         spent = counted() - before
         connection.close()
         assert server.stop() == 0
-    # Timers and the date, made once a second, are not the requests' allocations.
-    assert spent < REQUESTS / 20, f"{spent} allocations in {REQUESTS} requests"
+    return spent
+
+
+def send_weights(server, path):
+    assert server.post("/v2/admin/models/fake/" + path, fake_weights(2),
+                       {"Content-Type": "application/octet-stream"}, port=server.admin_port).status == 200
+
+
+# Timers and the date, made once a second, are not the requests' allocations.
+MOST = REQUESTS / 20
+
+
+@pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")
+@pytest.mark.parametrize("request_of", [binary_request, json_request, set_request])
+@pytest.mark.parametrize("place", ["here", "lane"])
+def test_no_allocation_for_a_request(tmp_path, request_of, place):
+    spent = allocations(tmp_path, place, FAKE, ["--set", "fake.sets=2"],
+                        lambda server: send_weights(server, "sets/tenant-a"), request_of())
+    assert spent < MOST, f"{spent} allocations in {REQUESTS} requests"
+
+
+@pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")
+@pytest.mark.parametrize("place", ["here", "lane"])
+def test_no_allocation_before_and_after_a_shadow(tmp_path, place):
+    """Live requests run on a staged set too only while one is staged."""
+    def judge(server):
+        send_weights(server, "weights")
+        shadow = "/v2/admin/models/fake/weights/shadow"
+        until(lambda: json.loads(server.get(shadow, port=server.admin_port).body)["state"] == "running")
+        path, body, headers = binary_request()
+        assert server.post(path, body, headers).status == 200
+        until(lambda: json.loads(server.get(shadow, port=server.admin_port).body)["compared"] == 1)
+        assert server.post("/v2/admin/models/fake/weights/commit", b"", port=server.admin_port).status == 200
+
+    for prepare in (lambda server: None, judge):
+        spent = allocations(tmp_path, place, FAKE_MODELS / "fake_batched.pt2", ["--set", "fake.shadow=1"], prepare,
+                            binary_request())
+        assert spent < MOST, f"{spent} allocations in {REQUESTS} requests"

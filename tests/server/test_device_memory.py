@@ -9,6 +9,7 @@ import uuid
 
 import pytest
 from serving import FAKE_MODELS, PROGRAM, Server, fake_expected, threads, until
+from weights_files import fake_weights
 
 DEVICES = PROGRAM.parent.parent / "tests/server/fake_cuda"
 ROW = [1.0, 2.0, 3.0, 4.0]
@@ -308,3 +309,31 @@ def test_tritonclient(server, memory):
     assert client.get_cuda_shared_memory_status() == []
     json.dumps(client.get_server_metadata())
     client.close()
+
+
+def test_shadow_leaves_out_what_its_owner_may_write_again():
+    """The inputs of a request that ran where the client put them may be others once it has its answer."""
+    with DeviceMemory(4096) as memory, \
+            Server(f"gpu={FAKE_MODELS / 'fake_cuda.pt2'}", f"cpu={FAKE_MODELS / 'fake_batched.pt2'}",
+                   flags=["--allow-shared-memory", "true", "--set", "gpu.devices=cuda:0", "--set", "*.shadow=1"],
+                   environment={"LD_LIBRARY_PATH": str(DEVICES)}) as server:
+        assert register(server, "r", memory).status == 200
+        memory.put(ROW)
+
+        def shadow(model):
+            return server.get(f"/v2/admin/models/{model}/weights/shadow", port=server.admin_port).json
+
+        for model, skipped in (("gpu", 3), ("cpu", 0)):
+            pushed = server.post(f"/v2/admin/models/{model}/weights", fake_weights(3),
+                                 {"Content-Type": "application/octet-stream"}, port=server.admin_port)
+            assert pushed.status == 200, pushed.body
+            until(lambda m=model: shadow(m)["state"] == "running", 60, lambda m=model: shadow(m))
+            for count, (source, target) in enumerate([(None, None), (("r", 0), None), (None, ("r", 64)),
+                                                      (("r", 0), ("r", 64))], 1):
+                assert infer(server, model, source, target).status == 200
+                until(lambda m=model, n=count: shadow(m)["compared"] + shadow(m)["skipped"] == n, 60,
+                      lambda m=model: shadow(m))
+            now = shadow(model)
+            assert (now["compared"], now["skipped_for"]["placed"], now["failed"]) == (4 - skipped, skipped, 0)
+            apart = [abs(y - (3 * x + 3)) for x, y in zip(ROW, fake_expected(ROW), strict=True)]
+            assert now["outputs"][0]["largest"] == max(apart)

@@ -9,6 +9,11 @@ namespace sconce::server {
 ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what,
                           std::chrono::milliseconds patience)
     : claims_(claims), model_(&model) {
+  enter(std::move(what), patience);
+  model.shadow().weights_change();
+}
+
+void ModelClaims::Claim::enter(std::string what, std::chrono::milliseconds patience) {
   const std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + patience;
   const MutexLock lock(claims_.mutex_);
   while (claims_.claims_.contains(model_) && std::chrono::steady_clock::now() < end)
@@ -18,6 +23,7 @@ ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::st
 }
 
 ModelClaims::Claim::~Claim() {
+  model_->shadow().weights_settled();
   const MutexLock lock(claims_.mutex_);
   claims_.claims_.erase(model_);
   claims_.ended_.notify_all();

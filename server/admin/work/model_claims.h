@@ -1,4 +1,7 @@
 // ModelClaims: which models have their weights or replicas changed, and by what. Thread-safe.
+//
+// Every change of a served model's sets happens under a claim. So a claim also tells those who judge the model's staged
+// set that it may change, and afterwards to look at it again.
 #pragma once
 
 #include <chrono>
@@ -23,6 +26,8 @@ class ModelClaims {
     Claim& operator=(const Claim&) = delete;
 
    private:
+    void enter(std::string what, std::chrono::milliseconds patience);
+
     ModelClaims& claims_;
     const ServedModel* const model_;
   };

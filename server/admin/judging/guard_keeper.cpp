@@ -1,4 +1,4 @@
-#include "server/admin/guard_keeper.h"
+#include "server/admin/judging/guard_keeper.h"
 
 #include <chrono>
 #include <string>
