@@ -37,7 +37,7 @@ class Recording final : public AnswerWatcher, public std::enable_shared_from_thi
   void saw(const SeenAnswer& answer) noexcept override;
 
   // A file whose tensors are named NNNNNN/inputs/NAME and NNNNNN/outputs/NAME. kBusy while it is running;
-  // kFailedPrecondition if nothing was recorded; kUnsupported if the model writes its inputs.
+  // kFailedPrecondition if nothing was recorded, or the model writes its inputs.
   std::unique_ptr<WeightFile> open();
   OrderedJson json() const;
 

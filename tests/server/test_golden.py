@@ -2,11 +2,12 @@
 import json
 import math
 import struct
+import tarfile
 
 import pytest
-from admin_server import FAKE, ONES, STREAM, AdminServer
+from admin_server import FAKE, ONES, STREAM, AdminServer, Clients
 from fleet import DIGITS
-from serving import FAKE_MODELS, PROGRAM, until
+from serving import FAKE_MODELS, ROOT, until
 from test_weights_client import run
 from weights_files import fake_weights, floats, repeated, safetensors
 
@@ -244,13 +245,15 @@ def test_digits_by_tolerance_and_by_argmax(tmp_path):
             assert judged(server, "digits")["last"]["passed"] == (same if settings else 0)
 
 
-def test_a_push_to_many_servers_of_which_one_refuses(tmp_path):
-    with AdminServer(DIGITS / "digits.pt2") as free:
+@pytest.mark.parametrize("options", [[], ["--relay"]])
+def test_a_push_to_many_servers_of_which_one_refuses(tmp_path, options):
+    peers = ["--weights-peers", "127.0.0.1"]
+    with AdminServer(DIGITS / "digits.pt2", flags=peers) as free:
         file = digits_file(tmp_path / "golden.safetensors", free)
-        with AdminServer(DIGITS / "digits.pt2", flags=["--set", f"digits.golden={file}"]) as strict:
+        with AdminServer(DIGITS / "digits.pt2", flags=[*peers, "--set", f"digits.golden={file}"]) as strict:
             for order in ([free, strict], [strict, free]):
                 to = ",".join(f"http://127.0.0.1:{s.admin_port}" for s in order)
-                result = run("push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--to", to)
+                result = run("push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--to", to, *options)
                 assert result.returncode == 1, result.stdout
                 assert "422" in result.stdout and "golden requests" in result.stdout
                 for server in order:
@@ -275,14 +278,12 @@ def test_a_model_that_writes_its_buffers(tmp_path):
 
 
 def test_judging_under_load(server):
-    from admin_server import Clients
     server.push("fake", fake_weights(3), "commit=true")
     with Clients(server, count=4) as clients:
         for i in range(20):
             assert server.push("fake", fake_weights(3 + i % 2 * 2), "commit=true").status == (200 if i % 2 == 0 else 422)
     assert not clients.problems, clients.problems[:3]
     assert {value for value, _ in clients.generations.values()} == {6}
-    assert PROGRAM.exists()
 
 
 # Recording.
@@ -363,8 +364,20 @@ def test_a_model_that_writes_its_buffers_is_not_recorded():
         assert answer.status == 400 and "writes its buffers" in answer.json["error"]
 
 
+def test_a_model_that_writes_its_inputs_is_found_out(tmp_path):
+    with tarfile.open(ROOT / "tests/data/basics.tar.xz") as archive:
+        archive.extract("basics/inputs_written/model.pt2", tmp_path)
+    with AdminServer(f"m={tmp_path}/basics/inputs_written/model.pt2") as server:
+        record(server, 1, "m")
+        tensors = {name: ("FP32", [4], [1, 2, 3, 4]) for name in ("ARGS[0]", "ARGS[1]")}
+        assert server.infer("m", tensors).status == 200
+        until(lambda: recording(server, "m")["state"] == "complete")
+        answer = server.admin("GET", "m/golden/recording")
+        assert answer.status == 400 and "the model writes its input 'ARGS[" in answer.json["error"], answer.body
+        assert server.infer("m", tensors).status == 200
+
+
 def test_the_command_under_load(tmp_path):
-    from admin_server import Clients
     out = tmp_path / "golden.safetensors"
     with AdminServer(f"fake={FAKE}", flags=["--io-threads", "2"]) as server:
         to = f"http://127.0.0.1:{server.admin_port}"

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "sconce/check.h"
+#include "server/base/failure.h"
 
 namespace sconce::server {
 namespace {
@@ -45,6 +46,7 @@ void Relay::fail() {
     reason.erase(0, status + 2);
   else
     reason = "relay: " + url_ + ": " + reason;
+  if (answer.status == 422) throw Refused(reason);
   throw Error(code_of(answer.status), reason);
 }
 
