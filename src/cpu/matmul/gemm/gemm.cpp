@@ -13,6 +13,7 @@
 #include "src/cpu/matmul/gemm/onednn_matmul.h"
 #include "src/device/cpu_arena.h"
 #include "src/device/cpu_isa.h"
+#include "src/device/kept_memory.h"
 #include "src/device/threads.h"
 
 namespace sconce {
@@ -39,9 +40,12 @@ constexpr int64_t kFlopsPerThread = 1'000'000;
 constexpr int64_t kBlockRows = 168;
 constexpr int64_t kBlockBytes = 2048;  // of one row of A
 constexpr int64_t kChunkPanels = 8;
-// Repacked constants: at most this much for one, and for all together.
+// Repacked constants that lie in memory a second time: at most this much for one, and for all together.
 constexpr int64_t kPanelsBytes = int64_t{1} << 20;
 constexpr int64_t kAllPanelsBytes = int64_t{16} << 20;
+// Larger ones are repacked if the memory of their plain form can be given up, and at the first product of at most so
+// many rows: with more, repacking at each call costs little. It costs most where rows of B are far apart.
+constexpr int64_t kKeptRowsOfRows = 256, kKeptRowsOfColumns = 64;
 // If B has at least so many bytes per row of A, reading it row by row is faster.
 constexpr int64_t kStreamBytes = int64_t{128} << 10;
 constexpr size_t kStackBytes = size_t{16} << 10;
@@ -95,27 +99,37 @@ int64_t padded(const GemmKernels<S, Factor>& kernels, int64_t n) {
   return n - rest + (rest ? kernels.panel_width(rest) : 0);
 }
 
-// All panels of all batches of a constant, or null where they would take too much memory.
+// All panels of all batches of a constant. `twice`: its plain form stays in memory too; null where all such panels
+// together would take too much.
 template <class S, class Factor>
-std::shared_ptr<void> make_panels(const Job<S, Factor>& job, int64_t batches, int64_t batch_elements) {
+std::shared_ptr<void> make_panels(const Job<S, Factor>& job, int64_t batches, int64_t batch_elements, bool twice) {
   const int64_t bytes = batches * batch_elements * static_cast<int64_t>(sizeof(S));
-  if (panels_bytes_in_use.fetch_add(bytes) + bytes > kAllPanelsBytes) {
-    panels_bytes_in_use.fetch_sub(bytes);
+  const int64_t count = twice ? bytes : 0;
+  KeptMemory kept = allocate_kept("matrix product", static_cast<size_t>(bytes));
+  if (twice && panels_bytes_in_use.fetch_add(count) + count > kAllPanelsBytes) {
+    panels_bytes_in_use.fetch_sub(count);
     return nullptr;
   }
-  const size_t rounded = static_cast<size_t>(bytes + 63) / 64 * 64;
-  std::shared_ptr<void> memory(std::aligned_alloc(64, rounded), [bytes](void* p) {
-    std::free(p);
-    panels_bytes_in_use.fetch_sub(bytes);
+  std::shared_ptr<void> memory(kept.release(), [count](void* p) {
+    FreeKept()(p);
+    panels_bytes_in_use.fetch_sub(count);
   });
-  SCONCE_CHECK(memory, kOutOfMemory, "matrix product: cannot allocate ", bytes, " bytes for a constant");
-  S* to = static_cast<S*>(memory.get());
-  for (int64_t i = 0; i < batches; ++i)
-    for (int64_t j = 0; j < job.n; j += job.kernels->wide) {
-      const int64_t columns = std::min<int64_t>(job.n - j, job.kernels->wide);
-      job.kernels->pack(job.k, columns, job.b + i * job.b_bs + j * job.b_cs, job.b_rs, job.b_cs,
-                        to + i * batch_elements + j * job.steps(job.k));
+  // Several panels at a time, and a few steps of each: what they need of a row lies side by side.
+  constexpr int64_t kTogether = 8, kRowsAtOnce = 64;
+  const int64_t wide = job.kernels->wide, groups = (job.n + kTogether * wide - 1) / (kTogether * wide);
+  parallel_for(0, batches * groups, 1, [&, to = static_cast<S*>(memory.get())](int64_t begin, int64_t end) noexcept {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t i = at / groups, first = at % groups * kTogether * wide;
+      const int64_t last = std::min(job.n, first + kTogether * wide);
+      for (int64_t p = 0; p < job.k; p += kRowsAtOnce)
+        for (int64_t j = first; j < last; j += wide) {
+          const int64_t columns = std::min(job.n - j, wide);
+          job.kernels->pack(std::min(job.k - p, kRowsAtOnce), columns,
+                            job.b + i * job.b_bs + p * job.b_rs + j * job.b_cs, job.b_rs, job.b_cs,
+                            to + i * batch_elements + j * job.steps(job.k) + p * job.kernels->panel_width(columns));
+        }
     }
+  });
   return memory;
 }
 
@@ -124,16 +138,21 @@ bool use_panels(Job<S, Factor>& job, int64_t batch, Storage* constant) {
   static const char kind = 0;
   const int64_t batches = job.b_bs == 0 ? 1 : batch;
   const int64_t elements = padded(*job.kernels, job.n) * job.steps(job.k);
-  if (batches * elements * static_cast<int64_t>(sizeof(S)) > kPanelsBytes) return false;
+  const bool small = batches * elements * static_cast<int64_t>(sizeof(S)) <= kPanelsBytes;
+  if (!small && (!constant->has_source() || job.n < job.kernels->wide)) return false;
   const int64_t offset = reinterpret_cast<const char*>(job.b) - static_cast<const char*>(constant->data());
   const DerivedKey key{&kind, {offset, job.n, job.k, job.b_rs, job.b_cs, batches, job.b_bs}};
+  const bool pays = small || (job.m > kStreamRows && job.m <= (job.b_cs == 1 ? kKeptRowsOfRows : kKeptRowsOfColumns));
   const auto how = [&]() -> Storage::Derive {
-    return [of = job, batches, elements, offset](Storage& from) mutable {
+    return [of = job, batches, elements, offset, small](Storage& from) mutable -> std::shared_ptr<void> {
+      if (!small && !from.has_source()) return nullptr;
       of.b = reinterpret_cast<const S*>(static_cast<const char*>(from.data()) + offset);
-      return make_panels(of, batches, elements);
+      auto made = make_panels(of, batches, elements, !from.has_source());
+      if (made) from.give_up(static_cast<size_t>(offset));
+      return made;
     };
   };
-  job.panels = static_cast<const S*>(constant->derived(key, std::ref(how)));
+  job.panels = static_cast<const S*>(pays ? constant->derived(key, std::ref(how)) : constant->known(key));
   job.panels_bs = batches == 1 ? 0 : elements;
   return job.panels != nullptr;
 }
