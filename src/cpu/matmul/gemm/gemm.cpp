@@ -38,8 +38,12 @@ namespace {
 constexpr int64_t kFlopsPerThread = 1'000'000;
 // Rows of A and steps of k that are worked on together: their bytes fit the second-level cache beside a chunk of B.
 constexpr int64_t kBlockRows = 168;
-constexpr int64_t kBlockBytes = 2048;  // of one row of A
+constexpr int64_t kBlockBytes = 1536;  // of one row of A; so long a panel of B fits the first-level cache
 constexpr int64_t kChunkPanels = 8;
+// Where all rows of A are one block, a few panels of B are multiplied by all steps of k before the next ones, so that
+// their part of C stays near. All of A is copied then: at most so much.
+constexpr int64_t kColumnPanels = 4;
+constexpr int64_t kWholeBytes = int64_t{4} << 20;
 // Repacked constants that lie in memory a second time: at most this much for one, and for all together.
 constexpr int64_t kPanelsBytes = int64_t{1} << 20;
 constexpr int64_t kAllPanelsBytes = int64_t{16} << 20;
@@ -76,7 +80,8 @@ struct Job {
   const S* panels = nullptr;
   int64_t panels_bs = 0;
   int64_t block_m, block_k, chunk_n;
-  bool copy_a;  // into scratch, as Factors, rows contiguous
+  bool copy_a;         // into scratch, as Factors, rows contiguous
+  bool columns_first;  // all steps of k for a chunk of columns, then the next chunk; block_m is m
 
   // Of a panel that holds k.
   static constexpr int64_t kSteps = GemmKernels<S, Factor>::kSteps;
@@ -86,7 +91,10 @@ struct Job {
     constexpr int64_t kLine = 64 / sizeof(Factor);
     return ((block_k + kLine - 1) / kLine | 1) * kLine;
   }
-  int64_t scratch_a() const { return copy_a ? block_m * copy_rs() * static_cast<int64_t>(sizeof(Factor)) : 0; }
+  int64_t copies() const { return columns_first ? (k + block_k - 1) / block_k : 1; }  // blocks of A in scratch
+  int64_t scratch_a() const {
+    return copy_a ? copies() * block_m * copy_rs() * static_cast<int64_t>(sizeof(Factor)) : 0;
+  }
   int64_t scratch_b() const {
     const int64_t columns = form == Form::kRepack ? chunk_n : form == Form::kDirect ? kernels->wide : 0;
     return (columns * steps(block_k) * static_cast<int64_t>(sizeof(S)) + 63) / 64 * 64;
@@ -169,8 +177,11 @@ void rectangle(const Job<S, Factor>& job, int64_t batch, int64_t m0, int64_t m1,
   S* const c = job.c + batch * job.c_bs;
   const S* const panels = job.panels + batch * job.panels_bs;
 
+  const auto place = [&](int64_t p0) {
+    return copied + (job.columns_first ? p0 / job.block_k : 0) * job.block_m * job.copy_rs();
+  };
   const auto copy_a = [&](int64_t i0, int64_t i1, int64_t p0, int64_t p1) {
-    Factor* to = copied;
+    Factor* to = place(p0);
     for (int64_t i = i0; i < i1; ++i, to += job.copy_rs()) {
       const S* from = a + i * job.a_rs + p0 * job.a_cs;
       if (std::is_same_v<S, Factor> && job.a_cs == 1)
@@ -185,7 +196,7 @@ void rectangle(const Job<S, Factor>& job, int64_t batch, int64_t m0, int64_t m1,
     const Factor* at = nullptr;
     int64_t a_rs = job.a_rs, a_cs = job.a_cs;
     if (job.copy_a) {
-      at = copied;
+      at = place(p0);
       a_rs = job.copy_rs();
       a_cs = 1;
     } else if constexpr (std::is_same_v<S, Factor>) {
@@ -231,23 +242,39 @@ void rectangle(const Job<S, Factor>& job, int64_t batch, int64_t m0, int64_t m1,
     }
   };
 
-  for (int64_t p0 = 0; p0 == 0 || p0 < job.k; p0 += job.block_k) {
-    const int64_t p1 = std::min(job.k, p0 + job.block_k);
-    const bool one_block = m1 - m0 <= job.block_m;
+  const auto pack_chunk = [&](int64_t j0, int64_t j1, int64_t p0, int64_t p1) {
+    if (job.form != Form::kRepack) return;
+    for (int64_t j = j0; j < j1; j += kernels.wide)
+      kernels.pack(p1 - p0, std::min<int64_t>(j1 - j, kernels.wide), b + p0 * job.b_rs + j * job.b_cs, job.b_rs,
+                   job.b_cs, packed + (j - j0) * job.steps(p1 - p0));
+  };
+  const auto each_step = [&](auto f) {
+    for (int64_t p0 = 0; p0 == 0 || p0 < job.k; p0 += job.block_k) f(p0, std::min(job.k, p0 + job.block_k));
+  };
+  const auto each_chunk = [&](auto f) {
+    for (int64_t j0 = n0; j0 < n1; j0 += job.chunk_n) f(j0, std::min(n1, j0 + job.chunk_n));
+  };
+  if (job.columns_first) {
+    if (job.copy_a) each_step([&](int64_t p0, int64_t p1) { copy_a(m0, m1, p0, p1); });
+    return each_chunk([&](int64_t j0, int64_t j1) {
+      each_step([&](int64_t p0, int64_t p1) {
+        pack_chunk(j0, j1, p0, p1);
+        block(m0, m1, j0, j1, p0, p1);
+      });
+    });
+  }
+  const bool one_block = m1 - m0 <= job.block_m;
+  each_step([&](int64_t p0, int64_t p1) {
     if (job.copy_a && one_block) copy_a(m0, m1, p0, p1);
-    for (int64_t j0 = n0; j0 < n1; j0 += job.chunk_n) {
-      const int64_t j1 = std::min(n1, j0 + job.chunk_n);
-      if (job.form == Form::kRepack)
-        for (int64_t j = j0; j < j1; j += kernels.wide)
-          kernels.pack(p1 - p0, std::min<int64_t>(j1 - j, kernels.wide), b + p0 * job.b_rs + j * job.b_cs, job.b_rs,
-                       job.b_cs, packed + (j - j0) * job.steps(p1 - p0));
+    each_chunk([&](int64_t j0, int64_t j1) {
+      pack_chunk(j0, j1, p0, p1);
       for (int64_t i0 = m0; i0 < m1; i0 += job.block_m) {
         const int64_t i1 = std::min(m1, i0 + job.block_m);
         if (job.copy_a && !one_block) copy_a(i0, i1, p0, p1);
         block(i0, i1, j0, j1, p0, p1);
       }
-    }
-  }
+    });
+  });
 }
 
 template <class S, class Factor>
@@ -343,11 +370,15 @@ void by_rows(const MatrixProduct& p, const GemmKernels<S, Factor>& kernels) {
   job.block_k = std::max<int64_t>(1, (job.k + blocks - 1) / blocks);
   job.block_m =
       std::max<int64_t>(1, std::min(job.m, kBlockRows * std::max<int64_t>(1, steps) / std::max(steps, job.block_k)));
-  job.chunk_n = kernels.wide;
-  if (job.form == Form::kDot || job.form == Form::kStream || (job.form != Form::kRepack && job.m <= job.block_m))
-    job.chunk_n = job.n;
-  else if (job.m > job.block_m)
-    job.chunk_n = kChunkPanels * kernels.wide;
+  job.columns_first = blocks > 1 && job.m == job.block_m && (job.form == Form::kRepack || job.form == Form::kPanels) &&
+                      job.m * job.k * static_cast<int64_t>(sizeof(Factor)) <= kWholeBytes;
+  job.chunk_n = kColumnPanels * kernels.wide;
+  if (!job.columns_first) {
+    if (job.form == Form::kDot || job.form == Form::kStream || (job.form != Form::kRepack && job.m <= job.block_m))
+      job.chunk_n = job.n;
+    else if (job.m > job.block_m)
+      job.chunk_n = kChunkPanels * kernels.wide;
+  }
   run_job(job, p.batch);
 }
 
