@@ -25,6 +25,16 @@ struct DerivedKey {
 
 class Storage {
  public:
+  // Where bytes came from that can be read again at any time, as those of a mapped file.
+  class Source {
+   public:
+    // Frees the memory that holds these bytes until somebody reads them. Any thread, also while others read.
+    virtual void give_up(const void* bytes, size_t count) noexcept = 0;
+
+   protected:
+    ~Source() = default;
+  };
+
   // Frees the bytes. Called once, on the thread that drops the last reference.
   using Release = void (*)(void* data, size_t bytes, void* context) noexcept;
 
@@ -41,6 +51,16 @@ class Storage {
   bool immutable() const noexcept { return immutable_; }
   void set_immutable(bool value) noexcept { immutable_ = value; }
 
+  // Of constants whose context is a Source: their bytes need no memory while nobody reads them.
+  bool has_source() const noexcept { return source_; }
+  // `context` of the constructor is this Source, converted to void*.
+  void set_source() noexcept { source_ = true; }
+  // Tells the source, if there is one, that a derived value will be read instead of the bytes from `offset` on.
+  void give_up(size_t offset) noexcept {
+    if (source_)
+      static_cast<Source*>(context_)->give_up(static_cast<const std::byte*>(data_) + offset, bytes_ - offset);
+  }
+
   // The layout of an opaque (oneDNN-packed) tensor: the bytes of its dnnl_memory_desc_t, then an int32 group count.
   const std::vector<std::byte>* opaque_metadata() const noexcept { return opaque_.get(); }
   void set_opaque_metadata(std::vector<std::byte> bytes);
@@ -51,6 +71,8 @@ class Storage {
   // Requires immutable(). Finding it takes no lock. Making it holds the storage's own lock, so only threads that need a
   // value of these bytes wait.
   void* derived(const DerivedKey& key, const std::function<Derive()>& how);
+  // The same if it was computed already, else null.
+  void* known(const DerivedKey& key) const noexcept;
   // Computes now every value that `other`, a storage of the same layout, has, so that no run waits for it later.
   void derive_as(const Storage& other);
   static uint64_t derivations() noexcept;  // values computed so far in this process
@@ -78,7 +100,7 @@ class Storage {
   void* context_;
   std::atomic<uint32_t> references_{1};
   Device device_;
-  bool immutable_ = false;
+  bool immutable_ = false, source_ = false;
   std::unique_ptr<std::vector<std::byte>> opaque_;
   std::atomic<Derived*> derived_{nullptr};
   std::atomic<const void*> maker_{nullptr};  // the thread that derives

@@ -31,7 +31,10 @@ void free_heap(void* data, size_t, void*) noexcept { std::free(data); }
 }  // namespace
 
 CpuArena* CpuArena::current() noexcept { return current_arena; }
-CpuArena::Scope::Scope(CpuArena* arena) noexcept : previous_(current_arena) { current_arena = arena; }
+CpuArena::Scope::Scope(CpuArena* arena) noexcept : previous_(current_arena) {
+  if (arena && arena != previous_) ++arena->run_;
+  current_arena = arena;
+}
 CpuArena::Scope::~Scope() { current_arena = previous_; }
 
 StoragePtr CpuArena::allocate(size_t bytes) {
@@ -45,6 +48,7 @@ StoragePtr CpuArena::allocate(size_t bytes) {
   } else {
     block = take_from_system(c);
   }
+  block->run = run_;
   auto* const begin = reinterpret_cast<std::byte*>(block);
   auto storage =
       StoragePtr::adopt(new (begin + kObject) Storage(begin + kHeader, bytes, Device{}, &CpuArena::give_back, this));
@@ -58,13 +62,28 @@ StoragePtr CpuArena::allocate(size_t bytes) {
 }
 
 CpuArena::Block* CpuArena::take_from_system(uint32_t c) {
-  // Blocks of other sizes are cached only up to what was once in use at the same time.
-  if (cached_bytes_ > static_cast<size_t>(peak_live_)) trim();
+  // Blocks of shapes that do not come again go. What this run or the last one used stays, or a run whose parts need
+  // different sizes would ask the system for them every time.
+  if (cached_bytes_ > static_cast<size_t>(peak_live_)) free_unused();
   const size_t total = (kHeader + class_bytes(c) + 63) / 64 * 64;
   void* memory = std::aligned_alloc(64, total);
   SCONCE_CHECK(memory, kOutOfMemory, "cannot allocate ", total, " bytes");
   ++system_allocations_;
-  return new (memory) Block{nullptr, this, c};
+  return new (memory) Block{nullptr, this, c, run_};
+}
+
+void CpuArena::free_unused() noexcept {
+  for (Block*& head : free_)
+    for (Block** at = &head; *at;) {
+      Block* const block = *at;
+      if (run_ - block->run <= 1) {
+        at = &block->next;
+        continue;
+      }
+      *at = block->next;
+      cached_bytes_ -= class_bytes(block->size_class);
+      std::free(block);
+    }
 }
 
 void CpuArena::keep(Block* block) noexcept {

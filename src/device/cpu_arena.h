@@ -1,9 +1,10 @@
 // CpuArena: a caching allocator for the tensor storages of one replica.
 //
 // Blocks are kept by size class (four per power of two) and reused together with their Storage object, so a model that
-// ran once for a shape allocates nothing when it runs again. One thread at a time uses the arena (the replica's
-// holder). Any thread may free a block: it pushes it onto a lock-free stack that the holder empties when it runs short.
-// Blocks in use keep a destroyed arena alive until they return.
+// ran once for a shape allocates nothing when it runs again. Blocks that the last two runs did not use go back to the
+// system when a run needs new ones and more is cached than was once in use. One thread at a time uses the arena (the
+// replica's holder). Any thread may free a block: it pushes it onto a lock-free stack that the holder empties when it
+// runs short. Blocks in use keep a destroyed arena alive until they return.
 #pragma once
 
 #include <atomic>
@@ -39,6 +40,7 @@ class CpuArena {
   // Releases a storage whose object lies in the block too. The object is destroyed before, not deleted.
   static void give_back(void* data, size_t bytes, void* context) noexcept;
 
+  // Makes the arena the thread's. The outermost scope of an arena is a run.
   class Scope {
    public:
     explicit Scope(CpuArena* arena) noexcept;
@@ -55,7 +57,7 @@ class CpuArena {
   struct Block {
     Block* next;
     CpuArena* owner;
-    uint32_t size_class;
+    uint32_t size_class, run;  // the run that took it last
   };
   // A block is its header, its Storage object, then the bytes.
   static constexpr size_t kObject = 64, kHeader = 128;
@@ -65,6 +67,7 @@ class CpuArena {
   ~CpuArena();
   void orphan() noexcept;
   Block* take_from_system(uint32_t size_class);
+  void free_unused() noexcept;
   void collect_foreign() noexcept;
   void keep(Block* block) noexcept;
   void unref() noexcept;
@@ -74,6 +77,7 @@ class CpuArena {
   int64_t peak_live_ = 0;    // limit of what may be cached
   int64_t recent_peak_ = 0;  // since the last decay(); at least what was in use then
   bool taken_ = false;       // whether anything was taken since then
+  uint32_t run_ = 0;
   int64_t system_allocations_ = 0;
   std::atomic<int64_t> live_bytes_{0};
   std::atomic<int64_t> references_{1};  // one for the owner, one per block in use

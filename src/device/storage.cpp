@@ -84,6 +84,7 @@ void Storage::set_opaque_metadata(std::vector<std::byte> bytes) {
 }
 
 void Storage::reset(void* data, size_t bytes, Release release, void* context) noexcept {
+  source_ = false;
   if (release_ == &CpuArena::give_back) {
     context = new (data_) Moved{release, context, context_};
     release = &release_moved;
@@ -101,6 +102,11 @@ void Storage::reset(void* data, size_t bytes, Release release, void* context) no
   bytes_ = bytes;
   release_ = release;
   context_ = context;
+}
+
+void* Storage::known(const DerivedKey& key) const noexcept {
+  const Derived* const node = find_derived(key);
+  return node ? node->value.get() : nullptr;
 }
 
 void* Storage::derived(const DerivedKey& key, const std::function<Derive()>& how) {

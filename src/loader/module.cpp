@@ -144,15 +144,34 @@ std::vector<Tensor> Module::outside_constants(std::span<const ContainerConstant>
   return tensors;
 }
 
+namespace {
+
+class Archive final : public Storage::Source {
+ public:
+  explicit Archive(std::shared_ptr<const Package> package) : package_(std::move(package)) {}
+  void give_up(const void* bytes, size_t count) noexcept override {
+    constexpr size_t kPiece = size_t{64} << 10;  // less is not worth a system call
+    if (count >= kPiece) package_->archive().give_up_pages({static_cast<const std::byte*>(bytes), count});
+  }
+
+ private:
+  const std::shared_ptr<const Package> package_;
+};
+
+}  // namespace
+
 StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size,
                             Device device) {
-  auto owner = std::make_unique<std::shared_ptr<const Package>>(std::move(package));
+  auto owner = std::make_unique<Archive>(std::move(package));
   auto storage = StoragePtr::adopt(new Storage(
       const_cast<std::byte*>(bytes), size, device,
-      [](void*, size_t, void* context) noexcept { delete static_cast<std::shared_ptr<const Package>*>(context); },
-      owner.get()));
+      [](void*, size_t, void* context) noexcept {
+        delete static_cast<Archive*>(static_cast<Storage::Source*>(context));
+      },
+      static_cast<Storage::Source*>(owner.get())));
   owner.release();
   storage->set_immutable(true);
+  storage->set_source();
   return storage;
 }
 

@@ -75,6 +75,26 @@ TEST_CASE("arena: what was once in use is given back when it is not any more") {
   CHECK(arena->system_allocations() == taken + 1);  // nothing was in use, so nothing was kept
 }
 
+TEST_CASE("arena: a run whose parts need different sizes asks the system once, and other sizes go") {
+  const CpuArena::Ptr arena = CpuArena::create();
+  // One buffer at a time: what is cached is soon more than what is ever in use.
+  const auto run = [&](size_t first, size_t last) {
+    const CpuArena::Scope scope(arena.get());
+    for (size_t bytes = first; bytes <= last; bytes *= 2) allocate_cpu(bytes);
+  };
+  run(1 << 12, 1 << 20);
+  const int64_t taken = arena->system_allocations();
+  CHECK(taken == 9);
+  for (int i = 0; i < 5; ++i) run(1 << 12, 1 << 20);
+  CHECK(arena->system_allocations() == taken);
+  // Other shapes, twice, as the last two runs' are kept: then the old ones are not there any more.
+  for (int i = 0; i < 2; ++i) run(5 << 12, 5 << 18);
+  run(3 << 12, 3 << 20);
+  const int64_t before = arena->system_allocations();
+  run(1 << 12, 1 << 20);
+  CHECK(arena->system_allocations() == before + 9);
+}
+
 TEST_CASE("arena: every size class holds what was asked") {
   auto arena = CpuArena::create();
   for (size_t bytes = 1; bytes < (size_t{1} << 22); bytes = bytes * 9 / 8 + 1) {

@@ -30,6 +30,39 @@ TEST_CASE("storage: derived values are made once and only of immutable bytes") {
   CHECK(made == 2);
 }
 
+TEST_CASE("storage: what is read no more is given up to its source, if there is one") {
+  struct Counting final : Storage::Source {
+    void give_up(const void* bytes, size_t count) noexcept override {
+      from = bytes;
+      given_up += count;
+    }
+    const void* from = nullptr;
+    size_t given_up = 0;
+  } source;
+  char bytes[16] = {};
+  char other[4] = {};
+  auto storage =
+      StoragePtr::adopt(new Storage(bytes, sizeof bytes, {}, nullptr, static_cast<Storage::Source*>(&source)));
+  storage->set_immutable(true);
+  storage->give_up(0);  // it has none yet
+  CHECK(source.given_up == 0);
+  storage->set_source();
+  static const char kind = 0;
+  CHECK(storage->known({&kind, {}}) == nullptr);
+  void* const value = storage->derived({&kind, {}}, [] {
+    return [](Storage& from) {
+      from.give_up(4);
+      return std::make_shared<int>(1);
+    };
+  });
+  CHECK(storage->known({&kind, {}}) == value);
+  CHECK(source.from == bytes + 4);
+  CHECK(source.given_up == 12);
+  storage->reset(other, sizeof other, nullptr, nullptr);  // other bytes, of no source
+  storage->give_up(0);
+  CHECK(source.given_up == 12);
+}
+
 namespace {
 
 StoragePtr constant(int& bytes) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 
 #include "sconce/check.h"
 #include "src/cpu/onednn/plan_table.h"
+#include "src/device/kept_memory.h"
 
 namespace sconce::onednn {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr char kKind = 0;
 
 struct Kept {
-  std::unique_ptr<void, void (*)(void*)> bytes{nullptr, std::free};
+  KeptMemory bytes;
   dnnl::memory memory;
 };
 
@@ -40,24 +40,21 @@ bool is_padded(const dnnl_memory_desc_t& d) {
 }
 
 // `available`: bytes from `data` to the end of the storage.
-std::shared_ptr<void> make(const void* data, size_t available, const WeightLayout& layout) {
+std::shared_ptr<Kept> make(const void* data, size_t available, const WeightLayout& layout) {
   auto kept = std::make_shared<Kept>();
   const bool aligned = reinterpret_cast<uintptr_t>(data) % 64 == 0;
   if (layout.from == layout.to && aligned && !is_padded(layout.to.data)) {
     kept->memory = dnnl::memory(layout.to, engine(), const_cast<void*>(data));
     return kept;
   }
-  const size_t bytes = (layout.to.get_size() + 63) / 64 * 64;
-  kept->bytes.reset(std::aligned_alloc(64, bytes));
-  SCONCE_CHECK(kept->bytes, kOutOfMemory, "oneDNN: cannot allocate ", bytes, " bytes for a constant");
+  kept->bytes = allocate_kept("oneDNN", layout.to.get_size());
   kept->memory = dnnl::memory(layout.to, engine(), kept->bytes.get());
   // The library writes zeros into the paddings of a source. This one must not be written, so it is copied first.
   dnnl::memory source(layout.from, engine(), DNNL_MEMORY_NONE);
-  std::unique_ptr<void, void (*)(void*)> copy(nullptr, std::free);
+  KeptMemory copy;
   if (is_padded(layout.from.data)) {
     const size_t size = layout.from.get_size();
-    copy.reset(std::aligned_alloc(64, (size + 63) / 64 * 64));
-    SCONCE_CHECK(copy, kOutOfMemory, "oneDNN: cannot allocate ", size, " bytes for a constant");
+    copy = allocate_kept("oneDNN", size);
     // The library counts whole rows where a description leaves gaps; no element lies behind the storage's end.
     std::memcpy(copy.get(), data, std::min(size, available));
     source.set_data_handle(copy.get());
@@ -101,9 +98,11 @@ std::optional<dnnl::memory::desc> blocked_desc(const BlockedWeight& w, bool turn
 dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout) {
   const int64_t offset = static_cast<const std::byte*>(data) - static_cast<const std::byte*>(constant.data());
   const auto how = [&]() -> Storage::Derive {
-    return [offset, layout](Storage& from) {
-      return make(static_cast<const std::byte*>(from.data()) + offset, from.bytes() - static_cast<size_t>(offset),
-                  layout);
+    return [offset, layout](Storage& from) -> std::shared_ptr<void> {
+      const auto made =
+          make(static_cast<const std::byte*>(from.data()) + offset, from.bytes() - static_cast<size_t>(offset), layout);
+      if (made->bytes) from.give_up(static_cast<size_t>(offset));
+      return made;
     };
   };
   const auto* kept =

@@ -57,27 +57,60 @@ inline void store_sums(const ChannelTile& t, ChannelSums<P, N>& sum) {
 }
 
 template <class S, int P, int N>
+inline void dense_step(const float* const* x, int64_t i, const S* w, ChannelSums<P, N>& sum) {
+  using V = VectorF32;
+  V::R ws[N];
+#pragma GCC unroll 4
+  for (int v = 0; v < N; ++v) ws[v] = V::load(w + v * V::W);
+#pragma GCC unroll 16
+  for (int p = 0; p < P; ++p) {
+    const V::R xs = V::broadcast(x[p] + i);
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) sum[p][v] = V::fma(xs, ws[v], sum[p][v]);
+  }
+}
+
+// With few sums several steps of a run have sums of their own, so that one multiplication need not wait for the one
+// before.
+template <class S, int P, int N>
 void dense_tile(const ChannelTile& t) {
   using V = VectorF32;
+  constexpr int kSteps = P * N >= 8 ? 1 : P * N >= 4 ? 2 : 4;
   const float* x[P];
 #pragma GCC unroll 16
   for (int p = 0; p < P; ++p) x[p] = t.input + t.input_at[p];
   ChannelSums<P, N> sum;
   start_sums<P, N>(t, sum);
   const S* w = static_cast<const S*>(t.weight);
-  for (int64_t r = 0; r < t.run_count; ++r) {
-    const int64_t end = t.runs[r].offset + t.runs[r].length;
-    for (int64_t i = t.runs[r].offset; i < end; ++i, w += N * V::W) {
-      V::R ws[N];
-#pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) ws[v] = V::load(w + v * V::W);
-#pragma GCC unroll 16
-      for (int p = 0; p < P; ++p) {
-        const V::R xs = V::broadcast(x[p] + i);
-#pragma GCC unroll 4
-        for (int v = 0; v < N; ++v) sum[p][v] = V::fma(xs, ws[v], sum[p][v]);
-      }
+  if constexpr (kSteps == 1) {
+    for (int64_t r = 0; r < t.run_count; ++r) {
+      const int64_t end = t.runs[r].offset + t.runs[r].length;
+      for (int64_t i = t.runs[r].offset; i < end; ++i, w += N * V::W) dense_step<S, P, N>(x, i, w, sum);
     }
+  } else {
+    ChannelSums<P, N> more[kSteps - 1];
+#pragma GCC unroll 4
+    for (int s = 0; s + 1 < kSteps; ++s)
+#pragma GCC unroll 16
+      for (int p = 0; p < P; ++p)
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) more[s][p][v] = V::zero();
+    for (int64_t r = 0; r < t.run_count; ++r) {
+      int64_t i = t.runs[r].offset;
+      const int64_t end = i + t.runs[r].length;
+      for (; i + kSteps <= end; i += kSteps, w += kSteps * N * V::W) {
+        dense_step<S, P, N>(x, i, w, sum);
+#pragma GCC unroll 4
+        for (int s = 1; s < kSteps; ++s) dense_step<S, P, N>(x, i + s, w + s * N * V::W, more[s - 1]);
+      }
+      for (; i < end; ++i, w += N * V::W) dense_step<S, P, N>(x, i, w, sum);
+    }
+#pragma GCC unroll 4
+    for (int s = 0; s + 1 < kSteps; ++s)
+#pragma GCC unroll 16
+      for (int p = 0; p < P; ++p)
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) sum[p][v] = V::add(sum[p][v], more[s][p][v]);
   }
   store_sums<P, N>(t, sum);
 }

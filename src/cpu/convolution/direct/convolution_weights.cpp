@@ -1,18 +1,18 @@
 #include "src/cpu/convolution/direct/convolution_weights.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 
 #include "sconce/check.h"
+#include "src/device/kept_memory.h"
 
 namespace sconce {
 namespace {
 
 struct Kept {
   std::array<int64_t, 15> recipe;
-  std::unique_ptr<void, decltype(&std::free)> data{nullptr, &std::free};
+  KeptMemory data;
 };
 constexpr char kKind = 0;
 
@@ -137,9 +137,7 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
       auto made = std::make_shared<Kept>();
       made->recipe = order.recipe;
       const int64_t elems = order.group_elems() * order.groups;
-      const size_t bytes = (static_cast<size_t>(elems) * dtype_bytes(dtype) + 63) / 64 * 64;
-      made->data.reset(std::aligned_alloc(64, std::max<size_t>(bytes, 64)));
-      SCONCE_CHECK(made->data, kOutOfMemory, "cannot allocate ", bytes, " bytes for the ordered weight");
+      made->data = allocate_kept("convolution", static_cast<size_t>(elems) * dtype_bytes(dtype));
       if (dtype == DType::kFloat32) {
         order_weight(shape, view, order, static_cast<float*>(made->data.get()));
       } else {
@@ -147,6 +145,7 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
         order_weight(shape, view, order, floats.data_as<float>());
         scatter_floats(floats.data_as<float>(), dtype, made->data.get(), 1, elems);
       }
+      from.give_up(static_cast<size_t>(offset));
       return made;
     };
   };

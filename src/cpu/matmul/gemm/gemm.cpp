@@ -13,6 +13,7 @@
 #include "src/cpu/matmul/gemm/onednn_matmul.h"
 #include "src/device/cpu_arena.h"
 #include "src/device/cpu_isa.h"
+#include "src/device/kept_memory.h"
 #include "src/device/threads.h"
 
 namespace sconce {
@@ -37,11 +38,18 @@ namespace {
 constexpr int64_t kFlopsPerThread = 1'000'000;
 // Rows of A and steps of k that are worked on together: their bytes fit the second-level cache beside a chunk of B.
 constexpr int64_t kBlockRows = 168;
-constexpr int64_t kBlockBytes = 2048;  // of one row of A
+constexpr int64_t kBlockBytes = 1536;  // of one row of A; so long a panel of B fits the first-level cache
 constexpr int64_t kChunkPanels = 8;
-// Repacked constants: at most this much for one, and for all together.
+// Where all rows of A are one block, a few panels of B are multiplied by all steps of k before the next ones, so that
+// their part of C stays near. All of A is copied then: at most so much.
+constexpr int64_t kColumnPanels = 4;
+constexpr int64_t kWholeBytes = int64_t{4} << 20;
+// Repacked constants that lie in memory a second time: at most this much for one, and for all together.
 constexpr int64_t kPanelsBytes = int64_t{1} << 20;
 constexpr int64_t kAllPanelsBytes = int64_t{16} << 20;
+// Larger ones are repacked if the memory of their plain form can be given up, and at the first product of at most so
+// many rows: with more, repacking at each call costs little. It costs most where rows of B are far apart.
+constexpr int64_t kKeptRowsOfRows = 256, kKeptRowsOfColumns = 64;
 // If B has at least so many bytes per row of A, reading it row by row is faster.
 constexpr int64_t kStreamBytes = int64_t{128} << 10;
 constexpr size_t kStackBytes = size_t{16} << 10;
@@ -72,7 +80,8 @@ struct Job {
   const S* panels = nullptr;
   int64_t panels_bs = 0;
   int64_t block_m, block_k, chunk_n;
-  bool copy_a;  // into scratch, as Factors, rows contiguous
+  bool copy_a;         // into scratch, as Factors, rows contiguous
+  bool columns_first;  // all steps of k for a chunk of columns, then the next chunk; block_m is m
 
   // Of a panel that holds k.
   static constexpr int64_t kSteps = GemmKernels<S, Factor>::kSteps;
@@ -82,7 +91,10 @@ struct Job {
     constexpr int64_t kLine = 64 / sizeof(Factor);
     return ((block_k + kLine - 1) / kLine | 1) * kLine;
   }
-  int64_t scratch_a() const { return copy_a ? block_m * copy_rs() * static_cast<int64_t>(sizeof(Factor)) : 0; }
+  int64_t copies() const { return columns_first ? (k + block_k - 1) / block_k : 1; }  // blocks of A in scratch
+  int64_t scratch_a() const {
+    return copy_a ? copies() * block_m * copy_rs() * static_cast<int64_t>(sizeof(Factor)) : 0;
+  }
   int64_t scratch_b() const {
     const int64_t columns = form == Form::kRepack ? chunk_n : form == Form::kDirect ? kernels->wide : 0;
     return (columns * steps(block_k) * static_cast<int64_t>(sizeof(S)) + 63) / 64 * 64;
@@ -95,27 +107,37 @@ int64_t padded(const GemmKernels<S, Factor>& kernels, int64_t n) {
   return n - rest + (rest ? kernels.panel_width(rest) : 0);
 }
 
-// All panels of all batches of a constant, or null where they would take too much memory.
+// All panels of all batches of a constant. `twice`: its plain form stays in memory too; null where all such panels
+// together would take too much.
 template <class S, class Factor>
-std::shared_ptr<void> make_panels(const Job<S, Factor>& job, int64_t batches, int64_t batch_elements) {
+std::shared_ptr<void> make_panels(const Job<S, Factor>& job, int64_t batches, int64_t batch_elements, bool twice) {
   const int64_t bytes = batches * batch_elements * static_cast<int64_t>(sizeof(S));
-  if (panels_bytes_in_use.fetch_add(bytes) + bytes > kAllPanelsBytes) {
-    panels_bytes_in_use.fetch_sub(bytes);
+  const int64_t count = twice ? bytes : 0;
+  KeptMemory kept = allocate_kept("matrix product", static_cast<size_t>(bytes));
+  if (twice && panels_bytes_in_use.fetch_add(count) + count > kAllPanelsBytes) {
+    panels_bytes_in_use.fetch_sub(count);
     return nullptr;
   }
-  const size_t rounded = static_cast<size_t>(bytes + 63) / 64 * 64;
-  std::shared_ptr<void> memory(std::aligned_alloc(64, rounded), [bytes](void* p) {
-    std::free(p);
-    panels_bytes_in_use.fetch_sub(bytes);
+  std::shared_ptr<void> memory(kept.release(), [count](void* p) {
+    FreeKept()(p);
+    panels_bytes_in_use.fetch_sub(count);
   });
-  SCONCE_CHECK(memory, kOutOfMemory, "matrix product: cannot allocate ", bytes, " bytes for a constant");
-  S* to = static_cast<S*>(memory.get());
-  for (int64_t i = 0; i < batches; ++i)
-    for (int64_t j = 0; j < job.n; j += job.kernels->wide) {
-      const int64_t columns = std::min<int64_t>(job.n - j, job.kernels->wide);
-      job.kernels->pack(job.k, columns, job.b + i * job.b_bs + j * job.b_cs, job.b_rs, job.b_cs,
-                        to + i * batch_elements + j * job.steps(job.k));
+  // Several panels at a time, and a few steps of each: what they need of a row lies side by side.
+  constexpr int64_t kTogether = 8, kRowsAtOnce = 64;
+  const int64_t wide = job.kernels->wide, groups = (job.n + kTogether * wide - 1) / (kTogether * wide);
+  parallel_for(0, batches * groups, 1, [&, to = static_cast<S*>(memory.get())](int64_t begin, int64_t end) noexcept {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t i = at / groups, first = at % groups * kTogether * wide;
+      const int64_t last = std::min(job.n, first + kTogether * wide);
+      for (int64_t p = 0; p < job.k; p += kRowsAtOnce)
+        for (int64_t j = first; j < last; j += wide) {
+          const int64_t columns = std::min(job.n - j, wide);
+          job.kernels->pack(std::min(job.k - p, kRowsAtOnce), columns,
+                            job.b + i * job.b_bs + p * job.b_rs + j * job.b_cs, job.b_rs, job.b_cs,
+                            to + i * batch_elements + j * job.steps(job.k) + p * job.kernels->panel_width(columns));
+        }
     }
+  });
   return memory;
 }
 
@@ -124,16 +146,21 @@ bool use_panels(Job<S, Factor>& job, int64_t batch, Storage* constant) {
   static const char kind = 0;
   const int64_t batches = job.b_bs == 0 ? 1 : batch;
   const int64_t elements = padded(*job.kernels, job.n) * job.steps(job.k);
-  if (batches * elements * static_cast<int64_t>(sizeof(S)) > kPanelsBytes) return false;
+  const bool small = batches * elements * static_cast<int64_t>(sizeof(S)) <= kPanelsBytes;
+  if (!small && (!constant->has_source() || job.n < job.kernels->wide)) return false;
   const int64_t offset = reinterpret_cast<const char*>(job.b) - static_cast<const char*>(constant->data());
   const DerivedKey key{&kind, {offset, job.n, job.k, job.b_rs, job.b_cs, batches, job.b_bs}};
+  const bool pays = small || (job.m > kStreamRows && job.m <= (job.b_cs == 1 ? kKeptRowsOfRows : kKeptRowsOfColumns));
   const auto how = [&]() -> Storage::Derive {
-    return [of = job, batches, elements, offset](Storage& from) mutable {
+    return [of = job, batches, elements, offset, small](Storage& from) mutable -> std::shared_ptr<void> {
+      if (!small && !from.has_source()) return nullptr;
       of.b = reinterpret_cast<const S*>(static_cast<const char*>(from.data()) + offset);
-      return make_panels(of, batches, elements);
+      auto made = make_panels(of, batches, elements, !from.has_source());
+      if (made) from.give_up(static_cast<size_t>(offset));
+      return made;
     };
   };
-  job.panels = static_cast<const S*>(constant->derived(key, std::ref(how)));
+  job.panels = static_cast<const S*>(pays ? constant->derived(key, std::ref(how)) : constant->known(key));
   job.panels_bs = batches == 1 ? 0 : elements;
   return job.panels != nullptr;
 }
@@ -150,8 +177,11 @@ void rectangle(const Job<S, Factor>& job, int64_t batch, int64_t m0, int64_t m1,
   S* const c = job.c + batch * job.c_bs;
   const S* const panels = job.panels + batch * job.panels_bs;
 
+  const auto place = [&](int64_t p0) {
+    return copied + (job.columns_first ? p0 / job.block_k : 0) * job.block_m * job.copy_rs();
+  };
   const auto copy_a = [&](int64_t i0, int64_t i1, int64_t p0, int64_t p1) {
-    Factor* to = copied;
+    Factor* to = place(p0);
     for (int64_t i = i0; i < i1; ++i, to += job.copy_rs()) {
       const S* from = a + i * job.a_rs + p0 * job.a_cs;
       if (std::is_same_v<S, Factor> && job.a_cs == 1)
@@ -166,7 +196,7 @@ void rectangle(const Job<S, Factor>& job, int64_t batch, int64_t m0, int64_t m1,
     const Factor* at = nullptr;
     int64_t a_rs = job.a_rs, a_cs = job.a_cs;
     if (job.copy_a) {
-      at = copied;
+      at = place(p0);
       a_rs = job.copy_rs();
       a_cs = 1;
     } else if constexpr (std::is_same_v<S, Factor>) {
@@ -212,23 +242,39 @@ void rectangle(const Job<S, Factor>& job, int64_t batch, int64_t m0, int64_t m1,
     }
   };
 
-  for (int64_t p0 = 0; p0 == 0 || p0 < job.k; p0 += job.block_k) {
-    const int64_t p1 = std::min(job.k, p0 + job.block_k);
-    const bool one_block = m1 - m0 <= job.block_m;
+  const auto pack_chunk = [&](int64_t j0, int64_t j1, int64_t p0, int64_t p1) {
+    if (job.form != Form::kRepack) return;
+    for (int64_t j = j0; j < j1; j += kernels.wide)
+      kernels.pack(p1 - p0, std::min<int64_t>(j1 - j, kernels.wide), b + p0 * job.b_rs + j * job.b_cs, job.b_rs,
+                   job.b_cs, packed + (j - j0) * job.steps(p1 - p0));
+  };
+  const auto each_step = [&](auto f) {
+    for (int64_t p0 = 0; p0 == 0 || p0 < job.k; p0 += job.block_k) f(p0, std::min(job.k, p0 + job.block_k));
+  };
+  const auto each_chunk = [&](auto f) {
+    for (int64_t j0 = n0; j0 < n1; j0 += job.chunk_n) f(j0, std::min(n1, j0 + job.chunk_n));
+  };
+  if (job.columns_first) {
+    if (job.copy_a) each_step([&](int64_t p0, int64_t p1) { copy_a(m0, m1, p0, p1); });
+    return each_chunk([&](int64_t j0, int64_t j1) {
+      each_step([&](int64_t p0, int64_t p1) {
+        pack_chunk(j0, j1, p0, p1);
+        block(m0, m1, j0, j1, p0, p1);
+      });
+    });
+  }
+  const bool one_block = m1 - m0 <= job.block_m;
+  each_step([&](int64_t p0, int64_t p1) {
     if (job.copy_a && one_block) copy_a(m0, m1, p0, p1);
-    for (int64_t j0 = n0; j0 < n1; j0 += job.chunk_n) {
-      const int64_t j1 = std::min(n1, j0 + job.chunk_n);
-      if (job.form == Form::kRepack)
-        for (int64_t j = j0; j < j1; j += kernels.wide)
-          kernels.pack(p1 - p0, std::min<int64_t>(j1 - j, kernels.wide), b + p0 * job.b_rs + j * job.b_cs, job.b_rs,
-                       job.b_cs, packed + (j - j0) * job.steps(p1 - p0));
+    each_chunk([&](int64_t j0, int64_t j1) {
+      pack_chunk(j0, j1, p0, p1);
       for (int64_t i0 = m0; i0 < m1; i0 += job.block_m) {
         const int64_t i1 = std::min(m1, i0 + job.block_m);
         if (job.copy_a && !one_block) copy_a(i0, i1, p0, p1);
         block(i0, i1, j0, j1, p0, p1);
       }
-    }
-  }
+    });
+  });
 }
 
 template <class S, class Factor>
@@ -324,11 +370,15 @@ void by_rows(const MatrixProduct& p, const GemmKernels<S, Factor>& kernels) {
   job.block_k = std::max<int64_t>(1, (job.k + blocks - 1) / blocks);
   job.block_m =
       std::max<int64_t>(1, std::min(job.m, kBlockRows * std::max<int64_t>(1, steps) / std::max(steps, job.block_k)));
-  job.chunk_n = kernels.wide;
-  if (job.form == Form::kDot || job.form == Form::kStream || (job.form != Form::kRepack && job.m <= job.block_m))
-    job.chunk_n = job.n;
-  else if (job.m > job.block_m)
-    job.chunk_n = kChunkPanels * kernels.wide;
+  job.columns_first = blocks > 1 && job.m == job.block_m && (job.form == Form::kRepack || job.form == Form::kPanels) &&
+                      job.m * job.k * static_cast<int64_t>(sizeof(Factor)) <= kWholeBytes;
+  job.chunk_n = kColumnPanels * kernels.wide;
+  if (!job.columns_first) {
+    if (job.form == Form::kDot || job.form == Form::kStream || (job.form != Form::kRepack && job.m <= job.block_m))
+      job.chunk_n = job.n;
+    else if (job.m > job.block_m)
+      job.chunk_n = kChunkPanels * kernels.wide;
+  }
   run_job(job, p.batch);
 }
 
