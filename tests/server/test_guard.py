@@ -42,6 +42,12 @@ def ask(server, times, model="fake", value=1.0):
     return [server.infer(model, {"INPUT__0": ("FP32", [1, 4], [value] * 4)}).status for _ in range(times)]
 
 
+def told(server):
+    """What the audit log tells of watches: event, by whom, why."""
+    entries = server.admin("GET", "/v2/admin/audit?model=fake").json["entries"]
+    return [(e["event"], e.get("reason"), e["generation"]) for e in entries if e["by"] == {"server": "guard"}]
+
+
 def guards_in_metrics(server):
     return {r: server.metrics()[f'sconce_weight_guards_total{{result="{r}"}}'] for r in ("passed", "rolled_back")}
 
@@ -64,6 +70,7 @@ def test_good_weights_stay(server):
     assert 0 < ended["p99_ms"] < 60000
     assert server.ones() == (expected(8), generation)
     assert guards_in_metrics(server) == {"passed": 1, "rolled_back": 0}
+    assert told(server) == [("guard_passed", None, generation)]
 
 
 def test_the_first_nan_brings_the_old_weights_back(server):
@@ -75,6 +82,7 @@ def test_the_first_nan_brings_the_old_weights_back(server):
     assert server.ones() == (STORED, generation + 1)
     assert server.sets()["previous"]["label"] == "new"
     assert guards_in_metrics(server) == {"passed": 0, "rolled_back": 1}
+    assert told(server) == [("rolled_back", ended["reason"], generation + 1)]
     # It is over: the next weights can come.
     assert commit(server, GOOD, "") == generation + 2
 
