@@ -227,6 +227,11 @@ bool ArchiveReader::maps(std::span<const std::byte> bytes) const noexcept {
   return files_.empty() ? lies_in(image_, bytes) : file_of(bytes) != nullptr;
 }
 
+bool ArchiveReader::rereadable(std::span<const std::byte> bytes) const noexcept {
+  const MappedFile* const file = file_of(bytes);
+  return file && file->means() != KeptFile::Means::kCopy && file->means() != KeptFile::Means::kCopyOfWritten;
+}
+
 void ArchiveReader::give_up_pages(std::span<const std::byte> bytes) const noexcept {
   if (const MappedFile* const file = file_of(bytes)) file->give_up_pages(bytes);
 }

@@ -69,6 +69,8 @@ class ArchiveReader {
   bool is_sound(const ArchiveMember& member) const;
   // Whether these bytes lie in the mapping of a file, or in the memory that was opened.
   bool maps(std::span<const std::byte> bytes) const noexcept;
+  // Whether these bytes could be read from a file again if their pages were freed.
+  bool rereadable(std::span<const std::byte> bytes) const noexcept;
   // Frees the pages of bytes in a file's mapping; reading them loads them again. Other memory stays.
   void give_up_pages(std::span<const std::byte> bytes) const noexcept;
 

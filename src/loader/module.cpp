@@ -162,6 +162,7 @@ class Archive final : public Storage::Source {
 
 StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size,
                             Device device) {
+  const bool again = package->archive().rereadable({bytes, size});
   auto owner = std::make_unique<Archive>(std::move(package));
   auto storage = StoragePtr::adopt(new Storage(
       const_cast<std::byte*>(bytes), size, device,
@@ -171,7 +172,7 @@ StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::b
       static_cast<Storage::Source*>(owner.get())));
   owner.release();
   storage->set_immutable(true);
-  storage->set_source();
+  if (again) storage->set_source();
   return storage;
 }
 

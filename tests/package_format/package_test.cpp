@@ -238,7 +238,11 @@ TEST_CASE("package: bytes in memory say what the file says, and are not copied")
       CHECK(archive.view(member).data() == bytes_of(file).data() + member.offset);
     }
     CHECK(!archive.maps(bytes_of(fixture_source())));
-    // Memory is nobody's file: its pages would not come back.
+    // Memory is nobody's file: its pages would not come back. A small file is copied, so neither would its.
+    CHECK(!archive.rereadable(bytes_of(file)));
+    if (file.size() <= (64 << 10))
+      for (const ArchiveMember& member : from_file->archive().members())
+        CHECK(!from_file->archive().rereadable(from_file->archive().view(member)));
     archive.give_up_pages(bytes_of(file));
     CHECK(archive.view(archive.members().back()).size() == archive.members().back().size);
     package->verify();

@@ -241,6 +241,8 @@ COMMANDS = {
     # Speed
     "tests/bench/build_time.py": script(),
     "tests/bench/loader/compare.py --whole --filter mlp": needs_torch(),
+    "ninja -C build/release bench_sconce_loader": ninja,
+    "python tests/bench/models/compare.py": needs_torch(),
     "ninja -C build/release bench_ops": ninja,
     "python tests/bench/ops/compare.py": needs_torch(),
     "ninja -C build/release update_bench": ninja,

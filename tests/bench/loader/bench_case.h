@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -90,6 +91,33 @@ void measure(double seconds, const Load& load, const Unload& unload, const Run& 
       "\"p99_us\": %.4f, \"calls\": %zu, \"resident_kb\": %ld}\n",
       loaded - before, loads[loads.size() / 10], first - loaded, first, at(0.5), at(0.9), at(0.99), calls.size(),
       resident);
+}
+
+// The same for packages whose calls take milliseconds. After the load and the first run, prints one JSON line; then,
+// for each number of seconds that comes in, runs so long and prints another. So two programs can take turns.
+template <class Load, class Run>
+void take_turns(const Load& load, const Run& run) {
+  const double before = now_ms();
+  load();
+  const double loaded = now_ms();
+  run();
+  const double first = now_ms();
+  std::printf("{\"load_ms\": %.4f, \"first_run_ms\": %.4f, \"first_output_at_ms\": %.4f, \"resident_kb\": %ld}\n",
+              loaded - before, first - loaded, first, resident_kb());
+  std::fflush(stdout);
+  for (double seconds; std::cin >> seconds;) {
+    std::vector<double> calls;
+    const double end = now_ms() + 1000 * seconds;
+    do {
+      const double start = now_ms();
+      run();
+      calls.push_back(1000 * (now_ms() - start));
+    } while (now_ms() < end);
+    std::sort(calls.begin(), calls.end());
+    std::printf("{\"least_us\": %.4f, \"p50_us\": %.4f, \"calls\": %zu, \"resident_kb\": %ld}\n", calls.front(),
+                calls[calls.size() / 2], calls.size(), resident_kb());
+    std::fflush(stdout);
+  }
 }
 
 }  // namespace bench

@@ -32,9 +32,11 @@ def build_torch_loader(folder, whole):
     base = pathlib.Path(torch.__file__).parent
     out = folder / "torch_loader"
     libraries = ["-Wl,--no-as-needed", "-ltorch"] if whole else []
-    subprocess.run(["g++", "-O2", "-std=c++20", "-w", str(here / "torch_loader.cpp"), "-o", str(out), f"-I{root}",
-                    f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", f"-L{base}/lib", *libraries,
-                    "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{base}/lib"], check=True)
+    sources = here / "torch_loader.cpp", here / "bench_case.h"
+    if not out.exists() or out.stat().st_mtime < max(s.stat().st_mtime for s in sources):
+        subprocess.run(["g++", "-O2", "-std=c++20", "-w", str(sources[0]), "-o", str(out), f"-I{root}",
+                        f"-I{base}/include", f"-I{base}/include/torch/csrc/api/include", f"-L{base}/lib", *libraries,
+                        "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{base}/lib"], check=True)
     if not whole:
         # PyPI's libtorch.so pulls in the CUDA libraries. Packages name it but only need libtorch_cpu.so, so an empty
         # libtorch.so turns this into the CPU build of PyTorch, which starts sooner and is smaller.
