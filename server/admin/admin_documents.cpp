@@ -7,7 +7,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "server/admin/judging/shadow_api.h"
+#include "server/admin/shadow_api.h"
 #include "server/base/enum_name.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"

@@ -5,7 +5,7 @@
 
 #include "server/admin/golden_api.h"
 #include "server/admin/sets_api.h"
-#include "server/admin/judging/shadow_api.h"
+#include "server/admin/shadow_api.h"
 #include "server/answers/settings_handlers.h"
 #include "server/models/repository_request.h"
 #include "server/observe/metrics.h"

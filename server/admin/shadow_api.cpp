@@ -1,4 +1,4 @@
-#include "server/admin/judging/shadow_api.h"
+#include "server/admin/shadow_api.h"
 
 #include <algorithm>
 #include <cmath>
