@@ -1,6 +1,7 @@
 """What a server is asked to do while something fails. Each operation prepares the server, does one thing, and knows the
 allowed outcomes."""
 import json
+import math
 import pathlib
 import signal
 import socket
@@ -29,8 +30,21 @@ class Operation:
             self.verify(subject, outcome)
 
 
+def same(body, right):
+    """Rows of a shared run are added up in another order on some CPUs, so the last places may differ."""
+    if body == right:
+        return True
+    try:
+        answer, expected = json.loads(body), json.loads(right)
+    except ValueError:
+        return False
+    close = [math.isclose(x, y, rel_tol=1e-4) for rows in zip(answer["probabilities"], expected["probabilities"])
+             for x, y in zip(*rows)]
+    return answer["class"] == expected["class"] and len(close) == 10 and all(close)
+
+
 def right_answer(subject, outcome):
-    if outcome.status == 200 and outcome.body != subject.first:
+    if outcome.status == 200 and not same(outcome.body, subject.first):
         raise Lost(f"a wrong answer: {outcome}")
 
 

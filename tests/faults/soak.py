@@ -3,7 +3,7 @@ import threading
 import time
 
 from client import Connection, request_bytes
-from operations import READS, everything, infer_large, right_large
+from operations import READS, everything, infer_large, right_large, same
 from subject import CALL, JSON, Lost, Subject
 
 CALL_OF = {model: request_bytes("POST", f"/v1/models/{model}:call", CALL, JSON, close=False)
@@ -22,7 +22,7 @@ class Load:
             connection = connection or Connection(subject.public)
             outcome = connection.ask(CALL_OF[model])
             right = (subject.first,) if model == "digits" else (subject.first, subject.second)
-            if outcome.status == 200 and outcome.body in right:
+            if outcome.status == 200 and any(same(outcome.body, one) for one in right):
                 self.answers += 1
             elif model == "other" and outcome.status in (404, 503):
                 self.refused += 1

@@ -291,6 +291,8 @@ OTHERS = {
         "compiled with that option: the packages of tests/server/test_inlined_weights.py"),
     '{"model": "digits", "version": "1", "from": "active",': run_by(
         "tests/server/test_admin.py::test_how_far_another_set_is_from_the_active_one"),
+    '{"model": "digits", "version": "1", "state": "rolled_back",': run_by(
+        "tests/server/test_guard.py::test_failures_in_the_model"),
     '{"model": "digits", "version": "1", "share": 0.1,': run_by(
         "tests/server/test_shadow.py::test_differences_are_those_of_the_two_sets_answers"),
     '{"model": "digits", "version": "1", "generation": 2,': said,
