@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <initializer_list>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -91,6 +93,21 @@ TEST_CASE("convolution: many channels, several blocks and passes") {
       check(x, w, &b, {{1, 1}, {1, 1}, {1, 1}, {}});
       if (last) check(x, channels_last(w), nullptr, {{2, 1}, {0, 2}, {1, 2}, {}});
     }
+}
+
+// Tiles of fewer sums take several steps of the input at once; lengths that are no multiple of that have a rest.
+TEST_CASE("convolution: few pixels and any number of steps, random shapes") {
+  std::mt19937_64 random(11);
+  const auto pick = [&](std::initializer_list<int64_t> from) { return from.begin()[random() % from.size()]; };
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    const int64_t in = pick({1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 64}), out = pick({7, 8, 9, 16, 17, 24, 25, 32, 33, 48, 64});
+    const int64_t kernel = pick({1, 1, 2, 3}), height = pick({1, 1, 2, 3}), width = pick({1, 2, 3, 4, 5, 7, 13});
+    const DType dtype = random() % 4 ? DType::kFloat32 : DType::kBFloat16;
+    Tensor x = sample(Ints{1, in, height, width}, dtype, seed);
+    const Tensor w = sample(Ints{out, in, kernel, kernel}, dtype, seed + 100), b = sample(Ints{out}, dtype, seed + 200);
+    if (random() % 2) x = channels_last(x);
+    check(x, w, random() % 2 ? &b : nullptr, {{1, 1}, {kernel / 2 + 1, kernel / 2}, {1, 1}, {}});
+  }
 }
 
 TEST_CASE("convolution: large images in bands") {
