@@ -12,6 +12,7 @@
 
 #include "sconce/check.h"
 #include "sconce/element_walk.h"
+#include "src/types/write_error.h"
 
 namespace sconce::tensor_files {
 
@@ -20,8 +21,7 @@ namespace {
 // By errno.
 [[noreturn]] void fail(const char* what, const std::filesystem::path& path) {
   const int problem = errno;
-  const bool full = problem == ENOSPC || problem == EDQUOT;
-  throw Error(full ? ErrorCode::kOutOfMemory : ErrorCode::kIo, what + path.string() + ": " + std::strerror(problem));
+  throw Error(write_error_code(problem), what + path.string() + ": " + std::strerror(problem));
 }
 
 }  // namespace

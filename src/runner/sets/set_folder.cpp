@@ -16,6 +16,7 @@
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
 #include "src/runner/constants/staging.h"
+#include "src/types/write_error.h"
 
 namespace sconce::runner {
 namespace {
@@ -38,10 +39,7 @@ void to_disk(const std::filesystem::path& path, int flags) {
   const bool good = fd >= 0 && ::fsync(fd) == 0;
   const int problem = errno;
   if (fd >= 0) ::close(fd);
-  const bool full = problem == ENOSPC || problem == EDQUOT;
-  if (!good)
-    throw Error(full ? ErrorCode::kOutOfMemory : ErrorCode::kIo,
-                "cannot write: " + path.string() + ": " + std::strerror(problem));
+  if (!good) throw Error(write_error_code(problem), "cannot write: " + path.string() + ": " + std::strerror(problem));
 }
 
 // The file's length less its header's, which its first eight bytes give; 0 for what cannot be.
