@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <iterator>
 
 #include "server/admin/shadow_api.h"
@@ -144,8 +143,6 @@ std::string constants_document(const ModelInterface& model, std::span<const Cons
 
 std::string difference_document(const ModelInterface& model, WeightState to,
                                 std::span<const TensorDifference> constants) {
-  // JSON has neither infinity nor NaN.
-  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
   Json json = of_model(model.name, model.version);
   json["from"] = state_name(WeightState::kActive);
   json["to"] = state_name(to);
@@ -161,11 +158,11 @@ std::string difference_document(const ModelInterface& model, WeightState to,
     differences.push_back({{"name", constant.name},
                            {"elements", d.elements},
                            {"changed", d.changed},
-                           {"largest", number(d.largest)},
+                           {"largest", number_or_null(d.largest)},
                            {"largest_at", d.largest_at},
-                           {"mean", number(d.mean())},
-                           {"relative", number(d.relative())},
-                           {"cosine", number(d.cosine())},
+                           {"mean", number_or_null(d.mean())},
+                           {"relative", number_or_null(d.relative())},
+                           {"cosine", number_or_null(d.cosine())},
                            {"not_finite_from", d.not_finite_a},
                            {"not_finite_to", d.not_finite_b}});
   }

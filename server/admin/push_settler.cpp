@@ -28,11 +28,6 @@ std::optional<PushState> state_from(const OrderedJson& text) {
   return std::nullopt;
 }
 
-std::string weights_path(const PushRecord& record, const char* action) {
-  return "/v2/admin/models/" + percent_encoded(record.model) + "/versions/" + std::to_string(record.version) +
-         "/weights/" + action + "?push=" + record.terms.id;
-}
-
 PushAnswer read_answer(const Answer& answer) {
   const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
   const auto list = json.is_object() ? json.find("pushes") : json.end();
@@ -65,17 +60,12 @@ PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self) {
   return {Verdict::kAbort, "the server that decides has lost it, and no other has committed it"};
 }
 
-PushSettler::PushSettler(AlarmClock& clock, Service& service) : Alarm(clock), service_(service) {
+PushSettler::PushSettler(AlarmClock& clock, Service& service)
+    : AdminAlarm(clock, service.admin_threads, kAskAgain), service_(service) {
   service_.pushes.on_deadline([this](Clock::time_point time) { set(time); });
 }
 
-void PushSettler::ring() noexcept {
-  const bool started = succeeds(
-      [this] { service_.admin_threads.run([this] { settle_due(); }, [](const std::exception_ptr&) {}, [] {}); });
-  if (!started) set(Clock::now() + kAskAgain);
-}
-
-void PushSettler::settle_due() {
+void PushSettler::work() {
   for (const PushRecord& record : service_.pushes.due(Clock::now())) {
     const std::string problem = problem_of([&] { settle(record); });
     if (!problem.empty())
@@ -122,13 +112,7 @@ PushFinding PushSettler::ask_members(const PushRecord& record) const {
   const PushTerms& terms = record.terms;
   std::vector<PushAnswer> answers(std::max(terms.members.size(), terms.member + 1));
   const auto ask = [&](size_t member, const char* method, const char* action) {
-    Answer answer;
-    const std::string problem = problem_of([&] {
-      const AdminClient client = service_.peers.client(terms.members[member], terms.authorization, kPatience);
-      answer = *method == 'G' ? client.get(weights_path(record, action)) : client.post(weights_path(record, action));
-    });
-    if (!problem.empty()) answer.problem = problem;
-    return answer;
+    return service_.peers.ask(record, member, method, action, kPatience);
   };
   std::string silence;
   for (size_t i = 0; i < terms.members.size(); ++i) {

@@ -4,7 +4,7 @@
 
 #include "server/admin/push/push_ledger.h"
 #include "server/admin/service.h"
-#include "server/base/alarm_clock.h"
+#include "server/admin/work/admin_alarm.h"
 
 namespace sconce::server {
 
@@ -25,14 +25,13 @@ struct PushAnswer {
 // is ended once all others have said that they have not committed it. Pure function.
 PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self);
 
-class PushSettler final : public AlarmClock::Alarm {
+class PushSettler final : public AdminAlarm {
  public:
   PushSettler(AlarmClock& clock, Service& service);
   ~PushSettler() override { stop(); }
 
  private:
-  void ring() noexcept override;
-  void settle_due();
+  void work() override;
   void settle(const PushRecord& record);
   PushFinding ask_members(const PushRecord& record) const;
   void decide(const PushRecord& record, const PushPlace& place, ServedModel& served);

@@ -1,7 +1,6 @@
 #include "server/admin/shadow_api.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "sconce/check.h"
@@ -18,9 +17,6 @@ namespace {
 
 using Json = OrderedJson;
 
-// JSON has neither infinity nor NaN.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 Json times(const RunTimes& runs) {
@@ -34,10 +30,10 @@ Json described(const std::string& name, const OutputDifference& output) {
           {"reshaped", output.reshaped},
           {"elements", values.elements},
           {"changed", values.changed},
-          {"largest", number(values.largest)},
-          {"mean", number(values.mean())},
-          {"relative", number(values.relative())},
-          {"cosine", number(values.cosine())},
+          {"largest", number_or_null(values.largest)},
+          {"mean", number_or_null(values.mean())},
+          {"relative", number_or_null(values.relative())},
+          {"cosine", number_or_null(values.cosine())},
           {"changed_argmax", output.answers_of_other_argmax},
           {"rows", output.rows},
           {"rows_changed_argmax", output.rows_of_other_argmax},
@@ -86,7 +82,7 @@ OrderedJson shadow_in_short(const Shadow::Report& report) {
     other_argmax = std::max(other_argmax, output.answers_of_other_argmax);
     new_nonfinite = std::max(new_nonfinite, output.answers_with_new_nonfinite);
   }
-  json["largest"] = number(largest);
+  json["largest"] = number_or_null(largest);
   json["changed_argmax"] = other_argmax;
   json["new_nonfinite"] = new_nonfinite;
   return json;

@@ -171,10 +171,9 @@ void WeightsJob::begin_relay() {
   SCONCE_CHECK(upload_->length(), kInvalidArgument, "relay needs a body with Content-Length");
   const auto patience = std::chrono::ceil<std::chrono::seconds>(service_.config.upload_timeout);
   relay_.emplace(service_.peers, *options_.push, patience, [this] { check_going_on(); });
-  std::string target = "/v2/admin/models/" + percent_encoded(request_.model);
-  if (!request_.version.empty()) target += "/versions/" + percent_encoded(request_.version);
-  relay_->begin(target + "/weights?" + query_for_next(request_.query, *options_.push), *upload_->length(),
-                request_.content_digest);
+  relay_->begin(
+      admin_path(request_.model, request_.version) + "/weights?" + query_for_next(request_.query, *options_.push),
+      *upload_->length(), request_.content_digest);
 }
 
 void WeightsJob::receive(WeightUpdate& update) {

@@ -46,6 +46,13 @@ int64_t scaled(const Source& source, std::span<const std::pair<std::string_view,
   return result;
 }
 
+std::optional<double> number_of_0_or_more(std::string_view text) {
+  double value = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0) return std::nullopt;
+  return value;
+}
+
 // One function per type of setting.
 namespace read {
 
@@ -73,11 +80,9 @@ int64_t Bytes(const Source& source) {
 }
 
 double Share(const Source& source) {
-  double share = 0;
-  const char* const last = source.value.data() + source.value.size();
-  const auto [end, ec] = std::from_chars(source.value.data(), last, share);
-  if (ec != std::errc() || end != last || !(share >= 0 && share <= 1)) source.fail("a share from 0 to 1, such as 0.05");
-  return share;
+  const std::optional<double> share = number_of_0_or_more(source.value);
+  if (!share || *share > 1) source.fail("a share from 0 to 1, such as 0.05");
+  return *share;
 }
 
 std::chrono::microseconds Duration(const Source& source) {
@@ -96,10 +101,8 @@ setting::Delay Delay(const Source& source) {
 
 setting::Real Real(const Source& source) {
   if (source.value.empty()) return std::nullopt;
-  double value = 0;
-  const auto [end, ec] = std::from_chars(source.value.data(), source.value.data() + source.value.size(), value);
-  if (ec != std::errc() || end != source.value.data() + source.value.size() || !std::isfinite(value) || value < 0)
-    source.fail("a number of 0 or more, such as 0.001 or 1e-3");
+  const std::optional<double> value = number_of_0_or_more(source.value);
+  if (!value) source.fail("a number of 0 or more, such as 0.001 or 1e-3");
   return value;
 }
 

@@ -10,6 +10,8 @@ namespace sconce::server {
 
 // The value as text. Bytes that are not UTF-8 (from a client or a package) become U+FFFD.
 std::string dump(const OrderedJson& value);
+// JSON has neither infinity nor NaN: null in their place.
+OrderedJson number_or_null(double value);
 // The value of a text of our own, which is JSON.
 OrderedJson parse_document(std::string_view text);
 

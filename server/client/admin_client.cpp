@@ -290,6 +290,12 @@ std::vector<AdminServer> every_address(const AdminServer& server) {
   return servers;
 }
 
+std::string admin_path(std::string_view model, std::string_view version) {
+  std::string path = "/v2/admin/models/" + percent_encoded(model);
+  if (!version.empty()) path += "/versions/" + percent_encoded(version);
+  return path;
+}
+
 std::string percent_encoded(std::string_view text) {
   constexpr char kDigits[] = "0123456789ABCDEF";
   std::string out;

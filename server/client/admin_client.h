@@ -126,6 +126,8 @@ std::string digest_field(const Sha256Digest& digest);
 
 // Encodes text as one segment of a path or one value of a query.
 std::string percent_encoded(std::string_view text);
+// "/v2/admin/models/M", with "/versions/V" if there is a version.
+std::string admin_path(std::string_view model, std::string_view version);
 std::string percent_decoded(std::string_view text);
 
 // The first line of a file; "" without a path. kIo, kInvalidArgument.

@@ -7,6 +7,12 @@
 
 namespace sconce::server {
 
+bool on_host(std::span<const Tensor> tensors) noexcept {
+  return std::all_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
+    return !tensor.defined() || (tensor.is_cpu() && tensor.layout() == Layout::kStrided);
+  });
+}
+
 void AnswerTap::show(const SeenAnswer& answer) const noexcept {
   Watchers watchers;
   {

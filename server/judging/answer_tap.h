@@ -23,6 +23,9 @@ struct SeenAnswer {
   bool ran_alone = true;           // info.compute is of a run for this request alone
 };
 
+// Whether the tensors can be copied without a device. Outputs are on one if the client asked for that.
+bool on_host(std::span<const Tensor> tensors) noexcept;
+
 class AnswerWatcher {
  public:
   virtual ~AnswerWatcher() = default;

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -25,9 +24,8 @@ std::vector<Tensor> inputs_of(const GoldenRequest& request, const ModelInterface
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const Tensor& recorded = request.inputs[i];
-    Tensor copy = scratch.tensor(recorded.sizes(), recorded.dtype());
-    if (recorded.bytes() > 0) std::memcpy(copy.data(), recorded.data(), recorded.bytes());
-    inputs.push_back(in_recorded_strides(std::move(copy), interface.spec.inputs[i], scratch));
+    inputs.push_back(copy_in_recorded_strides(static_cast<const std::byte*>(recorded.data()), recorded.sizes(),
+                                              recorded.dtype(), interface.spec.inputs[i], scratch));
   }
   return inputs;
 }

@@ -8,15 +8,13 @@
 
 #include "sconce/element_walk.h"
 #include "server/base/cpp_type.h"
+#include "server/judging/element_order.h"
 
 namespace sconce::server {
 namespace {
 
 template <class T>
 constexpr bool kIsPacked = std::is_same_v<T, Float4E2M1FNx2>;
-// Bytes that claim to be a bool may have any value.
-template <class T>
-using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
 template <class T>
 std::complex<double> wide(T value) {
@@ -98,24 +96,6 @@ std::optional<GoldenMismatch> by_tolerance(const Tensor& expected, const Tensor&
 }
 
 template <class T>
-bool is_less(Stored<T> a, Stored<T> b) {
-  if constexpr (std::is_integral_v<T>) {
-    return a < b;
-  } else {
-    const ComputeType<T> x = a, y = b;
-    return !std::isnan(x) && (std::isnan(y) || x < y);
-  }
-}
-
-template <class T>
-int64_t largest(const Stored<T>* row, int64_t size, int64_t stride) {
-  int64_t at = 0;
-  for (int64_t i = 1; i < size; ++i)
-    if (is_less<T>(row[at * stride], row[i * stride])) at = i;
-  return at;
-}
-
-template <class T>
 std::optional<GoldenMismatch> by_argmax(const Tensor& expected, const Tensor& got) {
   GoldenMismatch mismatch;
   const auto *e = elements<T>(expected), *g = elements<T>(got);
@@ -124,7 +104,7 @@ std::optional<GoldenMismatch> by_argmax(const Tensor& expected, const Tensor& go
   const IntSpan rows = expected.sizes().first(last);
   walk_elements(rows, expected.strides().first(last), got.strides().first(last), [&](int64_t a, int64_t b) {
     const uint64_t number = mismatch.compared++;
-    const int64_t wanted = largest<T>(e + a, size, step_e), found = largest<T>(g + b, size, step_g);
+    const int64_t wanted = argmax<T>(e + a, size, step_e), found = argmax<T>(g + b, size, step_g);
     // Of several largest ones, any will do.
     if (!is_less<T>(e[a + found * step_e], e[a + wanted * step_e]) || mismatch.wrong++ > 0) return;
     mismatch.at = place_of(rows, number);
@@ -152,7 +132,7 @@ std::optional<GoldenMismatch> compare_golden(const Tensor& expected, const Tenso
     return other("shape", to_string(sizes), to_string(wanted));
   if (got.layout() != Layout::kStrided || !got.is_cpu()) return other("layout", describe(got), describe(expected));
   return with_cpp_type(expected.dtype(), [&]<class T>() {
-    if constexpr (!kIsComplex<T> && !kIsPacked<T>) {
+    if constexpr (kHasOrder<T>) {
       if (tolerance.argmax && expected.dim() > 0 && expected.sizes().back() > 1) return by_argmax<T>(expected, got);
     }
     return by_tolerance<T>(expected, got, tolerance);

@@ -14,13 +14,6 @@
 namespace sconce::server {
 namespace {
 
-// Outputs may be on a device if the client asked for that.
-bool can_be_copied(std::span<const Tensor> tensors) noexcept {
-  return std::all_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
-    return !tensor.defined() || (tensor.is_cpu() && tensor.layout() == Layout::kStrided);
-  });
-}
-
 size_t padded(size_t bytes) noexcept { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
 
 void check_dtypes(std::span<const TensorSpec> specs, const TensorNames& names) {
@@ -114,8 +107,8 @@ void Recording::saw(const SeenAnswer& answer) noexcept {
       over = true;
       return;
     }
-    if (answer.info.set || answer.info.generation != generation_ || !can_be_copied(answer.inputs) ||
-        !can_be_copied(answer.outputs)) {
+    if (answer.info.set || answer.info.generation != generation_ || !on_host(answer.inputs) ||
+        !on_host(answer.outputs)) {
       ++passed_over_;
       return;
     }
@@ -146,9 +139,8 @@ void Recording::check_inputs() {
     std::vector<Tensor> inputs, outputs(interface_.outputs.size());
     for (size_t i = 0; i < interface_.inputs.size(); ++i) {
       const Part& part = answer->parts[i];
-      Tensor input = scratch.tensor(part.entry.shape, part.entry.dtype);
-      if (part.bytes > 0) std::memcpy(input.data(), answer->block.data() + part.offset, part.bytes);
-      inputs.push_back(in_recorded_strides(std::move(input), interface_.spec.inputs[i], scratch));
+      inputs.push_back(copy_in_recorded_strides(answer->block.data() + part.offset, part.entry.shape, part.entry.dtype,
+                                                interface_.spec.inputs[i], scratch));
     }
     rehearsal_->run(inputs, outputs);
     for (size_t i = 0; i < inputs.size(); ++i) {

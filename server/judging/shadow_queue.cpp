@@ -15,10 +15,6 @@ constexpr double kWhole = 4294967296.0;  // 2^32
 
 uint64_t scaled(double share) noexcept { return static_cast<uint64_t>(std::llround(share * kWhole)); }
 
-bool on_host(const Tensor& tensor) noexcept {
-  return !tensor.defined() || (tensor.is_cpu() && tensor.layout() == Layout::kStrided);
-}
-
 size_t span_of(const Tensor& tensor) {
   return storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, tensor.itemsize());
 }
@@ -90,8 +86,7 @@ void ShadowQueue::saw(const SeenAnswer& answer) noexcept {
 // Returns why the request is skipped; nullopt: it is not.
 std::optional<ShadowCounts::What> ShadowQueue::add(const SeenAnswer& answer) {
   if (waiting_() > 0) return ShadowCounts::kBusy;
-  if (!std::ranges::all_of(answer.inputs, on_host) || !std::ranges::all_of(answer.outputs, on_host))
-    return ShadowCounts::kPlaced;
+  if (!on_host(answer.inputs) || !on_host(answer.outputs)) return ShadowCounts::kPlaced;
   size_t bytes = 0;
   for (const Tensor& input : answer.inputs) bytes += span_of(input);
   for (const Tensor& output : answer.outputs) bytes += output.defined() ? output.bytes() : 0;

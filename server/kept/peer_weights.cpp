@@ -28,8 +28,7 @@ struct Peer {
 };
 
 std::string target_of(const StartingModel& start, const char* rest) {
-  return "/v2/admin/models/" + percent_encoded(start.name) + "/versions/" + std::to_string(start.version) + "/weights" +
-         rest;
+  return admin_path(start.name, std::to_string(start.version)) + "/weights" + rest;
 }
 
 void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {

@@ -60,4 +60,11 @@ Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch&
   return laid_out;
 }
 
+Tensor copy_in_recorded_strides(const std::byte* values, IntSpan sizes, DType dtype, const TensorSpec& spec,
+                                TensorScratch& scratch) {
+  Tensor copy = scratch.tensor(sizes, dtype);
+  if (copy.bytes() > 0) std::memcpy(copy.data(), values, copy.bytes());
+  return in_recorded_strides(std::move(copy), spec, scratch);
+}
+
 }  // namespace sconce::server

@@ -10,7 +10,6 @@
 #include "server/admin/served_weights.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
-#include "server/client/admin_client.h"
 
 namespace sconce::server {
 namespace {
@@ -26,25 +25,23 @@ constexpr std::chrono::milliseconds kAskAgain{500};
 
 }  // namespace
 
-GuardKeeper::GuardKeeper(AlarmClock& clock, Service& service) : Alarm(clock), service_(service) {
+GuardKeeper::GuardKeeper(AlarmClock& clock, Service& service)
+    : AdminAlarm(clock, service.admin_threads, kEvery), service_(service) {
   service_.guards.on_begin([this] { set(Clock::now() + kEvery); });
 }
 
-void GuardKeeper::ring() noexcept {
-  const bool started =
-      succeeds([this] { service_.admin_threads.run([this] { look(); }, [](const std::exception_ptr&) {}, [] {}); });
-  if (!started && !service_.draining) set(Clock::now() + kEvery);
-}
-
-void GuardKeeper::look() {
-  if (looking_.exchange(true)) return;
-  for (const GuardRecord& record : service_.guards.watching()) {
-    const std::string problem = problem_of([&] { look_at(record); });
-    if (!problem.empty())
-      log_debug("model {} version {}: generation {} cannot be looked at now: {}", record.model, record.version,
-                record.generation, printable(problem));
+void GuardKeeper::work() {
+  // One look at a time. A watch that begins meanwhile is seen below.
+  if (!looking_.try_lock()) return;
+  {
+    const MutexLock looking(looking_, std::adopt_lock);
+    for (const GuardRecord& record : service_.guards.watching()) {
+      const std::string problem = problem_of([&] { look_at(record); });
+      if (!problem.empty())
+        log_debug("model {} version {}: generation {} cannot be looked at now: {}", record.model, record.version,
+                  record.generation, printable(problem));
+    }
   }
-  looking_.store(false);
   if (!service_.draining && !service_.guards.watching().empty()) set(Clock::now() + kEvery);
 }
 
@@ -59,7 +56,7 @@ void GuardKeeper::look_at(const GuardRecord& record) {
     return roll_back(record, *served, reason);
   if (Clock::now() < record.end) return;
   end(GuardState::kPassed, {});
-  audit(record, "guard_passed", {});
+  audit(record, *served, "guard_passed", {});
   log_info("model {} version {}: generation {} was watched and stays: {} answers, {} failures, p99 {} us", record.model,
            record.version, record.generation, record.totals.answers, record.totals.failures, record.totals.p99.count());
 }
@@ -83,7 +80,7 @@ void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, cons
                 record.generation, generation, reason);
       if (!record.push.empty()) service_.pushes.undone(place_of(record.served.lock()), record.push, generation);
     } else {
-      audit(record, "guard_failed", reason + "; " + problem);
+      audit(record, served, "guard_failed", reason + "; " + problem);
       log_error("model {} version {}: generation {} should be rolled back ({}), but cannot be: {}", record.model,
                 record.version, record.generation, reason, printable(problem));
     }
@@ -92,12 +89,8 @@ void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, cons
     service_.admin_threads.run([this, record] { tell_others(record); }, [](const std::exception_ptr&) {}, [] {});
 }
 
-void GuardKeeper::audit(const GuardRecord& record, const char* event, std::string reason) {
-  AuditEntry entry;
-  entry.event = event;
-  entry.model = record.model;
-  entry.version = record.version;
-  entry.generation = record.generation;
+void GuardKeeper::audit(const GuardRecord& record, const ServedModel& served, const char* event, std::string reason) {
+  AuditEntry entry = audit_of(event, served);
   entry.push = record.push;
   entry.reason = std::move(reason);
   entry.server = "guard";
@@ -108,17 +101,13 @@ void GuardKeeper::tell_others(const GuardRecord& record) const {
   const auto push = service_.pushes.find(record.model, record.version, record.push);
   if (!push) return;
   const PushTerms& terms = push->terms;
-  const std::string path = "/v2/admin/models/" + percent_encoded(record.model) + "/versions/" +
-                           std::to_string(record.version) + "/weights/rollback?push=" + record.push;
   for (size_t i = 0; i < terms.members.size(); ++i) {
     if (i == terms.member) continue;
     std::string problem;
     for (int asks = 0; asks < kAsks && !service_.draining; ++asks) {
       if (asks > 0) std::this_thread::sleep_for(kAskAgain);
-      Answer answer;
-      problem = problem_of(
-          [&] { answer = service_.peers.client(terms.members[i], terms.authorization, kPatience).post(path); });
-      if (problem.empty() && !answer.ok()) problem = answer.reason();
+      const Answer answer = service_.peers.ask(*push, i, "POST", "rollback", kPatience);
+      problem = answer.ok() ? "" : answer.reason();
       if (problem.empty()) break;
     }
     if (problem.empty())

@@ -7,11 +7,11 @@
 #include <boost/beast/core/string.hpp>
 #include <charconv>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/base/failure.h"
 
 namespace sconce::server {
 namespace {
@@ -122,6 +122,19 @@ PushPeers::Peer PushPeers::peer(const std::string& url, const std::string& autho
     tls = tls_;
   }
   return {std::move(server), std::move(token), std::move(tls)};
+}
+
+Answer PushPeers::ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
+                      std::chrono::seconds patience) const {
+  const std::string path = admin_path(record.model, std::to_string(record.version)) + "/weights/" +
+                           std::string(action) + "?push=" + record.terms.id;
+  Answer answer;
+  const std::string problem = problem_of([&] {
+    const AdminClient asked = client(record.terms.members[member], record.terms.authorization, patience);
+    answer = method == "GET" ? asked.get(path) : asked.post(path);
+  });
+  if (!problem.empty()) answer.problem = problem;
+  return answer;
 }
 
 AdminClient PushPeers::client(const std::string& url, const std::string& authorization,

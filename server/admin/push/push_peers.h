@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "server/admin/push/push_ledger.h"
 #include "server/base/config.h"
 #include "server/client/admin_client.h"
 
@@ -22,6 +24,10 @@ class PushPeers {
   bool allows(const AdminServer& server) const;
   // authorization: the field of the request that named the peer; its token is used. kForbidden if the peer is not
   // allowed; errors of certificates.
+  // Asks another server of a push about it, by GET or POST of .../weights/ACTION?push=ID. What keeps it from answering
+  // is the answer's problem.
+  Answer ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
+             std::chrono::seconds patience) const;
   AdminClient client(const std::string& url, const std::string& authorization, std::chrono::seconds patience) const;
   std::unique_ptr<AdminUpload> upload(const std::string& url, const std::string& authorization,
                                       std::chrono::seconds patience, std::function<void()> check) const;

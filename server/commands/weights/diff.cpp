@@ -39,9 +39,6 @@ const char* name_of(Kind kind) {
   return "";
 }
 
-// JSON has no infinity and no NaN.
-OrderedJson number(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
-
 OrderedJson document(const TensorDifference& tensor) {
   OrderedJson result{{"name", tensor.name}, {"state", name_of(tensor.kind)}};
   if (tensor.kind != Kind::kOnlyB) result["a"] = {{"dtype", dtype_name(tensor.a.dtype)}, {"shape", tensor.a.shape}};
@@ -50,11 +47,11 @@ OrderedJson document(const TensorDifference& tensor) {
   const Difference& d = tensor.difference;
   result["elements"] = d.elements;
   result["changed"] = d.changed;
-  result["largest"] = number(d.largest);
+  result["largest"] = number_or_null(d.largest);
   result["largest_at"] = d.largest_at;
-  result["mean"] = number(d.mean());
-  result["relative"] = number(d.relative());
-  result["cosine"] = number(d.cosine());
+  result["mean"] = number_or_null(d.mean());
+  result["relative"] = number_or_null(d.relative());
+  result["cosine"] = number_or_null(d.cosine());
   result["not_finite_a"] = d.not_finite_a;
   result["not_finite_b"] = d.not_finite_b;
   return result;

@@ -64,9 +64,7 @@ Answer fetch(const AdminClient& server, const std::string& target, const std::st
 }  // namespace
 
 int record_golden(const AdminClient& server, const GoldenOptions& options) {
-  std::string target = "/v2/admin/models/" + percent_encoded(options.model);
-  if (!options.version.empty()) target += "/versions/" + percent_encoded(options.version);
-  target += "/golden";
+  const std::string target = admin_path(options.model, options.version) + "/golden";
   const auto failed = [&](const std::string& reason) {
     report(server, false, reason);
     return 1;

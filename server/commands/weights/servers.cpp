@@ -38,9 +38,7 @@ PushStatus push_from(const Json& json) {
 }  // namespace
 
 std::string weights_target(const std::string& model, const std::string& version, std::string_view action) {
-  std::string target = "/v2/admin/models/" + percent_encoded(model);
-  if (!version.empty()) target += "/versions/" + percent_encoded(version);
-  return target + "/weights" + std::string(action);
+  return admin_path(model, version) + "/weights" + std::string(action);
 }
 
 std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask) {
@@ -87,11 +85,8 @@ std::string staged_digest(const Answer& answer) {
 std::optional<Guard> guard_of(const Answer& answer) {
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object()) return std::nullopt;
-  Guard guard{text_in(json, "state"), text_in(json, "reason")};
-  for (const char* key : {"answers", "failures"})
-    if (const auto count = json.find(key); count != json.end() && count->is_number_unsigned())
-      guard.requests += count->get<uint64_t>();
-  return guard;
+  return Guard{text_in(json, "state"), text_in(json, "reason"),
+               number_in(json, "answers") + number_in(json, "failures")};
 }
 
 const PushStatus* ServerPushes::find(const std::string& id) const {
