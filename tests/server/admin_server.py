@@ -71,6 +71,11 @@ class AdminServer(Server):
         return connection
 
 
+def url(server):
+    """Of its admin port."""
+    return f"http://127.0.0.1:{server.ports['administration']}"
+
+
 def chunks(data, size, end=b"0\r\n\r\n"):
     """A body in chunks of so many bytes."""
     pieces = [data[i:i + size] for i in range(0, len(data), size)]

@@ -5,7 +5,7 @@ import time
 import urllib.parse
 
 import pytest
-from admin_server import FAKE, GOOD, STORED, AdminServer, Clients, expected
+from admin_server import FAKE, GOOD, STORED, AdminServer, Clients, expected, url
 from serving import FAIL_INPUT, FAKE_MODELS, PROGRAM, until
 from weights_files import fake_weights
 
@@ -16,10 +16,6 @@ NAN = fake_weights(float("nan"))
 def server():
     with AdminServer(f"fake={FAKE}", flags=["--set", "fake.sets=2"]) as running:
         yield running
-
-
-def url(server):
-    return f"http://127.0.0.1:{server.admin_port}"
 
 
 def guard(server, model="fake"):

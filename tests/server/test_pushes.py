@@ -5,16 +5,12 @@ import time
 import urllib.parse
 
 import pytest
-from admin_server import FAKE, GOOD, LARGE, LARGE_FEATURES, AdminServer
+from admin_server import FAKE, GOOD, LARGE, LARGE_FEATURES, AdminServer, url
 from fake_admin import FakeAdmin
 from serving import PROGRAM, until
 from weights_files import fake_weights
 
 PEERS = ["--weights-peers", "127.0.0.1"]
-
-
-def url(server):
-    return f"http://127.0.0.1:{server.admin_port}"
 
 
 @pytest.fixture(scope="module")

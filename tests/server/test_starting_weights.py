@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from admin_server import FAKE, LARGE, LARGE_FEATURES, STORED, AdminServer, expected
+from admin_server import FAKE, LARGE, LARGE_FEATURES, STORED, AdminServer, expected, url
 from serving import FAKE_MODELS, PACKAGES, ROOT, run_serve, until
 from weights_files import fake_weights, repeated, safetensors
 
@@ -188,10 +188,6 @@ def test_updates_while_a_set_is_handed_out():
 
 
 # Weights of other servers.
-
-
-def url(server):
-    return f"http://127.0.0.1:{server.ports['administration']}"
 
 
 def free_port():
