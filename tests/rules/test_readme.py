@@ -5,11 +5,14 @@ import pathlib
 import re
 import select
 import signal
-import socket
 import subprocess
+import sys
 import time
 
 import pytest
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
+from ports import reserve_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("SCONCE_PROGRAM", ROOT / "build/release/server/sconce"))
@@ -71,12 +74,6 @@ def test_commands_of_the_program_exist():
         assert result.returncode == 0, f"{document}: sconce {command}: {result.stderr}"
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def read_until(process, pattern, seconds):
     """Lines of output and errors up to the first that matches."""
     text, end = "", time.time() + seconds
@@ -94,7 +91,7 @@ def test_dev_serve_and_its_curl_line():
     preset = PROGRAM.parent.parent.name
     if not PROGRAM.exists() or PROGRAM != ROOT / "build" / preset / "server/sconce":
         pytest.skip(f"not a program of ./dev build: {PROGRAM}")
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{reserve_port()}"
     environment = {**os.environ, "SCONCE_PRESET": preset, "SCONCE_HTTP": address, "SCONCE_METRICS": "off",
                    "SCONCE_ADMIN": "off", "SCONCE_DRAIN_GRACE": "0"}
     process = subprocess.Popen(["./dev", "serve"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

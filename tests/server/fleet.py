@@ -1,14 +1,15 @@
 """Many servers of the digits example on one machine, each with a client, for tests of pushes that are interrupted."""
+import concurrent.futures
 import http.client
 import json
 import signal
-import socket
 import struct
 import subprocess
 import threading
 import time
 
 from admin_server import AdminServer
+from ports import reserve_port
 from serving import PROGRAM, ROOT, until
 
 DIGITS = ROOT / "examples/digits"
@@ -17,22 +18,11 @@ WEIGHTS = (DIGITS / "digits-v2.safetensors").read_bytes()
 STREAM = {"Content-Type": "application/octet-stream"}
 
 
-def free_ports(count):
-    """Ports that a server can be started on again after it was killed."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 class Member:
     """A server on ports that stay, its client, and what may be done to it."""
 
     def __init__(self, flags=()):
-        self.http, self.admin_port = free_ports(2)
+        self.http, self.admin_port = reserve_port(), reserve_port()
         self.flags = ["--http", f"127.0.0.1:{self.http}", "--admin", f"127.0.0.1:{self.admin_port}", "--io-threads", "1",
                       *flags]
         self.url = f"http://127.0.0.1:{self.admin_port}"
@@ -115,6 +105,12 @@ def variant(number):
     return WEIGHTS[:begin] + struct.pack("<8f", *[x + number for x in numbers])
 
 
+def at_once(action, members):
+    """Raises what the action raised for one of them."""
+    with concurrent.futures.ThreadPoolExecutor(len(members) or 1) as threads:
+        list(threads.map(action, members))
+
+
 class Fleet:
     """folder: where the weights that are pushed are written, by their label. peers: whom its servers may ask."""
 
@@ -129,11 +125,7 @@ class Fleet:
         return path.stem, path
 
     def __enter__(self):
-        starting = [threading.Thread(target=member.start) for member in self.members]
-        for thread in starting:
-            thread.start()
-        for thread in starting:
-            thread.join()
+        at_once(Member.start, self.members)
         for member in self.members:
             member.client.start()
         until(lambda: all(m.answers for m in self.members))
@@ -167,11 +159,7 @@ class Fleet:
         for member in self.members:
             if member.server.process.poll() is None:
                 member.go_on()
-        dead = [threading.Thread(target=m.revive) for m in self.members if m.server.process.poll() is not None]
-        for thread in dead:
-            thread.start()
-        for thread in dead:
-            thread.join()
+        at_once(Member.revive, [m for m in self.members if m.server.process.poll() is not None])
         told = ""
         end = time.time() + 30
         while time.time() < end:

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from admin_server import FAKE, LARGE, LARGE_FEATURES, STORED, AdminServer, expected, url
+from ports import reserve_port
 from serving import FAKE_MODELS, PACKAGES, ROOT, run_serve, until
 from weights_files import fake_weights, repeated, safetensors
 
@@ -190,12 +191,6 @@ def test_updates_while_a_set_is_handed_out():
 # Weights of other servers.
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_weights_of_a_peer(tmp_path):
     """Of several servers, one is gone, one is not ready, one has other constants, one is older: the newest counts."""
     with start() as old, start() as new, start(model=LARGE) as other, \
@@ -206,7 +201,7 @@ def test_weights_of_a_peer(tmp_path):
         for _ in range(9):
             assert other.push("fake", fake_weights(1, LARGE_FEATURES), "commit=true").status == 200
             assert held.push("fake", fake_weights(1), "commit=true").status == 200
-        peers = ",".join([f"http://127.0.0.1:{free_port()}", url(other), url(old), url(held), url(new), "http://nowhere.invalid"])
+        peers = ",".join([f"http://127.0.0.1:{reserve_port()}", url(other), url(old), url(held), url(new), "http://nowhere.invalid"])
         kept = tmp_path / "kept"
         with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
             assert served(server) == (expected(6), 4, "new 6")
@@ -228,12 +223,12 @@ def test_weights_of_a_peer(tmp_path):
 def test_no_peer_has_weights(tmp_path):
     path = tmp_path / "w.safetensors"
     path.write_bytes(fake_weights(5))
-    with start(*settings(weights_from=f"http://127.0.0.1:{free_port()}", weights=path)) as server:
+    with start(*settings(weights_from=f"http://127.0.0.1:{reserve_port()}", weights=path)) as server:
         assert server.ones() == (expected(5), 2)
 
 
 def test_a_server_does_not_ask_itself(tmp_path):
-    port = free_port()
+    port = reserve_port()
     with AdminServer(f"fake={FAKE}", flags=["--admin", f"127.0.0.1:{port}", *settings(weights_from=f"http://127.0.0.1:{port}")]) as server:
         assert server.push("fake", fake_weights(5), "commit=true").status == 200
         assert server.admin("POST", "/v2/repository/models/fake/load", b"").status == 200
