@@ -31,7 +31,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/sconceConfig.cmake "include(\${CMAKE_CURRENT_LIST
 install(FILES ${CMAKE_BINARY_DIR}/sconceConfig.cmake ${CMAKE_BINARY_DIR}/sconceConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sconce COMPONENT development)
 
-if(SCONCE_PORTABLE)
+if(SCONCE_PACKAGES)
   find_program(SCONCE_PACKAGING_PYTHON python3 REQUIRED)
   install(CODE "
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")

@@ -1,4 +1,4 @@
-# CPack: Debian packages, and a relocatable archive, from the preset "portable". One set of packages is for
+# CPack: Debian packages, and a relocatable archive, of a build with SCONCE_PACKAGES. One set of packages is for
 # Debian 12 and 13, and for Ubuntu from 22.04 on, since the libraries that differ between them are inside.
 set(CPACK_PACKAGE_VENDOR "Sconce")
 set(CPACK_PACKAGE_CONTACT "The Sconce developers <sconce@packages.invalid>" CACHE STRING "Maintainer of Debian packages")
@@ -8,8 +8,8 @@ set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_SOURCE_DIR}/dist)
 set(CPACK_COMPONENTS_ALL library program development)
 set(CPACK_PACKAGE_FILE_NAME sconce-${PROJECT_VERSION}-linux-x86_64)
 set(CPACK_ARCHIVE_FILE_NAME ${CPACK_PACKAGE_FILE_NAME})
-if(build_cuda)
-  # The others are those of the preset "portable". The archive unpacks into the folder of the other one.
+if(SCONCE_CUDA_PACKAGES)
+  # The others are those of a build without CUDA. The archive unpacks into the folder of the other one.
   set(CPACK_COMPONENTS_ALL cuda)
   set(CPACK_ARCHIVE_FILE_NAME sconce-cuda-${PROJECT_VERSION}-linux-x86_64)
 endif()
@@ -47,7 +47,7 @@ macro(debian_package component name section depends text)
   execute_process(COMMAND gzip -9nf ${log} COMMAND_ERROR_IS_FATAL ANY)
 endmacro()
 
-if(build_cuda)
+if(SCONCE_CUDA_PACKAGES)
   # NVIDIA's repositories have a package for each release of CUDA, and later releases of 13 have the same interfaces.
   # libsconce_cuda opens their libraries when a model first needs them; the runtime, without which it does not load, is inside.
   function(any_release_of_cuda result)

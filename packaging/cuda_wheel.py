@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes dist/sconce_cuda-VERSION-py3-none-manylinux_2_34_x86_64.whl from a build of the preset "portable-cuda".
+"""Writes dist/sconce_cuda-VERSION-py3-none-manylinux_2_34_x86_64.whl from a build of the preset "product-cuda".
 
 The wheel has libsconce_cuda alone, beside the libsconce of the wheel `sconce` of the same version. It asks pip for NVIDIA's
 own wheels, in the versions of docker/nvidia-wheels.txt or later, and libsconce_cuda finds their libraries where pip puts
@@ -66,7 +66,7 @@ def check_promise(library):
 
 
 def main():
-    wheel = cpu_wheel.write(__doc__, "build/portable-cuda", assemble)
+    wheel = cpu_wheel.write(__doc__, "build/product-cuda", assemble)
     print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes dist/sconce-VERSION-py3-none-manylinux_2_34_x86_64.whl from a build of the preset "portable".
+"""Writes dist/sconce-VERSION-py3-none-manylinux_2_34_x86_64.whl from a build with SCONCE_PACKAGES and SCONCE_PYTHON.
 
 The wheel is that build's installation, libraries and licences included, as a folder of the Python package, and the
 command `sconce`. auditwheel says whether the result keeps what its name promises. ./dev wheel calls this, with a Python
@@ -53,7 +53,8 @@ def describe(information, text):
 def assemble(build, stage, version):
     """Returns the folder of the unpacked wheel, below `stage`."""
     prefix = stage / "prefix"
-    output("cmake", "--install", build, "--prefix", prefix, "--strip")
+    for component in ("library", "program", "development"):
+        output("cmake", "--install", build, "--prefix", prefix, "--strip", "--component", component)
     wheel = stage / f"sconce-{version}"
     package = wheel / "sconce"
     shutil.copytree(build / "python/sconce", package, ignore=shutil.ignore_patterns("__pycache__", "lib", "bin"))
@@ -97,7 +98,7 @@ def write(description, default_build, assemble_it):
 
 
 def main():
-    wheel = write(__doc__, "build/portable", assemble)
+    wheel = write(__doc__, "build/release", assemble)
     check_promise(wheel)
     megabytes = wheel.stat().st_size / 1e6
     if megabytes > MOST_MEGABYTES:

@@ -18,7 +18,7 @@ if [ -z "$package" ] || [ -z "$archive" ]; then fail "there is no sconce-cuda in
 
 architectures=${ARCHITECTURES:-$(python3 -c '
 import json
-print(next(p for p in json.load(open("CMakePresets.json"))["configurePresets"] if p["name"] == "portable-cuda")["cacheVariables"]["SCONCE_CUDA_ARCHITECTURES"])')}
+print(next(p for p in json.load(open("CMakePresets.json"))["configurePresets"] if p["name"] == "product-cuda")["cacheVariables"]["SCONCE_CUDA_ARCHITECTURES"])')}
 mkdir "$scratch/wheel" "$scratch/package" "$scratch/archive"
 python3 -m zipfile -e "$wheel" "$scratch/wheel"
 dpkg-deb -x "$package" "$scratch/package"

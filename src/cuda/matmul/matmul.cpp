@@ -3,7 +3,7 @@
 #include "src/cuda/matmul/matmul.h"
 
 #include "src/cuda/matmul/cublaslt_matmul.h"
-#include "src/cuda/normalisation/row_kernels.h"
+#include "src/cuda/matmul/matmul_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"

@@ -6,6 +6,28 @@
 #include "src/cuda/matmul/per_line.cuh"
 
 namespace sconce::cuda {
+namespace {
+
+template <class T>
+cudaError_t activation_as(void* x, int64_t count, bool gelu, cudaStream_t stream) {
+  T* data = static_cast<T*>(x);
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    const C v = widened(data[i]);
+    C result = v;
+    if (gelu) {
+      constexpr C kBeta = static_cast<C>(0.7978845608028654), kKappa = static_cast<C>(0.044715);
+      result = C(0.5) * v * (C(1) + tanh(kBeta * (v + kKappa * v * v * v)));
+    } else if (v < 0) {
+      result = 0;
+    }
+    data[i] = narrowed<T>(result);
+  });
+  return cudaGetLastError();
+}
+
+}  // namespace
+
 void launch_scaled_sums(const ScaledSums& sums, cudaStream_t stream) {
   const ScaledSums s = sums;
   grid_loop(s.rows * s.columns, stream, [=] __device__(int64_t i) {
@@ -46,6 +68,10 @@ void launch_unpack_int4(const int32_t* packed, int64_t n, int64_t k, int inner, 
     for (int t = 0; t < 4; ++t) result.at[t] = int4_pair(first[t * words], static_cast<int>(part % 4), by);
     to[i] = result;
   });
+}
+
+cudaError_t launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream) {
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(activation_as, x, count, gelu, stream));
 }
 
 }  // namespace sconce::cuda

@@ -1,4 +1,4 @@
-// Kernels beside cuBLASLt for products of low-bit types, for host code. dtype: c10::ScalarType.
+// Kernels beside cuBLASLt, for products of low-bit types above all, for host code. dtype: c10::ScalarType.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,5 +34,8 @@ void launch_scale_blocks(float* in, int64_t rows, int64_t columns, const float* 
 // / 2] words, into bfloat16 [n, k]: (q - 8) * scale + zero, from scales_and_zeros [k / group, n, 2].
 void launch_unpack_int4(const int32_t* packed, int64_t n, int64_t k, int inner, const void* scales_and_zeros,
                         int64_t group, void* out, cudaStream_t stream);
+
+// max(x, 0), or gelu by tanh, in place; floating dtypes, cudaErrorNotSupported for others.
+cudaError_t launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream);
 
 }  // namespace sconce::cuda

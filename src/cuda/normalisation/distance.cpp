@@ -1,6 +1,6 @@
 // Distances between rows. Match aten::_cdist_forward, _cdist_backward, _pdist_forward and _pdist_backward (torch 2.15,
 // CUDA).
-#include "src/cuda/normalisation/row_kernels.h"
+#include "src/cuda/normalisation/distance_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"

@@ -1,7 +1,7 @@
 // Root mean square normalisation. Matches aten::_fused_rms_norm (torch 2.15, CUDA).
 #include <limits>
 
-#include "src/cuda/normalisation/row_kernels.h"
+#include "src/cuda/normalisation/rms_norm_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"

@@ -1,7 +1,7 @@
 """Pooling on a device, forward and backward, and unpooling.
 
 Limits: special kernels for windows of 2 by 2 with stride 2, and 3 by 3 with stride 2 and 1 (pooling_windows.cu; their
-gradients with padding 0, 1 and 1, pooling_window_slopes.cu), for float32 and half types, channels-last by fours,
+gradients with padding 0, 1 and 1, pooling_windows_backward.cu), for float32 and half types, channels-last by fours,
 aligned; other windows use 32-bit offsets if possible (pooling_lines.cuh). Gradients of maxima gather if windows
 overlap, else scatter."""
 import torch

@@ -2,7 +2,7 @@
 
 Limits: rows longer than 16 by blocks in tiles of 1024, few rows of 16 tiles and more in chunks, int64 of one row by CUB
 (scan_kernels.cu); strided rows copied below 4096 columns and above 64 elements (scan.cpp); a warp per row up to 1024
-elements, 16 bytes at once if aligned (row_kernels.cu); distances in squares of 64, parts of 16, from 16 rows on; 256
+elements, 16 bytes at once if aligned (rms_norm_kernels.cu); distances in squares of 64, parts of 16, from 16 rows on; 256
 threads per row of a sum, in float64."""
 import torch
 

@@ -1,5 +1,5 @@
-// Distances between packed rows and their normalisation, for host code. dtype: c10::ScalarType; cudaErrorNotSupported
-// for others than stated.
+// Distances between packed rows, for host code. dtype: c10::ScalarType; cudaErrorNotSupported for others
+// than stated.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,18 +27,5 @@ struct PairDistances {
 cudaError_t launch_pair_distances(const PairDistances& pairs, void* result, int dtype, cudaStream_t stream);
 cudaError_t launch_pair_slopes(const PairDistances& pairs, const void* grads, const void* found, void* result,
                                int dtype, cudaStream_t stream);
-
-// y = x [rows, length] / root mean square * weight (null: 1); roots [rows] = 1 / root mean square. weight and roots are
-// float32, or float64 if x is.
-struct RmsNorm {
-  const void *x, *weight;
-  void *y, *roots;
-  int64_t rows, length;
-  double epsilon;
-};
-cudaError_t launch_rms_norm(const RmsNorm& norm, int dtype, cudaStream_t stream);
-
-// max(x, 0), or gelu by tanh, in place; floating dtypes.
-cudaError_t launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream);
 
 }  // namespace sconce::cuda
