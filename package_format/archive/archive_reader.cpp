@@ -128,8 +128,8 @@ void add_files(const fs::path& root, const std::string& below, int depth, std::v
     if (status.type() == fs::file_type::directory) add_files(root, path, depth + 1, paths);
     if (status.type() != fs::file_type::regular) continue;
     paths.push_back(path);
-    SCONCE_CHECK(paths.size() <= zip::kMaxMembers, kUnsupported, "directory has more than ", zip::kMaxMembers,
-                 " files: ", root.native());
+    SCONCE_CHECK(paths.size() <= zip_format::kMaxMembers, kUnsupported, "directory has more than ",
+                 zip_format::kMaxMembers, " files: ", root.native());
   }
 }
 

@@ -45,8 +45,8 @@ class Record {
   std::string bytes_;
 };
 
-bool wide(uint64_t value) { return value >= zip::kSaturated32; }
-uint32_t narrow(uint64_t value, bool zip64) { return zip64 ? zip::kSaturated32 : static_cast<uint32_t>(value); }
+bool wide(uint64_t value) { return value >= zip_format::kSaturated32; }
+uint32_t narrow(uint64_t value, bool zip64) { return zip64 ? zip_format::kSaturated32 : static_cast<uint32_t>(value); }
 
 }  // namespace
 
@@ -80,21 +80,22 @@ void ArchiveWriter::add(std::string_view name, std::span<const std::byte> bytes)
                "member cannot have this name: ", name, reason.empty() ? "" : ": ", reason);
   const bool fresh = names_.emplace(name).second;
   SCONCE_CHECK(fresh, kInvalidArgument, "member is in the archive already: ", name);
-  SCONCE_CHECK(entries_.size() < zip::kMaxMembers, kInvalidArgument, "archive has more than ", zip::kMaxMembers,
-               " members");
+  SCONCE_CHECK(entries_.size() < zip_format::kMaxMembers, kInvalidArgument, "archive has more than ",
+               zip_format::kMaxMembers, " members");
   const Entry entry{std::string(name), position_, bytes.size(), crc32(bytes)};
   const bool zip64 = options_.zip64 || wide(entry.size);
   const uint32_t crc_here = options_.descriptors ? 0 : entry.crc;
   const uint32_t size_here = options_.descriptors ? 0 : narrow(entry.size, zip64);
 
   const size_t zip64_bytes = zip64 ? 20 : 0;
-  const size_t unpadded = position_ + zip::kLocalBytes + name.size() + zip64_bytes + 4;
-  const size_t padding = (zip::kDataAlignment - unpadded % zip::kDataAlignment) % zip::kDataAlignment;
+  const size_t unpadded = position_ + zip_format::kLocalBytes + name.size() + zip64_bytes + 4;
+  const size_t padding =
+      (zip_format::kDataAlignment - unpadded % zip_format::kDataAlignment) % zip_format::kDataAlignment;
   Record header;
-  header.put(zip::kLocalSignature)
+  header.put(zip_format::kLocalSignature)
       .put(zip64 ? kVersionNeededZip64 : kVersionNeeded)
-      .put(static_cast<uint16_t>(zip::kFlagUtf8 | (options_.descriptors ? zip::kFlagDescriptor : 0)))
-      .put(zip::kMethodStored)
+      .put(static_cast<uint16_t>(zip_format::kFlagUtf8 | (options_.descriptors ? zip_format::kFlagDescriptor : 0)))
+      .put(zip_format::kMethodStored)
       .put(uint32_t{0})  // time and date
       .put(crc_here)
       .put(size_here)
@@ -102,13 +103,13 @@ void ArchiveWriter::add(std::string_view name, std::span<const std::byte> bytes)
       .put(static_cast<uint16_t>(name.size()))
       .put(static_cast<uint16_t>(zip64_bytes + 4 + padding))
       .put(name);
-  if (zip64) header.put(zip::kExtraZip64).put(uint16_t{16}).put(entry.size).put(entry.size);
-  header.put(zip::kExtraPadding).put(static_cast<uint16_t>(padding)).fill('Z', padding);
+  if (zip64) header.put(zip_format::kExtraZip64).put(uint16_t{16}).put(entry.size).put(entry.size);
+  header.put(zip_format::kExtraPadding).put(static_cast<uint16_t>(padding)).fill('Z', padding);
   write(header.bytes());
   write(bytes);
   if (options_.descriptors) {
     Record descriptor;
-    descriptor.put(zip::kDescriptorSignature).put(entry.crc);
+    descriptor.put(zip_format::kDescriptorSignature).put(entry.crc);
     if (zip64) {
       descriptor.put(entry.size).put(entry.size);
     } else {
@@ -133,11 +134,11 @@ void ArchiveWriter::write_directory() {
     const bool size64 = options_.zip64 || wide(entry.size);
     const bool offset64 = options_.zip64 || wide(entry.offset);
     const auto extra = static_cast<uint16_t>((size64 || offset64 ? 4 : 0) + (size64 ? 16 : 0) + (offset64 ? 8 : 0));
-    directory.put(zip::kCentralSignature)
+    directory.put(zip_format::kCentralSignature)
         .put(uint16_t{0})  // made by
         .put(extra != 0 ? kVersionNeededZip64 : kVersionNeeded)
-        .put(static_cast<uint16_t>(zip::kFlagUtf8 | (options_.descriptors ? zip::kFlagDescriptor : 0)))
-        .put(zip::kMethodStored)
+        .put(static_cast<uint16_t>(zip_format::kFlagUtf8 | (options_.descriptors ? zip_format::kFlagDescriptor : 0)))
+        .put(zip_format::kMethodStored)
         .put(uint32_t{0})  // time and date
         .put(entry.crc)
         .put(narrow(entry.size, size64))
@@ -151,7 +152,7 @@ void ArchiveWriter::write_directory() {
         .put(narrow(entry.offset, offset64))
         .put(std::string_view(entry.name));
     if (extra != 0) {
-      directory.put(zip::kExtraZip64).put(static_cast<uint16_t>(extra - 4));
+      directory.put(zip_format::kExtraZip64).put(static_cast<uint16_t>(extra - 4));
       if (size64) directory.put(entry.size).put(entry.size);
       if (offset64) directory.put(entry.offset);
     }
@@ -161,11 +162,11 @@ void ArchiveWriter::write_directory() {
   const uint64_t bytes = position_ - start;
   const uint64_t count = entries_.size();
   const uint64_t record_at = position_;
-  const bool wide_end = options_.zip64 || wide(start) || wide(bytes) || count >= zip::kSaturated16;
-  const auto count16 = wide_end ? zip::kSaturated16 : static_cast<uint16_t>(count);
+  const bool wide_end = options_.zip64 || wide(start) || wide(bytes) || count >= zip_format::kSaturated16;
+  const auto count16 = wide_end ? zip_format::kSaturated16 : static_cast<uint16_t>(count);
   Record end;
-  end.put(zip::kZip64EndSignature)
-      .put(uint64_t{zip::kZip64EndBytes - 12})
+  end.put(zip_format::kZip64EndSignature)
+      .put(uint64_t{zip_format::kZip64EndBytes - 12})
       .put(kVersionNeededZip64)
       .put(kVersionNeededZip64)
       .put(uint32_t{0})
@@ -174,8 +175,8 @@ void ArchiveWriter::write_directory() {
       .put(count)
       .put(bytes)
       .put(start);
-  end.put(zip::kZip64LocatorSignature).put(uint32_t{0}).put(record_at).put(uint32_t{1});
-  end.put(zip::kEndSignature)
+  end.put(zip_format::kZip64LocatorSignature).put(uint32_t{0}).put(record_at).put(uint32_t{1});
+  end.put(zip_format::kEndSignature)
       .put(uint16_t{0})
       .put(uint16_t{0})
       .put(count16)

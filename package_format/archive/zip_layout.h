@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace sconce::zip {
+namespace sconce::zip_format {
 
 // Reads or writes little endian at any alignment.
 template <class T>
@@ -74,4 +74,4 @@ inline constexpr uint32_t kSaturated32 = 0xffffffff;
 inline constexpr size_t kDataAlignment = 64;
 inline constexpr size_t kMaxMembers = 65536;
 
-}  // namespace sconce::zip
+}  // namespace sconce::zip_format

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 // The file clock ticks at least every 10 ms. If it was set back, stop waiting.
-constexpr int kMostWaits = 12;
-constexpr timespec kWait{0, 2'000'000};
+constexpr int kMostLooks = 12;
+constexpr timespec kBetweenLooks{0, 2'000'000};
 
 int64_t nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
 
@@ -48,11 +48,11 @@ ContentStamp ContentStamp::of(int fd) noexcept {
 
 ContentStamp ContentStamp::settled(int fd) noexcept {
   ContentStamp stamp = of(fd);
-  for (int i = 0; i < kMostWaits && stamp.known_; ++i) {
+  for (int i = 0; i < kMostLooks && stamp.known_; ++i) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (nanoseconds(now) > stamp.changed_ns_ && nanoseconds(now) > stamp.modified_ns_) break;
-    ::nanosleep(&kWait, nullptr);
+    ::nanosleep(&kBetweenLooks, nullptr);
     stamp = of(fd);
   }
   if (stamp.known_) stamp.name_ = name_of(fd);

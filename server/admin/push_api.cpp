@@ -19,7 +19,7 @@ using Clock = PushLedger::Clock;
 using Json = OrderedJson;
 
 // How long a request waits for one that works on the same model.
-constexpr std::chrono::milliseconds kPatience{10'000};
+constexpr std::chrono::milliseconds kClaimPatience{10'000};
 
 Json describe(const PushRecord& record, const ServedModel& served) {
   Json json = {{"push", record.terms.id}, {"state", push_state_name(record.state)}};
@@ -106,7 +106,7 @@ std::string commit_push(Service& service, const AdminRequest& request, const std
   const PushPlace place = place_of(served);
   if (!has_state(service, place, id, PushState::kCommitted)) {
     service.pushes.check_open(place, id);
-    const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being committed", kPatience);
+    const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being committed", kClaimPatience);
     // The same request may have come twice.
     if (!has_state(service, place, id, PushState::kCommitted))
       publish_push(service, place, *served, id, published_by(request), options);
@@ -123,10 +123,11 @@ std::string abort_push(Service& service, const AdminRequest& request, const std:
   if (before == PushState::kReceiving) {
     log_end(place, id, "was aborted");
     tell_end(service, place, id, "aborted");
-    succeeds([&] { const ModelClaims::Claim over(service.claims, *served, "push " + id + " has ended", kPatience); });
+    succeeds(
+        [&] { const ModelClaims::Claim over(service.claims, *served, "push " + id + " has ended", kClaimPatience); });
     return told(service, place, *served, id);
   }
-  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being aborted", kPatience);
+  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being aborted", kClaimPatience);
   // It may have been staged just before its record was aborted.
   if (before && holds_set(*before)) served->model().abort_weights();
   drop_push(service, place, served->model(), id);
@@ -137,7 +138,7 @@ std::string rollback_push(Service& service, const AdminRequest& request, const s
                           PublishOptions options) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const PushPlace place = place_of(served);
-  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being undone", kPatience);
+  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being undone", kClaimPatience);
   if (!has_state(service, place, id, PushState::kUndone)) {
     service.pushes.check_committed(place, id);
     const Model& model = served->model();

@@ -17,9 +17,9 @@ using Clock = PushLedger::Clock;
 using Verdict = PushFinding::Verdict;
 
 // How soon to try again what could not be done, and to ask again.
-constexpr std::chrono::milliseconds kAgain{200}, kAskAgain{1000};
+constexpr std::chrono::milliseconds kAgain{200}, kAskPeersAgain{1000};
 // For another server that says nothing.
-constexpr std::chrono::seconds kPatience{2};
+constexpr std::chrono::seconds kPeerPatience{2};
 
 std::optional<PushState> state_from(const OrderedJson& text) {
   if (!text.is_string()) return std::nullopt;
@@ -61,7 +61,7 @@ PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self) {
 }
 
 PushSettler::PushSettler(AlarmClock& clock, Service& service)
-    : AdminAlarm(clock, service.admin_threads, kAskAgain), service_(service) {
+    : AdminAlarm(clock, service.admin_threads, kAskPeersAgain), service_(service) {
   service_.pushes.on_deadline([this](Clock::time_point time) { set(time); });
 }
 
@@ -73,7 +73,7 @@ void PushSettler::work() {
                 printable(problem));
     const Clock::time_point now = Clock::now();
     service_.pushes.postpone(record.model, record.version, record.terms.id, now,
-                             now + (record.in_doubt ? kAskAgain : kAgain));
+                             now + (record.in_doubt ? kAskPeersAgain : kAgain));
   }
   if (const auto next = service_.pushes.next_deadline()) set(*next);
 }
@@ -112,7 +112,7 @@ PushFinding PushSettler::ask_members(const PushRecord& record) const {
   const PushTerms& terms = record.terms;
   std::vector<PushAnswer> answers(std::max(terms.members.size(), terms.member + 1));
   const auto ask = [&](size_t member, const char* method, const char* action) {
-    return service_.peers.ask(record, member, method, action, kPatience);
+    return service_.peers.ask(record, member, method, action, kPeerPatience);
   };
   std::string silence;
   for (size_t i = 0; i < terms.members.size(); ++i) {

@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct BenchOptions {
   LoadSettings load;
   InputOptions inputs;
   std::vector<int> replicas{1}, threads{0};
@@ -75,7 +75,7 @@ Samples run_for(Model& model, const std::vector<Tensor>& inputs, double duration
 }
 
 // Runs on `callers` threads at full speed, and throws here the error of any of them.
-Samples run_concurrently(Model& model, const Options& options, int callers) {
+Samples run_concurrently(Model& model, const BenchOptions& options, int callers) {
   std::vector<std::vector<Tensor>> inputs;
   for (int i = 0; i < callers; ++i) inputs.push_back(make_inputs(model.info().spec, options.inputs));
   run_for(model, inputs[0], 0);  // throws errors of the inputs on this thread
@@ -91,7 +91,7 @@ Samples run_concurrently(Model& model, const Options& options, int callers) {
   return total;
 }
 
-Json measure(const Options& options, int replicas, int threads) {
+Json measure(const BenchOptions& options, int replicas, int threads) {
   const uint64_t memory_before = proportional_bytes();
   Clock::time_point start = Clock::now();
   LoadOptions load = load_options(options.load);
@@ -137,7 +137,7 @@ void print_row(const Json& row) {
             << std::flush;
 }
 
-int bench(const Options& options) {
+int bench(const BenchOptions& options) {
   Json rows = Json::array();
   if (!options.json)
     std::cout << bold(fmt::format("{:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>11} {:>10} {:>10} {:>10}",
@@ -157,7 +157,7 @@ int bench(const Options& options) {
 }  // namespace
 
 Action add_bench(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   add_load_options(app, options->load);
   add_input_options(app, options->inputs);
   app.option("--replicas", options->replicas, "Numbers of replicas to measure: 1,2,4").listed().positive();

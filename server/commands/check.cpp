@@ -11,13 +11,13 @@
 namespace sconce::server::commands {
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::string path, model;
   std::vector<std::string> op_libraries;
 };
 
 // main() chooses the exit status of errors: 1 if the package would not run, 2 if it cannot be read.
-int check(const Options& options) {
+int check(const CheckOptions& options) {
   const std::shared_ptr<const Package> package = Package::open(options.path);
   package->verify();
   const std::vector<std::filesystem::path> libraries(options.op_libraries.begin(), options.op_libraries.end());
@@ -32,7 +32,7 @@ int check(const Options& options) {
 }  // namespace
 
 Action add_check(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   add_package_option(app, options->path);
   app.option("--model", options->model, "Only this model of the archive");
   add_op_library_option(app, options->op_libraries);

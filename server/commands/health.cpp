@@ -12,14 +12,14 @@ namespace sconce::server::commands {
 
 namespace {
 
-struct Options {
+struct HealthOptions {
   std::string url, config;
   int patience_s = 3;
   bool live = false;
 };
 
 // The URL of a server with the same settings: a listener without TLS, so no certificate has to fit this host's name.
-std::string own_url(const Options& options) {
+std::string own_url(const HealthOptions& options) {
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);
   config.read_environment([](const char* name) { return std::getenv(name); });
@@ -34,7 +34,7 @@ std::string own_url(const Options& options) {
   SCONCE_FAIL(kInvalidArgument, "no listener of these settings speaks plain HTTP: name a URL");
 }
 
-int health(const Options& options) {
+int health(const HealthOptions& options) {
   const AdminServer server = parse_admin_server(options.url.empty() ? own_url(options) : options.url);
   const std::shared_ptr<const TlsContext> tls = server.tls ? TlsContext::of_client({}, {}, {}) : nullptr;
   const AdminClient client(server, {}, std::chrono::seconds(options.patience_s), tls);
@@ -47,7 +47,7 @@ int health(const Options& options) {
 }  // namespace
 
 Action add_health(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HealthOptions>();
   app.option("URL", options->url, "http://host:8000; without, the server that the settings of this environment make");
   app.option("--config", options->config, "The file of settings that the server reads").placeholder("FILE");
   app.flag("--live", options->live, "Ask whether it lives, not whether it is ready");

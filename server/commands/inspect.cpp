@@ -9,12 +9,12 @@
 namespace sconce::server::commands {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::string path, model;
   bool json = false, all = false;
 };
 
-int inspect(const Options& options) {
+int inspect(const InspectOptions& options) {
   const std::shared_ptr<const Package> package = Package::open(options.path);
   if (!options.model.empty()) package->model(options.model);  // kNotFound names what there is
   std::vector<const ModelSpec*> models;
@@ -30,7 +30,7 @@ int inspect(const Options& options) {
 }  // namespace
 
 Action add_inspect(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   add_package_option(app, options->path);
   app.option("--model", options->model, "Only this model of the archive");
   app.flag("--json", options->json, "As JSON");

@@ -8,12 +8,12 @@
 namespace sconce::server::commands {
 namespace {
 
-struct Options {
+struct OpsOptions {
   std::string filter;
   bool json = false;
 };
 
-int list(const Options& options) {
+int list(const OpsOptions& options) {
   nlohmann::json found = nlohmann::json::array();
   for (const std::string& name : implemented_operators())
     if (name.find(options.filter) != std::string::npos) found.push_back(name);
@@ -27,7 +27,7 @@ int list(const Options& options) {
 }  // namespace
 
 Action add_ops(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpsOptions>();
   app.option("TEXT", options->filter, "Only operators whose name contains this text");
   app.flag("--json", options->json, "As a JSON array");
   return [options] { return list(*options); };

@@ -12,11 +12,11 @@
 namespace sconce::server::commands {
 namespace {
 
-struct Options {
+struct PackOptions {
   std::string directory, archive;
 };
 
-int pack(const Options& options) {
+int pack(const PackOptions& options) {
   pack_directory(options.directory, options.archive);
   const std::shared_ptr<const Package> package = Package::open(options.archive);
   std::vector<std::string> models;
@@ -29,7 +29,7 @@ int pack(const Options& options) {
 }  // namespace
 
 Action add_pack(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PackOptions>();
   app.option("DIRECTORY", options->directory, "A directory with an archive's layout: data/aotinductor/MODEL/...")
       .required();
   app.option("PACKAGE", options->archive, "The .pt2 file to write").required();

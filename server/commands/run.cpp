@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct RunOptions {
   LoadSettings load;
   InputOptions inputs;
   std::string output, format = "npy";
@@ -62,7 +62,7 @@ void write_json(const fs::path& path, const TensorNames& names, const std::vecto
   SCONCE_CHECK(file.flush(), kIo, "cannot write file: ", path.string());
 }
 
-void write_files(const Options& options, const TensorNames& names, const std::vector<Tensor>& outputs) {
+void write_files(const RunOptions& options, const TensorNames& names, const std::vector<Tensor>& outputs) {
   const fs::path folder = options.output;
   std::error_code error;
   fs::create_directories(folder, error);
@@ -90,7 +90,7 @@ void print(const TensorNames& names, const std::vector<Tensor>& outputs) {
   }
 }
 
-int run(const Options& options) {
+int run(const RunOptions& options) {
   const std::shared_ptr<Model> model = load_model(options.load);
   const ModelSpec& spec = model->info().spec;
   const std::vector<Tensor> inputs = make_inputs(spec, options.inputs);
@@ -109,7 +109,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action add_run(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   add_load_options(app, options->load);
   add_input_options(app, options->inputs);
   app.option("--output", options->output, "Folder for the outputs; they are only printed without");

@@ -23,7 +23,7 @@
 namespace sconce::server::commands {
 namespace {
 
-struct Options {
+struct ServeOptions {
   std::vector<std::string> serve;            // packages and repositories
   std::map<std::string, std::string> flags;  // setting's key and value
   std::vector<std::string> model_settings, op_libraries;
@@ -49,7 +49,7 @@ struct Options {
   SCONCE_FAIL(kInternal, "the program cannot be started anew: ", std::generic_category().message(errno));
 }
 
-int serve(const Options& options) {
+int serve(const ServeOptions& options) {
   if (options.print_config) {
     std::cout << annotated_configuration();
     return 0;
@@ -69,7 +69,7 @@ int serve(const Options& options) {
 }  // namespace
 
 Action add_serve(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServeOptions>();
   app.option("PACKAGE_OR_REPOSITORY", options->serve,
              "A package (.pt2, .so or unpacked), NAME=PACKAGE, or a directory of packages");
   app.option("--config", options->config, "Read settings from this file; see conf/sconce.conf").placeholder("FILE");

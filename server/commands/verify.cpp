@@ -14,7 +14,7 @@
 namespace sconce::server::commands {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string package, model, tolerance;
   bool weights = false;
 };
@@ -30,7 +30,7 @@ except ModuleNotFoundError as missing:
                    file=sys.stderr) or 2)
 sys.exit(main()))";
 
-int verify(const Options& options) {
+int verify(const VerifyOptions& options) {
   // A package without its module is run by this program.
   setenv("SCONCE_PROGRAM", std::filesystem::read_symlink("/proc/self/exe").c_str(), 0);
   std::vector<std::string> words = {"python3", "-c", kStart};
@@ -51,7 +51,7 @@ int verify(const Options& options) {
 }  // namespace
 
 Action add_verify(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   app.option("PACKAGE", options->package, "The .pt2 file").required();
   app.option("MODEL", options->model, "module:function, which returns the model and its arguments in Python")
       .required();

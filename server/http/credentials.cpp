@@ -16,7 +16,7 @@
 namespace sconce::server {
 namespace {
 
-constexpr size_t kShortest = 16, kLongest = 4096, kLargestFile = 1 << 20;
+constexpr size_t kShortestToken = 16, kLongestToken = 4096, kLargestFile = 1 << 20;
 constexpr std::string_view kBlanks = " \t\r\n";
 
 std::string read_text(const char* setting, const std::string& path) {
@@ -56,7 +56,7 @@ bool share_a_certificate(const std::string& one, const std::string& other) {
 }
 
 bool is_token(std::string_view text) noexcept {
-  return text.size() >= kShortest && text.size() <= kLongest &&
+  return text.size() >= kShortestToken && text.size() <= kLongestToken &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 

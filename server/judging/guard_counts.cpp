@@ -15,7 +15,7 @@ constexpr size_t kMostScanned = 512 << 10;
 
 constexpr uint64_t kLeastRequests = 20, kLeastTimes = 100;
 
-size_t bucket_of(std::chrono::nanoseconds time) noexcept {
+size_t time_bucket(std::chrono::nanoseconds time) noexcept {
   const auto ns = static_cast<uint64_t>(std::max<int64_t>(time.count(), 1));
   const auto power = static_cast<unsigned>(std::bit_width(ns)) - 1;
   const uint64_t fraction = power >= 4 ? ns >> (power - 4) : ns << (4 - power);  // 16 to 31
@@ -51,7 +51,7 @@ std::string passed_bound(const GuardBounds& bounds, const GuardTotals& totals) {
 void GuardCounts::saw(const SeenAnswer& answer) noexcept {
   if (answer.info.generation != generation_ || answer.info.set) return;
   const uint64_t number = answers_.fetch_add(1, std::memory_order_relaxed);
-  times_[bucket_of(answer.total)].fetch_add(1, std::memory_order_relaxed);
+  times_[time_bucket(answer.total)].fetch_add(1, std::memory_order_relaxed);
   for (const Tensor& output : answer.outputs) {
     if (!output.defined()) continue;
     if (!has_nan(output, kMostScanned, number * (kMostScanned / output.itemsize()))) continue;

@@ -22,10 +22,6 @@ constexpr size_t kSmallFile = size_t{1} << 20;
 
 std::string system_reason() { return std::generic_category().message(errno); }
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 DurableFile::DurableFile(int directory, std::string path, std::string name)
     : directory_(directory), path_(std::move(path)), name_(std::move(name)) {
   file_ = Descriptor(

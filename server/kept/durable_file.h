@@ -5,25 +5,10 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <utility>
+
+#include "server/base/descriptor.h"
 
 namespace sconce::server {
-
-// Owns a descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 class DurableFile {
  public:

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr const char *kJournal = "journal.json", *kBefore = "previous.json", *kLock = ".lock";
 constexpr size_t kKept = 2;  // the active set and the one to go back to
-constexpr size_t kBlock = size_t{1} << 20;
+constexpr size_t kCopyBlock = size_t{1} << 20;
 
 Descriptor open_folder(const fs::path& folder) {
   Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -102,9 +102,9 @@ void KeptWeights::write(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
     SafetensorsEncoder encoder(std::move(set));
     next.bytes = encoder.bytes();
     DurableFile file(directory.get(), where, next.file);
-    const auto scratch = std::make_unique<std::byte[]>(kBlock);
+    const auto scratch = std::make_unique<std::byte[]>(kCopyBlock);
     for (;;) {
-      const std::span<const std::byte> piece = encoder.next({scratch.get(), kBlock});
+      const std::span<const std::byte> piece = encoder.next({scratch.get(), kCopyBlock});
       if (piece.empty()) break;
       file.write(piece);
     }

@@ -84,10 +84,10 @@ struct RegionParameters {
   }
 };
 
-class Decoder {
+class InferDecoder {
  public:
-  Decoder(const ModelInterface& model, const BodyBuffer& body, size_t json_length, const SharedMemory* shared_memory,
-          TensorScratch& scratch, InferRequest& request)
+  InferDecoder(const ModelInterface& model, const BodyBuffer& body, size_t json_length,
+               const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request)
       : model_(model),
         body_(body),
         shared_memory_(shared_memory),
@@ -406,7 +406,8 @@ void decode_infer(const ModelInterface& model, const BodyBuffer& body, std::opti
   SCONCE_CHECK(!json_length || *json_length <= body.size(), kInvalidArgument,
                "Inference-Header-Content-Length is larger than the body: ", json_length.value_or(0), " of ",
                body.size(), " bytes");
-  Decoder decoder(model, body, static_cast<size_t>(json_length.value_or(body.size())), shared_memory, scratch, request);
+  InferDecoder decoder(model, body, static_cast<size_t>(json_length.value_or(body.size())), shared_memory, scratch,
+                       request);
   if (json_length && *json_length == 0 && body.size() != 0) {
     decoder.run_raw();
   } else {

@@ -15,9 +15,9 @@
 namespace sconce::server {
 namespace {
 
-class Decoder {
+class PredictDecoder {
  public:
-  Decoder(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch, InferRequest& request)
+  PredictDecoder(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch, InferRequest& request)
       : model_(model),
         scratch_(scratch),
         request_(request),
@@ -141,7 +141,7 @@ Tensor row_of(const Tensor& tensor, int64_t row) {
 
 void decode_predict(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,
                     InferRequest& request) {
-  Decoder(model, body, scratch, request).run();
+  PredictDecoder(model, body, scratch, request).run();
 }
 
 void encode_predict(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,

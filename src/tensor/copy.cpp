@@ -15,17 +15,17 @@ namespace sconce {
 namespace {
 
 constexpr int64_t kBytesPerThread = 128 << 10;  // below this a second thread costs more than it saves
-constexpr int64_t kChunk = 1024;                // elements converted at a time
+constexpr int64_t kCopiedChunk = 1024;          // elements converted at a time
 
 bool equal(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
 // Copies a rectangle, converting: gathers a block that is not packed, converts it, scatters it. Blocks stay in cache.
 void convert_rectangle(DType from, StridedRows s, DType to, StridedRows d, int64_t inner, int64_t outer) {
-  alignas(64) std::byte gathered[kChunk * 16], converted[kChunk * 16];
+  alignas(64) std::byte gathered[kCopiedChunk * 16], converted[kCopiedChunk * 16];
   const auto from_item = static_cast<int64_t>(dtype_bytes(from)), to_item = static_cast<int64_t>(dtype_bytes(to));
   const bool transposed = s.inner != from_item && s.outer == from_item;
-  const int64_t width = std::min<int64_t>(inner, transposed ? 64 : kChunk);
-  const int64_t height = std::min(outer, kChunk / width);
+  const int64_t width = std::min<int64_t>(inner, transposed ? 64 : kCopiedChunk);
+  const int64_t height = std::min(outer, kCopiedChunk / width);
   for (int64_t j = 0; j < outer; j += height) {
     const int64_t rows = std::min(height, outer - j);
     for (int64_t i = 0; i < inner; i += width) {

@@ -7,7 +7,7 @@
 namespace sconce::weights {
 namespace {
 
-using zip::load;
+using zip_format::load;
 
 constexpr uint64_t kMostDirectoryBytes = uint64_t{64} << 20;
 
@@ -20,25 +20,27 @@ struct Directory {
 };
 
 std::optional<Directory> find_directory(const InputFile& file) {
-  const uint64_t most = zip::kEndBytes + UINT16_MAX + zip::kZip64LocatorBytes;
+  const uint64_t most = zip_format::kEndBytes + UINT16_MAX + zip_format::kZip64LocatorBytes;
   std::vector<std::byte> tail(static_cast<size_t>(std::min(file.size(), most)));
-  if (tail.size() < zip::kEndBytes) return std::nullopt;
+  if (tail.size() < zip_format::kEndBytes) return std::nullopt;
   file.read(file.size() - tail.size(), tail);
-  for (size_t at = tail.size() - zip::kEndBytes;; --at) {
+  for (size_t at = tail.size() - zip_format::kEndBytes;; --at) {
     const std::byte* end = tail.data() + at;
-    if (load<uint32_t>(end) == zip::kEndSignature &&
-        load<uint16_t>(end + zip::end::kCommentLength) == tail.size() - at - zip::kEndBytes) {
-      const Directory narrow{load<uint32_t>(end + zip::end::kDirectoryOffset),
-                             load<uint32_t>(end + zip::end::kDirectoryBytes)};
-      if (at < zip::kZip64LocatorBytes || load<uint32_t>(end - zip::kZip64LocatorBytes) != zip::kZip64LocatorSignature)
+    if (load<uint32_t>(end) == zip_format::kEndSignature &&
+        load<uint16_t>(end + zip_format::end::kCommentLength) == tail.size() - at - zip_format::kEndBytes) {
+      const Directory narrow{load<uint32_t>(end + zip_format::end::kDirectoryOffset),
+                             load<uint32_t>(end + zip_format::end::kDirectoryBytes)};
+      if (at < zip_format::kZip64LocatorBytes ||
+          load<uint32_t>(end - zip_format::kZip64LocatorBytes) != zip_format::kZip64LocatorSignature)
         return narrow;
-      const auto record_at = load<uint64_t>(end - zip::kZip64LocatorBytes + zip::zip64_locator::kEndOffset);
-      std::vector<std::byte> record(zip::kZip64EndBytes);
+      const auto record_at =
+          load<uint64_t>(end - zip_format::kZip64LocatorBytes + zip_format::zip64_locator::kEndOffset);
+      std::vector<std::byte> record(zip_format::kZip64EndBytes);
       if (!fits(record_at, record.size(), file.size())) return std::nullopt;
       file.read(record_at, record);
-      if (load<uint32_t>(record.data()) != zip::kZip64EndSignature) return std::nullopt;
-      return Directory{load<uint64_t>(record.data() + zip::zip64_end::kDirectoryOffset),
-                       load<uint64_t>(record.data() + zip::zip64_end::kDirectoryBytes)};
+      if (load<uint32_t>(record.data()) != zip_format::kZip64EndSignature) return std::nullopt;
+      return Directory{load<uint64_t>(record.data() + zip_format::zip64_end::kDirectoryOffset),
+                       load<uint64_t>(record.data() + zip_format::zip64_end::kDirectoryBytes)};
     }
     if (at == 0) return std::nullopt;
   }
@@ -50,9 +52,9 @@ bool widen(std::span<const std::byte> extra, std::initializer_list<uint64_t*> va
     const size_t bytes = load<uint16_t>(extra.data() + 2);
     if (bytes > extra.size() - 4) return false;
     std::span<const std::byte> field = extra.subspan(4, bytes);
-    if (load<uint16_t>(extra.data()) == zip::kExtraZip64) {
+    if (load<uint16_t>(extra.data()) == zip_format::kExtraZip64) {
       for (uint64_t* value : values) {
-        if (*value != zip::kSaturated32) continue;
+        if (*value != zip_format::kSaturated32) continue;
         if (field.size() < 8) return false;
         *value = load<uint64_t>(field.data());
         field = field.subspan(8);
@@ -61,7 +63,7 @@ bool widen(std::span<const std::byte> extra, std::initializer_list<uint64_t*> va
     }
     extra = extra.subspan(4 + bytes);
   }
-  return std::none_of(values.begin(), values.end(), [](uint64_t* value) { return *value == zip::kSaturated32; });
+  return std::none_of(values.begin(), values.end(), [](uint64_t* value) { return *value == zip_format::kSaturated32; });
 }
 
 }  // namespace
@@ -74,23 +76,26 @@ std::vector<NpzPlace> find_stored_members(const InputFile& file, size_t members)
   file.read(directory->offset, bytes);
   std::vector<NpzPlace> places;
   for (std::span<const std::byte> rest = bytes; places.size() < members;) {
-    if (rest.size() < zip::kCentralBytes || load<uint32_t>(rest.data()) != zip::kCentralSignature) return {};
+    if (rest.size() < zip_format::kCentralBytes || load<uint32_t>(rest.data()) != zip_format::kCentralSignature)
+      return {};
     const std::byte* header = rest.data();
-    const size_t name = load<uint16_t>(header + zip::central::kNameLength);
-    const size_t extra = load<uint16_t>(header + zip::central::kExtraLength);
-    const size_t all = zip::kCentralBytes + name + extra + load<uint16_t>(header + zip::central::kCommentLength);
+    const size_t name = load<uint16_t>(header + zip_format::central::kNameLength);
+    const size_t extra = load<uint16_t>(header + zip_format::central::kExtraLength);
+    const size_t all =
+        zip_format::kCentralBytes + name + extra + load<uint16_t>(header + zip_format::central::kCommentLength);
     if (all > rest.size()) return {};
-    NpzPlace place{0, load<uint32_t>(header + zip::central::kSize), load<uint32_t>(header + zip::central::kCrc)};
-    uint64_t stored = load<uint32_t>(header + zip::central::kStored);
-    uint64_t local = load<uint32_t>(header + zip::central::kLocalOffset);
-    if (!widen(rest.subspan(zip::kCentralBytes + name, extra), {&place.bytes, &stored, &local})) return {};
-    if (load<uint16_t>(header + zip::central::kMethod) == zip::kMethodStored) {
-      std::vector<std::byte> head(zip::kLocalBytes);
+    NpzPlace place{0, load<uint32_t>(header + zip_format::central::kSize),
+                   load<uint32_t>(header + zip_format::central::kCrc)};
+    uint64_t stored = load<uint32_t>(header + zip_format::central::kStored);
+    uint64_t local = load<uint32_t>(header + zip_format::central::kLocalOffset);
+    if (!widen(rest.subspan(zip_format::kCentralBytes + name, extra), {&place.bytes, &stored, &local})) return {};
+    if (load<uint16_t>(header + zip_format::central::kMethod) == zip_format::kMethodStored) {
+      std::vector<std::byte> head(zip_format::kLocalBytes);
       if (stored != place.bytes || !fits(local, head.size(), file.size())) return {};
       file.read(local, head);
-      if (load<uint32_t>(head.data()) != zip::kLocalSignature) return {};
-      place.offset = local + zip::kLocalBytes + load<uint16_t>(head.data() + zip::local::kNameLength) +
-                     load<uint16_t>(head.data() + zip::local::kExtraLength);
+      if (load<uint32_t>(head.data()) != zip_format::kLocalSignature) return {};
+      place.offset = local + zip_format::kLocalBytes + load<uint16_t>(head.data() + zip_format::local::kNameLength) +
+                     load<uint16_t>(head.data() + zip_format::local::kExtraLength);
       if (!fits(place.offset, place.bytes, file.size())) return {};
     }
     places.push_back(place);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Looks at the sources without running them: clang-format at C++ and CUDA, clang-tidy at the product's C++, clang's
-# thread safety analysis at what uses mutexes, shellcheck at shell scripts, ruff at Python. BUILD has
-# compile_commands.json. The last line is "N passed, N failed"; a tool is one of the N.
+# thread safety analysis at what uses mutexes, the compiler at the sources that the preset product compiles as one,
+# then shellcheck at shell scripts and ruff at Python. BUILD has compile_commands.json. The last line is
+# "N passed, N failed"; a tool is one of the N.
 #
 # clang-tidy needs seconds a file, so it looks at what differs from main, or on main at what its last commit changed, and
 # at no more than 16 files; with --all at everything, an hour on two cores.
@@ -101,6 +102,7 @@ if [ ! -e "$build/compile_commands.json" ]; then
 else
   if has clang++; then look 'clang++ -Wthread-safety' python3 tests/lint/thread_safety.py "$build"; fi
   if has clang-tidy-14; then look clang-tidy tidy; fi
+  look 'the compiler, of sources together,' python3 tests/lint/together.py "$build/together"
 fi
 
 echo "$passed passed, $failed failed"

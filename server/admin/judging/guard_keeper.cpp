@@ -19,9 +19,9 @@ using Clock = Guards::Clock;
 constexpr std::chrono::milliseconds kEvery{100};
 // For another server of a push that is to roll back too: how long an answer may take, how often it is asked, and when
 // again.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kRollbackPatience{10};
 constexpr int kAsks = 5;
-constexpr std::chrono::milliseconds kAskAgain{500};
+constexpr std::chrono::milliseconds kRollbackAgain{500};
 
 }  // namespace
 
@@ -105,8 +105,8 @@ void GuardKeeper::tell_others(const GuardRecord& record) const {
     if (i == terms.member) continue;
     std::string problem;
     for (int asks = 0; asks < kAsks && !service_.draining; ++asks) {
-      if (asks > 0) std::this_thread::sleep_for(kAskAgain);
-      const Answer answer = service_.peers.ask(*push, i, "POST", "rollback", kPatience);
+      if (asks > 0) std::this_thread::sleep_for(kRollbackAgain);
+      const Answer answer = service_.peers.ask(*push, i, "POST", "rollback", kRollbackPatience);
       problem = answer.ok() ? "" : answer.reason();
       if (problem.empty()) break;
     }

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
@@ -19,13 +18,6 @@ namespace {
 
 // O_NONBLOCK: opening a FIFO must not wait.
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 int open_below(int directory, const std::string& name) {
   open_how how{};
@@ -44,8 +36,8 @@ int open_stepwise(int directory, const std::string& name) {
     errno = EXDEV;
     return -1;
   }
-  Descriptor at{::dup(directory)};
-  while (at.fd >= 0) {
+  Descriptor at(::dup(directory));
+  while (at.get() >= 0) {
     const size_t slash = rest.find('/');
     const std::string step(rest.substr(0, slash));
     if (step == "..") {
@@ -53,10 +45,10 @@ int open_stepwise(int directory, const std::string& name) {
       return -1;
     }
     const bool last = slash == std::string_view::npos;
-    const int next = ::openat(at.fd, step.empty() ? "." : step.c_str(),
+    const int next = ::openat(at.get(), step.empty() ? "." : step.c_str(),
                               O_NOFOLLOW | (last ? kFlags : O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (last || next < 0) return next;
-    ::close(std::exchange(at.fd, next));
+    at = Descriptor(next);
     rest.remove_prefix(slash + 1);
   }
   return -1;
@@ -66,10 +58,10 @@ WeightsFile::WeightsFile(const std::string& directory, const std::string& name) 
   SCONCE_CHECK(!directory.empty(), kForbidden, "this server reads no weights from files: weights_dir is not set");
   SCONCE_CHECK(!name.empty() && name.find('\0') == std::string::npos, kInvalidArgument, "not a file's name: '",
                excerpt(name), "'");
-  const Descriptor base{::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  SCONCE_CHECK(base.fd >= 0, kIo, "weights_dir cannot be opened: ", std::strerror(errno));
-  fd_ = open_below(base.fd, name);
-  if (fd_ < 0) {
+  const Descriptor base(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  SCONCE_CHECK(base.get() >= 0, kIo, "weights_dir cannot be opened: ", std::strerror(errno));
+  fd_ = Descriptor(open_below(base.get(), name));
+  if (fd_.get() < 0) {
     const int problem = errno;
     const std::string shown = excerpt(name);
     SCONCE_CHECK(problem != EXDEV && problem != ELOOP, kForbidden, "the file is not below weights_dir: '", shown, "'");
@@ -79,15 +71,11 @@ WeightsFile::WeightsFile(const std::string& directory, const std::string& name) 
                  "the file cannot be opened: '", shown, "': ", std::strerror(problem));
     SCONCE_FAIL(kIo, "the file cannot be opened: '", shown, "': ", std::strerror(problem));
   }
-  Descriptor file{fd_};  // closes it if something fails
   struct stat status {};
-  SCONCE_CHECK(::fstat(fd_, &status) == 0, kIo, "the file cannot be read: '", excerpt(name),
+  SCONCE_CHECK(::fstat(fd_.get(), &status) == 0, kIo, "the file cannot be read: '", excerpt(name),
                "': ", std::strerror(errno));
   SCONCE_CHECK(S_ISREG(status.st_mode), kInvalidArgument, "not a regular file: '", excerpt(name), "'");
-  path_ = "/proc/self/fd/" + std::to_string(fd_);
-  file.fd = -1;
+  path_ = "/proc/self/fd/" + std::to_string(fd_.get());
 }
-
-WeightsFile::~WeightsFile() { ::close(fd_); }
 
 }  // namespace sconce::server

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "server/base/descriptor.h"
+
 namespace sconce::server {
 
 // An open file. `path` names it through its descriptor, so it always means the file that was checked, even if its name
@@ -13,14 +15,13 @@ class WeightsFile {
   // kForbidden if no directory is set, or if the name leads out of it by '..', an absolute path or links; kNotFound;
   // kInvalidArgument if it is not a regular file; kIo.
   WeightsFile(const std::string& directory, const std::string& name);
-  ~WeightsFile();
   WeightsFile(const WeightsFile&) = delete;
   WeightsFile& operator=(const WeightsFile&) = delete;
 
   const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
-  int fd_ = -1;
+  Descriptor fd_;
   std::filesystem::path path_;
 };
 

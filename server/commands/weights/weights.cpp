@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct WeightsOptions {
   std::vector<std::string> to;
   std::string token_file, ca, certificate, key;
   int patience_s = 300;
@@ -37,7 +37,7 @@ struct Options {
   bool json = false, digest = false;
 };
 
-std::vector<AdminClient> clients_of(const Options& options) {
+std::vector<AdminClient> clients_of(const WeightsOptions& options) {
   const std::string token = read_token(options.token_file);
   std::shared_ptr<const TlsContext> tls;
   std::vector<AdminClient> clients;
@@ -80,7 +80,7 @@ void print_sets(const AdminClient& client, const Json& document) {
   }
 }
 
-int status(const Options& options) {
+int status(const WeightsOptions& options) {
   const std::vector<AdminClient> clients = clients_of(options);
   const std::string target =
       weights_target(options.push.model, options.push.version, options.digest ? "?digest=true" : "");
@@ -111,7 +111,7 @@ bool has_previous(const Answer& answer) {
   return false;
 }
 
-int rollback(const Options& options) {
+int rollback(const WeightsOptions& options) {
   const std::vector<AdminClient> clients = clients_of(options);
   const auto target = [&](const char* action) {
     return weights_target(options.push.model, options.push.version, action);
@@ -144,7 +144,7 @@ int rollback(const Options& options) {
   return good ? 0 : 1;
 }
 
-void add_server_options(CommandLine& app, Options& options) {
+void add_server_options(CommandLine& app, WeightsOptions& options) {
   app.option("--model", options.push.model, "Name of the model").required();
   app.option("--model-version", options.push.version, "Its version; without, the one that is served");
   app.option("--to", options.to, "Admin ports: http://host:8003,https://other:8003").required().listed();
@@ -160,7 +160,7 @@ void add_server_options(CommandLine& app, Options& options) {
 }  // namespace
 
 Action add_weights(CommandLine& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WeightsOptions>();
   CommandLine push = app.subcommand("push", "Stage new weights on all servers, then publish them on all, or on none");
   push.option("FILE", options->push.file,
               "A .safetensors, .npz or .npy file, or a .pt2 package whose weights are taken")

@@ -4,20 +4,17 @@
 #include <string_view>
 
 #include "sconce/check.h"
+#include "src/runner/constants/packed_bytes.h"
 
 namespace sconce::runner {
 namespace {
 
 using Kind = TensorDifference::Kind;
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.data()), tensor.bytes()};
-}
-
 void add(Difference& difference, const Tensor& from, const Tensor& to) {
   if (from.numel() == 0) return;
   if (from.is_contiguous() && to.is_contiguous())
-    return add_difference(difference, from.dtype(), bytes_of(from), bytes_of(to));
+    return add_difference(difference, from.dtype(), packed_bytes(from), packed_bytes(to));
   // One slice at a time, so that no second tensor of this size is made.
   const auto slice = [](const Tensor& tensor, int64_t i) {
     return tensor.as_strided(tensor.sizes().subspan(1), tensor.strides().subspan(1),

@@ -3,14 +3,11 @@
 #include <map>
 
 #include "src/device/sha256.h"
+#include "src/runner/constants/packed_bytes.h"
 #include "src/tensor/copy.h"
 
 namespace sconce::runner {
 namespace {
-
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.data()), tensor.bytes()};
-}
 
 void add_text(Sha256& digest, std::string text) {
   text.push_back('\0');
@@ -23,7 +20,7 @@ void add_elements(Sha256& digest, const Tensor& tensor) {
     return digest.update({static_cast<const std::byte*>(storage.data()), storage.bytes()});
   }
   if (tensor.numel() == 0) return;
-  if (tensor.is_contiguous()) return digest.update(bytes_of(tensor));
+  if (tensor.is_contiguous()) return digest.update(packed_bytes(tensor));
   // One slice at a time, so that no second tensor of this size is made.
   const IntSpan sizes = tensor.sizes().subspan(1), strides = tensor.strides().subspan(1);
   for (int64_t i = 0; i < tensor.size(0); ++i)

@@ -44,7 +44,7 @@ Tensor scratch_for(const WeightEntry& entry, size_t bytes) {
   return Tensor(memory->piece(offset, bytes), entry.dtype, entry.shape, row_major(entry.shape));
 }
 
-std::span<std::byte> bytes_of(const Tensor& tensor) {
+std::span<std::byte> storage_bytes(const Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.storage()->data()), tensor.storage()->bytes()};
 }
 
@@ -199,7 +199,7 @@ std::span<std::byte> Staging::memory(size_t index) {
       entry.scratch = scratch_for({{}, DType::kUInt8, {static_cast<int64_t>(entry.bytes)}}, entry.bytes);
     else if (!direct)
       entry.scratch = scratch_for(entry.declared, entry.bytes);
-    entry.handed_out = bytes_of(direct ? entry.targets.front().tensor : entry.scratch);
+    entry.handed_out = storage_bytes(direct ? entry.targets.front().tensor : entry.scratch);
     entry.asked = true;
   }
   return entry.handed_out;
