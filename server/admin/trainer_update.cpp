@@ -83,13 +83,7 @@ void TrainerUpdate::add(WeightFile& file, const std::string& name) {
   guarded([&] {
     SCONCE_CHECK(entries_ == 0, kInternal, "files are the whole of an update");
     FileOptions options;
-    options.cancel = &operation_->cancelled();
-    uint64_t seen = 0;
-    options.progress = [&](uint64_t done, uint64_t total) {
-      operation_->expect_bytes(total);
-      operation_->add_bytes(done - seen);
-      seen = done;
-    };
+    operation_->follow(options);
     stage_file(*update_, file, name, options);
     entries_ = file.entries().size();
   });

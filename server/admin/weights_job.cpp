@@ -244,13 +244,7 @@ void WeightsJob::read_file(WeightUpdate& update) {
                "'");
   opened_ = file.path().string();
   options.constants = model_->model().constants();
-  options.cancel = &operation_->cancelled();
-  uint64_t seen = 0;
-  options.progress = [&](uint64_t done, uint64_t total) {
-    operation_->expect_bytes(total);
-    operation_->add_bytes(done - seen);
-    seen = done;
-  };
+  operation_->follow(options);
   operation_->enter(Operation::Phase::kReceiving);
   stage_file(update, file.path(), options);
 }

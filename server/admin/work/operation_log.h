@@ -13,6 +13,7 @@
 
 #include "sconce/model.h"
 #include "sconce/mutex.h"
+#include "sconce/weight_sources.h"
 #include "server/base/failure.h"
 #include "server/observe/update_counters.h"
 
@@ -53,6 +54,8 @@ class Operation {
 
   void cancel(std::string reason);
   const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }
+  // Lets a file's progress be seen here, and a cancellation stop its reading. The operation outlives the options.
+  void follow(FileOptions& options);
 
   struct Replica {
     enum class State : int8_t { kWaiting, kFolding, kReady };
