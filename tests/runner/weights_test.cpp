@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/runner/constants/weight_memory.h"
-#include "tests/device/system_root.h"
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
@@ -343,9 +342,9 @@ TEST_CASE("weights: runs of compiled models pack nothing after a commit, and ans
 }
 
 TEST_CASE("weights: an update for which the control group has no memory left is refused before it takes any") {
-  const SystemRoot root;
+  const TempFolder root;
   struct Below {
-    explicit Below(const SystemRoot& root) { MemoryPromise::look_below(root.path); }
+    explicit Below(const TempFolder& root) { MemoryPromise::look_below(root.path()); }
     ~Below() { MemoryPromise::look_below({}); }
   } const below(root);
   Loaded m("fake_large");

@@ -41,6 +41,11 @@ class AdminServer(Server):
         assert answer.status == 200, answer.body
         return {s["state"]: s for s in answer.json["sets"]}
 
+    def served(self, model="fake"):
+        """What the model answers to ones, the generation and the label."""
+        values, generation = self.ones(model)
+        return values, generation, self.sets(model)["active"]["label"]
+
     def operation(self, number):
         return self.admin("GET", f"/v2/admin/operations/{number}").json
 

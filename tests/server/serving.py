@@ -70,14 +70,21 @@ class Server:
     def wait_ready(self, seconds=30):
         until(lambda: self.get("/v2/health/ready").status == 200, seconds)
 
-    def request(self, method, path, body=None, headers=None, port=None, timeout=30):
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=timeout)
+    def client(self, port, timeout):
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+
+    def request(self, method, path, body=None, headers=None, port=None, timeout=30, **more):
+        connection = self.client(port or self.port, timeout, **more)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
         finally:
             connection.close()
+
+    def index(self):
+        """Of the repository: each model's state and the reason for it."""
+        return {m["name"]: (m["state"], m.get("reason", "")) for m in self.post("/v2/repository/index", b"").json}
 
     def get(self, path, **more):
         return self.request("GET", path, **more)
@@ -267,6 +274,11 @@ def until(condition, seconds=30, why="it does not come true"):
         assert time.time() < end, why() if callable(why) else why
         time.sleep(0.01)
     return said
+
+
+def status(data):
+    """Of the first answer in these bytes; None if there are none."""
+    return int(data.split()[1]) if data else None
 
 
 def read_all(connection):

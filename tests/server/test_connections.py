@@ -6,17 +6,13 @@ import struct
 import time
 
 import pytest
-from serving import FAKE_MODELS, SANITIZED, Server, read_all, read_answer, until
+from serving import FAKE_MODELS, SANITIZED, Server, read_all, read_answer, status, until
 
 FAKE = FAKE_MODELS / "fake_model.so"
 INPUT = {"INPUT__0": ("FP32", [1, 4], [1, 2, 3, 4])}
 HEAD = b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\n"
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 LONG = 60  # seconds that nothing takes which works
-
-
-def status(data):
-    return int(data.split()[1]) if data else None
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import struct
 import time
 
 import pytest
-from serving import FAKE_MODELS, HeldServer, Server, binary, fake_expected, read_all, read_answer, until
+from serving import FAKE_MODELS, HeldServer, Server, binary, fake_expected, read_all, read_answer, status, until
 
 BODY = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
 
@@ -22,10 +22,6 @@ def post(body=BODY, extra=b"", version=b"1.1", path=b"/v2/models/fake/infer", le
 
 def get(path=b"/v2/health/live", extra=b"", version=b"1.1"):
     return b"GET " + path + b" HTTP/" + version + b"\r\nHost: x\r\n" + extra + b"\r\n"
-
-
-def status(data):
-    return int(data.split()[1]) if data else None
 
 
 @pytest.fixture(scope="module")

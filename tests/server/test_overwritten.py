@@ -84,10 +84,6 @@ def mapped(server, path, key):
     return kilobytes
 
 
-def index(server):
-    return {m["name"]: (m["state"], m.get("reason", "")) for m in server.post("/v2/repository/index", b"").json}
-
-
 def assert_explained(errors, path):
     for status, text in errors:
         assert status == 503 and str(path) in text and "in place" in text, (status, text)
@@ -118,7 +114,7 @@ def test_a_model_answers_as_before_while_its_package_is_overwritten(folder, chan
             others.wait(50)
         assert clients.answers == others.answers == {tuple(OLD)}
         assert not clients.errors and not others.errors
-        assert index(server)["m"] == ("READY", "")
+        assert server.index()["m"] == ("READY", "")
         assert server.get("/v2/health/ready").status == 200
         assert any("is written in place" in line for line in server.log) == (change in IN_PLACE)
 
@@ -159,9 +155,9 @@ def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
         assert not others.errors
         assert clients.errors
         assert_explained(clients.errors, path)
-        state, reason = index(server)["m"]
+        state, reason = server.index()["m"]
         assert state == "UNAVAILABLE" and str(path) in reason
-        assert index(server)["other"] == ("READY", "")
+        assert server.index()["other"] == ("READY", "")
         assert server.get("/v2/models/m/ready").status == 503
         assert server.get("/v2/health/ready").status == 200  # there is another model
         said = "answer with errors until they are loaded again"
@@ -171,7 +167,7 @@ def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
         write(path, changed())
         assert server.post("/v2/repository/models/m/load", b"", port=server.admin_port).status == 200
         assert answer_of(server) == NEW
-        assert index(server)["m"] == ("READY", "")
+        assert server.index()["m"] == ("READY", "")
         assert server.get("/v2/models/m/ready").status == 200
 
 

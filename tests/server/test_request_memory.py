@@ -7,16 +7,12 @@ import struct
 
 import pytest
 import serving
-from serving import FAKE_MODELS, ROOT, SANITIZED, Server, read_all, read_answer, until
+from serving import FAKE_MODELS, ROOT, SANITIZED, Server, read_all, read_answer, status, until
 
 FAKE = f"fake={FAKE_MODELS / 'fake_model.so'}"
 DIGITS = ROOT / "examples/digits/digits.pt2"
 USED, LIMIT = "sconce_request_memory_bytes", "sconce_request_memory_limit_bytes"
 LONG = 60
-
-
-def status(data):
-    return int(data.split()[1]) if data else None
 
 
 def head(path, *fields):

@@ -26,15 +26,8 @@ class TlsServer(AdminServer):
         self.context = context
         super().__init__(*serve, **more)
 
-    def request(self, method, path, body=None, headers=None, port=None, timeout=30, context=None):
-        from serving import Answer
-        connection = http.client.HTTPSConnection("127.0.0.1", port or self.port, timeout=timeout, context=context or self.context)
-        try:
-            connection.request(method, path, body, headers or {})
-            response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
-        finally:
-            connection.close()
+    def client(self, port, timeout, context=None):
+        return http.client.HTTPSConnection("127.0.0.1", port, timeout=timeout, context=context or self.context)
 
     def connect(self, timeout=10, context=None, listener="inference"):
         plain = socket.create_connection(("127.0.0.1", self.ports[listener]), timeout=timeout)

@@ -2,8 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "src/operators/cpu_ops.h"
 #include "tests/cpu/convolution_reference.h"
 #include "tests/cpu/packed_weight.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using namespace sconce::testing;
@@ -107,8 +106,7 @@ void each_isa(F f) {
 }  // namespace
 
 TEST_CASE("packed weight: as PyTorch packs them") {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/data/packed_weights.bin", std::ios::binary);
-  const std::string all((std::istreambuf_iterator<char>(file)), {});
+  const std::string all = content_of(SCONCE_SOURCE_DIR "/tests/data/packed_weights.bin");
   const char* at = all.data();
   const auto take = [&]<class T>(T) {
     T v;
