@@ -54,7 +54,7 @@ enum class LayoutOf { kRows, kColumns, kGaps, kColumnGaps, kOffset, kBroadcastRo
 inline constexpr LayoutOf kDenseLayouts[] = {LayoutOf::kRows, LayoutOf::kColumns, LayoutOf::kGaps,
                                              LayoutOf::kColumnGaps, LayoutOf::kOffset};
 
-// [batch, rows, columns] or, with batch < 0, [rows, columns], in the layout named.
+// [batch, rows, columns] in this layout; [rows, columns] if batch < 0.
 inline Tensor make_matrix(DType dtype, int64_t batch, int64_t rows, int64_t columns, LayoutOf layout) {
   int64_t rs = columns, cs = 1, offset = 0;
   switch (layout) {
