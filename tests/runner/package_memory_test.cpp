@@ -11,7 +11,8 @@ using namespace sconce::test;
 
 namespace {
 
-// A fake package's bytes, `shift` bytes behind a page's start, which become unreadable with the last reference.
+// A fake package in memory, `shift` bytes after the start of a page. When the last reference goes, it is unmapped, so
+// later reads crash.
 struct Bytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
