@@ -83,7 +83,7 @@ class Server:
             connection.close()
 
     def index(self):
-        """Of the repository: each model's state and the reason for it."""
+        """The repository index: each model's state and the reason for it."""
         return {m["name"]: (m["state"], m.get("reason", "")) for m in self.post("/v2/repository/index", b"").json}
 
     def get(self, path, **more):
@@ -188,7 +188,7 @@ class Clients:
         connection.close()
 
     def wait(self, more=20):
-        """Waits until so many more requests were answered."""
+        """Waits until `more` requests were answered."""
         wanted = sum(self.counts.values()) + more
         until(lambda: sum(list(self.counts.values())) >= wanted)
 
@@ -211,7 +211,7 @@ class HeldServer(Server):
     def __init__(self, *serve, flags=()):
         self.folder = tempfile.TemporaryDirectory()
         self.held = pathlib.Path(self.folder.name) / "held"
-        # No run on the threads that read requests.
+        # Runs must not happen on the threads that read requests.
         super().__init__(*serve, flags=["--inline-below", "0", *flags], environment={"FAKE_MODEL_HOLD": str(self.held)})
 
     def hold(self):
@@ -256,7 +256,7 @@ def numbers(data, **more):
 
 
 def binary(data, **more):
-    """The same with the numbers as bytes after the JSON. Returns the body, and the field that says where they begin."""
+    """A request with binary data: returns the body, and the header field with the length of its JSON part."""
     text = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [len(data) // 16, 4], "datatype": "FP32",
                                    "parameters": {"binary_data_size": len(data)}}], **more}).encode()
     return text + data, {"Inference-Header-Content-Length": str(len(text))}
@@ -277,7 +277,7 @@ def until(condition, seconds=30, why="it does not come true"):
 
 
 def status(data):
-    """Of the first answer in these bytes; None if there are none."""
+    """The status of the first answer in these bytes; None if there are none."""
     return int(data.split()[1]) if data else None
 
 

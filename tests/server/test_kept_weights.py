@@ -131,7 +131,7 @@ CHANGES = {
 @pytest.mark.parametrize("halve", [0, 1], ids=["before", "within"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_killed_at_each_call(tmp_path, folder, change, halve):
-    """The old or the new set is served, and the new one if the commit was answered."""
+    """After a crash, the server serves the old or the new set; the new one if the commit was answered."""
     act, new = CHANGES[change]
     calls = Calls(tmp_path / "calls")
     killed = []
@@ -160,7 +160,7 @@ def test_killed_at_each_call(tmp_path, folder, change, halve):
             now = server.served()
             assert now in ((new,) if answered else (old, new)), (number, calls.names())
             assert not server.index()["fake"][1]
-            assert push(server, 2, "after")["kept"] is True  # what was left behind is no obstacle
+            assert push(server, 2, "after")["kept"] is True  # files of the crash do not disturb
             kill(server)
         assert not [f for f in files(folder) if f.endswith(".part")]
         killed.append(now == new)
@@ -227,7 +227,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_set(two, how):
-    """The one before it stands in, under a new number as after a rollback."""
+    """The server serves the set before it, under a new generation as after a rollback."""
     harm, said = DAMAGES[how]
     harm(two / "fake/1" / journal(two)[0]["file"])
     for _ in range(2):
@@ -263,7 +263,7 @@ def test_all_sets_are_damaged(two):
 def test_an_unreadable_journal(two, text):
     (two / JOURNAL).write_text(text)
     with keeper(two) as server:
-        # The journal before it knows of "a" alone; there was one more set at least.
+        # The previous journal has only "a", and there was at least one set after it.
         assert server.served() == (expected(5), 4, "a")
         assert "journal.json" in server.index()["fake"][1]
         assert push(server, 3, "c")["generation"] == 5
@@ -312,7 +312,7 @@ def test_another_package_serves_its_own(two):
         state, reason = server.index()["fake"]
         assert state == "READY" and "do not fit the package" in reason
         assert any("do not fit the package" in line for line in server.log)
-    with keeper(two) as server:  # and the first one again
+    with keeper(two) as server:  # and the first package again
         assert server.served() == (expected(7), 3, "b")
 
 
@@ -333,7 +333,7 @@ def test_reload_and_unload(tmp_path, folder):
         assert server.admin("POST", "/v2/repository/models/fake/unload", b"").status == 200
         assert server.admin("POST", "/v2/repository/models/fake/load", b"").status == 200
         assert server.served() == (expected(5), 2, "a")
-        # What does not fit is not loaded while an older load serves.
+        # A package that does not fit the kept weights does not replace the loaded one.
         put(LARGE, repository / "fake.pt2")
         answer = server.admin("POST", "/v2/repository/models/fake/load", b"")
         assert answer.status >= 400 and "do not fit the package" in answer.json["error"]
@@ -355,7 +355,7 @@ def test_a_watched_package(tmp_path, folder):
 
 
 def test_a_commit_while_the_model_is_loaded_again(tmp_path, folder):
-    """Each set whose commit was answered is served by the load that follows."""
+    """The next load serves each set whose commit was answered."""
     repository = tmp_path / "repository"
     repository.mkdir()
     put(FAKE, repository / "fake.pt2")

@@ -1,4 +1,4 @@
-"""What a model starts with: the weights of a file or of another server; and the route that hands the active set out."""
+"""A model starts with weights of a file or of another server. Tests also the route that sends the active set."""
 import json
 import shutil
 import socket
@@ -83,11 +83,11 @@ def test_kept_weights_go_before_a_file(tmp_path):
     with start(*flags) as server:
         assert server.served() == (expected(7), 3, "pushed")
     with start(*flags, *settings(weights_mismatch="package"), model=FAKE_MODELS / "fake_folded.so") as server:
-        assert server.ones()[1] == 3  # the same constants: they fit
+        assert server.ones()[1] == 3  # the new package has the same constants, so they fit
 
 
 def test_a_package_without_weights(tmp_path):
-    """It is not ready until it has been given some."""
+    """The model is not ready until weights are pushed."""
     with start(model=FAKE_MODELS / "fake_weightless.pt2", wait=False) as server:
         index = lambda: server.post("/v2/repository/index", b"").json[0]
         until(lambda: index()["state"] == "UNAVAILABLE")
