@@ -1,4 +1,4 @@
-// parse_number: the number that a text from outside is. Pure function.
+// parse_number: reads a number from a text of a client, a file or the command line. Pure function.
 #pragma once
 
 #include <charconv>
@@ -7,7 +7,8 @@
 
 namespace sconce {
 
-// In decimal. nullopt if T cannot hold it, and if the text has anything else: blanks, '+', a unit.
+// Returns the decimal number that is the whole text. nullopt for any other text, such as one with blanks, '+' or a
+// unit, and for a number that T cannot hold.
 template <class T>
 std::optional<T> parse_number(std::string_view text) noexcept {
   T value{};

@@ -39,7 +39,8 @@ std::string told(const Describe& describe) {
   return text;
 }
 
-// change: what to do to the model. done: the same in the past tense, for the log. noted: what a push under way learns.
+// change: changes the model. done: what was changed, for the log. noted: tells the push that is under way, if there is
+// one.
 template <class Change>
 std::string change_weights(Service& service, const AdminRequest& request, const Change& change, const char* done,
                            void (*noted)(PushLedger&, const PushPlace&, uint64_t generation)) {
@@ -171,7 +172,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
   const size_t before = model.replicas().size();
   served->reserve_replicas(static_cast<int64_t>(before + count));
-  // Whatever happens, admit requests for as many replicas as there are.
+  // Also if this throws, requests are admitted for as many replicas as there are.
   struct Recount {
     ServedModel& served;
     int64_t count;

@@ -80,7 +80,7 @@ class FittingUpdate final : public WeightUpdate {
   const std::vector<ConstantSpec> constants_;
 };
 
-// Throws why it cannot be had.
+// Takes the peer's active set. Throws the reason if that fails.
 void take(const StartingModel& start, const AdminClient& client, uint64_t newer_than) {
   std::unique_ptr<FittingUpdate> update;
   std::unique_ptr<WeightStream> stream;

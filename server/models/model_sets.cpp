@@ -128,7 +128,8 @@ void ModelSets::read_sets() {
 void ModelSets::remove(const std::string& name) {
   for (const auto& [routed, share] : routes())
     SCONCE_CHECK(routed != name, kBusy, "routes send requests to set '", excerpt(name), "'");
-  // Waits for runs, so without the lock. Routes that come to name it meanwhile mean the active set.
+  // Removing the set waits for its runs, so it happens without the lock. If new routes name the set meanwhile, their
+  // requests get the active set.
   model_.remove_set(name);
   const MutexLock lock(mutex_);
   counters_.erase(name);

@@ -212,7 +212,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }
   std::string held = loaded.refused.empty() ? served->why_held() : std::move(loaded.refused);
-  // What serves goes on, instead.
+  // If the new model would be held, a ready model of this version goes on instead.
   const auto now = snapshot();
   if (const Catalog::Entry* const entry = held.empty() ? nullptr : now->look_up(package.name))
     for (const Catalog::Version& v : entry->versions)
