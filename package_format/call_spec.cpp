@@ -1,7 +1,6 @@
 #include "package_format/call_spec.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <optional>
 
@@ -9,6 +8,7 @@
 #include "package_format/text/json_value.h"
 #include "package_format/text/source_text.h"
 #include "sconce/check.h"
+#include "sconce/parse_number.h"
 
 namespace sconce {
 namespace {
@@ -93,10 +93,7 @@ std::optional<std::vector<bool>> tensor_leaves(std::string_view program) {
 // N of "argN_1"; -1 for other names.
 int64_t argument_number(std::string_view name) noexcept {
   if (!name.starts_with("arg") || !name.ends_with("_1") || name.size() < 6) return -1;
-  const std::string_view digits = name.substr(3, name.size() - 5);
-  int64_t number = 0;
-  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return ec == std::errc() && end == digits.data() + digits.size() ? number : -1;
+  return parse_number<int64_t>(name.substr(3, name.size() - 5)).value_or(-1);
 }
 
 // The leaf of each input by the numbers in their names; empty if several answers are possible.

@@ -8,6 +8,7 @@
 #include "package_format/files/crc32.h"
 #include "package_format/manifest.h"
 #include "sconce/check.h"
+#include "sconce/hash.h"
 #include "sconce/package.h"
 
 namespace sconce {
@@ -31,10 +32,10 @@ void pack_directory(const std::filesystem::path& directory, const std::filesyste
   const std::string root = archive.stem().string() + "/";
   ArchiveWriter writer(archive);
   // Forty digits that identify the content: a hash of the names and one of the bytes, as PyTorch writes them.
-  uint64_t names = 14695981039346656037u;
+  uint64_t names = kFnvStart;
   uint32_t content = 0;
   const auto add = [&](std::string_view name, std::span<const std::byte> bytes) {
-    for (const char c : name) names = (names ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    names = fnv1a(name, names);
     content = crc32(bytes, content);
     writer.add(root + std::string(name), bytes);
   };

@@ -1,4 +1,5 @@
-// The operators, read from the library's own table of exported symbols: what packages can link to is what is listed.
+// Reads the operators from the library's own table of exported symbols, so that the list is exactly what packages can
+// link to.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>

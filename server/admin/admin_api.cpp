@@ -1,11 +1,11 @@
 #include "server/admin/admin_api.h"
 
 #include <boost/beast/core/string.hpp>
-#include <charconv>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "sconce/model.h"
+#include "sconce/parse_number.h"
 #include "server/admin/admin_documents.h"
 #include "server/admin/publication.h"
 #include "server/admin/push/push_terms.h"
@@ -26,11 +26,9 @@ namespace {
 constexpr int kMostReplicas = 1024;
 
 uint64_t number(const std::string& digits) {
-  uint64_t value = 0;
-  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  SCONCE_CHECK(ec == std::errc() && end == digits.data() + digits.size(), kNotFound,
-               "no such number: ", excerpt(digits));
-  return value;
+  const auto value = parse_number<uint64_t>(digits);
+  SCONCE_CHECK(value, kNotFound, "no such number: ", excerpt(digits));
+  return *value;
 }
 
 // Answers a change that is done and stays done: if there is no memory to describe it, the answer is just {}.
@@ -41,7 +39,8 @@ std::string told(const Describe& describe) {
   return text;
 }
 
-// change: what to do to the model. done: the same in the past tense, for the log. noted: what a push under way learns.
+// change: changes the model. done: what was changed, for the log. noted: tells the push that is under way, if there is
+// one.
 template <class Change>
 std::string change_weights(Service& service, const AdminRequest& request, const Change& change, const char* done,
                            void (*noted)(PushLedger&, const PushPlace&, uint64_t generation)) {
@@ -173,7 +172,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
   const size_t before = model.replicas().size();
   served->reserve_replicas(static_cast<int64_t>(before + count));
-  // Whatever happens, admit requests for as many replicas as there are.
+  // Also if this throws, requests are admitted for as many replicas as there are.
   struct Recount {
     ServedModel& served;
     int64_t count;
@@ -205,12 +204,10 @@ std::string remove_replica(Service& service, const AdminRequest& request) {
 std::string audit(Service& service, const AdminRequest& request) {
   const Query query(request.query, {"model", "limit"});
   const std::string_view limit = query.text("limit").value_or("100");
-  size_t most = 0;
-  const auto [end, ec] = std::from_chars(limit.data(), limit.data() + limit.size(), most);
-  SCONCE_CHECK(ec == std::errc() && end == limit.data() + limit.size(), kInvalidArgument,
-               "parameter limit must be a number, got '", excerpt(limit), "'");
+  const auto most = parse_number<size_t>(limit);
+  SCONCE_CHECK(most, kInvalidArgument, "parameter limit must be a number, got '", excerpt(limit), "'");
   std::string text = "{\"entries\":[";
-  for (const std::string& entry : service.audit.last(query.text("model").value_or(""), most))
+  for (const std::string& entry : service.audit.last(query.text("model").value_or(""), *most))
     text.append(text.back() == '[' ? "" : ",").append(entry);
   return text + "]}";
 }

@@ -27,7 +27,7 @@ struct WeightsState {
   std::string reason;                       // why it is not
   std::optional<KeptWeights::Status> kept;  // none: sets are not kept
   std::optional<GuardRecord> guard;         // the last watch over published weights
-  std::optional<GoldenVerdict> golden;      // the last one, of whatever set
+  std::optional<GoldenVerdict> golden;      // the last verdict, whichever set it was about
   std::optional<Shadow::Report> shadow;     // of the staged set; none: it has had no shadow
 };
 // digests: one for each set, or none.
@@ -36,7 +36,7 @@ std::string difference_document(const ModelInterface& model, WeightState to,
                                 std::span<const TensorDifference> constants);
 std::string weights_document(const ModelInterface& model, std::span<const WeightSetInfo> sets,
                              std::span<const std::string> digests, const WeightsState& state);
-// "none" as its state: nothing was watched.
+// If nothing was watched, its state is "none".
 std::string guard_document(const ModelInterface& model, const std::optional<GuardRecord>& guard);
 std::string replicas_document(const ModelInterface& model, std::span<const ReplicaInfo> replicas);
 std::string operation_document(const Operation& operation);

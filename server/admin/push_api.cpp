@@ -18,7 +18,7 @@ namespace {
 using Clock = PushLedger::Clock;
 using Json = OrderedJson;
 
-// How long a request waits for one that works on the same model.
+// How long a request waits for another one that works on the same model.
 constexpr std::chrono::milliseconds kClaimPatience{10'000};
 
 Json describe(const PushRecord& record, const ServedModel& served) {
@@ -39,7 +39,7 @@ Json describe(const PushRecord& record, const ServedModel& served) {
   return json;
 }
 
-// The sets, and the push.
+// The JSON document of the model's sets and the push.
 std::string told(Service& service, const PushPlace& place, const ServedModel& served, const std::string& id) {
   std::string text;
   succeeds([&] {
@@ -117,7 +117,7 @@ std::string commit_push(Service& service, const AdminRequest& request, const std
 std::string abort_push(Service& service, const AdminRequest& request, const std::string& id) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const PushPlace place = place_of(served);
-  // Whoever receives the set has claimed the model, and gives up when the push has ended.
+  // An upload that still receives the set has claimed the model. It stops when it sees that the push has ended.
   std::optional<PushState> before;
   if (has_state(service, place, id, PushState::kReceiving)) before = service.pushes.abort(place, id);
   if (before == PushState::kReceiving) {
@@ -128,7 +128,7 @@ std::string abort_push(Service& service, const AdminRequest& request, const std:
     return told(service, place, *served, id);
   }
   const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being aborted", kClaimPatience);
-  // It may have been staged just before its record was aborted.
+  // The set may have been staged just before the record was aborted.
   if (before && holds_set(*before)) served->model().abort_weights();
   drop_push(service, place, served->model(), id);
   return told(service, place, *served, id);

@@ -16,9 +16,9 @@ namespace {
 using Clock = PushLedger::Clock;
 using Verdict = PushFinding::Verdict;
 
-// How soon to try again what could not be done, and to ask again.
+// When to repeat work that failed, and when to ask the other servers again.
 constexpr std::chrono::milliseconds kAgain{200}, kAskPeersAgain{1000};
-// For another server that says nothing.
+// How long to wait for another server's answer.
 constexpr std::chrono::seconds kPeerPatience{2};
 
 std::optional<PushState> state_from(const OrderedJson& text) {
@@ -51,7 +51,8 @@ PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self) {
     ended |= state == PushState::kAborted || state == PushState::kExpired;
   }
   if (committed) return {Verdict::kCommit, "another server has committed it"};
-  // A server that has prepared a push ends it only if it was told to, or found out, that it is not committed.
+  // A server that has prepared a push ends it only if that was asked of it, or if it found out that nobody committed
+  // it. So one server that has ended it is proof enough.
   if (ended) return {Verdict::kAbort, "another server has ended it"};
   const PushAnswer& first = answers.front();
   if (!first.answered) return {Verdict::kWait, "the server that decides does not answer"};
@@ -88,7 +89,7 @@ void PushSettler::settle(const PushRecord& record) {
   }
   const PushPlace place = place_of(served);
   if (record.state == PushState::kReceiving) {
-    // Whoever receives it has claimed the model, and gives up when the push has ended.
+    // An upload that still receives the set has claimed the model. It stops when it sees that the push has ended.
     if (!service_.pushes.expire(place, id, Clock::now())) return;
     log_warn("model {} version {}: push {} expired while its weights arrived", record.model, record.version, id);
     tell_end(service_, place, id, "expired");
@@ -124,7 +125,7 @@ PushFinding PushSettler::ask_members(const PushRecord& record) const {
   }
   PushFinding finding = judge_push(answers, terms.member);
   if (finding.verdict == Verdict::kWait && !silence.empty()) finding.why += " (" + silence + ")";
-  // If the first server has lost the push, the others must not commit it any more, whoever asks them to.
+  // The first server has lost the push. The others abort it before this one does, so that nobody can commit it later.
   const PushAnswer& first = answers.front();
   if (finding.verdict != Verdict::kAbort || !first.answered || first.state) return finding;
   for (size_t i = 0; i < terms.members.size(); ++i)

@@ -35,7 +35,7 @@ AuditEntry audit_of(std::string_view event, const Service& service, const Served
   const Model& model = served.model();
   for (const WeightSetInfo& set : model.weight_sets())
     if (set.state == state) entry.label = set.label;
-  // Without a digest (no libcrypto), the rest is told.
+  // If libcrypto is missing, the entry has no digest.
   if (service.audit.has_file()) succeeds([&] { entry.digest = model.weights_digest(state); });
   return entry;
 }

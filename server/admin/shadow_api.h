@@ -7,7 +7,7 @@
 
 namespace sconce::server {
 
-// For the document of the sets: {"state": "running", "compared": 90, ...}
+// The shadow's part of the document of the sets: {"state": "running", "compared": 90, ...}
 OrderedJson shadow_in_short(const Shadow::Report& report);
 
 namespace admin {

@@ -95,7 +95,7 @@ uint64_t TrainerSessions::finish(const ServedModel& served, const std::string& l
   const std::shared_ptr<Session> session = find(served);
   SCONCE_CHECK(session, kFailedPrecondition, "no update of the model was begun");
   {
-    // Whatever comes of it, the next requests are about something new.
+    // The session is over even if publishing fails.
     const MutexLock lock(mutex_);
     if (const auto it = sessions_.find(key_of(served)); it != sessions_.end() && it->second == session)
       sessions_.erase(it);

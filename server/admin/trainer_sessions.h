@@ -23,10 +23,11 @@ class TrainerSessions {
   void begin(Service& service, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options, bool at_once);
   // Whether the model has a session, perhaps one that ended.
   bool has(const ServedModel& served) const;
-  // Adds to it. A label that is not empty replaces the one before. kFailedPrecondition if there is none or it ended.
+  // Adds tensors to the session. A label that is not empty replaces the earlier one. kFailedPrecondition if there is no
+  // session or it has ended.
   void add(Service& service, const std::shared_ptr<ServedModel>& served, std::span<const NamedTensor> tensors,
            const std::string& label);
-  // Publishes it and returns the generation; 0 if nothing was added. kFailedPrecondition.
+  // Publishes the tensors and returns the generation; 0 if none were added. kFailedPrecondition.
   uint64_t finish(const ServedModel& served, const std::string& label);
 
  private:

@@ -31,7 +31,7 @@ TrainerUpdate::~TrainerUpdate() {
   if (update_) succeeds([this] { give_up("it was not finished"); });
 }
 
-// Whatever goes wrong ends the update.
+// Does `work`. Any exception ends the update and is passed on.
 template <class Work>
 void TrainerUpdate::guarded(const Work& work) {
   SCONCE_CHECK(update_, kFailedPrecondition, "the update is over");
@@ -83,13 +83,7 @@ void TrainerUpdate::add(WeightFile& file, const std::string& name) {
   guarded([&] {
     SCONCE_CHECK(entries_ == 0, kInternal, "files are the whole of an update");
     FileOptions options;
-    options.cancel = &operation_->cancelled();
-    uint64_t seen = 0;
-    options.progress = [&](uint64_t done, uint64_t total) {
-      operation_->expect_bytes(total);
-      operation_->add_bytes(done - seen);
-      seen = done;
-    };
+    operation_->follow(options);
     stage_file(*update_, file, name, options);
     entries_ = file.entries().size();
   });
@@ -103,7 +97,7 @@ uint64_t TrainerUpdate::publish(std::string label) {
     update_->finish();
     StagedSet staged(served_->model());
     check();
-    // An update that only gives the served weights another label has none to judge.
+    // An update without tensors only changes the label, so there is nothing to judge.
     if (entries_ > 0 && served_->golden()) {
       operation_->enter(Operation::Phase::kJudging);
       const std::optional<GoldenVerdict> verdict = judge_staged(*served_, [this] { check(); });

@@ -28,13 +28,13 @@ class TrainerUpdate {
   TrainerUpdate(const TrainerUpdate&) = delete;
   TrainerUpdate& operator=(const TrainerUpdate&) = delete;
 
-  // Copies the values to their place; they are not read any more afterwards. The errors of stage_tensors().
+  // Copies the values, which need not live longer than the call. The errors of stage_tensors().
   void add(std::span<const NamedTensor> tensors);
   // The same from files. The errors of stage_file().
   void add(WeightFile& file, const std::string& name);
   // Publishes what was added. `label`: as in UpdateOptions. Returns the generation.
   uint64_t publish(std::string label);
-  // Ends it, for this reason.
+  // Ends the update. reason: for the log and the operation.
   void give_up(const std::string& reason);
   // kCancelled or kUnavailable if somebody cancelled it, or unloaded or replaced the model.
   void check() const;

@@ -48,7 +48,7 @@ WeightsJob::WeightsJob(Service& service, AdminRequest request, AdminDone done)
 
 WeightsJob::~WeightsJob() = default;
 
-// The record of a push while its set arrives. A push whose set is not staged then has ended.
+// The record of a push while its set arrives. If the set is not staged at the end, the destructor ends the push.
 class WeightsJob::Arrival {
  public:
   explicit Arrival(WeightsJob& job) : job_(job) {
@@ -77,8 +77,7 @@ void WeightsJob::run() {
   Operation::Outcome outcome = Operation::Outcome::kChecked;
   uint64_t generation = 0;
   {
-    // The claim ends before anybody hears that the update is over, so that the next request does not find the model
-    // busy.
+    // The claim must end before the answer is sent. Otherwise the client's next request could find the model busy.
     const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is under way");
     if (!named() && !options_.update.dry_run) service_.guards.check_over(*model_);
     const Arrival arrival(*this);
@@ -244,18 +243,12 @@ void WeightsJob::read_file(WeightUpdate& update) {
                "'");
   opened_ = file.path().string();
   options.constants = model_->model().constants();
-  options.cancel = &operation_->cancelled();
-  uint64_t seen = 0;
-  options.progress = [&](uint64_t done, uint64_t total) {
-    operation_->expect_bytes(total);
-    operation_->add_bytes(done - seen);
-    seen = done;
-  };
+  operation_->follow(options);
   operation_->enter(Operation::Phase::kReceiving);
   stage_file(update, file.path(), options);
 }
 
-// By the model's golden requests, while those behind in a relay judge too.
+// Runs the model's golden requests, while the servers behind this one in a relay run theirs.
 void WeightsJob::judge() {
   if (!model_->golden()) return;
   operation_->enter(Operation::Phase::kJudging);
@@ -285,7 +278,7 @@ uint64_t WeightsJob::publish() {
   return published.generation;
 }
 
-// To the audit log, with what the request says of its set. What it tells of stands without it.
+// Makes an entry in the audit log. The event has happened already, so a failure here is no error.
 void WeightsJob::tell(std::string_view event, const std::string& reason) noexcept {
   succeeds([&] {
     AuditEntry entry =
@@ -299,10 +292,10 @@ void WeightsJob::tell(std::string_view event, const std::string& reason) noexcep
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {
-  // The work is done, but there is no memory to say what.
+  // The work is done, but there was no memory for the answer's text.
   if (over_) return answer(200, {});
   Failure failure = describe_failure(problem);
-  // The client sent or named something from which a model's weights cannot be read: its mistake.
+  // The client sent or named a file that has no weights, which is its mistake.
   if (failure.code == ErrorCode::kUnsupported) failure.status = http_status(ErrorCode::kInvalidArgument);
   // The client knows the file by the name it sent, not by the path it was opened under.
   if (const size_t at = opened_.empty() ? std::string::npos : failure.message.find(opened_); at != std::string::npos) {

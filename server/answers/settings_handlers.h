@@ -1,5 +1,5 @@
-// Handlers of Triton's extensions that show and change the running server: trace and log settings, shared memory. None
-// of them sets a path.
+// Handlers of Triton's extensions that show and change the running server: trace and log settings, shared memory. They
+// refuse to change paths of files.
 #pragma once
 
 #include "server/answers/handlers.h"

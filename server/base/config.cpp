@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "sconce/check.h"
+#include "sconce/parse_number.h"
 #include "server/base/cores.h"
 #include "server/base/trim.h"
 
@@ -47,10 +48,8 @@ int64_t scaled(const Source& source, std::span<const std::pair<std::string_view,
 }
 
 std::optional<double> number_of_0_or_more(std::string_view text) {
-  double value = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0) return std::nullopt;
-  return value;
+  const auto value = parse_number<double>(text);
+  return value && std::isfinite(*value) && *value >= 0 ? value : std::nullopt;
 }
 
 // One function per type of setting.
@@ -134,9 +133,10 @@ server::Address Address(const Source& source) {
     source.fail(kExpected);
   }
   server::Address address;
-  const auto [end, ec] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (host.empty() || port.empty() || ec != std::errc() || end != port.data() + port.size()) source.fail(kExpected);
+  const auto number = parse_number<decltype(address.port)>(port);
+  if (host.empty() || !number) source.fail(kExpected);
   address.host = host;
+  address.port = *number;
   return address;
 }
 

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "sconce/parse_number.h"
 #include "server/base/trim.h"
 
 namespace sconce::server {
@@ -20,11 +20,8 @@ constexpr std::string_view kNode = "numa:";
 constexpr int kMostCores = 65536;
 
 std::optional<int> number(std::string_view text) noexcept {
-  int value = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || text[0] == '-' || ec != std::errc() || end != text.data() + text.size() || value >= kMostCores)
-    return std::nullopt;
-  return value;
+  const auto value = parse_number<int>(text);
+  return value && text[0] != '-' && *value < kMostCores ? value : std::nullopt;
 }
 
 // "3" or "0-3".

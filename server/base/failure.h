@@ -14,8 +14,8 @@ struct Failure {
   std::string message;
 };
 
-// What was asked for is understood and possible, and a look at it says that it must not be: 422. For weights that are
-// judged before they count.
+// A valid request that must not be carried out, answered with 422: golden requests failed with the new weights, for
+// example.
 class Refused final : public Error {
  public:
   explicit Refused(const std::string& message) : Error(ErrorCode::kFailedPrecondition, message) {}

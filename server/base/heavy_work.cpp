@@ -31,7 +31,7 @@ void HeavyWork::submit(Task& task) {
       threads_.reserve(most_);
       threads_.emplace_back([this] { run(); });
     };
-    // One thread is enough to go on, if more slowly.
+    // If no thread can be started, the threads that run already do the work.
     threads_.empty() ? start() : (void)succeeds(start);
   }
   task.next = nullptr;

@@ -6,20 +6,20 @@
 #include <atomic>
 #include <random>
 
+#include "sconce/hash.h"
+
 namespace sconce::server {
 namespace {
 
 constexpr size_t kLongest = 128;
 
+uint64_t random_number() { return (static_cast<uint64_t>(std::random_device()()) << 32) | std::random_device()(); }
+
 // Numbers that differ from each other and from those of other processes.
 uint64_t next_number() {
-  static const uint64_t base = (static_cast<uint64_t>(std::random_device()()) << 32) | std::random_device()();
+  static const uint64_t base = random_number();
   static std::atomic<uint64_t> count{0};
-  // splitmix64.
-  uint64_t z = base + (count.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
+  return splitmix64(base + count.fetch_add(1, std::memory_order_relaxed) * kGoldenStep);
 }
 
 }  // namespace
@@ -33,6 +33,14 @@ void RequestId::begin(std::string_view field) {
 const std::string& RequestId::text() const {
   if (text_.empty()) text_ = fmt::format("{:016x}", next_number());
   return text_;
+}
+
+std::string random_hex(size_t digits) {
+  static thread_local std::mt19937_64 engine{random_number()};
+  std::string text;
+  while (text.size() < digits) text += fmt::format("{:016x}", engine() | 1);
+  text.resize(digits);
+  return text;
 }
 
 }  // namespace sconce::server

@@ -2,6 +2,7 @@
 // made when first needed. Reused for each request; used only by the connection's thread.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,8 @@ class RequestId {
   mutable std::string text_;
   bool given_ = false;
 };
+
+// Random digits of a hexadecimal number that is not 0. `digits`: a multiple of 16.
+std::string random_hex(size_t digits);
 
 }  // namespace sconce::server

@@ -25,7 +25,7 @@ struct BatchPolicy {
   int64_t default_priority = 1;                // 1 is the most urgent
   std::chrono::nanoseconds timeout{};          // of waiting; 0: none
   bool timeout_override = true;                // a request may ask for a shorter one
-  bool reject_late = true;                     // else a request whose timeout passed waits until no other does
+  bool reject_late = true;                     // false: late requests wait until all others have run
   std::chrono::nanoseconds request_timeout{};  // of the whole request; 0: none
 };
 

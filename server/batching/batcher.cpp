@@ -165,7 +165,7 @@ void Batcher::submit(QueuedRequest& request) {
   QueuedRequest* head = arrivals_.load(std::memory_order_relaxed);
   do request.next_ = head;
   while (!arrivals_.compare_exchange_weak(head, &request));
-  // The request may be over from here on.
+  // From here on the request may be finished and destroyed.
   if (deadline != Clock::time_point::max()) wake_at(deadline);
   if (free_.load() > 0) attend();
 }
@@ -324,7 +324,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
     release_permit();
     look();
   } else {
-    // called from submit_(); look() goes on
+    // look() called submit_(), which called this; look() goes on itself
     launched_.fetch_sub(1);
     free_.fetch_add(1);
   }

@@ -9,7 +9,9 @@
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/url/encode.hpp>
 #include <boost/url/parse.hpp>
+#include <boost/url/rfc/unreserved_chars.hpp>
 #include <boost/url/url_view.hpp>
 #include <climits>
 #include <cstring>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "sconce/hex.h"
 #include "sconce/version.h"
 #include "server/base/json_document.h"
 #include "server/http/transport.h"
@@ -103,7 +106,7 @@ class Connection {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
       pollfd one{transport_->socket().native_handle(), POLLIN, 0};
       if (::poll(&one, 1, static_cast<int>(std::max<int64_t>(left, 0))) != 1) return false;
-      // With TLS, the bytes may be no answer.
+      // With TLS, the bytes may be part of the protocol instead of an answer.
       if (!transport_->encrypted()) return true;
     }
   }
@@ -252,7 +255,7 @@ AdminServer parse_admin_server(std::string_view text) {
                "an admin port speaks http or https: ", text);
   SCONCE_CHECK(!parsed->has_query() && !parsed->has_fragment() && !parsed->has_userinfo(), kInvalidArgument,
                "an admin port's address has no user, query or fragment: ", text);
-  // Of a name such as 127.0.0.1.example, Boost takes the beginning for the address and the rest for a path.
+  // Boost parses 127.0.0.1.example as the address 127.0.0.1 and the path ".example".
   const std::string_view path(parsed->encoded_path().data(), parsed->encoded_path().size());
   SCONCE_CHECK(path.empty() || path.front() == '/', kInvalidArgument,
                "a host's name does not begin with an address: ", text);
@@ -297,33 +300,14 @@ std::string admin_path(std::string_view model, std::string_view version) {
 }
 
 std::string percent_encoded(std::string_view text) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-        c == '_' || c == '~') {
-      out += c;
-    } else {
-      out += '%';
-      out += kDigits[byte >> 4];
-      out += kDigits[byte & 15];
-    }
-  }
-  return out;
+  return boost::urls::encode(boost::core::string_view(text.data(), text.size()), boost::urls::unreserved_chars);
 }
 
 std::string percent_decoded(std::string_view text) {
-  const auto digit = [](char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-  };
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0) {
-      out += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+    if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
+      out += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
       i += 2;
     } else {
       out += text[i];
@@ -351,7 +335,7 @@ std::string Answer::reason() const {
   if (json.is_object())
     if (const auto at = json.find("error"); at != json.end() && at->is_string()) text = at->get<std::string>();
   if (text.empty()) text = body.substr(0, 200);
-  // Made fit for a terminal.
+  // Control characters must not reach the terminal.
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   return std::to_string(status) + (text.empty() ? "" : ": " + text);
@@ -419,7 +403,7 @@ Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, 
                            UploadFlags& flags) const {
   AdminUpload upload(server_, token_, tls_, patience_);
   std::vector<std::byte> block(kBlock);
-  // A request that was sent completely may be staged, so do not stop it: its answer says.
+  // Once all bytes are sent, the set may be staged. So `stop` is ignored then, and the answer is awaited.
   if (upload.begin(target, body.bytes(), digest_field(digest))) {
     for (uint64_t left = body.bytes(); left > 0;) {
       if (flags.stop) {

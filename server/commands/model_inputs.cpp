@@ -1,7 +1,6 @@
 #include "server/commands/model_inputs.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "sconce/check.h"
+#include "sconce/parse_number.h"
 #include "sconce/tensor_files.h"
 #include "server/commands/tensor_values.h"
 #include "server/signature/names.h"
@@ -51,11 +51,9 @@ std::map<std::string, int64_t> read_sizes(const std::vector<std::string>& argume
   for (const std::string& argument : arguments) {
     const size_t equals = argument.find('=');
     const std::string number = equals == std::string::npos ? "" : argument.substr(equals + 1);
-    int64_t value = -1;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    SCONCE_CHECK(error == std::errc() && end == number.data() + number.size() && value >= 0 && equals > 0,
-                 kInvalidArgument, "--size takes SYMBOL=N, not: ", argument);
-    sizes[argument.substr(0, equals)] = value;
+    const auto value = parse_number<int64_t>(number);
+    SCONCE_CHECK(value && *value >= 0 && equals > 0, kInvalidArgument, "--size takes SYMBOL=N, not: ", argument);
+    sizes[argument.substr(0, equals)] = *value;
   }
   return sizes;
 }

@@ -46,7 +46,7 @@ class Exchange {
     kWait,      // another thread has the exchange: wait for its notice, then call resume()
     kAnswer,    // the response is ready: send it
     kSent,      // another thread has sent the answer: close the connection
-    kHangUp,    // the work is done, but there is no memory to say so
+    kHangUp,    // the work is done, but there is no memory for the answer
   };
 
   // peer: the client's address. session: is told when a holder lets go. All other arguments outlive the exchange too.
@@ -70,7 +70,7 @@ class Exchange {
   // Bytes of an answer that another thread has sent.
   uint64_t sent_elsewhere() const noexcept { return admin_answer_.sent; }
 
-  // Whether another thread has it.
+  // Whether another thread has the exchange.
   bool lent() const noexcept { return holder_ != Holder::kSession; }
   bool running() const noexcept { return holder_ == Holder::kModel; }  // or waits in its queue
   bool computing() const noexcept { return lent() && holder_ != Holder::kAdministration; }

@@ -19,7 +19,7 @@ namespace {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
-// How many connections to accept before other events get a turn.
+// How many connections are accepted before other events get a turn.
 constexpr int kInARow = 64;
 // When to repeat the search for the idlest connection, if a busy I/O thread delays it or memory ran out.
 constexpr std::chrono::seconds kSearch{1};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sconce/hex.h"
+
 namespace sconce::server {
 namespace {
 
@@ -10,13 +12,6 @@ constexpr uint64_t kMaxChunks = 65536;
 constexpr uint32_t kMaxExtensionBytes = 16384, kMaxTrailerBytes = 16384;
 constexpr uint64_t kMinChunkBytes = 128;
 constexpr int kMaxDigits = 16;
-
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool is_token(char c) noexcept {
   if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return true;

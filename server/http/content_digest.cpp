@@ -2,20 +2,11 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "sconce/hex.h"
 #include "server/base/trim.h"
 #include "server/json/base64.h"
 
 namespace sconce::server {
-namespace {
-
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-}  // namespace
 
 std::optional<Sha256Digest> content_digest(std::string_view field) {
   if (trim(field).empty()) return std::nullopt;
@@ -45,15 +36,9 @@ std::optional<Sha256Digest> content_digest(std::string_view field) {
 Sha256Digest digest_from_hex(std::string_view text) {
   constexpr std::string_view kPrefix = "sha-256:";
   if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
-  Sha256Digest digest;
-  bool good = text.size() == 2 * digest.size();
-  for (size_t i = 0; good && i < digest.size(); ++i) {
-    const int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-    good = high >= 0 && low >= 0;
-    digest[i] = static_cast<std::byte>(high * 16 + low);
-  }
-  SCONCE_CHECK(good, kInvalidArgument, "sha256 must be 64 hexadecimal digits, got '", excerpt(text), "'");
-  return digest;
+  const std::optional<Sha256Digest> digest = sha256_from_hex(text);
+  SCONCE_CHECK(digest, kInvalidArgument, "sha256 must be 64 hexadecimal digits, got '", excerpt(text), "'");
+  return *digest;
 }
 
 }  // namespace sconce::server

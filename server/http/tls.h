@@ -56,7 +56,7 @@ class TlsStream {
   Step read(void* at, size_t room) noexcept;
   // Takes one record at most. After a step that wants something, pass the same bytes again.
   Step write(const void* at, size_t bytes) noexcept;
-  bool has_data() noexcept;     // whether a read returns something, or the end
+  bool has_data() noexcept;     // whether a read returns bytes or the end without waiting
   void finish() noexcept;       // tells the other side that no more comes
   std::string problem() const;  // why the handshake failed
 

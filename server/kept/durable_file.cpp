@@ -14,7 +14,7 @@
 namespace sconce::server {
 namespace {
 
-// What Linux writes with one call at most is more.
+// Most bytes of one call, below the limit of Linux.
 constexpr size_t kMostBytes = size_t{1} << 30;
 constexpr size_t kSmallFile = size_t{1} << 20;
 

@@ -11,6 +11,7 @@
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/log.h"
+#include "server/base/request_id.h"
 #include "server/base/trim.h"
 #include "server/client/admin_client.h"
 #include "server/kept/set_fit.h"
@@ -79,7 +80,7 @@ class FittingUpdate final : public WeightUpdate {
   const std::vector<ConstantSpec> constants_;
 };
 
-// Throws why it cannot be had.
+// Takes the peer's active set. Throws the reason if that fails.
 void take(const StartingModel& start, const AdminClient& client, uint64_t newer_than) {
   std::unique_ptr<FittingUpdate> update;
   std::unique_ptr<WeightStream> stream;
@@ -176,12 +177,7 @@ std::optional<std::string> take_peer_weights(const StartingModel& start, uint64_
 }
 
 const std::string& instance_name() {
-  static const std::string name = [] {
-    std::random_device random;
-    std::string text;
-    for (int i = 0; i < 32; ++i) text += "0123456789abcdef"[random() & 15];
-    return text;
-  }();
+  static const std::string name = random_hex(32);
   return name;
 }
 

@@ -20,8 +20,8 @@ std::string named(const KeptSet& set) {
          (set.label.empty() ? std::string() : " ('" + excerpt(set.label) + "')");
 }
 
-// Publishes what is staged. Numbers of sets only grow. The package's own weights are then the previous set; they are
-// released, because nobody who asks for a rollback means them.
+// Publishes the staged set, under this generation unless the model's own is higher. Releases the previous set: these
+// are the package's own weights, which a rollback must not bring back.
 void publish(Model& model, uint64_t generation) {
   model.commit_weights(generation > model.generation() ? generation : 0);
   model.release_previous();
@@ -70,7 +70,7 @@ bool take_any_kept(const StartingModel& start, const KeptWeights::Found& found, 
     start.kept->count_failure();
   }
   for (const KeptSet& set : found.sets) {
-    // A set that stands in for a later one is published anew, as a rollback would do it.
+    // If a later set is damaged, this one gets a new generation, as after a rollback.
     const uint64_t generation = trouble.empty() ? set.generation : found.last + 1;
     std::string problem;
     switch (take_kept(start, set, generation, problem)) {

@@ -68,7 +68,7 @@ KeptWeights::Found KeptWeights::find() const {
   found.problem = problem_of([&] { found.sets = read(kJournal); });
   if (!found.problem.empty()) {
     succeeds([&] { found.sets = read(kBefore); });
-    // The journal that is lost named one more set.
+    // The damaged journal named at least one set more.
     found.last = 1;
   }
   for (const KeptSet& set : found.sets) found.last = std::max(found.last, set.generation + !found.problem.empty());
@@ -136,12 +136,12 @@ void KeptWeights::write(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
 void KeptWeights::remove_others(const std::vector<KeptSet>& kept) const {
   std::set<std::string> names{kJournal, kBefore};
   for (const KeptSet& set : kept) names.insert(set.file);
-  // The set of the journal of before is needed while that may have to stand in.
+  // If the journal gets damaged, the previous journal replaces it, so its set must stay.
   succeeds([&] {
     if (const std::vector<KeptSet> before = read(kBefore); !before.empty()) names.insert(before.front().file);
   });
   const Descriptor directory = open_folder(folder_);
-  std::error_code ignored;  // what stays is removed another time
+  std::error_code ignored;  // files that stay are removed by a later call
   for (const std::string& name : names_in(folder_, ignored)) {
     const bool ours = name.ends_with(".safetensors") || name.ends_with(DurableFile::kUnfinished);
     if (ours && !names.contains(name)) ::unlinkat(directory.get(), name.c_str(), 0);
@@ -195,7 +195,7 @@ WeightStore::WeightStore(const std::string& directory) : directory_(directory) {
   char host[65] = {};
   ::gethostname(host, sizeof host - 1);
   const std::string self = fmt::format("process {} of {}", ::getpid(), host);
-  // Only told to others, so a full disk does not matter.
+  // The text is only for the error of another server, so a full disk does not matter.
   if (::ftruncate(lock_.get(), 0) == 0) (void)!::pwrite(lock_.get(), self.data(), self.size(), 0);
 }
 

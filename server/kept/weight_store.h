@@ -35,7 +35,7 @@ class KeptWeights {
   // committed either before, and found in the journal, or after, to the new model.
   Mutex& turn() noexcept SCONCE_RETURN_CAPABILITY(turn_) { return turn_; }
 
-  // What there is to start with.
+  // The kept sets that a model may start with.
   struct Found {
     std::vector<KeptSet> sets;  // newest first
     uint64_t last = 0;          // no set that was published had a higher number
@@ -51,10 +51,11 @@ class KeptWeights {
   // or why it is not. The sets before are then as they were.
   std::string keep(std::unique_ptr<WeightSetFile> set, PublishedBy by) SCONCE_REQUIRES(turn_);
 
-  // The set's file is not what it was: a set of the same values is written anew.
+  // Notes that the set's file is damaged. A set with the same digest is then written to a new file instead of reusing
+  // it.
   void damaged(const KeptSet& set);
 
-  // What is said to others of the model that is served.
+  // What documents and metrics say about the kept sets of the served model.
   struct Status {
     uint64_t generation = 0;  // that is kept; 0: none
     std::string problem;

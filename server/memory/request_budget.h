@@ -15,7 +15,7 @@ class RequestBudget {
 
   // kTooLarge if so much is never available, kUnavailable if others have it now. what: names the taker in errors.
   void take(uint64_t bytes, std::string_view what = "a request");
-  // Takes bytes even beyond the limit, for a caller that soon gives as many back.
+  // Takes bytes even beyond the limit, for a caller that soon returns as many.
   void overdraw(uint64_t bytes) noexcept { used_.fetch_add(bytes, std::memory_order_relaxed); }
   void give(uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   // Throws what take() would throw, and takes nothing.

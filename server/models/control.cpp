@@ -46,8 +46,8 @@ std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& pa
   return files;
 }
 
-// Whether a second look finds the same files of a model as the first, unless packages of another stem have its name. A
-// directory that changes while it is read may seem empty, which must not unload its models.
+// Whether a second look at the directory finds the same files of the model, or files of another stem with its name. A
+// directory that changes while it is read may seem empty, and that must not unload its models.
 bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const std::vector<PackageFile>& seen) {
   if (found.empty() || found.front().file.stem != stem) return !found.empty();
   return std::all_of(seen.begin(), seen.end(), [&](const PackageFile& file) {
@@ -175,7 +175,8 @@ void Control::load(const PackageEntry& package) {
     const bool rewritten = repository_.was_rewritten(package);
     repository_.publish_loading(package);
     if (!package.package) {
-      // Throws why. If the package can be opened by now, the next load takes it: it may hold several models.
+      // Throws the reason. If the package can be opened by now, it is left to the next load, because it may hold
+      // several models.
       PackageFinder::open(package.file);
       SCONCE_FAIL(kUnavailable, "the package could not be opened");
     }
@@ -208,7 +209,7 @@ void Control::load(const PackageEntry& package) {
           return kept->report(start.kept.generation, std::move(start.kept.problem));
         }
       }
-      // Weights were committed to the model that this one replaces.
+      // Meanwhile weights were committed to the model that this one replaces.
       start = start_weights(package, loaded);
     }
   } catch (...) {
@@ -241,7 +242,7 @@ Control::Found Control::find(const std::string& name) {
       if (!found.problem) found.problem = std::current_exception();
       const std::string reason = text_of(std::current_exception());
       log_error("model {} version {} cannot be opened: {}", name, file.version, printable(reason));
-      // Do not remember a name that only begins like a file's.
+      // Any other name only begins with the file's stem. Such a model may not exist, so nothing is recorded.
       if (file.stem == name || repository_.snapshot()->look_up(name))
         repository_.publish_failure({name, file, {}, nullptr}, reason);
     }

@@ -6,19 +6,14 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "sconce/hash.h"
 #include "server/base/failure.h"
 
 namespace sconce::server {
 namespace {
 
-// FNV-1a, then mixed: a key gets the same set from every server and after every restart.
-uint64_t hash_of(std::string_view key) noexcept {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-  return hash ^ (hash >> 31);
-}
+// A key gets the same set from every server and after every restart.
+uint64_t hash_of(std::string_view key) noexcept { return mixed_bits(fnv1a(key)); }
 
 // From 0 to less than 1.
 double fraction(uint64_t bits) noexcept { return static_cast<double>(bits >> 11) * 0x1p-53; }
@@ -133,7 +128,8 @@ void ModelSets::read_sets() {
 void ModelSets::remove(const std::string& name) {
   for (const auto& [routed, share] : routes())
     SCONCE_CHECK(routed != name, kBusy, "routes send requests to set '", excerpt(name), "'");
-  // Waits for runs, so without the lock. Routes that come to name it meanwhile mean the active set.
+  // Removing the set waits for its runs, so it happens without the lock. If new routes name the set meanwhile, their
+  // requests get the active set.
   model_.remove_set(name);
   const MutexLock lock(mutex_);
   counters_.erase(name);
@@ -145,8 +141,8 @@ std::string ModelSets::route(std::string_view key) const {
     const MutexLock lock(mutex_);
     routes = routes_;
   }
-  // Without a key, successive requests are spread evenly: multiples of the golden ratio.
-  const uint64_t bits = key.empty() ? turn_.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b97f4a7c15 : hash_of(key);
+  // Multiples of kGoldenStep spread successive requests without a key evenly.
+  const uint64_t bits = key.empty() ? turn_.fetch_add(1, std::memory_order_relaxed) * kGoldenStep : hash_of(key);
   double at = fraction(bits) * sum_of(*routes);
   const std::string* chosen = nullptr;
   for (const auto& [name, share] : *routes) {

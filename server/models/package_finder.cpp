@@ -3,12 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "package_format/files/directory.h"
 #include "sconce/check.h"
+#include "sconce/parse_number.h"
 
 namespace sconce::server {
 namespace {
@@ -58,10 +58,8 @@ FileStamp stamp_of(const fs::path& path) {
 }
 
 std::optional<int64_t> version_of(const std::string& text) {
-  int64_t version = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (ec != std::errc() || end != text.data() + text.size() || version < 1 || text[0] == '0') return std::nullopt;
-  return version;
+  const auto version = parse_number<int64_t>(text);
+  return version && *version >= 1 && text[0] != '0' ? version : std::nullopt;
 }
 
 std::vector<fs::path> children(const fs::path& directory) {

@@ -1,12 +1,12 @@
 #include "server/models/repository.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <optional>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "sconce/parse_number.h"
 #include "server/base/cores.h"
 #include "server/base/log.h"
 
@@ -21,13 +21,6 @@ std::vector<std::string> read_labels(const std::string& path) {
   SCONCE_CHECK(file, kIo, "cannot read setting labels: ", path);
   for (std::string line; std::getline(file, line);) labels.push_back(std::move(line));
   return labels;
-}
-
-std::optional<int64_t> parse_version(std::string_view digits) {
-  int64_t version = 0;
-  const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
-  if (ec != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return version;
 }
 
 }  // namespace
@@ -53,7 +46,7 @@ const Catalog::Version& Catalog::find(std::string_view name, std::string_view ve
         std::find_if(versions.rbegin(), versions.rend(), [](const Version& v) { return v.state == State::kHeld; });
     return held != versions.rend() ? *held : versions.back();
   }
-  const std::optional<int64_t> number = parse_version(version);
+  const std::optional<int64_t> number = parse_number<int64_t>(version);
   for (const Version& v : versions) {
     if (number && v.version() == *number) return v;
   }
@@ -219,7 +212,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }
   std::string held = loaded.refused.empty() ? served->why_held() : std::move(loaded.refused);
-  // What serves goes on, instead.
+  // If the new model would be held, a ready model of this version goes on instead.
   const auto now = snapshot();
   if (const Catalog::Entry* const entry = held.empty() ? nullptr : now->look_up(package.name))
     for (const Catalog::Version& v : entry->versions)

@@ -43,11 +43,11 @@ class ServedModel final : public Reaped {
   ModelStatistics statistics_now() const;
   // Call this before replicas are added, with their new number.
   void reserve_replicas(int64_t count) { batcher_.reserve(count); }
-  // Call this after replicas were added or removed, with their new number.
   // Where its published sets are kept; null: nowhere.
   const std::shared_ptr<KeptWeights>& kept() const noexcept { return kept_; }
   // Why its active set is not to be served: a constant has no value, or the label is not require_label. Empty: it is.
   std::string why_held() const;
+  // Call this after replicas were added or removed, with their new number.
   void set_replicas(int64_t count) noexcept {
     replicas_.store(count, std::memory_order_relaxed);
     batcher_.set_replicas(count);
@@ -58,13 +58,13 @@ class ServedModel final : public Reaped {
   int64_t most_sets() const noexcept { return most_sets_; }
   // How its weights are watched after they were published, unless a request says otherwise.
   const GuardBounds& guard() const noexcept { return guard_; }
-  // Requests' answers, for those who judge weights.
+  // Passes answers to what judges weights: the shadow, recordings and watches.
   AnswerTap& answers() noexcept { return answers_; }
   // The recording of its answers that was begun last; null: none was.
   std::shared_ptr<Recording> recording() const;
   // kBusy unless the last one is `before`.
   void record(std::shared_ptr<Recording> recording, const std::shared_ptr<Recording>& before);
-  // What new weights must answer; null: anything.
+  // The golden requests that new weights must pass; null: there are none.
   const std::shared_ptr<Golden>& golden() const noexcept { return golden_; }
   // Runs live requests on the staged set too.
   Shadow& shadow() const noexcept { return *shadow_; }

@@ -5,17 +5,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "sconce/hex.h"
+#include "sconce/parse_number.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
 #include "server/base/log.h"
+#include "server/base/request_id.h"
 
 namespace sconce::server {
 namespace {
@@ -39,20 +40,9 @@ bool all_zero(std::string_view text) noexcept { return text.find_first_not_of('0
 template <class T>
 T number_from_text(JsonCursor& json, std::string_view what) {
   const std::string_view text = json.string(what);
-  T value{};
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  SCONCE_CHECK(ec == std::errc() && end == text.data() + text.size(), kInvalidArgument, what,
-               " must be a whole number as a string, got '", excerpt(text), "'");
-  return value;
-}
-
-std::string random_hex(size_t digits) {
-  static thread_local std::mt19937_64 engine{(static_cast<uint64_t>(std::random_device()()) << 32) |
-                                             std::random_device()()};
-  std::string text;
-  while (text.size() < digits) text += fmt::format("{:016x}", engine() | 1);
-  text.resize(digits);
-  return text;
+  const auto value = parse_number<T>(text);
+  SCONCE_CHECK(value, kInvalidArgument, what, " must be a whole number as a string, got '", excerpt(text), "'");
+  return *value;
 }
 
 }  // namespace
@@ -69,8 +59,7 @@ std::optional<TraceParent> TraceParent::parse(std::string_view field) noexcept {
   TraceParent parent;
   std::copy(trace.begin(), trace.end(), parent.trace_id.begin());
   std::copy(span.begin(), span.end(), parent.span_id.begin());
-  const char low = flags[1];
-  parent.sampled = ((low <= '9' ? low - '0' : low - 'a' + 10) & 1) != 0;
+  parent.sampled = (hex_digit(flags[1]) & 1) != 0;
   return parent;
 }
 

@@ -93,7 +93,7 @@ bool Inference::run() {
                    !model_->interface().mutates_constants;
   inputs = request_.inputs;
   weights = chosen_.set.get();
-  // A replica that has no container of the set makes one, which is no work for this thread.
+  // If the replica has no container of the set, making one would take the I/O thread too long.
   here_ = !alone && (!weights || weights->replicas() >= model_->replicas()) && model_->run_here(input_bytes());
   if (here_) {
     info = model_->model().run(request_.inputs, results_, 0, weights);
@@ -103,7 +103,7 @@ bool Inference::run() {
     leave();
     return true;
   }
-  // A run that would fail need not wait for its turn.
+  // Inputs that the run would refuse are refused now, not after waiting.
   model_->model().check_inputs(request_.inputs);
   outputs = results_;
   rows = request_.rows;

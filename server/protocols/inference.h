@@ -45,7 +45,7 @@ class Inference final : public QueuedRequest {
   void take_weights();
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
   bool run();
-  // Nobody wants the answer. True: the request was still waiting, and `notify` will not be called.
+  // Cancels a queued request, whose client has left. Returns true if it was still waiting; `notify` is then not called.
   bool cancel() noexcept { return model_->cancel(*this); }
   // max: no deadline.
   Clock::time_point deadline() const noexcept;

@@ -4,20 +4,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "sconce/hash.h"
 #include "server/base/cpp_type.h"
 
 namespace sconce::server {
 namespace {
 
 constexpr double kFar = 1000;  // how many times larger or smaller rows are than ordinary ones
-
-// splitmix64's finaliser: a stateless random number for each index.
-uint64_t mixed(uint64_t x) noexcept {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
 
 // The sum of three even numbers: mean 0, variance 1, from -3 to 3.
 double ordinary(uint64_t bits) noexcept {
@@ -53,7 +46,7 @@ double float_value(const ProbeRow& row, const RowStyle& style, uint64_t bits) no
       if (bits >> 63) value = std::copysign(std::numeric_limits<double>::infinity(), value);
       break;
   }
-  if (row.nudge != 0) value *= 1 + style.unit * (static_cast<double>(mixed(bits ^ row.nudge) % 3) - 1);
+  if (row.nudge != 0) value *= 1 + style.unit * (static_cast<double>(splitmix64(bits ^ row.nudge) % 3) - 1);
   return value;
 }
 
@@ -82,7 +75,7 @@ T element(const ProbeRow& row, const RowStyle& style, uint64_t bits) noexcept {
   } else if constexpr (kIsComplex<T>) {
     using Part = std::conditional_t<std::is_same_v<T, ComplexDouble>, double, float>;
     return T(std::complex<Part>(static_cast<Part>(float_value(row, style, bits)),
-                                static_cast<Part>(float_value(row, style, mixed(bits)))));
+                                static_cast<Part>(float_value(row, style, splitmix64(bits)))));
   } else if constexpr (std::is_same_v<T, double>) {
     return float_value(row, style, bits);
   } else {
@@ -96,10 +89,10 @@ bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count
                const RowStyle& style) {
   if (input.numel() == 0) return true;
   const int64_t per_row = input.numel() / input.size(0);
-  const uint64_t seed = mixed(uint64_t{row.seed} << 32 | ordinal);
+  const uint64_t seed = splitmix64(uint64_t{row.seed} << 32 | ordinal);
   const auto fill = [&]<class T>(T* data) {
     for (int64_t i = 0; i < count * per_row; ++i)
-      data[first * per_row + i] = element<T>(row, style, mixed(seed + static_cast<uint64_t>(i)));
+      data[first * per_row + i] = element<T>(row, style, splitmix64(seed + static_cast<uint64_t>(i)));
     return true;
   };
   return with_cpp_type(input.dtype(), [&]<class T>() {

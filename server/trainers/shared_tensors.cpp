@@ -19,8 +19,8 @@ std::string_view plain_uuid(std::string_view uuid) {
   return uuid;
 }
 
-// Where the memory may be: the device of the UUID, else all, first the one with the trainer's index. A trainer that
-// sees other devices than we do numbers them in another way.
+// Devices that may have the memory: the one with the trainer's UUID or, without a UUID, all of them, beginning with the
+// trainer's index. The trainer's index may mean another device here, if it sees other devices than this process.
 std::vector<Device> candidates(const TrainerMemory& memory) {
   std::vector<Device> devices = visible_devices(DeviceType::kCuda);
   SCONCE_CHECK(!devices.empty(), kInvalidArgument, "it is in memory of a GPU, and this server sees none");

@@ -11,9 +11,9 @@
 
 namespace sconce::server {
 
-// Tells the trainer at the end of its scope that no memory that was read so far is used any more: PyTorch counts who
-// uses memory that it shares, and frees it when nobody does. Make it before the tensors are read, so that the trainer
-// gets its memory back whatever happens.
+// PyTorch counts the users of memory that it shares, and frees the memory when there are none. At the end of its scope,
+// this object gives back all references that were read. Make it before tensors are read, so that the trainer gets its
+// memory back also after errors.
 class TrainerMemoryRelease {
  public:
   explicit TrainerMemoryRelease(const TrainerTensors& tensors) noexcept : tensors_(tensors) {}

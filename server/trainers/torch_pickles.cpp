@@ -71,7 +71,7 @@ class TensorReader {
                  given.size());
     const size_t index = to_.memories.size();
     TrainerMemory& kept = to_.memories.emplace_back();
-    // First of all where it is counted: from here on it is given back whatever is wrong with the rest.
+    // The counter is read first, so that the reference is given back even if the rest is wrong.
     if (const auto counter = pickle_.bytes(given[11])) {
       kept.counter_place = whole(given[12], "the place of the reference counter");
       kept.counter = *counter;
@@ -288,7 +288,7 @@ void add(TrainerTensors& to, std::string name, Form form) {
   to.add({std::move(name), *form.dtype, std::move(form.sizes), std::move(form.strides), form.offset, form.memory});
 }
 
-// Calls read(i) for each, also if some throw, so that the memory of all is known and given back; then throws what the
+// Calls read(i) for each, even if some throw, so that the references of all are given back. Then throws what the
 // first one threw.
 template <class F>
 void each(size_t count, const F& read) {

@@ -34,7 +34,7 @@ struct TrainerMemory {
   std::string uuid;                                                     // of the device; empty: only its index is known
   int64_t index = -1;                                                   // as the trainer counts devices; -1: unknown
   std::optional<std::array<std::byte, kDeviceEventHandleBytes>> event;  // when the values are there
-  // Where PyTorch counts who uses the memory: a POSIX object and a place in it. Empty: nowhere.
+  // PyTorch's reference counter of the memory: a POSIX object and an index in it. Empty: it is not counted.
   std::string counter;
   uint64_t counter_place = 0;
 

@@ -28,7 +28,7 @@ struct sconce_update {
   bool declared = false;
   std::vector<sconce::WeightEntry> entries;
 
-  // Of an update whose weights come as a stream.
+  // The state of an update whose weights arrive as a stream.
   enum class Stream { kNone, kOpen, kFailed, kEnded };
   Stream state = Stream::kNone;
   std::optional<sconce::WeightStream> stream;

@@ -1,7 +1,8 @@
 #include "src/c_api/options.h"
 
-#include <string_view>
+#include <optional>
 
+#include "sconce/hex.h"
 #include "src/c_api/boundary.h"
 #include "src/c_api/structs.h"
 
@@ -49,20 +50,9 @@ bool switch_of(int32_t value, const char* name) {
 }
 
 Sha256Digest digest_of(const char* text, const char* name) {
-  const std::string_view digits(text);
-  Sha256Digest digest;
-  SCONCE_CHECK(digits.size() == 2 * digest.size(), kInvalidArgument, name, ": sha256 is not 64 hexadecimal digits");
-  const auto digit = [&](size_t i) {
-    const char c = digits[i];
-    const int value = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    SCONCE_CHECK(value >= 0, kInvalidArgument, name, ": sha256 is not 64 hexadecimal digits");
-    return value;
-  };
-  for (size_t i = 0; i < digest.size(); ++i) digest[i] = static_cast<std::byte>(digit(2 * i) * 16 + digit(2 * i + 1));
-  return digest;
+  const std::optional<Sha256Digest> digest = sha256_from_hex(text);
+  SCONCE_CHECK(digest, kInvalidArgument, name, ": sha256 is not 64 hexadecimal digits");
+  return *digest;
 }
 
 LoadOptions load_options_of(const sconce_load_options* given) {

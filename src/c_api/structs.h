@@ -9,7 +9,8 @@
 
 namespace sconce::c_api {
 
-// What the caller has room for. The structs of 0.1 are the smallest there are.
+// The size of the caller's struct, which begins with it. Structs of a later version may be larger, but never smaller
+// than ours.
 template <class T>
 size_t checked_size(const T& given, const char* name) {
   size_t size;

@@ -58,7 +58,7 @@ Device device_of(const sconce_tensor& tensor, const std::string& what) {
   }
 }
 
-// What a caller owns: DLPack's struct over a Tensor, whose sizes and strides it shows.
+// A tensor that the caller owns: DLPack's struct points to the sizes and strides of the Tensor.
 struct Given {
   sconce_managed_tensor managed;
   Tensor tensor;

@@ -4,13 +4,14 @@
 
 namespace sconce {
 
-// Of the calling thread, set by a replica. 0 if no package runs or its loops do not tell.
+// The number of threads that the package on this thread was compiled for, set by its replica. 0 if no package runs or
+// its loops do not tell.
 int compiled_threads() noexcept;
 // Also makes template_threads() the default size of OpenMP teams. std::bad_alloc in a thread's first call.
 void set_compiled_threads(int threads);
 
-// What loops get that ask for their number of threads, as compiled templates do: kernel_threads(), but no more than the
-// package was compiled for, because it has scratch for those only.
+// The answer to compiled loops that ask for their number of threads: kernel_threads(), but at most the number that the
+// package was compiled for, because its scratch memory is for so many.
 int template_threads() noexcept;
 
 }  // namespace sconce

@@ -8,8 +8,8 @@
 namespace sconce::runner {
 namespace {
 
-// What a partial update of the inactive set starts from, as in AOTInductor: its own parameters, so that one update may
-// continue another. Everything that a full update may omit is the active set's.
+// The values from which a partial update of the inactive set starts, as in AOTInductor: the inactive set's parameters,
+// so that one update may continue another, and the active set's values for everything that a full update may omit.
 std::shared_ptr<const ConstantSet> with_parameters_of(const ConstantSet& active, const ConstantSet& inactive,
                                                       const ConstantTable& table) {
   std::vector<Tensor> tensors = active.tensors();

@@ -128,7 +128,8 @@ class Runner {
   // A set as NamedSets keeps it. `progress` as in UpdateOptions.
   NamedSets::Held make_set(std::string name, uint64_t generation, std::shared_ptr<const ConstantSet> values)
       SCONCE_EXCLUDES(work_mutex_, state_mutex_);
-  // Other weights are active; the sets' memory is seen to, whose lack undoes nothing.
+  // Updates the memory of named sets after other weights became active. If memory runs out, the activation still
+  // stands.
   void settle_sets() noexcept SCONCE_EXCLUDES(work_mutex_, state_mutex_);
   void unbind(const std::vector<NamedSets::Held>& sets) noexcept SCONCE_EXCLUDES(work_mutex_);
   void finish_set(Staging& staging, const UpdateOptions& options, const HeldSet* base);

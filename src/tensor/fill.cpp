@@ -69,14 +69,14 @@ concept SmallFloat = !std::is_integral_v<T> && !kIsComplex<T> && sizeof(T) < siz
 
 enum class Filled { kMany, kOne };
 
-// What the parts of a complex number must fit. ATen fills many complex halves by rounding complex floats, and one
-// by itself.
+// The type that the parts of a complex number must fit. ATen fills many complex halves by rounding complex floats, but
+// fills a single one as it is.
 template <class T, Filled kFilled>
 using PartOf =
     std::conditional_t<std::is_same_v<T, ComplexDouble>, double,
                        std::conditional_t<std::is_same_v<T, ComplexFloat> || kFilled == Filled::kMany, float, Half>>;
 
-// Of one element ATen makes a small float unchecked, as numbers without dimensions are made.
+// ATen does not check the value for a single element of a small float type, as for tensors without dimensions.
 template <class T, Filled kFilled>
 bool real_fits(auto value) {
   if constexpr (kFilled == Filled::kOne && SmallFloat<T>)

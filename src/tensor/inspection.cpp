@@ -133,7 +133,7 @@ ScalarValue load_scalar(const void* element, DType dtype) {
   return v;
 }
 
-// What is looked at is fetched first.
+// Inspected values are copied to the host first.
 static Tensor on_host(const Tensor& tensor) {
   Tensor here = Tensor::empty(tensor.sizes(), tensor.dtype());
   device_backend(tensor.device()).copy(tensor, here);

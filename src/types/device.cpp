@@ -1,9 +1,8 @@
 #include "sconce/device.h"
 
-#include <charconv>
-
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "sconce/parse_number.h"
 
 namespace sconce {
 
@@ -25,11 +24,9 @@ Device parse_device(std::string_view text) {
   if (text.substr(0, kCuda.size()) == kCuda) {
     std::string_view rest = text.substr(kCuda.size());
     if (rest.empty()) return {DeviceType::kCuda, 0};
-    int index = -1;
     if (rest.front() == ':') {
-      const auto [end, ec] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), index);
-      if (ec == std::errc() && end == rest.data() + rest.size() && index >= 0 && index < 128)
-        return {DeviceType::kCuda, static_cast<int8_t>(index)};
+      const auto index = parse_number<int8_t>(rest.substr(1));
+      if (index && *index >= 0) return {DeviceType::kCuda, *index};
     }
   }
   SCONCE_FAIL(kInvalidArgument, "device: expected cpu, cuda or cuda:N, got '", excerpt(text), "'");

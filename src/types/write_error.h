@@ -1,4 +1,4 @@
-// What a file that cannot be written is an error of.
+// The error code for a file that cannot be written.
 #pragma once
 
 #include <cerrno>

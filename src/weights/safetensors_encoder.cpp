@@ -11,7 +11,7 @@ namespace sconce {
 
 namespace {
 
-// What next() gives at once, and below which it collects entries.
+// The most bytes that next() returns at once, and the size below which it collects entries.
 constexpr size_t kMostBytes = size_t{4} << 20, kSmallBytes = size_t{64} << 10;
 
 }  // namespace

@@ -2,8 +2,8 @@
 """What a fresh build costs: seconds of CPU time, by folder and for the slowest files.
 
 It builds `sconce` as ./dev serve does (preset product, no CUDA) in build/build-time, without ccache, and prints
-the table. CPU time depends little on what else the machine does; the build's minutes are about its sum divided by the
-cores. Made to be the compiler's launcher, it runs the compiler and writes down what that took.
+the table. CPU time depends little on other work of the machine; a build takes about the sum divided by the number of cores.
+CMake calls this script as the compiler's launcher: it then runs the compiler and records its CPU time.
 """
 import argparse
 import collections

@@ -28,8 +28,7 @@ std::string weights_file() {
   const TempFolder folder;
   const NamedTensor named[] = {{"scale.w", filled({4}, 2)}, {"scale.b", filled({4}, 1)}};
   write_safetensors(folder / "new.safetensors", named);
-  std::ifstream file(folder / "new.safetensors", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return content_of(folder / "new.safetensors");
 }
 
 struct Update {

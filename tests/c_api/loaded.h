@@ -5,8 +5,6 @@
 
 #include <array>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,8 +68,7 @@ struct Floats {
 inline std::string fake_bytes(const std::string& name) {
   const TempFolder folder;
   fake::write_package(folder / "net.pt2", {{"model", fake::model(name)}});
-  std::ifstream file(folder / "net.pt2", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return content_of(folder / "net.pt2");
 }
 
 struct Handles {

@@ -3,45 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "sconce/error.h"
 #include "sconce/tensor_files.h"
+#include "tests/commands/scratch_folder.h"
+#include "tests/server/spec_builder.h"
 
 namespace sconce::server::commands {
 namespace {
-
-namespace fs = std::filesystem;
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "sconce-inputs-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path_ = name;
-  }
-  ~ScratchFolder() { fs::remove_all(path_); }
-  std::string write(const char* name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
-  }
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
-TensorSpec tensor_spec(std::string name, DType dtype, std::vector<Dim> dims,
-                       std::vector<std::optional<int64_t>> strides = {}) {
-  TensorSpec spec;
-  spec.name = std::move(name);
-  spec.dtype = dtype;
-  spec.has_shape = true;
-  spec.dims = std::move(dims);
-  spec.strides = std::move(strides);
-  return spec;
-}
 
 // x: float32 [batch, 3], mask: bool [batch].
 ModelSpec two_inputs() {

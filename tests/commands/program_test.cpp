@@ -7,12 +7,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "sconce/model.h"
 #include "sconce/tensor_files.h"
 #include "sconce/version.h"
+#include "tests/commands/scratch_folder.h"
+#include "tests/errors.h"
 
 namespace sconce {
 namespace {
@@ -37,25 +38,6 @@ Result start(const std::string& arguments) {
   return result;
 }
 
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "sconce-program-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path_ = name;
-  }
-  ~ScratchFolder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // The archive's files, without its root folder.
 void unpack(const std::string& archive, const fs::path& folder) {
   zip_t* zip = zip_open(archive.c_str(), ZIP_RDONLY, nullptr);
@@ -75,8 +57,6 @@ void unpack(const std::string& archive, const fs::path& folder) {
   }
   zip_discard(zip);
 }
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -130,8 +110,8 @@ TEST_CASE("program: check tells sound, unable to run and unreadable apart") {
   const ScratchFolder folder;
   CHECK(start("check " + kDigits).status == 0);
   CHECK(start("check " + (folder / "none.pt2")).status == 2);
-  const std::string whole = bytes_of(kDigits);
-  std::ofstream(folder / "cut.pt2", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  const std::string whole = content_of(kDigits);
+  folder.write("cut.pt2", whole.substr(0, whole.size() / 2));
   CHECK(start("check " + (folder / "cut.pt2")).status == 2);
   // A changed byte within the code: only its checksum tells.
   std::string damaged = whole;
@@ -140,7 +120,7 @@ TEST_CASE("program: check tells sound, unable to run and unreadable apart") {
       "ELF");
   REQUIRE(code != std::string::npos);
   damaged[code + 200000] = static_cast<char>(damaged[code + 200000] ^ 1);
-  std::ofstream(folder / "damaged.pt2", std::ios::binary) << damaged;
+  folder.write("damaged.pt2", damaged);
   const Result result = start("check " + (folder / "damaged.pt2"));
   CHECK(result.status == 2);
   CHECK(contains(result.output, ".wrapper.so"));
@@ -149,7 +129,7 @@ TEST_CASE("program: check tells sound, unable to run and unreadable apart") {
 TEST_CASE("program: a model that asks for what nobody has will not run") {
   const ScratchFolder folder;
   // The operator's name in the dynamic symbols of a bare library, and nowhere else.
-  const std::string archive = bytes_of(kDigits);
+  const std::string archive = content_of(kDigits);
   const auto package = Package::open(kDigits);
   const size_t begin = archive.find(
       "\x7f"
@@ -157,7 +137,7 @@ TEST_CASE("program: a model that asks for what nobody has will not run") {
   std::string library = archive.substr(begin, package->model().so_bytes);
   const std::string name = "aoti_torch_cpu_convolution", other = "aoti_torch_cpu_konvolution";
   for (size_t at = 0; (at = library.find(name, at)) != std::string::npos;) library.replace(at, name.size(), other);
-  std::ofstream(folder / "model.so", std::ios::binary) << library;
+  folder.write("model.so", library);
   const Result result = start("check " + (folder / "model.so"));
   CHECK(result.status == 1);
   CHECK(contains(result.output, other));
@@ -196,7 +176,7 @@ TEST_CASE("program: run reads inputs and writes outputs in every format") {
     CHECK(tensors[0].name == "RESULT[class]");
     CHECK(tensors[0].tensor.data_as<int64_t>()[2] == classes.data_as<int64_t>()[2]);
   }
-  const auto json = nlohmann::json::parse(bytes_of(folder / "json/outputs.json"));
+  const auto json = nlohmann::json::parse(content_of(folder / "json/outputs.json"));
   CHECK(json.at("RESULT[class]").at(2) == classes.data_as<int64_t>()[2]);
   CHECK(json.at("RESULT[probabilities]").at(1).size() == 10);
 }

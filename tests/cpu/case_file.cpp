@@ -133,7 +133,7 @@ bool same(T a, T b, double tolerance) {
   }
 }
 
-// Index of the first element that differs, in the order of the sizes, and what it is; -1 where none does.
+// The row-major index of the first element that differs, whose two values go to the stream; -1 if none does.
 int64_t first_difference(const Tensor& got, const Tensor& want, double tolerance, std::ostream& values) {
   int64_t at = -1;
   if (want.dtype() == DType::kFloat4E2M1FNx2) return std::memcmp(got.data(), want.data(), want.bytes()) ? 0 : -1;

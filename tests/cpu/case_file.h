@@ -1,5 +1,5 @@
-// Cases of operators whose expected results PyTorch computed: read from tests/data/*.cases, written by the script
-// case_writer.py and its callers in this folder, which describes the format.
+// Operator cases with expected results from PyTorch, read from tests/data/*.cases. The scripts make_*_cases.py write
+// them with case_writer.py, which describes the format.
 #pragma once
 
 #include <complex>
@@ -47,8 +47,8 @@ struct Case {
   Values args;
   std::vector<Expected> results;
   bool fails = false;    // PyTorch raised
-  std::string message;   // a part of what it said that ours must say too
-  double tolerance = 0;  // 0: to the bit, NaNs being equal; else relative and absolute
+  std::string message;   // a part of its error, which ours must contain
+  double tolerance = 0;  // 0: bits must be equal, except those of NaNs; else relative and absolute
 
   const Tensor& tensor(size_t i) const { return args[i].tensor(); }
   int64_t integer(size_t i) const { return args[i].integer(); }
@@ -60,12 +60,12 @@ struct Case {
 // The cases of one operator in tests/data/FILE and in the file that the environment variable SCONCE_CASES names.
 std::vector<Case> cases_of(std::string_view file, std::string_view op);
 
-// Runs them: `call` gets the case and returns the results that the operator returned. Checks sizes, strides, dtype and
-// elements of every result, all bytes of a written argument's storage, and errors where PyTorch raised. Fails where
-// there are none.
+// Runs the cases of an operator. `call` runs the operator on a case's arguments and returns its results. The test
+// compares sizes, strides, dtype and elements of every result, all bytes of a written argument's storage, and the error
+// if PyTorch raised one. It fails if there is no case.
 void run_cases(std::string_view file, std::string_view op, const std::function<std::vector<Tensor>(Case&)>& call);
 
-// A list argument as the kernels take it; valid while the case lives.
+// A list argument in the form that kernels take. It points into the case, which must outlive it.
 class ListArgument {
  public:
   explicit ListArgument(const Values& values);

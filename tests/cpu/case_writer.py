@@ -112,7 +112,7 @@ def attempt(out, op, function, *args, message="", **more):
 
 
 class Samples:
-    """Random tensors of every layout, from one seed."""
+    """Draws tensors of every layout from one seed."""
 
     def __init__(self, seed):
         self.g = torch.Generator().manual_seed(seed)

@@ -1,5 +1,4 @@
-// A convolution, a linear layer and their fused operations by definition, in double precision: what convolution_test
-// and mkldnn_test compare with.
+// Reference implementations of convolutions, linear layers and their fused operations: plain loops in double precision.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +17,11 @@ void set_element(Tensor& tensor, const Ints& index, double value);
 // f(index) for every index of the sizes, the last dimension fastest.
 void each_index(IntSpan sizes, const std::function<void(const Ints&)>& f);
 
-// Multiples of 1/8 within [-2, 2], from a seed; exact in every floating dtype.
+// Random multiples of 1/8 within [-2, 2], which every floating dtype represents exactly.
 Tensor sample(IntSpan sizes, DType dtype, uint64_t seed);
-// The same values, the channels innermost; of three dimensions too.
+// The same values with the channels innermost in memory, for one to three spatial dimensions.
 Tensor channels_last(const Tensor& tensor);
-// The same values in every second element along the last dimension.
+// The same values in a tensor whose last dimension has stride 2.
 Tensor with_gaps(const Tensor& tensor);
 Tensor converted(const Tensor& tensor, DType dtype);
 
@@ -32,7 +31,7 @@ struct ReferenceConvolution {
   int64_t groups = 1;
 };
 
-// Contiguous float64 result; magnitude: of absolute values, what an error is to be measured by.
+// value: the contiguous float64 result. magnitude: the same sums over absolute values, to which errors are relative.
 struct Reference {
   Tensor value, magnitude;
 };

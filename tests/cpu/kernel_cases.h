@@ -1,8 +1,8 @@
-// Runs a kernel on the cases of its operator: the arguments of a case follow from the kernel's parameters.
+// Runs a kernel on the cases of its operator and converts a case's values to the kernel's parameter types.
 //
 //   TEST_CASE("kthvalue: ranks, ties, NaN") { run_kernel("statistics.cases", "kthvalue", cpu::kthvalue); }
 //
-// A parameter beyond the last argument of the case is none or false. A Generator is no argument of a case.
+// Parameters after the case's last argument are passed as none or false. Cases do not contain Generators.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ constexpr bool kIsOptional = false;
 template <class T>
 constexpr bool kIsOptional<std::optional<T>> = true;
 
-// The arguments of a case, one after the other, as parameters of a kernel. Lists live as long as this does.
+// Hands out the arguments of a case in turn, as parameters of a kernel. Owns the lists that it hands out.
 class Arguments {
  public:
   Arguments(Case& c, size_t first, Generator* generator) : values_(c.args), next_(first), generator_(generator) {}

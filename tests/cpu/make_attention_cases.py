@@ -40,7 +40,7 @@ for dtype in TOLERANCE:
     add(q, k, v, mask=normal(dtype, 1, 1, 6, 4).transpose(2, 3))
     add(q, k, v, mask=normal(dtype, 4, 1))
     add(q, k, v, mask=normal(dtype, 1, 6).expand(4, 6))
-    # Rows that see nothing, NaN and infinity.
+    # The mask hides all keys from some rows, or adds NaN or infinity.
     mask = torch.zeros(4, 6)
     mask[1] = -inf
     mask[2, :3] = -inf
@@ -59,7 +59,8 @@ for dtype in TOLERANCE:
     add(normal(dtype, 1, 4, 3, 17), normal(dtype, 1, 1, 33, 17), normal(dtype, 1, 1, 33, 17), causal=True)
     add(normal(dtype, 1, 1, 20, 33), normal(dtype, 1, 1, 35, 33), normal(dtype, 1, 1, 35, 33))
 
-# Layouts: the output has the query's, made dense. (ATen writes wrong places where that has no unit stride at the end.)
+# The output has the query's memory order without its gaps. (ATen writes to wrong addresses if the last dimension is not
+# innermost in it.)
 f = torch.float32
 k, v = normal(f, 2, 3, 6, 5), normal(f, 2, 3, 6, 5)
 for q in (normal(f, 2, 4, 3, 5).transpose(1, 2), normal(f, 2, 4, 45)[:, :, :15].view(2, 4, 3, 5).transpose(1, 2),
@@ -75,7 +76,7 @@ for layout in (lambda t: t.transpose(1, 2).contiguous().transpose(1, 2), lambda 
     add(q, k, layout(v))
 add(q[:0], k[:0], v[:0])
 
-# Several blocks of keys: rows masked in the first, in the last, in all of them.
+# 800 keys are several blocks; rows are masked in the first, the last or all of them.
 q, k, v = normal(f, 1, 1, 5, 2), normal(f, 1, 1, 800, 2), normal(f, 1, 1, 800, 2)
 mask = torch.zeros(5, 800)
 mask[0, :600] = -inf

@@ -36,7 +36,7 @@ def random_case(s, out):
     size = [s.pick([1, 3, 4, 5]) if dims == 3 else s.pick([1, 3, 5, 7]) if dims == 2 else s.pick([3, 7, 20])
             for _ in range(dims)]
     more = [s.below(max(stride[i], dilation[i])) if transposed else 0 for i in range(dims)]
-    for i in range(dims):  # no case whose output is empty
+    for i in range(dims):  # no empty outputs
         reach = dilation[i] * (kernel[i] - 1) + 1
         if transposed:
             padding[i] = min(padding[i], ((size[i] - 1) * stride[i] + reach - 1) // 2)
@@ -66,13 +66,13 @@ def main(seed=1, count=100, path=pathlib.Path(__file__).parents[1] / "data" / "c
     def f(*shape):
         return s.values(torch.float32, list(shape))
 
-    # Nothing in, nothing out; NaN and infinity go through.
+    # Empty inputs give empty outputs; NaN and infinity propagate.
     plain(f(0, 3, 5, 5), f(4, 3, 3, 3))
     plain(f(2, 0, 5, 5), f(4, 0, 3, 3))
     plain(f(0, 3, 5, 5), f(3, 4, 3, 3), transposed=True)
     plain(s.values(torch.float32, [1, 2, 5, 5], special=0.1), f(3, 2, 3, 3), padding=(1, 1))
     plain(f(1, 2, 5, 5), f(3, 2, 3, 3), stride=[2], padding=[1], dilation=[1], more=[0])
-    # Strides of dimensions of size 1 tell the format, or fail to.
+    # With dimensions of size 1, the memory format follows from strides alone, and some strides fit several formats.
     one = f(2, 3, 1, 1)
     for strides in ([3, 1, 1, 1], [3, 1, 3, 3], [3, 1, 3, 1]):
         plain(one.as_strided([2, 3, 1, 1], strides), f(4, 3, 1, 1))

@@ -18,7 +18,7 @@ def main(seed=1, count=120, path=pathlib.Path(__file__).parents[1] / "data" / "c
     s = Samples(seed)
     out = CaseWriter(path)
 
-    # Rounding: every exponent with random and with half-way fractions.
+    # Rounding is tested at every exponent, with random and with half-way fractions.
     exponents = torch.arange(0, 256, dtype=torch.int32).repeat_interleave(3)
     fractions = torch.randint(0, 1 << 23, exponents.shape, generator=s.g, dtype=torch.int32)
     halfway = torch.tensor([0, 1 << 20, 3 << 20, 1 << 22, 3 << 21, 1 << 21, 1 << 15, 1 << 12, 7 << 20], dtype=torch.int32)
@@ -32,7 +32,8 @@ def main(seed=1, count=120, path=pathlib.Path(__file__).parents[1] / "data" / "c
         if dtype.itemsize == 1:
             out.add("copy", copy_into, torch.zeros(256), codes.view(dtype), written=[0])
 
-    # Every pair of dtypes; what does not fit an integer is undefined, but for NaN and infinity in signed ones.
+    # Every pair of dtypes. Values that an integer cannot hold are left out, because converting them is undefined; only NaN and
+    # infinity are defined for signed integers.
     everything = list(DTYPES)
     numbers = torch.tensor([0.0, -0.0, 1.0, -1.0, 1.5, 2.5, -2.5, 100.25, 126.99, 0.001, 3.0])
     odd = torch.tensor([float("nan"), float("inf"), float("-inf")])

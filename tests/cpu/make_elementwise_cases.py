@@ -45,7 +45,7 @@ def main(seed=1, count=24, path=pathlib.Path(__file__).parents[1] / "data" / "el
                 values(b, shapes[1], special=special, low=low, high=high))
 
     def near(*tensors):
-        """Transcendental functions differ in the last bits."""
+        """Last bits of transcendental functions depend on the library."""
         dtypes = {t.dtype for t in tensors}
         if dtypes & {torch.float16, torch.complex32}:
             return 2e-3
@@ -79,7 +79,7 @@ def main(seed=1, count=24, path=pathlib.Path(__file__).parents[1] / "data" / "el
     real = INTEGERS + FLOATS
     for _ in range(count):
         x, y = pair(FLOATS + COMPLEX, special=0.1)
-        # Where alpha is not 1, ATen rounds some rows once and some twice.
+        # If alpha is not 1, ATen rounds some rows once and others twice.
         attempt(out, "add_Tensor", lambda x, y, k: aten.add.Tensor(x, y, alpha=k), x, y, s.pick([0.3, -2.0]),
                 tolerance=near(x, y))
         x, y = pair(FLOATS + INTEGERS)

@@ -17,13 +17,13 @@ def main(seed=1, count=60, path=pathlib.Path(__file__).parents[1] / "data" / "em
     def call(op):
         def run(weight, indices, offsets, mode, scales, last, padding):
             results = list(OPS[op](weight, indices, offsets, False, mode, False, scales, last, padding))
-            if mode == 0:  # what PyTorch leaves uninitialised
+            if mode == 0:  # PyTorch leaves these results uninitialised
                 results[2:] = [torch.zeros_like(t) for t in results[2:]]
             return results
 
         return run
 
-    # Indices and offsets lie together: PyTorch misreads those that do not.
+    # Indices and offsets are contiguous, because PyTorch misreads strided ones.
     for i in range(count):
         for op in OPS:
             mode = i % 3

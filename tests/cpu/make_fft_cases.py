@@ -37,7 +37,7 @@ def main(path=pathlib.Path(__file__).parents[1] / "data" / "fft.cases"):
         x = s.strided(s.values(dtype, shape, -2, 2), layouts)
         if len(dims) == 1:
             out.add("_fft_c2r", aten._fft_c2r, x, dims, mode, n, tolerance=TOLERANCE[real])
-        else:  # of a signal that is real, so that no library's choice of half counts
+        else:  # the spectrum of a real signal, for which all libraries agree whichever half they read
             signal = s.values(real, shape, -2, 2)
             spectrum = s.strided(aten._fft_r2c(signal, dims, 0, True).contiguous(), layouts)
             out.add("_fft_c2r", aten._fft_c2r, spectrum, dims, mode, shape[last], tolerance=TOLERANCE[real])

@@ -20,7 +20,7 @@ class Images:
         return [1 + self.s.below(most) for _ in range(dims)]
 
     def layout(self, t, dims):
-        """As it is, channels-last, or with strides of any kind."""
+        """The tensor as it is, as channels-last, or with random strides."""
         s = self.s
         kind = s.below(4)
         if kind == 0 and t.dim() == dims + 2 and dims > 1:
@@ -68,7 +68,7 @@ def pooling(s, out, count):
         y, indices = (aten.adaptive_max_pool2d, aten.adaptive_max_pool3d)[dims - 2](x, pooled)
         op = (aten.adaptive_max_pool2d_backward, aten.adaptive_max_pool3d_backward)[dims - 2]
         attempt(out, f"adaptive_max_pool{dims}d_backward", op, g, x, indices, tolerance=TOLERANCE[dtype])
-        # Unpooling, into planes that are large enough or, sometimes, not.
+        # Unpooling. Planes are sometimes too small, which is an error.
         dtype = s.pick(FLOATS + SMALL)
         x = images.of(dtype, dims, [2] * dims, batched)
         plane = [2 + s.below(3) for _ in range(dims)]
@@ -131,7 +131,7 @@ def resampling(s, out, count):
         dtype = s.pick(FLOATS + [torch.float64])
         mode, padding_mode = s.below(3 if dims == 2 else 2), s.below(3)
         x = images.of(dtype, dims, images.sizes(dims, 5))
-        # A tenth off whole places, where one rounding more would choose another neighbour.
+        # Coordinates stay a tenth away from whole numbers, where one more rounding would select another neighbour.
         grid = s.strided(torch.rand([x.shape[0]] + images.sizes(dims, 4) + [dims], dtype=torch.float64).mul(3).sub(1.5).to(dtype))
         g = images.layout(s.values(dtype, list(x.shape[:2]) + list(grid.shape[1:-1])), dims)
         name = f"grid_sampler_{dims}d_backward"

@@ -15,7 +15,7 @@ def reductions(s, out, count):
     for _ in range(count * 3):
         dtype = s.pick(FLOATS + SMALL + INTEGERS + [torch.bool, torch.complex64])
         shape = [1 + s.below(5) for _ in range(s.below(4))]
-        if dtype in (torch.bool, torch.complex64) and len(shape) < 2:  # PyTorch takes those from two dimensions on
+        if dtype in (torch.bool, torch.complex64) and len(shape) < 2:  # PyTorch refuses them below two dimensions
             dtype = torch.uint8
         dim = s.below(max(1, len(shape)))
         n = s.below(6) if shape else 1
@@ -24,7 +24,7 @@ def reductions(s, out, count):
         source = s.sample(dtype, shape[:dim] + [n] + shape[dim + 1:] if shape else [], low=-3, high=3)
         attempt(out, "index_reduce", lambda x, d, i, v, r, b: aten.index_reduce(x, d, i, v, r, include_self=b), x, dim, index,
                 source, s.pick(["prod", "mean", "amax", "amin"]),
-                dtype in (torch.bool, torch.complex64) or bool(s.below(2)),  # and not without self
+                dtype in (torch.bool, torch.complex64) or bool(s.below(2)),  # PyTorch needs self for them
                 tolerance=TOLERANCE.get(dtype, 0.0))
         dtype = s.pick(FLOATS + SMALL + [torch.int64, torch.complex64])
         b, i, j, o = [1 + s.below(4) for _ in range(4)]
@@ -66,7 +66,7 @@ def embeddings(s, out, count):
         scales = s.values(dtype, [n]) if mode == 0 and s.below(2) else None
         _, _, bag_size, most = aten._embedding_bag(weight, indices, offsets, False, mode, False, scales, False, padding)
         offset2bag = (torch.searchsorted(offsets, torch.arange(n, dtype=index_dtype), right=True) - 1).to(index_dtype)
-        # Duplicated offsets: the last bag that starts there.
+        # Of several bags with one offset, all but the last are empty.
         g = s.sample(dtype, [bags, columns])
         attempt(out, "_embedding_bag_dense_backward", aten._embedding_bag_dense_backward, g, indices, offset2bag,
                 bag_size, most, rows, bool(s.below(2)) and mode != 2, mode, scales, padding, tolerance=TOLERANCE[dtype])
@@ -79,7 +79,7 @@ def attention(s, out, count):
     for _ in range(count):
         dtype = s.pick(FLOATS + SMALL)
         b, h, tq, tk, d = 1 + s.below(2), 1 + s.below(3), 1 + s.below(9), 1 + s.below(9), s.pick([4, 8, 16])
-        # Neighbours along D lie together: PyTorch's kernel takes that for granted.
+        # D is innermost in memory, as PyTorch's kernel assumes without checking.
         q, k, v = (torch.randn(b, t, h, d, dtype=dtype).transpose(1, 2) for t in (tq, tk, tk))
         causal = bool(s.below(2))
         mask = None
@@ -113,14 +113,14 @@ def convolutions(s, out, count):
         w = s.strided(s.values(dtype, ([cin, cout // groups] if transposed else [cout, cin // groups]) + kernel, -2, 2))
         try:
             y = aten.convolution(x, w, None, stride, padding, dilation, transposed, extra, groups)
-        except RuntimeError:  # oneDNN lacks some transposed ones
+        except RuntimeError:  # oneDNN does not support some transposed convolutions
             continue
         g = images.layout(s.values(dtype, y.shape, -2, 2), dims)
         mask = [bool(s.below(4)) for _ in range(3)]
 
         def call(*a):
-            # Row-major: which layout PyTorch picks depends on its oneDNN.
-            # Weights of one dimension sometimes come back with two, and gradients that nobody asked for.
+            # Results are made row-major, because PyTorch's layout depends on its oneDNN. It may also return gradients that the
+            # mask leaves out, and two-dimensional ones for weights of one dimension.
             sizes = (a[1].shape, a[2].shape, a[3])
             return [torch.empty(size, dtype=t.dtype).copy_(t.reshape(size))
                     for t, size, asked in zip(aten.convolution_backward(*a), sizes, a[-1]) if asked]

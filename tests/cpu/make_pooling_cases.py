@@ -15,7 +15,7 @@ def attempt(out, op, function, *args, **more):
     try:
         function(*args)
     except RAISED as e:
-        if "numeric_limits<integer" not in str(e):  # a limit of PyTorch's channels-last kernels for small integers
+        if "numeric_limits<integer" not in str(e):  # PyTorch's channels-last kernels refuse small integers
             out.add(op, function, *args, message="")
     else:
         out.add(op, function, *args, **more)

@@ -1,7 +1,7 @@
 """Writes tests/data/quantised.cases: python tests/cpu/make_quantised_cases.py [seed [cases [file]]]
 
-Packed weights are given to our operators as they are before PyTorch packs them; int4 ones packed here, for every
-instruction set, with the set's number of columns as the first argument.
+Our operators get weights in the form they have before PyTorch packs them, except int4 weights. Those are packed here for
+every instruction set, whose number of columns is the case's first argument.
 """
 import pathlib
 import sys
@@ -18,7 +18,7 @@ UNARY = [("none", [], ""), ("relu", [], ""), ("gelu", [], "none"), ("gelu", [], 
 
 
 def tolerance(dtype):
-    # A sum that falls half way between two integers may go either way.
+    # A sum half way between two integers may be rounded to either.
     return TOLERANCE.get(dtype, 0.02)
 
 
@@ -103,7 +103,7 @@ def qconv(out, s, count):
         w = (floats(s, [o, c // groups, *kernel]).to(dtype) if dtype == torch.float8_e4m3fn
              else torch.randint(-127, 128, (o, c // groups, *kernel), generator=s.g).to(torch.int8))
         if dtype == torch.float8_e4m3fn and o == 1:
-            continue  # the stride of a single channel is PyTorch's whim
+            continue  # PyTorch may give a single channel any stride
         xs, xz = torch.tensor(0.02), torch.tensor(0 if dtype == torch.float8_e4m3fn else s.below(100))
         ws, wz = scales(s, o), torch.zeros(o, dtype=torch.int64)
         bias = s.pick([None, floats(s, [o])])
@@ -151,7 +151,7 @@ def linears(out, s, count):
 
 
 def int4_packed(w, columns):
-    """w [N, K] of 0..15, as PyTorch packs it where a vector register holds columns / 4 floats (0: none)."""
+    """Packs w [N, K], values 0..15, as PyTorch does on a CPU whose vectors hold columns / 4 floats (0: without vectors)."""
     n, k = w.shape
     width, parts = columns or 32, []
     for first in range(0, n, width):
@@ -169,7 +169,7 @@ def int4_packed(w, columns):
 def weight_only(out, s, count):
     for i in range(count):
         dtype = s.pick(FLOATS)
-        m, k, n = s.pick([0, 1, 3, 20]), s.pick([32, 64, 160]), s.pick([8, 16, 40])  # PyTorch reads beyond others
+        m, k, n = s.pick([0, 1, 3, 20]), s.pick([32, 64, 160]), s.pick([8, 16, 40])  # with other sizes PyTorch reads out of bounds
         x, w = floats(s, [m, k], dtype), torch.randint(-128, 128, (n, k), generator=s.g).to(torch.int8)
         out.add("_weight_int8pack_mm", aten._weight_int8pack_mm, x, w, floats(s, [n], dtype, 0.01),
                 tolerance=tolerance(dtype))
@@ -188,7 +188,7 @@ def weight_only(out, s, count):
                           ((x, w, 128, t), "K to be divisible by qGroupSize"), ((x, w, 32, t.bfloat16()), "expected scalar type"),
                           ((x, w, 32, torch.ones(3, 32, 2)), "qScaleAndZeros"), ((torch.ones(64, 3).t(), w, 32, t), "A to be contiguous")):
         if message == "qScaleAndZeros":
-            continue  # PyTorch reads beyond the table
+            continue  # PyTorch reads out of the table's bounds
         out.add("_weight_int4pack_mm_cpu_tensor",
                 lambda _, x, w, g, t: aten._weight_int4pack_mm_for_cpu(x, w, int(g), t), 64, args[0], args[1],
                 torch.tensor(args[2]), args[3], message=message)

@@ -8,12 +8,12 @@ from case_writer import DTYPES, CaseWriter
 aten = torch.ops.aten
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 FLOATS = (f32, f64, f16, bf16)
-# Doubles pass through libm, whose last bit differs between versions.
+# float64 results come from libm, whose last bit differs between versions.
 LIBM = 1e-14
 
 
 def layouts(dtype):
-    """Tensors to be filled: dense in several orders, gaps, a channel-last image, a single element, none."""
+    """Tensors to be filled: dense in several orders, with gaps, channels-last, of one element, empty."""
     yield torch.zeros(3, 5, dtype=dtype)
     yield torch.zeros(4, 7, dtype=dtype).t()
     yield torch.zeros(2, 3, 4, 5, dtype=dtype).to(memory_format=torch.channels_last)

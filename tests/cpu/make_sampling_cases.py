@@ -1,6 +1,6 @@
 """Writes tests/data/sampling.cases: python tests/cpu/make_sampling_cases.py [seed [file]]
 
-Tricubic sampling, coordinates without a number, and gradients whose arguments lie in memory in any order.
+Tricubic sampling, coordinates that are NaN or infinite, and gradients of arguments with any strides.
 """
 import pathlib
 import sys
@@ -11,7 +11,7 @@ from case_writer import CaseWriter, Samples
 aten = torch.ops.aten
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 TOLERANCE = {torch.float32: 4e-5, torch.float64: 1e-12, torch.float16: 1e-2, torch.bfloat16: 6e-2}
-# Coordinates of no number, without an end and far away, beside those at the edges.
+# NaN, infinite and huge coordinates, and those at the edges.
 SPECIAL = [float("nan"), float("inf"), float("-inf"), 1e20, -1e20, 1e6, -1e6, -1.0, 1.0, 0.0]
 
 
@@ -29,7 +29,7 @@ def grids(s, out):
         op, gradient = getattr(aten, f"grid_sampler_{dims}d"), getattr(aten, f"grid_sampler_{dims}d_backward")
         out.add(f"grid_sampler_{dims}d", op, x, grid, mode, padding, align, tolerance=TOLERANCE[dtype])
         if dims == 2 and mode == 0 and padding > 0 and special:
-            return  # PyTorch ends the process
+            return  # PyTorch would crash
         g = s.strided(s.values(dtype, list(x.shape[:2]) + sizes[1:-1]))
         out.add(f"grid_sampler_{dims}d_backward", gradient, g, x, grid, mode, padding, align,
                 [True, bool(s.below(4))], tolerance=TOLERANCE[dtype] * 10)
@@ -53,7 +53,8 @@ def fractional(s, out):
                 x = s.values(dtype, [2, 3][1 - batched:] + [6, 5, 7][:dims])
                 y, indices = forward(x, kernel, pooled, torch.rand(2 if batched else 1, 3, dims, generator=s.g).to(dtype))
                 turned = indices.movedim(0, -1).contiguous().movedim(-1, 0)
-                # As they lie, as PyTorch's kernel reads them; all of a sliced one's memory holds places of the plane.
+                # PyTorch's kernel ignores the strides of indices and reads memory in order. So all memory of a sliced tensor,
+                # gaps included, holds valid indices.
                 wide = torch.zeros(*indices.shape[:-1], indices.shape[-1] * 2 + 1, dtype=torch.int64)
                 wide[..., 1::2] = indices
                 wide[..., ::2] = 3
@@ -64,7 +65,7 @@ def fractional(s, out):
 
 
 def formats(s, out):
-    """Results are row-major or channels-last as PyTorch's: what is compiled around them counts on that."""
+    """Results must be row-major or channels-last where PyTorch's are, because generated code relies on it."""
     for dtype in FLOATS:
         for channels in (2, 8):
             g = last_of(s.values(dtype, [2, channels, 4, 5, 6]))

@@ -1,6 +1,7 @@
 """Writes tests/data/sorting.cases: python tests/cpu/make_sorting_cases.py [seed [scale [file]]]
 
-Scans, sorts, searches and scatters. Threads are off: what several threads write to one place has no order in ATen.
+Scans, sorts, searches and scatters. ATen runs with one thread, because the order in which its threads write one element is
+not defined.
 """
 import pathlib
 import sys
@@ -18,7 +19,7 @@ TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1e-2, torch.float32: 1e-6, tor
 
 
 def distinct(s, dtype, shape):
-    """Values without repeats along any dimension, so that positions have one right answer."""
+    """Values that differ along every dimension, so that only one answer is right for positions."""
     count = torch.Size(shape).numel()
     return torch.randperm(count, generator=s.g).to(torch.float32).reshape(shape).to(dtype)
 
@@ -80,7 +81,7 @@ def main(seed=1, scale=1.0, path=pathlib.Path(__file__).parents[1] / "data" / "s
                         (torch.uint8, 260), (torch.int16, 161), (torch.bool, 100), (torch.int32, 130)):
         x = s.values(dtype, [size], low=-100, high=100, special=0.1)
         for descending in (True, False):
-            for stable in (True, False):  # unstable ones, too, have ATen's order
+            for stable in (True, False):  # our unstable sort must give ATen's order too
                 out.add("sort_stable", stable_sort, x, stable, 0, descending)
         if dtype != torch.bool:
             for k in (2, size):
@@ -174,7 +175,7 @@ def main(seed=1, scale=1.0, path=pathlib.Path(__file__).parents[1] / "data" / "s
                 lambda o, a, dd, i, v, r, inc: aten.scatter_reduce_(o.copy_(a), dd, i, v, r, include_self=inc),
                 target.clone(), x, wrapped, index, source, reduce, include, written=[0],
                 tolerance=TOLERANCE.get(dtype, 0) if reduce == "mean" or dtype in COMPLEX else 0)
-    for dtype in (torch.float32, torch.float16, torch.int64):  # rows under one index each
+    for dtype in (torch.float32, torch.float16, torch.int64):  # each row has one index
         index = torch.randint(0, 6, (9, 1), generator=s.g).expand(9, 11)
         x, source = s.values(dtype, [6, 11]), s.values(dtype, [9, 11])
         for reduce in ("sum", "amax", "mean"):
@@ -200,10 +201,10 @@ def main(seed=1, scale=1.0, path=pathlib.Path(__file__).parents[1] / "data" / "s
             lambda o, a, dd, i, v, r, inc: aten.scatter_reduce_(o.copy_(a), dd, i, v, r, include_self=inc),
             x.clone(), x, 0, tensor([[0]]), x, "add", True,
             message="reduce argument must be either sum, prod, mean, amax or amin, got add")
-    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int16):  # few of short rows
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int16):  # small k, short rows
         for size, k in ((32, 1), (64, 4), (128, 8), (131, 16), (300, 32)):
             x = s.values(dtype, [3, size], low=-60, high=60)
-            if dtype != torch.bfloat16:  # a row without ties, whose order is free of what ATen's sort leaves
+            if dtype != torch.bfloat16:  # a row without ties, so that order does not depend on ATen's algorithm
                 x[0] = (torch.randperm(size, generator=s.g) - size // 2).to(dtype)
             if dtype.is_floating_point:
                 x[2, ::17] = float("nan")

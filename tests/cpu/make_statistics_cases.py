@@ -80,7 +80,7 @@ def distances(s, out, count):
         attempt(out, "_pdist_forward", aten._pdist_forward, x, p, tolerance=TOLERANCE[dtype] * 20)
         d = aten._pdist_forward(x, p)
         g = s.values(dtype, d.shape)
-        if x.size(0) > 1 and m > 0:  # PyTorch reads out of bounds else
+        if x.size(0) > 1 and m > 0:  # otherwise PyTorch reads out of bounds
             attempt(out, "_pdist_backward", aten._pdist_backward, g, x, p, d, tolerance=TOLERANCE[dtype] * 20)
     near = torch.rand(40, 3)
     out.add("_cdist_forward", aten._cdist_forward, near * 9, near.flip(0) * 7, 2.0, None, tolerance=1e-3)

@@ -56,7 +56,7 @@ def main(seed=1, count=24, path=pathlib.Path(__file__).parents[1] / "data" / "vi
         attempt(out, "view_as_complex", aten.view_as_complex, t)
         t = s.strided(s.values(f32, s.shape()), ("packed", "permuted", "sliced", "offset"))
         size = s.pick([list(t.shape), list(t.shape)[::-1], s.shape(max_rank=2)])
-        # What a grown storage holds beyond the old bytes is not defined: compared only where it does not grow.
+        # If the storage grows, its new bytes are undefined, so only cases that do not grow are compared.
         if t.storage_offset() + torch.Size(size).numel() <= t.untyped_storage().nbytes() // 4:
             out.add("resize_", lambda t, z: aten.resize_(t, z), t, size, written=[0])
             out.add("resize_as_", lambda t, z: aten.resize_as_(t, z), t.clone(), torch.zeros_like(t), written=[0])
@@ -106,7 +106,7 @@ def main(seed=1, count=24, path=pathlib.Path(__file__).parents[1] / "data" / "vi
             if rank >= 4 and s.below(3) == 0:
                 t = t.contiguous(memory_format=torch.channels_last if rank == 4 else torch.channels_last_3d)
             if mode == "circular":
-                # Cropping one side and wrapping the other for more than is left reads what was never written.
+                # If one side is cropped, the other may wrap at most what is left; PyTorch reads uninitialised memory beyond.
                 sides = []
                 for d in range(dims):
                     n = t.shape[-1 - d]

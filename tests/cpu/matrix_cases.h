@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sconce/float_types.h"
+#include "sconce/hash.h"
 #include "sconce/tensor.h"
 
 namespace sconce::matrix_testing {
@@ -22,16 +23,11 @@ Exact exact(T v) {
     return Exact(static_cast<double>(v));
 }
 
-// Fast: the large cases need millions of numbers. (splitmix64)
+// Fast, because the large cases need millions of numbers.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t operator()() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31);
-  }
+  uint64_t operator()() { return mixed_bits(state_ += kGoldenStep); }
   double real() { return static_cast<double>(static_cast<int64_t>((*this)()) >> 11) * 0x1p-52; }  // in [-1, 1)
 
  private:
@@ -58,7 +54,7 @@ enum class LayoutOf { kRows, kColumns, kGaps, kColumnGaps, kOffset, kBroadcastRo
 inline constexpr LayoutOf kDenseLayouts[] = {LayoutOf::kRows, LayoutOf::kColumns, LayoutOf::kGaps,
                                              LayoutOf::kColumnGaps, LayoutOf::kOffset};
 
-// [batch, rows, columns] or, with batch < 0, [rows, columns], in the layout named.
+// [batch, rows, columns] in this layout; [rows, columns] if batch < 0.
 inline Tensor make_matrix(DType dtype, int64_t batch, int64_t rows, int64_t columns, LayoutOf layout) {
   int64_t rs = columns, cs = 1, offset = 0;
   switch (layout) {

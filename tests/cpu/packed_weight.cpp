@@ -29,7 +29,7 @@ Packed pack(const Tensor& weight, const Ints& dims, const std::vector<Block>& bl
   std::mt19937 noise(7);
   Packed p;
   p.metadata.resize(metadata_bytes);
-  for (std::byte& b : p.metadata) b = static_cast<std::byte>(noise());  // unused bytes are garbage
+  for (std::byte& b : p.metadata) b = static_cast<std::byte>(noise());  // unused bytes get random values
   put<uint8_t>(p.metadata, 0, 1);
   put(p.metadata, 4, static_cast<int32_t>(rank));
   for (size_t d = 0; d < rank; ++d) {

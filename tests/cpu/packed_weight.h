@@ -20,13 +20,13 @@ struct Block {
   int64_t size, dim;
 };
 
-// Opaque, of layout kMkldnn and constant.
+// An opaque constant tensor of layout kMkldnn, and its description.
 struct Packed {
   Bytes metadata;
   Tensor tensor;
 };
-// A weight whose elements are those of `dims` in row-major order (groups first where there are several) in blocks, the
-// last of them innermost. Padding, in the data and in the description, is garbage.
+// Packs a weight, seen as a row-major tensor of sizes `dims` (with groups first if there are several), in blocks, of
+// which the last is innermost. Padding in data and description gets random values.
 Packed pack(const Tensor& weight, const Ints& dims, const std::vector<Block>& blocks, int64_t groups,
             size_t metadata_bytes = 772);
 

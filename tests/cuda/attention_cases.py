@@ -14,7 +14,7 @@ def both(label, name, arguments, keep, tolerance, ours=None):
     """Calls both after the same seed; keep() selects what is compared from the results."""
     def run():
         seed(7)
-        call("rand", (3, 5), None, None, None, None)  # the streams continue where they are
+        call("rand", (3, 5), None, None, None, None)  # so that attention begins in the middle of the random stream
         return keep(call(name, *(ours or arguments)))
 
     def expect():

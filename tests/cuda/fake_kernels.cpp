@@ -1,5 +1,5 @@
-// Those of our kernels that the host code under test launches, on the devices of fake_runtime.cpp; and a launch for the
-// fake model.
+// CPU implementations of the kernels that the tested host code launches on the devices of fake_runtime.cpp, and a
+// launch function for the fake model.
 #include <cstring>
 #include <memory>
 #include <vector>

@@ -194,7 +194,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->at = of(stream).queued;
   return cudaSuccess;
 }
-// Only for events of other processes, which happen at the second look.
+// Used for events of other processes only. The second query finds that the event has happened.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   RETURN_IF_FAILED();
   if (!event->shared) misuse("an event of our own is asked whether it happened");
@@ -340,7 +340,7 @@ cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigne
   ++fake_runtime().live_shared;
   return cudaSuccess;
 }
-// A handle holds the address of a flag of the test, which is set when somebody waits for the event.
+// A handle holds the address of a flag in the test, which is set when a stream waits for the event.
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
   RETURN_IF_FAILED();
   *event = new CUevent_st;

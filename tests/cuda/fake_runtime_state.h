@@ -44,7 +44,7 @@ struct CUstream_st {
 struct CUevent_st {
   cudaStream_t stream = nullptr;
   uint64_t at = 0;
-  bool* shared = nullptr;  // of another process: set when somebody saw that it happened
+  bool* shared = nullptr;  // flag of an event of another process; set when the event was seen to have happened
   bool looked = false;
 };
 

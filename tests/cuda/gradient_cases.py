@@ -19,8 +19,8 @@ TRICUBIC = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
 
 
 def solid(check, name, label, *arguments, **tolerance):
-    """For volumes. A torch without the tricubic mode is replaced by our CPU kernels, which other tests compare to
-    torch."""
+    """Grid samples of volumes. If torch lacks the tricubic mode, expected values come from our CPU kernels, which other tests
+    compare with torch."""
     mode = arguments[3 if name.endswith("backward") else 2]
     if mode != 2 or TRICUBIC:
         return check(name, label, *arguments, **tolerance)

@@ -271,7 +271,7 @@ def embedding_cases():
                         grad = torch.randn_like(out)
                         for by_frequency in (False, True):
                             if mode == 2 and (by_frequency or dtype == torch.bfloat16):
-                                continue  # PyTorch has none
+                                continue  # PyTorch has no such operator
                             same("_embedding_bag_dense_backward", f"{tag} {by_frequency}", grad, indices, bags, sizes,
                                  most, 50, by_frequency, mode, weights, padding, rtol=r, atol=r)
         if dtype == torch.bfloat16:

@@ -14,7 +14,7 @@ def randn(*shape, dtype=torch.float32, scale=1.0):
 def seeded(run):
     def wrapped():
         seed(1234)
-        run()  # the second draw depends on how much the first consumed
+        run()  # the second draw shows how many numbers the first one took
         return run()
     return wrapped
 

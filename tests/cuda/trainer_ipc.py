@@ -219,7 +219,7 @@ def plain_copy(net, fresh):
 
 
 def own_again(before, what):
-    """The reference counters are back, so PyTorch can free what it shared."""
+    """Checks that the server released its references, so that PyTorch can free what it shared."""
     torch.cuda.ipc_collect()
     torch.cuda.empty_cache()
     grown = torch.cuda.memory_allocated() - before
@@ -253,7 +253,7 @@ def main():
                 request.append(own_time or time.perf_counter() - begin)
                 with torch.no_grad():
                     for p in net.parameters():
-                        p.fill_(float("nan"))  # the set must not depend on this memory any more
+                        p.fill_(float("nan"))  # the server's set must not depend on this memory any more
                 torch.cuda.synchronize()
                 values, seen = server.infer(x)
                 check(seen == version, f"{form}: version {seen}, not {version}")

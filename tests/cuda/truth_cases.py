@@ -1,4 +1,4 @@
-"""More cases of against_torch.py: what random cases (tests/truth) found."""
+"""More cases of against_torch.py: failures that random cases (tests/truth) found."""
 import torch
 
 from against_torch import abi, call, call_named, case
@@ -16,7 +16,7 @@ def pooling():
         case(f"adaptive_max_pool3d_backward of indices channels last {size}",
              lambda: call("adaptive_max_pool3d_backward", grad.contiguous(**last), x, indices.contiguous(**last)),
              lambda: [ops.adaptive_max_pool3d_backward(grad, x, indices)], 1e-5, 1e-5)
-    # Windows whose dilated steps skip the input: their indices name elements that they do not cover.
+    # Some windows lie outside the input because of their dilation. Their indices point to elements that they do not cover.
     for shape, form in (([2, 4, 13, 12, 2], ([3, 2, 2], [4, 4, 3], [1, 1, 1], [1, 3, 3], True)),
                         ([2, 3, 8, 7, 2], ([2, 3, 2], [1, 1, 1], [0, 1, 1], [1, 1, 3], False))):
         for dtype in (torch.float32, torch.float64, torch.float16):

@@ -68,13 +68,13 @@ class Atens:
         return results[0] if results is not None and len(results) == 1 else results
 
     def define(self, name, function, *args, **options):
-        """A case whose expected results come from a function that stands for the operator."""
+        """Adds a case whose expected results come from a function instead of the operator."""
         self.covered.add("aten::" + name)
         self.out.add("aten::" + name, function, *args, **options)
 
 
 def check_covered(*tables):
-    """Every row of src/custom_ops/aten/*.cpp has a case."""
+    """Fails if a row of src/custom_ops/aten/*.cpp has no case."""
     rows = set()
     for table in tables:
         source = HERE.parents[1] / f"src/custom_ops/aten/{table}.cpp"

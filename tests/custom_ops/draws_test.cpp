@@ -1,6 +1,5 @@
-// Operators on random inputs against loops in double precision that know nothing of how kernels divide work: like
-// tests/truth, but without PyTorch and small enough for every run. SCONCE_SEED=N draws other inputs, SCONCE_DRAWS=N
-// more of each.
+// Compares operators on random inputs with plain loops in double precision. Like tests/truth, but without PyTorch and
+// small enough for every run. SCONCE_SEED=N draws other inputs, SCONCE_DRAWS=N draws more of each.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -115,7 +114,8 @@ double epsilon(DType dtype) {
 // Half types are summed in float32.
 double sum_epsilon(DType dtype) { return dtype == DType::kFloat64 ? 0x1p-52 : 0x1p-23; }
 
-// value(index), and the sum of its terms' absolute values. roundings: how many roundings of that sum are allowed.
+// The expected value at an index and the sum of its terms' absolute values. roundings: how many roundings of that sum
+// the result may be off.
 struct Number {
   double value, magnitude;
 };

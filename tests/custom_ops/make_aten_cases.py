@@ -179,7 +179,7 @@ def math(out, s):
         number = s.pick([3, -2, 2.5, True, 0])
         result = torch.result_type(a, b)
         tolerance = {torch.complex64: 1e-5, torch.complex128: 1e-12, torch.complex32: 1e-2, torch.float16: 2e-3,
-                     torch.bfloat16: 2e-2}  # ATen rounds the product with alpha in some layouts only
+                     torch.bfloat16: 2e-2}  # ATen rounds the product with alpha only in some layouts
         alpha = s.pick([1, 2, -3]) if result != torch.bool else 1
         out.add("add.Tensor", a, b, alpha, tolerance=tolerance.get(result, 0))
         out.add("mul.Tensor", a, b, tolerance=tolerance.get(result, 0))
@@ -414,7 +414,7 @@ def linalg(out, s):
 def general_matrices(out, s):
     for dtype in FLOATS + COMPLEX:
         t = {"tolerance": TOLERANCE[dtype]}
-        # For triangular matrices LAPACK solves from the diagonal, so the signs of eigenvectors are certain.
+        # For triangular matrices, LAPACK starts from the diagonal, so that the signs of eigenvectors are defined.
         for batch in ((), (2,), (0,)):
             a = torch.randn(*batch, 4, 4, dtype=dtype, generator=s.g)
             a = a.triu() + torch.diag(torch.arange(4).to(dtype))

@@ -81,7 +81,7 @@ def functions(out, s):
             out.add("hash_tensor", a, dim, keep, 0)
     out.add("hash_tensor", torch.empty(0), [], False, 0, message="Expected reduction dim to be specified")
     out.add("_aminmax", torch.empty(0), message="an empty dimension as the operation has no identity")
-    for dtype in FLOATS:  # PyTorch reads other numbers for complex coefficients
+    for dtype in FLOATS:  # PyTorch misreads complex coefficients
         out.add("_compute_linear_combination", s.sample(dtype, [3, 2, 2]), s.sample(dtype, [2, 3]), tolerance=TIGHT[dtype])
     for dtype in FLOATS + COMPLEX:
         t = {"tolerance": TIGHT[dtype]}
@@ -326,7 +326,7 @@ def layers(out, s):
     out.add("_native_multi_head_attention", torch.ones(2, 3, 4), torch.ones(2, 2, 4), torch.ones(2, 3, 4), 4, 2,
             torch.ones(12, 4), torch.ones(12), torch.ones(4, 4), torch.ones(4), None, True, True, None,
             message="shapes to match")
-    # A weight this narrow is packed alike for every instruction set.
+    # A weight of so few columns is packed in the same way for every instruction set.
     out.add("_convert_weight_to_int4pack_for_cpu", s.values(torch.int32, [16, 32], 0, 15), 1)
     for dtype in FLOATS + HALVES:
         t = {"tolerance": {torch.float32: 2e-5, torch.float64: 1e-11}.get(dtype, SMALL.get(dtype))}

@@ -80,7 +80,7 @@ def dtypes(out, s):
     y = s.sample(torch.complex64, [3, 4], layouts=("packed",)) / 9
     for reduction in (0, 1, 2):
         out.add("soft_margin_loss", y, torch.where(y.real > 0, 1.0, -1.0).to(y.dtype), reduction, tolerance=1e-5)
-    # Numbers with few bits, so that ATen's intermediate rounding changes nothing.
+    # Numbers with so few bits that ATen's intermediate rounding is exact.
     a = torch.tensor([[0.0, 3], [4, 0], [1, 2]], dtype=torch.float16)
     for dtype in (torch.float16, torch.bfloat16):
         out.add("_euclidean_dist", a.to(dtype), a.flip(0).to(dtype), tolerance=1e-2)
@@ -90,7 +90,7 @@ def edges(out):
     out.add("native_layer_norm", torch.zeros(3, 0), [0], torch.zeros(0), None, 1e-5)
     out.add("native_layer_norm", torch.zeros(2, 3, 0, dtype=torch.float16), [3, 0], None, None, 1e-5)
     x = torch.tensor([-2.0, 80.0, 87.7, 88.3, 88.72, -88.5, 600.0])
-    # At log1p's limit, in vectors and alone.
+    # Values at the limit of log1p, in vectors and alone.
     for repeats in (1, 5):
         out.add("soft_margin_loss", x.repeat(repeats), torch.full((7 * repeats,), -1.0), 0, tolerance=1e-5)
         out.add("soft_margin_loss", x.repeat(repeats).double() * 8, -torch.ones(7 * repeats, dtype=torch.float64), 0, tolerance=1e-12)

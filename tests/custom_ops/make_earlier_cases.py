@@ -72,7 +72,7 @@ def others(out, s):
             if dtype != 3 or numbers:
                 torch.manual_seed(1234)  # as the test does before each call
                 out.add(name, like, *numbers, dtype, None, None, None, None)
-    # No longer in PyTorch; its successor gives the results.
+    # The operator is no longer in PyTorch, so results come from its successor.
     for dtype in FLOATS + [torch.complex64]:
         x = s.values(dtype, [2, 4, 4], -1, 1)
         x = x @ x.mH + 3 * torch.eye(4, dtype=dtype)

@@ -75,7 +75,7 @@ def dtypes_and_layouts(out, s):
         out.add("clamp", x, None, low, message="is outside the representable range of")
         out.add("_foreach_maximum.Scalar", [x], low)
     for dtype in (HALF, FLOAT, torch.int8):
-        for many in (1, 5):  # 10 count as many
+        for many in (1, 5):  # isin() has another algorithm for 10 elements and more
             x = torch.tensor([0.1, 3, 0.25, 44]).to(dtype).repeat(many)
             for number in (0.1, 3, 0.25, 300):
                 out.add("isin.Scalar_Tensor", number, x, False, False)
@@ -203,7 +203,7 @@ def sampled(out, s):
 
 
 def pooled(out, s):
-    # Windows without elements.
+    # Some windows contain no elements.
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, HALF):
         x = torch.randint(0, 100, [2, 3, 5, 1], generator=s.g).to(dtype)
         out.add("max_pool2d_with_indices", x, [1, 2], [1, 4], [0, 1], [1, 2], False)

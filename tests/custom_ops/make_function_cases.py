@@ -1,5 +1,5 @@
-"""Writes tests/data/movement.cases, functions.cases and lists.cases: what PyTorch computes for operators that are called by name,
-above all where elements are complex.
+"""Writes tests/data/movement.cases, functions.cases and lists.cases: PyTorch's results for operators that are called by name,
+mainly for complex elements.
 
     .venv/bin/python tests/custom_ops/make_function_cases.py      # torch 2.15
 """

@@ -1,4 +1,4 @@
-"""Writes tests/data/inductor.cases: what PyTorch computes for the operators of src/custom_ops/aten/inductor_rows.cpp.
+"""Writes tests/data/inductor.cases: PyTorch's results for the operators of src/custom_ops/aten/inductor_rows.cpp.
 
     .venv/bin/python tests/custom_ops/make_inductor_cases.py      # torch 2.15
 """

@@ -1,4 +1,4 @@
-"""Writes tests/data/lowered.cases: what PyTorch computes for the operators of src/custom_ops/aten/lowered.cpp.
+"""Writes tests/data/lowered.cases: PyTorch's results for the operators of src/custom_ops/aten/lowered.cpp.
 
     .venv/bin/python tests/custom_ops/make_lowered_cases.py      # torch 2.15
 """
@@ -19,7 +19,7 @@ def layers(out, s):
     for reverse in (False, True):
         x, h, c = (s.values(torch.float32, shape, -1, 1) for shape in ([3, 2, 5], [1, 2, 6], [1, 2, 6]))
         w = [s.values(torch.float32, shape, -1, 1) for shape in ([24, 5], [24, 6], [24], [24])]
-        # Without the workspace, which only training reads.
+        # Leaves out the workspace, which only training reads.
         out.define("mkldnn_rnn_layer", lambda *values: torch.ops.aten.mkldnn_rnn_layer(*values)[:3], x, *w, h, c,
                    reverse, [], 2, 6, 1, True, False, False, False, tolerance=1e-5)
 

@@ -53,7 +53,7 @@ def layouts_of_nothing(out, s):
 
 
 def infinities(out, s):
-    """A running mean is NaN after an infinity; distances by products subtract infinities."""
+    """Running means that become NaN after an infinity, and distances that subtract infinities."""
     for dtype in FLOATS + HALVES + [torch.complex64]:
         rows = torch.tensor([[1, INF, 2], [1, 2, INF], [-INF, 1, 2], [INF, -INF, 1], [1, 2, 4]], dtype=dtype)
         for name in ("var_mean.correction", "std_mean.correction"):
@@ -70,7 +70,7 @@ def infinities(out, s):
 
 
 def steps_in_half(out, s):
-    """Operators that ATen composes of several, each of which rounds."""
+    """Operators that ATen composes of several others, each of which rounds."""
     for dtype in HALVES:
         x, y = torch.tensor([12, -12, 1.5, 3, 0.25], dtype=dtype), torch.tensor([-1, 1, 1, -1, 1], dtype=dtype)
         for reduction in (0, 1, 2):
@@ -148,7 +148,7 @@ def incomplete_gamma(out, s):
 
 
 def gamma_slopes(out, s):
-    """Rows above and below 0, poles, halves."""
+    """Arguments above and below 0 and at poles, in half types too."""
     x = torch.cat([torch.tensor([0.0, -0.0, -1.0, INF, -INF, float("nan"), 1e-20, 1e20, 1.4616]),
                    torch.linspace(-5.3, 30, 61)])
     for dtype, tolerance in ((torch.float32, 2e-5), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)):

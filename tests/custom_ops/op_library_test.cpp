@@ -36,7 +36,7 @@ std::vector<Value> call(const std::string& name, std::vector<Value> arguments) {
   return results;
 }
 
-// The error of the operator: its exception's text and the first cause below it.
+// The text of the operator's exception, with the first error that caused it.
 std::string failure(const std::string& name, std::vector<Value> arguments) {
   shim::take_error();
   std::string text;
@@ -74,7 +74,7 @@ TEST_CASE("op library: plain C, the example") {
     CHECK(failure("geometry::rotate", {Value(int64_t{3})}) ==
           "geometry::rotate: argument 'points' is of type Tensor, got an int");
   }
-  CHECK(find_operator("geometry::rotate") == nullptr);  // gone with its library
+  CHECK(find_operator("geometry::rotate") == nullptr);  // the operator goes with its library
 }
 
 TEST_CASE("op library: a package of PyTorch's that calls it") {

@@ -104,7 +104,7 @@ TEST_CASE("proxy executor: arguments of every kind reach the operator, results t
   CHECK(t.held[4].storage() == t.held[0].storage());
   CHECK(t.held[5].storage() == t.held[0].storage());
   CHECK(t.held[6].dtype() == DType::kInt64);
-  // Again, with other values.
+  // A second call with other values.
   const int64_t others[] = {31, 41, 51, 61, 71, 5};
   executor.call(0, others, t.handles);
   CHECK(*recorder->at("sizes").get_if<Value::Ints>() == Value::Ints{41, 51});

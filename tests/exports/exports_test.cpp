@@ -7,7 +7,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <regex>
@@ -16,19 +15,14 @@
 
 #include "package_format/elf_image.h"
 #include "tests/exports/public_api.h"
+#include "tests/files.h"
 
 namespace {
 
 using Names = std::set<std::string>;
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 Names exports_of(const char* library) {
-  const std::string bytes = text_of(library);
+  const std::string bytes = sconce::content_of(library);
   const sconce::ElfImage image(std::as_bytes(std::span(bytes)), library);
   Names names;
   for (size_t i = 1; i < image.symbol_count(); ++i)
@@ -181,7 +175,7 @@ TEST_CASE("exports: the C API has the names of its list, each in its version, an
   const auto listed = c_api_names();
   // What sconce.h declares: the word before the parenthesis of each declaration that ends with SCONCE_NOEXCEPT.
   static const std::regex comment(R"(/\*[^]*?\*/)"), declared(R"(\b(sconce_\w+)\([^;{]*\)\s*SCONCE_NOEXCEPT;)");
-  const std::string header = std::regex_replace(text_of(SCONCE_SOURCE_DIR "/include/sconce.h"), comment, "");
+  const std::string header = std::regex_replace(sconce::content_of(SCONCE_SOURCE_DIR "/include/sconce.h"), comment, "");
   Names functions;
   for (std::sregex_iterator it(header.begin(), header.end(), declared), end; it != end; ++it)
     functions.insert((*it)[1]);

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <unordered_map>
 
@@ -18,6 +17,7 @@
 #include "src/loader/preflight.h"
 #include "src/shim/abi_types.h"
 #include "src/shim/guard.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using ContainerHandle = AOTInductorModelContainerHandle;
@@ -231,9 +231,7 @@ TEST_CASE("fake model: unloads, though each call made a thread-local object") {
 }
 
 TEST_CASE("fake model: packages of it open, with the signature of what is inside") {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "sconce-fake-model-test";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const TempFolder folder;
   const std::map<std::string, fake::Model> models{
       {"plain", fake::model("fake_model")},       {"folded", fake::model("fake_folded")},
       {"state", fake::model("fake_state")},       {"appended", fake::model("fake_appended")},
@@ -276,5 +274,4 @@ TEST_CASE("fake model: packages of it open, with the signature of what is inside
   CHECK(call.known);
   CHECK(call.args.leaves() + call.kwargs.leaves() == 1);
   CHECK(call.input_leaf == std::vector<size_t>{0});
-  std::filesystem::remove_all(folder);
 }

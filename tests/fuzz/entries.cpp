@@ -167,7 +167,7 @@ bool run_tensor_file(std::string_view bytes) {
   });
 }
 
-// Accepts what it is given and checks where it is written.
+// Accepts every update and checks the addresses that are written.
 class PlainUpdate final : public WeightUpdate {
  public:
   void declare(std::span<const WeightEntry> entries) override {
@@ -234,7 +234,8 @@ bool run_weight_file(std::string_view bytes) {
   });
 }
 
-// What a trainer sends. The first byte says in which form; no device is there, so nothing is opened but bytes.
+// A trainer's request; the first byte selects its form. There is no device, so only tensors in the request itself are
+// read.
 bool run_pickle(std::string_view bytes) {
   const auto choice = bytes.empty() ? 0u : static_cast<unsigned char>(bytes[0]);
   bytes.remove_prefix(std::min<size_t>(1, bytes.size()));
@@ -248,7 +249,7 @@ bool run_pickle(std::string_view bytes) {
     if (choice % 4 == 2) read_ipc_handles(bytes, {{"a"}, {"float32"}, {{4}}, {}}, uuids, described);
     if (choice % 4 == 3) read_ipc_handles(bytes, {{"a"}, {"float32"}, {{4}}, {16}}, uuids, described);
     for (const TrainerMemory& memory : described.memories)
-      if (memory.where == TrainerMemory::Where::kObject) return;  // another process's
+      if (memory.where == TrainerMemory::Where::kObject) return;  // memory of another process
     const SharedTensors shared(described);
     PlainUpdate update;
     stage_tensors(update, shared.tensors());
@@ -256,7 +257,7 @@ bool run_pickle(std::string_view bytes) {
   });
 }
 
-// We accept whatever JSON nlohmann accepts (up to 100 levels), and it reads our strings in the same way.
+// Our reader must accept exactly the JSON that nlohmann accepts (up to 100 levels), and read the same strings.
 bool run_json(std::string_view text) {
   bool too_deep = false;
   const bool ours = accepted_request([&] {

@@ -16,7 +16,7 @@ void wait_for_device_event(std::span<const std::byte, kDeviceEventHandleBytes>, 
 std::vector<Device> visible_devices(DeviceType) { return {}; }
 std::string device_uuid(Device) { SCONCE_FAIL(kInvalidArgument, "there are no devices"); }
 
-// Between tensors of the host, of one element size, the second without gaps.
+// Copies between host tensors of equal element size; the destination is contiguous.
 void transfer(const Tensor& source, Tensor& destination) {
   SCONCE_CHECK(source.is_cpu() && destination.is_cpu(), kUnavailable, "there are no devices");
   const size_t item = source.itemsize();

@@ -136,7 +136,7 @@ std::vector<std::string> weight_file_seeds() {
   return seeds;
 }
 
-// PyTorch's own pickles of tensors of the CPU, and calls with made-up handles of a device.
+// PyTorch's own pickles of CPU tensors, and calls with made-up device handles.
 std::vector<std::string> pickle_seeds() {
   std::ifstream file(SCONCE_SOURCE_DIR "/tests/server/trainer_pickles.json");
   const OrderedJson pickles = OrderedJson::parse(file);
@@ -147,7 +147,7 @@ std::vector<std::string> pickle_seeds() {
     bytes.resize(decode_base64(encoded, reinterpret_cast<std::byte*>(bytes.data())).value());
     seeds.push_back(static_cast<char>(name.starts_with("flat")) + bytes);
   }
-  // An opcode, the length of what follows, and that.
+  // An opcode with a length byte and so many bytes.
   const auto sized = [](char op, const std::string& value) {
     return std::string(1, op).append(1, static_cast<char>(value.size())).append(value);
   };

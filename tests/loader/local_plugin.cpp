@@ -1,5 +1,5 @@
-// libsconce as a plugin's private dependency: the program that opens this plugin RTLD_LOCAL sees none of its symbols,
-// and models must still find them. Returns what of it failed, "" if nothing.
+// A plugin that depends on libsconce. The program opens the plugin RTLD_LOCAL and so sees no symbols of libsconce, but
+// models must still find them. Returns the error, "" for success.
 #include <cstring>
 #include <string>
 

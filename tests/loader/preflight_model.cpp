@@ -1,4 +1,4 @@
-// Exports of a model, and imports as the macros ask for. Nothing here is ever called.
+// Exports what models export; macros select its imports. Nothing here is ever called.
 #define EXPORT extern "C" [[gnu::visibility("default")]]
 
 EXPORT int AOTInductorModelContainerCreateWithDevice() { return 1; }

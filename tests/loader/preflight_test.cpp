@@ -74,7 +74,7 @@ TEST_CASE("preflight: every missing symbol is named, by what can be done about i
 }
 
 TEST_CASE("preflight: versions of libraries newer than the host's") {
-  // strtol of the future is ours; what nobody has is named with its version.
+  // libsconce provides the newer strtol. Symbols that are missing are named with their version.
   CHECK(!mentions(reasons_against(spec_of("sample_new_glibc"), sample("sample_new_glibc")), "newer libraries"));
   const auto reasons = reasons_against(spec_of("preflight_future"), sample("preflight_future"));
   CHECK(mentions(reasons, "it needs symbols of newer libraries"));
@@ -103,14 +103,14 @@ TEST_CASE("preflight: all that the package records is held against the host") {
   CHECK(mentions(reasons, "compiled for the device xpu"));
   CHECK(mentions(reasons, "AOTI_CPU_ISA is ASIMD"));
   CHECK(mentions(reasons, "-march=armv8-a"));
-  // Nothing recorded (torch 2.6 to 2.9): nothing held against it.
+  // Packages of torch 2.6 to 2.9 record no instruction set, which is no reason against them.
   CHECK(reasons_against(ModelSpec{}, bytes).empty());
 }
 
 TEST_CASE("preflight: instruction sets that this CPU lacks") {
   const std::vector<std::byte> bytes = sample("preflight_fine");
   ModelSpec spec = spec_of("m");
-  // No CPU has both.
+  // No CPU has both instruction sets.
   spec.march = "bdver4";
   spec.cpu_isa = "AVX512 AVX512_VNNI AMX_TILE";
   const auto reasons = reasons_against(spec, bytes);

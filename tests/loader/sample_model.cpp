@@ -1,5 +1,5 @@
-// A shared object with the properties of a compiled model that loading has to deal with: needs libtorch libraries that
-// are nowhere, wants an executable stack, has STB_GNU_UNIQUE symbols, thread-local objects with destructors, weights.
+// A shared object with the properties of compiled models that loading has to handle: dependencies on libtorch libraries
+// that do not exist, an executable stack, STB_GNU_UNIQUE symbols, thread-local objects with destructors, and weights.
 #include <cstdlib>
 #include <cstring>
 #include <regex>

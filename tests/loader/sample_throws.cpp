@@ -1,4 +1,4 @@
-// Finds no memory while the library is initialised, the first time; and says what was.
+// Throws std::bad_alloc when the library is initialised for the first time, and reports what happened.
 #include <cstdlib>
 #include <new>
 

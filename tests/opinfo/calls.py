@@ -40,10 +40,10 @@ from case_writer import DTYPES, CaseWriter  # noqa: E402
 FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
 TOLERANCES = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float64: 1e-9, torch.complex128: 1e-9,
               torch.complex32: 1e-2}
-INEXACT = {"aten::special_airy_ai": 1e-8}  # by how much PyTorch errs in double precision
+INEXACT = {"aten::special_airy_ai": 1e-8}  # PyTorch's own error in double precision
 MOST_BYTES = 1 << 16
 RANDOM = torch.Tag.nondeterministic_seeded
-# What fresh memory holds; vectors up to sign or phase.
+# Left out: contents of fresh memory, and vectors that are unique only up to sign or phase.
 UNDEFINED = re.compile(r"aten::((new_)?empty|_linalg_(eigh|svd)$|linalg_eig)")
 
 
@@ -57,7 +57,7 @@ def name_of(target):
 
 
 def plain(value):
-    """As a case holds it."""
+    """The value in the form that a case can hold."""
     if isinstance(value, torch.dtype):
         return DTYPES[value]
     if isinstance(value, torch.layout):
@@ -102,7 +102,7 @@ class Caller(torch.fx.Interpreter):
             given.append(args[i] if i < len(args) else kwargs.get(argument.name, argument.default_value))
         if any(str(a.real_type) == "Tensor" and not isinstance(v, torch.Tensor)
                for a, v in zip(target._schema.arguments, given)):
-            return  # a number in a tensor's place
+            return  # a number was passed for a tensor
         operands = tensors_of(given)
         if any(t.is_conj() or t.is_neg() or t.layout != torch.strided for t in operands + tensors_of(result)):
             return
@@ -123,7 +123,7 @@ class Caller(torch.fx.Interpreter):
 
     @staticmethod
     def error(target, given, results):
-        """Three times what PyTorch itself errs by, found in the next wider dtype."""
+        """Three times PyTorch's own error, which is measured against the next wider dtype."""
         def wide(t):
             return t.to(drawing.WIDER.get(t.dtype, t.dtype)) if isinstance(t, torch.Tensor) else t
 

@@ -30,7 +30,7 @@ from samples import LeftOut, copy_of, same  # noqa: E402
 
 MARCH = "x86-64-v3"
 SEED = 7
-# What stands in the graph, but calls nothing by name.
+# Nodes of the graph that call nothing by name.
 COMPILED = {"aten.sym_size.int", "aten.sym_stride.int", "aten.sym_numel.default", "aten.sym_storage_offset.default",
             "aten._local_scalar_dense.default", "aten._assert_scalar.default", "aten.lift_fresh_copy.default"}
 LITE = dict(torch._inductor.lite_mode_options) | {"use_dce": True}
@@ -46,7 +46,7 @@ def rows_by_name():
 ROWS = rows_by_name()
 
 
-# Lowered by the compiler, but to calls for some or all arguments.
+# Operators whose lowering makes calls for some or all arguments.
 EXTERN = {name.split(".")[1] for name in inductor_fallback_ops if name.startswith("aten.")} - {
     "abs", "add", "mul", "full", "fill_", "pad", "permute", "polar", "pow", "slice", "view_as_complex", "view_as_real",
     "view", "clone", "zeros", "hann_window", "triangular_solve", "to_sparse", "set_", "resize_", "resize_as_", "gcd"}
@@ -54,7 +54,7 @@ EXTERN |= {"scatter_add", "index_add", "dot", "linear"}
 
 
 def without_input_checks(self):
-    """The inputs are what the package was compiled for; the checks of hundreds are most of what g++ would have to do."""
+    """Leaves out the checks of inputs, because compiling those of hundreds of inputs takes g++ longer than all the rest."""
     self.prefix.splice_aot("""
         static bool _check_aoti_runtime_check_inputs_env() { return false; }
         static void __check_inputs_outputs(AtenTensorHandle*, AtenTensorHandle*) {}
@@ -71,7 +71,7 @@ def is_number(kind):
 
 
 def by_name(node):
-    """Whether the C ABI's double cannot hold one of the numbers that the call is given: then it is a call by name."""
+    """Whether the call has a number that the C ABI's double cannot hold. Then the operator is called by name."""
     integral = any(isinstance(a, torch.fx.Node) and isinstance(a.meta.get("val"), torch.Tensor) and
                    not a.meta["val"].is_floating_point() and not a.meta["val"].is_complex()
                    for a in [*node.args, *node.kwargs.values()])
@@ -82,7 +82,7 @@ def by_name(node):
     return False
 
 
-# What export makes of operators that write in place, where that is not the name without the mark.
+# Operators that write in place and whose functional form has another name than theirs without the underscore.
 FUNCTIONAL = {"aten.normal_.default": "aten.normal_functional.default", "aten.transpose_.default": "aten.transpose.int",
               "aten.bernoulli_.float": "aten.bernoulli.p", "aten.t_.default": "aten.t.default",
               "aten.rrelu_with_noise.default": "aten.rrelu_with_noise_functional.default",
@@ -92,13 +92,13 @@ FUNCTIONAL = {"aten.normal_.default": "aten.normal_functional.default", "aten.tr
 
 
 def functional(target):
-    """The name without the mark of an operator that writes in place: export makes these functional."""
+    """The name of the functional form, into which export turns operators that write in place."""
     name = str(target)
     return FUNCTIONAL.get(name) or (re.sub(r"_\.", ".", name) if target._schema.is_mutable else name)
 
 
 def called(graph, lite, decompositions=()):
-    """Operators that the compiled package calls instead of generating code; those of them that have no row."""
+    """Returns the operators that the compiled package calls instead of generating code, and those of them without a row."""
     names, missing = set(), set()
     for node in graph.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
@@ -129,14 +129,14 @@ def has_complex_number(graph):
 
 
 def adds_gapped_complex(node):
-    """What Inductor fails on: it takes the operands of complex additions for pairs of real numbers side by side."""
+    """Complex additions on which Inductor fails: it views the operands as real numbers, which needs a last stride of 1."""
     operands = [a.meta["val"] for a in node.all_input_nodes if isinstance(a.meta.get("val"), torch.Tensor)]
     return node.target is torch.ops.aten.add.Tensor and any(
         t.is_complex() and t.dim() > 0 and t.stride(-1) != 1 for t in operands)
 
 
 def draws(sample):
-    """Whether the seed matters: an operator may be called random and yet be given a dropout of 0."""
+    """Whether results depend on the seed. An operator that can draw random numbers may get a dropout of 0."""
     results = []
     for seed in (0, 1):
         torch.manual_seed(seed)
@@ -146,7 +146,7 @@ def draws(sample):
 
 
 def infinite_by_name(graph, names):
-    """An operator of these that is called by name with a number that PyTorch writes as text and does not read again."""
+    """One of these operators, if it is called by name with a number that PyTorch writes as text and cannot read again."""
     for node in graph.graph.nodes:
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
             name = functional(node.target)
@@ -172,7 +172,7 @@ def route(sample):
     calls, missing = {}, {}
     calls["lite"], missing["lite"] = called(graph, lite=True)
     calls["default"], missing["default"] = called(graph, False, select_decomp_table())
-    # What an operator is decomposed to may itself be called.
+    # The operators that an operator is decomposed to may be called themselves.
     fails = False
     if has_complex(graph) or missing["default"]:
         decomposed = sample.trace(select_decomp_table())
@@ -185,9 +185,9 @@ def route(sample):
     if fails:
         modes = [mode for mode in modes if mode == "lite"]
     if any(node.op == "call_function" and not node.all_input_nodes for node in graph.graph.nodes):
-        modes = [mode for mode in modes if mode == "default"]  # lite mode compiles no call without a tensor
+        modes = [mode for mode in modes if mode == "default"]  # lite mode cannot compile calls without a tensor
     if any(node.target is torch.ops.aten.native_batch_norm_backward.default for node in graph.graph.nodes):
-        modes = [mode for mode in modes if mode == "lite"]  # lowered, it meets a call's result that is not there
+        modes = [mode for mode in modes if mode == "lite"]  # the default mode uses a call's missing result
     if modes:
         sample.mode = modes[zlib.crc32(sample.name.encode()) % len(modes)]
         return
@@ -214,7 +214,7 @@ class Bundle(nn.Module):
 
 
 class Lowered(Exception):
-    """The compiler has come as far as g++."""
+    """Raised instead of running g++."""
 
 
 def lowers(samples, mode):
@@ -233,7 +233,7 @@ def lowers(samples, mode):
 
 
 def not_lowered(samples, mode):
-    """Those that PyTorch does not compile."""
+    """The samples that PyTorch fails to compile."""
     if lowers(samples, mode):
         return []
     if len(samples) == 1:
@@ -266,7 +266,7 @@ class Package:
             self.source = archive.read(next(n for n in names if n.endswith("wrapper.cpp"))).decode()
 
     def owner(self, line):
-        """The sample whose call stands in that line of the generated source, by the inputs that it goes back to."""
+        """The sample whose call is in this line of the generated source, found by the inputs that the call depends on."""
         inputs = [i for i, sample in enumerate(self.samples) for _ in sample.tensors]
         owners = {f"arg{i}_1": sample for i, sample in enumerate(inputs)}
         for number, text in enumerate(self.source.split("\n"), 1):
@@ -281,7 +281,7 @@ class Package:
         return None
 
     def results(self):
-        """What PyTorch's own loader gives, cut by sample."""
+        """The outputs from PyTorch's own loader, split by sample."""
         model = torch._inductor.aoti_load_package(self.path)
         torch.manual_seed(SEED)
         found = model.loader.run([copy_of(t) for sample in self.samples for t in sample.tensors])
@@ -292,7 +292,7 @@ class Package:
         return cut
 
     def write(self, folder):
-        """Writes the case; the samples whose results PyTorch's loader does not repeat are left to compare by shape."""
+        """Writes the case. Samples whose results PyTorch's loader does not repeat are compared by shape only."""
         first, second = self.results(), self.results()
         data, step = DataFile(), {"do": "run", "seed": SEED, "inputs": [], "outputs": [], "compare": "value"}
         step["rtol"], step["atol"] = DEFAULT_TOLERANCE

@@ -4,7 +4,7 @@
     .venv/bin/pip install torch==2.15.0 numpy scipy expecttest
     .venv/bin/python tests/opinfo/run.py --samples 5000 --seed 1
 
-Cases are left in --out (build/opinfo); report.json there names every sample and what became of it.
+Cases stay in --out (build/opinfo). report.json there has the outcome of every sample.
 """
 import argparse
 import collections
@@ -43,7 +43,7 @@ def arguments():
 
 
 def conform(options, folder):
-    """{} if the case passes; else {"outputs": {index: reason}} or {"error": text}."""
+    """Returns {} if the case passes, else {"outputs": {index: reason}} or {"error": text}."""
     report = folder / "report.json"
     run = subprocess.run([str(options.tool), str(folder), "-j", "1", "--json", str(report)], capture_output=True,
                          text=True)
@@ -62,7 +62,7 @@ def conform(options, folder):
 
 def culprit(package, text):
     """The sample whose call threw: by the line of the generated source, or by the operator's name."""
-    if found := re.search(r"\bu\d+\b", text):  # a size that the data decides
+    if found := re.search(r"\bu\d+\b", text):  # a size that depends on the data
         lines = [i for i, line in enumerate(package.source.split("\n"), 1) if re.search(rf"\b{found[0]}\b", line)]
         return package.owner(lines[0]) if lines else None
     if found := re.search(r"wrapper\.cpp, line (\d+)", text):
@@ -77,12 +77,12 @@ def is_one_of(call, names):
 
 
 class Worker:
-    """In a process of its own, since PyTorch or a package may crash: draws, compiles and runs some samples."""
+    """Draws, compiles and runs some samples. A process of its own, because PyTorch or a package may crash."""
 
     def __init__(self, options, number, names, log):
         self.options, self.number, self.names, self.log = options, number, names, log
         self.packages = 0
-        self.now = options.out / "logs" / f"{number:04d}.now"  # what it was at if it dies
+        self.now = options.out / "logs" / f"{number:04d}.now"  # the current sample, to be blamed for a crash
 
     def note(self, name, status, reason="", **more):
         self.log.write(json.dumps({"name": name, "status": status, "reason": reason} | more) + "\n")
@@ -191,7 +191,7 @@ class Worker:
 
 
 def work(options, number, names):
-    """Forks a worker; its log says what became of its samples."""
+    """Forks a worker, whose log has the outcome of its samples."""
     log = options.out / "logs" / f"{number:04d}.jsonl"
     pid = os.fork()
     if pid == 0:
@@ -230,7 +230,7 @@ def names_to_make(options):
 
 
 def earlier(options):
-    """What the logs of an interrupted run say, each sample once; the number of the next log."""
+    """Outcomes from the logs of an interrupted run, each sample once, and the number of the next log."""
     logs = sorted((options.out / "logs").glob("*.jsonl"))
     lines = (line for log in logs for line in log.read_text().splitlines(keepends=True) if line.endswith("\n"))
     found = {result["name"]: result for result in map(json.loads, lines)}
@@ -246,7 +246,7 @@ def main():
     os.environ["SCONCE_TORCH_DIR"] = str(pathlib.Path(importlib.util.find_spec("torch").origin).parent)
     (options.out / "logs").mkdir(parents=True, exist_ok=True)
     import torch
-    import packages  # noqa: F401  so that the workers do not import it each
+    import packages  # noqa: F401  imported before workers are forked
     torch.set_num_threads(1)
     names = names_to_make(options)
     results, count = earlier(options) if options.resume else ([], 0)

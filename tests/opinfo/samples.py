@@ -1,7 +1,7 @@
 """Draws operator samples from PyTorch's OpInfo database and traces them.
 
-A sample is named OPERATOR:DTYPE:NUMBER:LAYOUT:DIRECTION and made from its name alone, so that any can be made again.
-Of error_inputs none are drawn: they fail while the call is traced, so that no package can hold them.
+A sample is named OPERATOR:DTYPE:NUMBER:LAYOUT:DIRECTION and can be made again from its name alone. OpInfo's error_inputs are
+not drawn, because they fail during tracing, so no package can contain them.
 """
 import functools
 import itertools
@@ -25,7 +25,7 @@ UNDEFINED |= {name: "sparse tensors" for name in ("to_sparse", "sparse.sampled_a
 UNDEFINED |= {name: "vectors up to sign or phase" for name in (
     "svd_lowrank", "pca_lowrank", "linalg.eig", "linalg.eigh", "linalg.svd", "svd")}
 
-# Layouts that some operators, by a part of their name, are not drawn with.
+# By layout and a part of the operator's name: samples that are not drawn, and why.
 NOT_DRAWN = {("special", "conv"): "whether the padding's zeros meet infinity is up to the algorithm",
              ("special", "attention"): "whether NaN in a row reaches the result depends on PyTorch's vector width",
              ("transposed", "_scaled_dot_product_flash_attention_for_cpu"):
@@ -68,7 +68,7 @@ def draw_names(operator, count, seed):
     """COUNT names of samples of one operator."""
     op = OPERATORS[operator]
     rng = random.Random(f"{operator} {seed}")
-    dtypes = sorted(op.dtypes - {getattr(torch, "bcomplex32", None)}, key=str)  # no name in the C ABI
+    dtypes = sorted(op.dtypes - {getattr(torch, "bcomplex32", None)}, key=str)  # the C ABI has no number for it
     names = set()
     for _ in range(count):
         dtype = rng.choice(dtypes)
@@ -98,7 +98,7 @@ def relayout(tensor, layout, rng):
         return tensor[:0].contiguous()
     if layout == "special" and tensor.numel() > 0 and tensor.is_floating_point() and tensor.element_size() > 1:
         flat = tensor.contiguous().clone().reshape(-1)
-        # No huge ones: whether their sums overflow depends on the order of the additions.
+        # Huge numbers are left out, because whether their sums overflow depends on the order of additions.
         for value in (float("nan"), float("inf"), -float("inf"), -0.0, torch.finfo(tensor.dtype).tiny):
             flat[rng.randrange(flat.numel())] = value
         return flat.view(tensor.shape)
@@ -165,7 +165,7 @@ class Sample:
 
     def prepare(self):
         """Makes the cotangents; runs eagerly, which must succeed and give the same twice."""
-        self.writes = False  # into its operands: then it gets copies
+        self.writes = False  # whether it writes its operands, which are then copied
         try:
             if self.backward:
                 with torch.enable_grad():
@@ -197,7 +197,7 @@ class Sample:
         return results
 
     def errors(self):
-        """By result, the largest error that PyTorch itself makes in this dtype, found with the next wider one."""
+        """For each result, PyTorch's own largest error in this dtype, measured against the next wider one."""
         try:
             torch.manual_seed(0)
             with torch.no_grad():
@@ -233,7 +233,7 @@ class Sample:
 
 
 def copy_of(tensor):
-    """Of the whole storage, so that strides and overlaps stay."""
+    """Copies the whole storage, so that strides and overlaps stay."""
     return torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage().clone(), tensor.storage_offset(),
                                                    tensor.shape, tensor.stride())
 

@@ -1,8 +1,6 @@
 // The libraries that CMakeLists.txt makes of fixture_model.c, and packages around them.
 #pragma once
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "tests/package_format/generated_source.h"
@@ -11,8 +9,7 @@
 namespace sconce::testing {
 
 inline std::string fixture(const std::string& name) {
-  std::ifstream file(std::string(PACKAGE_FIXTURES).append("/").append(name).append(".so"), std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  return content_of(std::string(PACKAGE_FIXTURES).append("/").append(name).append(".so"));
 }
 
 // model_appended with its weights (256 bytes 0, 1, 2...) behind it, as torch does: at a multiple of 16 KiB.

@@ -3,19 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+
+#include "tests/files.h"
 
 namespace sconce::rules {
 namespace fs = std::filesystem;
 
 namespace {
 const fs::path kRoot = SCONCE_SOURCE_DIR;
-
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 }  // namespace
 
 std::vector<SourceFile> read_tree(const std::vector<std::string>& folders, const std::vector<std::string>& endings) {
@@ -26,7 +21,7 @@ std::vector<SourceFile> read_tree(const std::vector<std::string>& folders, const
       const std::string path = fs::relative(entry.path(), kRoot).generic_string();
       if (entry.is_regular_file() && std::any_of(endings.begin(), endings.end(),
                                                  [&](const std::string& ending) { return path.ends_with(ending); }))
-        files.push_back({path, slurp(entry.path())});
+        files.push_back({path, content_of(entry.path())});
     }
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
@@ -35,7 +30,7 @@ std::vector<SourceFile> read_tree(const std::vector<std::string>& folders, const
 
 std::string read_text(const std::string& path) {
   REQUIRE_MESSAGE(exists(path), path);
-  return slurp(kRoot / path);
+  return content_of(kRoot / path);
 }
 
 bool exists(const std::string& path) { return fs::exists(kRoot / path); }

@@ -11,7 +11,7 @@
 namespace sconce::test {
 namespace {
 
-// Plain data, so that it is there before any constructor and after any destructor of the thread.
+// Trivial, so that it is valid before the thread's constructors and after its destructors.
 thread_local Counts counted;
 thread_local int64_t until_failure = 0;  // 0: none
 

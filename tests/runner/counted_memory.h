@@ -1,6 +1,6 @@
-// The memory and the locks of the calling thread, counted, and memory made to fail. counted_memory.cpp stands in front
-// of operator new, aligned_alloc, mmap and pthread_mutex_lock for the whole process, the library under test and the
-// models included; nothing of that is in the product.
+// Counts allocations and locks of the calling thread, and makes allocations fail. counted_memory.cpp replaces operator
+// new, aligned_alloc, mmap and pthread_mutex_lock for the whole process, including the library under test and the
+// models. The product contains none of this.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ struct Counts {
   int64_t mappings = 0;     // mmap
   int64_t locks = 0;        // pthread_mutex_lock
 };
-// Of this thread since it began.
+// Counts of the calling thread since it began.
 Counts counts() noexcept;
 
-// While it lives, the nth allocation or anonymous mapping of this thread fails, counted from 1.
+// While an object of this class lives, the nth allocation or anonymous mapping of this thread fails, counted from 1.
 class FailingMemory {
  public:
   explicit FailingMemory(int64_t nth) noexcept;
   ~FailingMemory();
   FailingMemory(const FailingMemory&) = delete;
   FailingMemory& operator=(const FailingMemory&) = delete;
-  bool failed() const noexcept;  // whether it came to that
+  bool failed() const noexcept;  // whether there was an nth one
 };
 
-// While it lives, all of this thread's fail.
+// While an object of this class lives, all allocations of this thread fail.
 class NoMemory {
  public:
   NoMemory() noexcept;

@@ -1,4 +1,4 @@
-// Replicas on devices that tests/server/fake_cuda.cpp makes up.
+// Replicas on the fake devices of tests/server/fake_cuda.cpp.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Device kFirst{DeviceType::kCuda, 0}, kSecond{DeviceType::kCuda, 1};
 
-// Opened under its own name: the runtime finds it by that.
+// The test opens the fake library first. Later the runtime asks for a library of that name and gets this one.
 FakeDevices& devices() {
   static FakeDevices* const all = [] {
     void* const library = dlopen(SCONCE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
@@ -85,7 +85,7 @@ TEST_CASE("devices: a run that fails loses no device; one whose device is lost t
   CHECK(failed == 1);
   CHECK(on.model->replicas().at(1).failure == "an illegal memory access was encountered");
   CHECK_FALSE(on.model->failed());
-  // Weights are updated without it, and it can go.
+  // Updates leave out the failed replica, and it can be removed.
   stage(*on.model, {{"scale.w", {9, 9, 9, 9}}}, {.full = false});
   on.model->commit_weights();
   on.model->remove_replica(1);
@@ -99,7 +99,7 @@ TEST_CASE("devices: what was pushed to the host and sent to the device is kept o
   on.model->commit_weights();
   const Tensor kept = on.model->extract_constants(SetRole::kActive).at("scale.w");
   CHECK(kept.data_as<float>()[1] == 8);
-  CHECK(kept.storage()->references() == 1);  // fetched for us: the set has none on the host
+  CHECK(kept.storage()->references() == 1);  // a copy for us alone, because the set is on the device only
   const std::string digest = on.model->weights_digest(WeightState::kActive);
   for (uint64_t key = 1; key <= 8; ++key) {
     const std::vector<Tensor> inputs{filled({2, 4}, 1)};
@@ -107,7 +107,7 @@ TEST_CASE("devices: what was pushed to the host and sent to the device is kept o
     on.model->run(inputs, outputs, key);
     CHECK(outputs[0].data_as<float>()[1] == 8 + 10);
   }
-  // What the next update leaves out comes from there, and a later replica has it too.
+  // Constants that the next update leaves out come from the device, also for a replica that is added later.
   stage(*on.model, {{"scale.b", {1, 1, 1, 1}}}, {.full = false});
   on.model->commit_weights();
   CHECK(run(*on.model, 1)[1] == 8 + 1);
@@ -161,7 +161,7 @@ TEST_CASE("devices: the previous set keeps no graphs, and what nobody needs goes
 }
 
 TEST_CASE("devices: what the model writes to inputs of the host arrives there, with graphs and without") {
-  OnDevices on({kFirst}, false);  // its source would say that it writes none
+  OnDevices on({kFirst}, false);  // without its source, which says that it writes no inputs
   on.knobs->write_input = true;
   const std::vector<Tensor> inputs{filled({2, 4}, 1)};
   std::vector<Tensor> outputs(1);
@@ -171,7 +171,7 @@ TEST_CASE("devices: what the model writes to inputs of the host arrives there, w
   CHECK(inputs[0].data_as<float>()[1] == 1);
   on.model->run(inputs, outputs);
   CHECK(inputs[0].data_as<float>()[0] == 3);
-  // Memory that nobody may write, and a model that does not.
+  // Inputs may be in read-only memory if the model does not write them.
   on.knobs->write_input = false;
   void* const page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(page != MAP_FAILED);

@@ -1,4 +1,4 @@
-// A fake model in a folder of its own, loaded, and what tests do with it.
+// Loads a fake model from a temporary folder, runs it and updates its weights.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -48,14 +48,14 @@ inline std::vector<float> run(Model& model, float x, int64_t columns = 4, RunInf
   return {y, y + columns};
 }
 
-// What it is with the stored weights.
+// The same row as the weights of the package give it.
 inline std::vector<float> stored(float x) {
   std::vector<float> y;
   for (int64_t c = 0; c < 4; ++c) y.push_back(fake::expected(x, c));
   return y;
 }
 
-// The values of one constant for an update.
+// New values for one constant.
 struct Values {
   std::string name;
   std::vector<float> values;

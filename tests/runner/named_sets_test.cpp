@@ -1,4 +1,4 @@
-// Named sets: chosen by runs, held once where equal, and moved to disk.
+// Named sets: runs choose one, equal values are held once, and sets move to disk.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -93,7 +93,7 @@ TEST_CASE("named sets: a run uses the set that it names, others the active one")
   CHECK(!sets[0].on_disk);
   CHECK(model.weight_sets().size() == 1);
 
-  // A name may be given to other weights; who has the earlier ones keeps them.
+  // If a name gets other weights, holders of the earlier set keep it.
   const auto before = model.find_set("a");
   put(model, "a", constants(5, 0));
   CHECK(run_with(model, before.get(), 3, &info) == all(7));
@@ -113,13 +113,13 @@ TEST_CASE("named sets: names and limits") {
   put(model, std::string(64, 'a'), constants(1, 1));
   put(model, "A.b_-9", constants(1, 1));
   CHECK(code_of([&] { put(model, "c", constants(1, 1)); }) == ErrorCode::kOutOfMemory);
-  put(model, "A.b_-9", constants(2, 1));  // another under a name that there is
+  put(model, "A.b_-9", constants(2, 1));  // replaces the set of that name, so there is room
   CHECK(code_of([&] { (void)model.find_set("c"); }) == ErrorCode::kNotFound);
   CHECK(code_of([&] { model.remove_set("c"); }) == ErrorCode::kNotFound);
   CHECK(code_of([&] { model.promote_set("c"); }) == ErrorCode::kNotFound);
   model.remove_set("A.b_-9");
   put(model, "c", constants(1, 1));
-  // Errors of the values leave no set.
+  // If its values are refused, a set does not exist.
   model.remove_set("c");
   CHECK(code_of([&] { put(model, "c", {{"scale.w", all(1)}}); }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([&] { (void)model.find_set("c"); }) == ErrorCode::kNotFound);
@@ -135,7 +135,7 @@ TEST_CASE("named sets: names and limits") {
 TEST_CASE("named sets: equal tensors are held once") {
   Loaded loaded("fake_model", 1, true, holding(8));
   Model& model = *loaded.model;
-  const std::vector<float> w{1, 2, 3, 4}, b{0, 10, 20, 30};  // the package's
+  const std::vector<float> w{1, 2, 3, 4}, b{0, 10, 20, 30};  // the values in the package
   put(model, "as-package", {{"scale.w", w}, {"scale.b", b}});
   CHECK(model.named_sets_memory().bytes == 0);
   put(model, "b-differs", {{"scale.w", w}, {"scale.b", all(5)}});
@@ -143,7 +143,7 @@ TEST_CASE("named sets: equal tensors are held once") {
   CHECK(info_of(model, "b-differs").own_bytes == 16);
   put(model, "same-again", {{"scale.w", w}, {"scale.b", all(5)}});
   CHECK(model.named_sets_memory().bytes == 16);
-  CHECK(info_of(model, "b-differs").own_bytes == 0);  // another has it as well
+  CHECK(info_of(model, "b-differs").own_bytes == 0);  // another set has the same value
   put(model, "partial", {{"scale.w", all(7)}}, {.full = false, .base = "b-differs"});
   CHECK(model.named_sets_memory().bytes == 32);
   CHECK(run_with(model, "partial", 2) == all(19));
@@ -156,7 +156,7 @@ TEST_CASE("named sets: equal tensors are held once") {
   CHECK(model.named_sets_memory().bytes == 0);
   CHECK(model.named_sets_memory().in_memory == 1);
 
-  // What the active set has costs nothing; once it is no longer active, it does.
+  // Values of the active set cost nothing until another set becomes active.
   stage(model, constants(2, 1), {});
   model.commit_weights();
   put(model, "as-active", {{"scale.w", all(2)}}, {.full = false});
@@ -222,13 +222,13 @@ TEST_CASE("named sets: buffers that the model writes are the replica's, whatever
   CHECK(run_with(model, "a", 0).front() == first + 1);
   CHECK(run(model, 0).front() == first + 2);
   CHECK(run_with(model, "a", 0).front() == first + 3);
-  // New buffers are everybody's, too.
+  // Buffers that an update sets are shared with named sets, too.
   stage(model, {{"steps", {50}}}, {.full = false});
   model.commit_weights();
   CHECK(run(model, 0).front() == first + 50);
   CHECK(run_with(model, "a", 0).front() == first + 51);
   CHECK(run(model, 0).front() == first + 52);
-  CHECK(model.named_sets_memory().bytes == 32);  // the buffer is no part of it
+  CHECK(model.named_sets_memory().bytes == 32);  // without the buffer
 }
 
 TEST_CASE("named sets: of idle replicas, one that has a container of the set runs it") {
@@ -352,7 +352,7 @@ TEST_CASE("named sets: the least recently used leave for the disk and come back"
   CHECK(outputs[0].data_as<float>()[0] == 22);
   CHECK(kept->replicas() == 0);
 
-  // Removed for good.
+  // Removing a set removes its file.
   CHECK(std::filesystem::exists(folder.path() / "sets/s2.safetensors"));
   model.remove_set("s2");
   CHECK(!std::filesystem::exists(folder.path() / "sets/s2.safetensors"));
@@ -389,7 +389,7 @@ TEST_CASE("named sets: those in the folder are there after a restart") {
     CHECK(!std::filesystem::exists(folder.path() / ".b.new.1-1"));
     model.remove_set("torn");
   }
-  // One changed byte of a value is noticed.
+  // Reading a set notices one changed byte.
   {
     std::fstream file(folder.path() / "b.safetensors", std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(-1, std::ios::end);
@@ -398,7 +398,7 @@ TEST_CASE("named sets: those in the folder are there after a restart") {
   Loaded loaded("fake_model", 1, true, options());
   CHECK(code_of([&] { loaded.model->bring_set("b"); }) == ErrorCode::kCorruptPackage);
   CHECK(run_with(*loaded.model, "a", 2) == std::vector<float>{7, 9, 11, 13});
-  // Another package's weights: the file means something else there.
+  // The file holds differences from its own package, so a model of another package refuses it.
   Loaded other("fake_large", 1, true, options());
   CHECK(code_of([&] { other.model->bring_set("a"); }) == ErrorCode::kFailedPrecondition);
 }
@@ -420,12 +420,12 @@ TEST_CASE("named sets: many threads use, replace, remove and bring them") {
         const int i = n % kSets;
         std::shared_ptr<const WeightSet> set;
         if (i == 0 && code_of([&] { set = model.bring_set(name_of(i)); }) == ErrorCode::kNotFound) {
-          ++missing;  // it is removed now and then
+          ++missing;  // another thread removes it now and then
           continue;
         }
         if (!set) set = model.bring_set(name_of(i));
         const float value = run_with(model, set.get(), 1).front();
-        // Set 1 has one of two values; each run sees one of them.
+        // Set 1 changes between two values; each run must see one of them.
         const bool good = i == 1 ? value == 1 || value == 100 : value == static_cast<float>(i);
         if (!good) ++wrong;
         ++runs;
@@ -469,11 +469,11 @@ TEST_CASE("named sets: no memory at any step of making, reading, publishing one"
           code = e.code();
           threw = true;
         } catch (const std::bad_alloc&) {
-          // the test's own memory
+          // an allocation of the test itself failed
         }
         failed = failing.failed();
       }
-      // What fails after it is done is no error.
+      // Failures after the work is done are no errors.
       if (threw) CHECK_MESSAGE((code == ErrorCode::kOutOfMemory || code == ErrorCode::kModelFailed), wire_name(code));
       CHECK(model.named_sets_memory().bytes <= 32);
       CHECK(run_with(model, "a", 1) == all(5));
@@ -483,7 +483,7 @@ TEST_CASE("named sets: no memory at any step of making, reading, publishing one"
   };
   each_step([&](float value) { put(model, "b", constants(value + 3, 1)); });
   put(model, "b", constants(7, 1));
-  model.bring_set("a");  // so that the other is on disk
+  model.bring_set("a");  // which moves the other one to disk
   each_step([&](float) { model.bring_set("b"); });
   each_step([&](float) { model.promote_set("b"); });
   CHECK(run(model, 1) == all(15));

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kColumns = 2097152;  // of fake_large: 16 MiB of weights
 
-// On tmpfs, where files do not share blocks: without a lease there is no copy.
+// A package on tmpfs. Files there cannot share blocks, so the runtime can keep old bytes only if it has a lease.
 struct Packaged {
   TempFolder folder{"/dev/shm"};
   fs::path path = folder.path() / "large.pt2";
@@ -32,7 +32,7 @@ struct Packaged {
     options.replicas = replicas;
     model = Model::load(Package::open(path), options);
   }
-  // Every byte of it is another one.
+  // Changes every byte of the package.
   void overwrite(bool truncate) const {
     const auto bytes = fs::file_size(path);
     std::fstream file(path, std::ios::binary | (truncate ? std::ios::out : std::ios::in | std::ios::out));
@@ -78,7 +78,7 @@ TEST_CASE("package files: a model answers as before when its package is overwrit
     client.join();
     CHECK(wrong == 0);
     CHECK(packaged.model->package_fault().empty());
-    // What is made of it later is right as well: a replica, a set that shares with it.
+    // Replicas and sets that are made later have the old weights as well.
     packaged.model->add_replica(Device{});
     CHECK(is_stored(run(*packaged.model, 5, kColumns), 5));
     packaged.model->fold_constants(SetRole::kActive);
@@ -93,7 +93,7 @@ TEST_CASE("package files: without a lease a model that was overwritten says so, 
     CAPTURE(how);
     Packaged packaged, other;
     const testing::WithoutLeases without(packaged.path);
-    if (!without) return;  // only root has others to give files to
+    if (!without) return;  // only root can give files to another user
     packaged.load();
     other.load();
     CHECK(is_stored(run(*packaged.model, 3, kColumns), 3));
@@ -113,7 +113,7 @@ TEST_CASE("package files: without a lease a model that was overwritten says so, 
     CHECK(code_of([&] { packaged.model->extract_constants(SetRole::kActive); }) == ErrorCode::kUnavailable);
     CHECK(is_stored(run(*other.model, 4, kColumns), 4));
     CHECK(other.model->package_fault().empty());
-    // Loaded again it serves what the file is then.
+    // A new load serves the new content.
     fake::write_package(packaged.path, {{"model", fake::model("fake_large")}});
     packaged.load();
     CHECK(is_stored(run(*packaged.model, 3, kColumns), 3));
@@ -138,7 +138,7 @@ TEST_CASE("package files: weights that came later serve whatever becomes of the 
   REQUIRE(::truncate(packaged.path.c_str(), 0) == 0);
   CHECK(run(*packaged.model, 3, kColumns) == before);
   CHECK(packaged.model->package_fault().empty());
-  // Back to those of the package, which are gone.
+  // The package's weights are gone, so there is nothing to roll back to.
   CHECK(code_of([&] { packaged.model->rollback_weights(); }) == ErrorCode::kUnavailable);
   CHECK(run(*packaged.model, 3, kColumns) == before);
 }
@@ -160,7 +160,7 @@ TEST_CASE("package files: a package that is overwritten while it is loaded") {
     begun = true;
     code_of([&] {
       packaged.load();
-      // What was loaded is what it was, or says that it is not.
+      // Loading fails, or the model answers with the old weights.
       const bool right = is_stored(run(*packaged.model, 3, kColumns), 3);
       CHECK(right);
     });

@@ -3,8 +3,6 @@
 #include <sys/mman.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "tests/runner/fake_runner.h"
 
@@ -13,7 +11,8 @@ using namespace sconce::test;
 
 namespace {
 
-// A fake package's bytes, `shift` bytes behind a page's start, which become unreadable with the last reference.
+// A fake package in memory, `shift` bytes after the start of a page. When the last reference goes, it is unmapped, so
+// later reads crash.
 struct Bytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
@@ -25,8 +24,7 @@ struct Bytes {
       fake::write_shared_object(path, fake::model(model));
     else
       fake::write_package(path, {{"model", fake::model(model)}});
-    std::ifstream file(path, std::ios::binary);
-    const std::string content(std::istreambuf_iterator<char>(file), {});
+    const std::string content = content_of(path);
     const size_t size = content.size() + shift;
     void* const pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(pages != MAP_FAILED);

@@ -43,7 +43,7 @@ TEST_CASE("rehearsal: a staged set runs while the active one serves") {
     CHECK(model.replicas().size() == 1);
     model.commit_weights();
     CHECK(run(model, 3).front() == answer);
-    CHECK(rehearsed(*staged, 3) == answer);  // it keeps its set, whatever becomes of it
+    CHECK(rehearsed(*staged, 3) == answer);  // a rehearsal keeps its set after the commit
     CHECK(rehearsed(*model.rehearse(WeightState::kPrevious), 3) == served.front());
   }
 }
@@ -53,7 +53,7 @@ TEST_CASE("rehearsal: it keeps model and set, and leaves nothing behind") {
   const int containers = loaded.knobs->live_containers;
   stage(*loaded.model, constant(2, 1), {});
   std::unique_ptr<Rehearsal> staged = loaded.model->rehearse(WeightState::kStaged);
-  CHECK(loaded.knobs->live_containers == containers + 2);  // one to commit, one of its own
+  CHECK(loaded.knobs->live_containers == containers + 2);  // the staged container, and the rehearsal's own
   loaded.model->abort_weights();
   CHECK(rehearsed(*staged, 3) == 7);
   std::weak_ptr<Model> model = loaded.model;

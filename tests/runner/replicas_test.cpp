@@ -132,7 +132,7 @@ TEST_CASE("replicas: pinned ones run on their own cores, whoever asks") {
   CHECK(model->replicas()[0].cpus == std::vector<int>{0});
   RunInfo info;
   CHECK(run(*model, 3, 4, &info) == stored(3));
-  CHECK(info.queue.count() > 0);  // it went through the lane
+  CHECK(info.queue.count() > 0);  // time in the lane's queue was measured
 }
 
 TEST_CASE("replicas: folding uses the threads and the cores of the replica, and leaves the caller's") {
@@ -217,7 +217,7 @@ TEST_CASE("replicas: come and go under load; every request is answered") {
   CHECK(wrong == 0);
 }
 
-// A commit waits for runs on the set before; whoever reads metrics meanwhile does not.
+// A commit waits for runs on the previous set. Reading metrics meanwhile must not wait.
 TEST_CASE("replicas: are described while a commit waits for a run") {
   TempFolder folder;
   const auto held = folder.path() / "held";
@@ -231,14 +231,14 @@ TEST_CASE("replicas: are described while a commit waits for a run") {
     stage(model, {{"scale.w", {1, 2, 3, 4}}}, {.full = false});
     model.commit_weights();
   });
-  while (model.generation() == 1) std::this_thread::yield();  // published: it waits for the run
+  while (model.generation() == 1) std::this_thread::yield();  // the set is published, and the commit waits for the run
   std::atomic<bool> described{false};
   std::thread reading([&] {
     CHECK(model.replicas().size() == 1);
     CHECK(model.weight_sets().size() == 2);
     described = true;
   });
-  // Only so that a failure ends: nothing is judged by this time but that it is not forever.
+  // A time limit, so that the test ends if reading blocks.
   for (int i = 0; i < 1000 && !described; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   CHECK(described);
   CHECK(loaded.knobs->running == 1);

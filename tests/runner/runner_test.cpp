@@ -95,7 +95,7 @@ TEST_CASE("runner: partial updates of the inactive set add up") {
   model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 7)}}, false);
   model.swap_constants();
   CHECK(run(model, 3)[0] == stored(3)[0] + 7 - stored(0)[0]);
-  // A full update starts from nothing but what may be left out.
+  // A full update must name every constant except those that may be left out.
   CHECK_THROWS_AS(model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 1)}}, true), Error);
 }
 

@@ -18,13 +18,13 @@ namespace {
 
 constexpr Device kGpu{DeviceType::kCuda, 0}, kOther{DeviceType::kCuda, 1};
 
-// Opened under its own name: the runtime finds it by that.
+// The test opens the fake library first. Later the runtime asks for a library of that name and gets this one.
 void open_devices() {
   static void* const library = dlopen(SCONCE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
   REQUIRE_MESSAGE(library, dlerror());
 }
 
-// Memory of a device, which fake_cuda.cpp makes of the host's.
+// Memory of a fake device.
 struct DeviceFloats {
   Tensor whole;
   explicit DeviceFloats(int64_t count, Device device) : whole(Tensor::empty(Ints{count}, DType::kFloat32, device)) {
@@ -86,7 +86,7 @@ TEST_CASE("tensor updates: an update in parts is complete at its end") {
     stage_tensors(*update, w);
     update->set_label("parts");
     stage_tensors(*update, b, 1);
-    CHECK(code_of([&] { stage_tensors(*update, w, 2); }) == ErrorCode::kInvalidArgument);  // given twice
+    CHECK(code_of([&] { stage_tensors(*update, w, 2); }) == ErrorCode::kInvalidArgument);  // scale.w is given twice
   }
   {
     const auto update = model.begin_update({.ignore = {"late"}, .label = "first", .gradual = true});
@@ -129,7 +129,7 @@ TEST_CASE("tensor updates: memory of a device goes to the set's device, in any s
     memory.put(0, {5, 6, 7, 8, 9, 10, 11, 12});
     publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 2)}, {"scale.b", view(1, 2)}});
     CHECK(run(*model, 1) == std::vector<float>{11, 15, 19, 23});
-    // What must be looked at comes to the host.
+    // Values to be scanned for NaN are copied to the host first.
     memory.put(0, {2, 2, 2, 2});
     publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}, {"scale.b", view(0, 1)}}, {.check_finite = true});
     CHECK(run(*model, 1) == std::vector<float>(4, 4));
@@ -141,8 +141,8 @@ TEST_CASE("tensor updates: memory of a device goes to the set's device, in any s
   }
 }
 
-// One copy or two: by the gap between the values (less than 512 bytes or more), by whether the second begins at a
-// multiple of 64 bytes from the first, by their order, their strides, and whether they overlap.
+// Two values become one copy if the gap between them is less than 512 bytes and the second begins a multiple of 64
+// bytes after the first. Cases vary gap, alignment, order, strides and overlap.
 TEST_CASE("tensor updates: values that lie anywhere in one piece of a device's memory") {
   TempFolder folder;
   const auto model = on_device(folder);
@@ -159,7 +159,8 @@ TEST_CASE("tensor updates: values that lie anywhere in one piece of a device's m
     const int64_t first = draw(0, 40), stride_w = draw(1, 8) == 1 ? 2 : 1, stride_b = draw(1, 8) == 1 ? 2 : 1;
     int64_t second = first + 4 + draw(-6, 2 * kMostGap);
     if (draw(0, 1) == 1) second = first + draw(0, 2 * kMostGap / kLine) * kLine;  // aligned
-    if (draw(0, 3) == 0) second = first + kMostGap + draw(0, 1) * kLine;  // the last gap that is copied, or the next
+    if (draw(0, 3) == 0)
+      second = first + kMostGap + draw(0, 1) * kLine;  // the largest gap that is copied, or the next larger one
     second = std::clamp<int64_t>(second, 0, kFloats - 8);
     const bool turned = draw(0, 1) == 1;
     const int64_t w = turned ? second : first, b = turned ? first : second;

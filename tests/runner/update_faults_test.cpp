@@ -1,4 +1,4 @@
-// Whatever goes wrong with an update: what is served stays, to the bit, and nothing is left behind.
+// If an update fails at any step, answers stay the same bit for bit, and nothing is leaked.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace {
 
 const std::vector<Values> kNew{{"scale.w", {9, 9, 9, 9}}, {"scale.b", {8, 8, 8, 8}}};
 
-// What a model answers and holds, to be found again.
+// Records what a model answers and holds; check() compares.
 struct Standing {
   explicit Standing(Loaded& l) : loaded(l), answered(answers()), sets(l.model->weight_sets()) {
     generation = l.model->generation();
@@ -59,7 +59,7 @@ void drop_staged(Model& model) {
     if (set.state == WeightState::kStaged) model.abort_weights();
 }
 
-// Stages again and again, with the first allocation failing, the second, and so on until none fails.
+// Stages repeatedly: first the first allocation fails, then the second, until no allocation fails.
 void stage_with_every_allocation_failing(Loaded& loaded) {
   Model& model = *loaded.model;
   const std::vector<WeightEntry> entries{{"scale.w", DType::kFloat32, {4}}, {"scale.b", DType::kFloat32, {4}}};
@@ -84,13 +84,13 @@ void stage_with_every_allocation_failing(Loaded& loaded) {
       failed = memory.failed();
     }
     CAPTURE(n);
-    // A few allocations can be done without.
+    // Some failing allocations are harmless.
     if (code) CHECK(code == ErrorCode::kOutOfMemory);
     drop_staged(model);
     before.check();
     if (failed) continue;
     CHECK(!code);
-    CHECK(n > 20);  // something was tried
+    CHECK(n > 20);  // there were allocations to fail
     return;
   }
 }
@@ -159,7 +159,8 @@ TEST_CASE("update faults: no memory at any step of a staging") {
 TEST_CASE("update faults: no memory at any step of a commit, rollback or replica") {
   Loaded loaded("fake_state", 2);
   Model& model = *loaded.model;
-  // Does `body` with the first allocation failing, the second... A failure that it does without leaves it done.
+  // Calls `body` repeatedly: first the first allocation fails, then the second, until none fails. If the call succeeds
+  // in spite of a failure, its effect must be complete.
   const auto until_none_fails = [&](auto&& prepare, auto&& body) {
     for (int64_t n = 1;; ++n) {
       REQUIRE(n < 20'000);
@@ -185,7 +186,7 @@ TEST_CASE("update faults: no memory at any step of a commit, rollback or replica
       CHECK(model.replicas().size() == 2);
     }
   };
-  // A set that was never bound: commit has the work to do.
+  // The set has no containers yet, so the commit has to make them.
   until_none_fails(
       [&] {
         model.free_inactive_constants();
@@ -193,7 +194,7 @@ TEST_CASE("update faults: no memory at any step of a commit, rollback or replica
       },
       [&] { model.commit_weights(); });
   CHECK(loaded.knobs->live_containers == 4);
-  // Buffers were named: a rollback makes containers over the current ones.
+  // The update set buffers, so the rollback makes containers that keep the current ones.
   until_none_fails(
       [&] {
         stage(model, {{"steps", {50}}}, {.full = false});
@@ -278,7 +279,7 @@ TEST_CASE("update faults: updates, replicas that come and go, and readers, at th
           ++published;
         });
         if (code == ErrorCode::kBusy) ++busy;
-        // Another's abort, or another's staging that dropped the previous set, may come between.
+        // Meanwhile another thread may have aborted, or dropped the previous set by staging.
         if (code && code != ErrorCode::kBusy) CHECK(code == ErrorCode::kFailedPrecondition);
       }
     });

@@ -1,4 +1,4 @@
-// Updates under load: no failed request, no answer of two sets, every answer that of the generation it names.
+// Updates under load: no request fails, no answer mixes two sets, and every answer is that of the generation it names.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -77,7 +77,7 @@ TEST_CASE("update load: 64 clients, 1,000 updates, 4 replicas") {
             break;
           }
         if ((info.label ? *info.label : "") != version.label) ++mislabelled;
-        // One client's answers never go back in time.
+        // The generations that one client sees never decrease.
         if (info.generation < newest) ++mixed;
         newest = info.generation;
       }
@@ -116,7 +116,7 @@ TEST_CASE("update load: 64 clients, 1,000 updates, 4 replicas") {
 
 namespace {
 
-// A request that goes through a lane, and what its thread had spent when it was done.
+// A request for a lane. `lane` gets the counts of the lane's thread at the end of the run.
 struct Counting final : RunRequest {
   std::vector<Tensor> in{filled({2, 4}, 1)}, out{1};
   Counts lane;
@@ -154,7 +154,7 @@ TEST_CASE("update load: a request through a lane takes no lock and no memory on 
       CHECK(after.allocations == before.allocations);
 #endif
     }
-    CHECK(lane.allocations > 0);  // it is another thread that was looked at
+    CHECK(lane.allocations > 0);  // the counts are the lane's, which has allocated before
   };
   check();
   stage(model, {{"scale.w", {1, 1, 1, 1}}}, {.full = false, .label = "a label that no small string holds"});

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/runner/constants/weight_memory.h"
-#include "tests/device/system_root.h"
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
@@ -126,7 +125,7 @@ TEST_CASE("weights: one update at a time, and the others learn whose it is") {
   everything("'first' are staged");
   update.reset();
   everything("'first' are staged");
-  CHECK(model.weight_sets().size() == 2);  // readers are never turned away
+  CHECK(model.weight_sets().size() == 2);  // reading does not fail meanwhile
   model.commit_weights();
   CHECK(run(model, 3) == all(7));
   model.begin_update({});
@@ -191,7 +190,7 @@ TEST_CASE("weights: folded constants follow a commit and a rollback, and a faili
   CHECK(run(model, 3)[0] == 60);
   model.rollback_weights();
   CHECK(run(model, 3)[0] == 6);
-  CHECK(loaded.knobs->folds == folds);  // both were folded when they were staged
+  CHECK(loaded.knobs->folds == folds);  // neither commit nor rollback folds
 
   loaded.knobs->fail_in_folds = 2;
   const auto update = model.begin_update({.full = false});
@@ -223,7 +222,7 @@ TEST_CASE("weights: buffers that the model writes are kept, unless the update na
   CHECK(steps() == 6);
   model.commit_weights();
   CHECK(steps() == 101);
-  model.rollback_weights();  // weights go back, time does not
+  model.rollback_weights();  // a rollback keeps buffers, such as the step count
   CHECK(steps() == 102);
 }
 
@@ -278,13 +277,13 @@ TEST_CASE("weights: what runs keep of constants is made for new ones before they
     return *static_cast<const float*>(w.storage()->derived({&kind, {}}, sum));
   };
   Loaded m("fake_model");
-  kept(*m.model);  // as a run would
+  kept(*m.model);  // derives a value from the weight, as kernels do
   stage(*m.model, {{"scale.w", {1, 2, 3, 4}}}, {.full = false});
   m.model->commit_weights();
   const uint64_t published = Storage::derivations();
   CHECK(kept(*m.model) == 10);
   CHECK(Storage::derivations() == published);
-  // Back, too, and by an update of the container's kind.
+  // After a rollback or update_constants(), runs pack nothing either.
   m.model->rollback_weights();
   kept(*m.model);
   CHECK(Storage::derivations() == published);
@@ -321,7 +320,7 @@ TEST_CASE("weights: runs of compiled models pack nothing after a commit, and ans
     };
     const uint64_t cold = Storage::derivations();
     const std::vector<float> before = answer(*model);
-    REQUIRE(Storage::derivations() > cold);  // or there is nothing to pack
+    REQUIRE(Storage::derivations() > cold);  // otherwise the test has nothing to check
     ConstantMap halved;
     for (const auto& [constant, value] : model->extract_constants(SetRole::kActive)) {
       if (value.layout() != Layout::kStrided || value.dtype() != DType::kFloat32) continue;
@@ -343,9 +342,9 @@ TEST_CASE("weights: runs of compiled models pack nothing after a commit, and ans
 }
 
 TEST_CASE("weights: an update for which the control group has no memory left is refused before it takes any") {
-  const SystemRoot root;
+  const TempFolder root;
   struct Below {
-    explicit Below(const SystemRoot& root) { MemoryPromise::look_below(root.path); }
+    explicit Below(const TempFolder& root) { MemoryPromise::look_below(root.path()); }
     ~Below() { MemoryPromise::look_below({}); }
   } const below(root);
   Loaded m("fake_large");
@@ -360,7 +359,7 @@ TEST_CASE("weights: an update for which the control group has no memory left is 
   };
   CHECK(code_of(declare) == ErrorCode::kOutOfMemory);
   CHECK(m.model->weight_sets().size() == 1);
-  // What two updates need together is asked of the system before either has it.
+  // The memory check counts what another update was promised but has not touched yet.
   root.write("sys/fs/cgroup/pod/memory.current", "88000000\n");
   Loaded other("fake_large");
   {

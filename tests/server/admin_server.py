@@ -41,6 +41,11 @@ class AdminServer(Server):
         assert answer.status == 200, answer.body
         return {s["state"]: s for s in answer.json["sets"]}
 
+    def served(self, model="fake"):
+        """What the model answers to ones, the generation and the label."""
+        values, generation = self.ones(model)
+        return values, generation, self.sets(model)["active"]["label"]
+
     def operation(self, number):
         return self.admin("GET", f"/v2/admin/operations/{number}").json
 
@@ -55,7 +60,7 @@ class AdminServer(Server):
         return socket.create_connection(("127.0.0.1", self.ports["administration"]), timeout=20)
 
     def begin_push(self, model, data, sent, query="", headers=""):
-        """A connection on which the first `sent` bytes of a push were sent."""
+        """Returns a connection after sending the head of a push and the first `sent` bytes of its body."""
         connection = self.connect_admin()
         connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: x\r\n{headers}"
                            f"Content-Type: application/octet-stream\r\nContent-Length: {len(data)}\r\n\r\n".encode()
@@ -64,7 +69,7 @@ class AdminServer(Server):
 
 
     def begin_chunks(self, model, sent, query="", headers=""):
-        """A connection on which a chunked push has begun: its head and `sent` were sent."""
+        """Returns a connection after sending the head of a chunked push, then `sent`."""
         connection = self.connect_admin()
         connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: x\r\n{headers}"
                            "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + sent)
@@ -72,7 +77,7 @@ class AdminServer(Server):
 
 
 def url(server):
-    """Of its admin port."""
+    """The URL of the server's admin port."""
     return f"http://127.0.0.1:{server.ports['administration']}"
 
 
@@ -103,7 +108,7 @@ def shared(tmp_path_factory):
 
 @pytest.fixture()
 def server(shared):
-    """shared(); afterwards nothing is staged or under way."""
+    """The shared server. After each test, updates are over and staged sets dropped."""
     yield shared
     until(lambda: not shared.running())
     for model in ("fake", "large", "folded"):
@@ -120,7 +125,7 @@ def wait_until_idle(server):
 
 
 class Clients:
-    """Threads that ask all the time, on connections that stay open, and check each answer."""
+    """Threads that send requests without pause on persistent connections and check each answer."""
 
     def __init__(self, server, model="fake", count=8):
         self.server, self.model, self.stopped, self.problems, self.answers = server, model, False, [], 0

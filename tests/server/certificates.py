@@ -26,7 +26,7 @@ class Authority:
         return certificate, key
 
     def context(self, certificate=None):
-        """What a client needs that trusts this authority, with a certificate of its own or without."""
+        """A client's TLS context that trusts this authority, with or without a client certificate."""
         context = ssl.create_default_context(cafile=str(self.ca))
         if certificate:
             context.load_cert_chain(*map(str, certificate))

@@ -60,7 +60,7 @@ class FakeAdmin:
         self.http.server_close()
 
     def actions(self):
-        """Of requests that change something; those that prolong a lease come as time goes."""
+        """The requests that change something, without those that prolong a lease, whose number depends on time."""
         done = [path.rsplit("/", 1)[1].split("?")[0] for method, path in self.calls if method == "POST"]
         return [action for action in done if action != "prolong"]
 

@@ -22,7 +22,7 @@ using namespace sconce;
 
 namespace {
 
-// The same bytes as memory of the host.
+// A host tensor over the same bytes.
 Tensor on_host(const Tensor& tensor) {
   return Tensor::from_blob(tensor.data(), tensor.sizes(), tensor.strides(), tensor.dtype());
 }
@@ -147,7 +147,7 @@ class FakeBackend final : public DeviceBackend {
     return StoragePtr::adopt(new Storage(
         data, size, device, [](void* address, size_t bytes, void*) noexcept { munmap(address, bytes); }, nullptr));
   }
-  // A handle is the name of a file that is there when the event has happened, padded with zeros.
+  // A handle is the name of a file, padded with zeros. The event has happened when the file exists.
   void wait_for_shared(std::span<const std::byte, kDeviceEventHandleBytes> handle, Device) override {
     const std::string path(reinterpret_cast<const char*>(handle.data()),
                            strnlen(reinterpret_cast<const char*>(handle.data()), handle.size()));

@@ -51,7 +51,7 @@ class Member:
             self.start()
 
     def ask(self):
-        """Asks on one connection as long as the server lives. Whatever fails counts, unless it was killed meanwhile."""
+        """Sends requests on one connection as long as the server lives. Counts failures, except those of a server that was killed."""
         connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=60)
         generation, life = 0, 0
         while not self.ended.wait(0.02):
@@ -68,7 +68,7 @@ class Member:
             if killed != life:
                 generation, life = 0, killed
             now = int(answer.headers.get("Sconce-Generation", 0))
-            if answer.status != 200 and not down:  # a server that has just started is not ready
+            if answer.status != 200 and not down:  # a server that has just started may not be ready
                 self.problems.append((answer.status, now))
             elif answer.status == 200:
                 if now < generation:
@@ -99,7 +99,7 @@ class Member:
 
 
 def variant(number):
-    """Other weights for each number."""
+    """Weights that differ for each number."""
     begin = len(WEIGHTS) - 4 * 8  # the last eight floats
     numbers = struct.unpack("<8f", WEIGHTS[begin:])
     return WEIGHTS[:begin] + struct.pack("<8f", *[x + number for x in numbers])
@@ -155,7 +155,7 @@ class Fleet:
         return subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def heal(self):
-        """All go on or start again, and are settled: returns what settling printed."""
+        """Continues stopped servers, restarts dead ones and settles the push. Returns the output of settling."""
         for member in self.members:
             if member.server.process.poll() is None:
                 member.go_on()
@@ -176,7 +176,7 @@ class Fleet:
         raise AssertionError(f"not settled:\n{told}")
 
     def assert_whole(self):
-        """All serve the same, nothing is staged, and no client has seen what it must not."""
+        """Checks that all servers serve one set, nothing is staged, and no client saw a problem."""
         sets = [member.active() for member in self.members]
         assert len({digest for _, _, digest in sets}) == 1, sets
         for member in self.members:

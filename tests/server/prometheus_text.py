@@ -1,5 +1,4 @@
-"""Reads Prometheus' text format (0.0.4) as strictly as it is written down: what Prometheus itself would refuse, or take
-for something else, is an error."""
+"""A strict reader of Prometheus' text format (0.0.4). Text that Prometheus would refuse or misread is an error."""
 import math
 import re
 

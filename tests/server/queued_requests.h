@@ -1,4 +1,4 @@
-// Requests for tests of the queue.
+// Requests without a connection, for tests of the queue and the batcher.
 #pragma once
 
 #include <memory>

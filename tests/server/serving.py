@@ -70,14 +70,21 @@ class Server:
     def wait_ready(self, seconds=30):
         until(lambda: self.get("/v2/health/ready").status == 200, seconds)
 
-    def request(self, method, path, body=None, headers=None, port=None, timeout=30):
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=timeout)
+    def client(self, port, timeout):
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+
+    def request(self, method, path, body=None, headers=None, port=None, timeout=30, **more):
+        connection = self.client(port or self.port, timeout, **more)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
         finally:
             connection.close()
+
+    def index(self):
+        """The repository index: each model's state and the reason for it."""
+        return {m["name"]: (m["state"], m.get("reason", "")) for m in self.post("/v2/repository/index", b"").json}
 
     def get(self, path, **more):
         return self.request("GET", path, **more)
@@ -181,7 +188,7 @@ class Clients:
         connection.close()
 
     def wait(self, more=20):
-        """Waits until so many more requests were answered."""
+        """Waits until `more` requests were answered."""
         wanted = sum(self.counts.values()) + more
         until(lambda: sum(list(self.counts.values())) >= wanted)
 
@@ -204,7 +211,7 @@ class HeldServer(Server):
     def __init__(self, *serve, flags=()):
         self.folder = tempfile.TemporaryDirectory()
         self.held = pathlib.Path(self.folder.name) / "held"
-        # No run on the threads that read requests.
+        # Runs must not happen on the threads that read requests.
         super().__init__(*serve, flags=["--inline-below", "0", *flags], environment={"FAKE_MODEL_HOLD": str(self.held)})
 
     def hold(self):
@@ -249,7 +256,7 @@ def numbers(data, **more):
 
 
 def binary(data, **more):
-    """The same with the numbers as bytes after the JSON. Returns the body, and the field that says where they begin."""
+    """A request with binary data: returns the body, and the header field with the length of its JSON part."""
     text = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [len(data) // 16, 4], "datatype": "FP32",
                                    "parameters": {"binary_data_size": len(data)}}], **more}).encode()
     return text + data, {"Inference-Header-Content-Length": str(len(text))}
@@ -267,6 +274,11 @@ def until(condition, seconds=30, why="it does not come true"):
         assert time.time() < end, why() if callable(why) else why
         time.sleep(0.01)
     return said
+
+
+def status(data):
+    """The status of the first answer in these bytes; None if there are none."""
+    return int(data.split()[1]) if data else None
 
 
 def read_all(connection):

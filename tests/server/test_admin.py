@@ -334,7 +334,7 @@ def test_progress_of_each_replica():
             assert [(r["replica"], r["state"], r["seconds"]) for r in running[0]["replicas"]] == [(i, "waiting", 0) for i in range(3)]
             connection.sendall(GOOD[50:])
             assert read_answer(connection)[0] == 500
-        # Three folds when it was loaded; the second of the update fails.
+        # Loading took three folds; the second fold of the update fails.
         failed = server.admin("GET", "/v2/admin/operations").json["operations"][-1]
         assert [r["state"] for r in failed["replicas"]] == ["unchanged", "failed", "unchanged"]
         assert failed["replicas"][0]["seconds"] > 0 and failed["replicas"][2]["seconds"] == 0
@@ -444,13 +444,13 @@ def test_token(token_file):
         assert server.admin("GET", "fake/weights", headers={"Authorization": f"bearer  {TOKEN}"}).status == 200
         assert server.push("fake", GOOD, "commit=true", good).status == 200
         assert server.push("fake", GOOD, "commit=true").status == 401
-        assert server.admin("GET", "/v2/health/live").status == 200  # probes need none
+        assert server.admin("GET", "/v2/health/live").status == 200  # probes need no token
         assert server.ones()[0] == expected(8)
-        # Another token from now on.
+        # A new file replaces the token.
         os.replace(write(token_file.with_name("next"), "another-token-another"), token_file)
         assert server.admin("GET", "fake/weights", headers=good).status == 403
         assert server.admin("GET", "fake/weights", headers={"Authorization": "Bearer another-token-another"}).status == 200
-        # A file without one changes nothing.
+        # A file without a valid token changes nothing.
         os.replace(write(token_file.with_name("next"), "short"), token_file)
         assert server.admin("GET", "fake/weights", headers={"Authorization": "Bearer another-token-another"}).status == 200
         assert TOKEN not in "".join(server.log)

@@ -64,7 +64,7 @@ def test_an_upload_that_stops_arriving(hasty):
 
 @pytest.mark.parametrize("begin", ["begin_push", "begin_chunks"])
 def test_an_upload_that_hardly_arrives(hasty, begin):
-    """It would hold the model's updates up for as long as it likes."""
+    """The server ends it, because it would keep the model busy as long as its client likes."""
     server = hasty
     before = server.ones()
     data = GOOD if begin == "begin_push" else chunks(GOOD, 2)
@@ -127,11 +127,11 @@ BAD_CHUNKS = {
 def test_malformed_chunks(server, kind, begun):
     before = server.ones(), server.sets()
     with server.begin_chunks("fake", chunks(GOOD[:begun], 100, b"") + BAD_CHUNKS[kind], "commit=true") as connection:
-        if kind == "extensions":  # legal, but too much of it
+        if kind == "extensions":  # legal, but too long
             connection.sendall((b"1\r\n" if begun else b"") + b"x\r\n" + b"1;" + b"x" * 15_000 + b"\r\n")
         status, _, body, rest = read_answer(connection)
         assert status == 400, body
-        assert rest == b"" and connection.recv(100) == b""  # what follows is no request
+        assert rest == b"" and connection.recv(100) == b""  # the server does not read what follows as a request
     wait_until_idle(server)
     assert (server.ones(), server.sets()) == before
 
@@ -226,9 +226,9 @@ def test_requests_of_one_connection(server):
             answer = own.getresponse()
             answer.read()
             assert answer.status == status
-            assert own.sock is first  # the refused body was read to its end: the connection goes on
+            assert own.sock is first  # the server read the refused body to its end, so the connection stays usable
     own.close()
-    # Pipelined behind an upload.
+    # A request is pipelined behind an upload.
     with server.begin_push("fake", GOOD, len(GOOD), "dry_run=true") as connection:
         connection.sendall(b"GET /v2/admin/models/fake/constants HTTP/1.1\r\nHost: x\r\n\r\n")
         status, _, _, rest = read_answer(connection)
@@ -244,7 +244,7 @@ def test_expect_continue(server):
         assert data == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(GOOD)
         assert read_answer(connection)[0] == 200
-    # Where it will not be taken it is not asked for.
+    # If the upload is refused, the server does not ask for its body.
     with server.begin_push("nobody", GOOD, 0, "", "Expect: 100-continue\r\n") as connection:
         assert b" 404 " in connection.recv(1000).split(b"\r\n")[0]
 
@@ -276,7 +276,7 @@ def test_no_memory():
                         limit(None)
                         assert server.admin("POST", "large/weights/abort").status == 200
                     else:
-                        # The thread for the request, or the new set, cannot be made.
+                        # There is no memory for the request's thread or for the new set.
                         assert answer.status in (503, 507) and answer.json["error"], answer.body
             except (ConnectionError, http.client.HTTPException):
                 seen.add("closed")

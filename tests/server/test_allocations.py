@@ -21,13 +21,13 @@ def json_request():
 
 
 def set_request():
-    """With a named set, by its header and by the path."""
+    """Requests name a set in the header field or in the path."""
     path, body, _ = json_request()
     return path.replace("fake", "fake@tenant-a"), body, {"Sconce-Weights": "tenant-a"}
 
 
 def allocations(tmp_path, place, model, flags, prepare, request):
-    """What so many requests allocate after 200 of them, on a server that `prepare` was called with."""
+    """Starts a server, calls `prepare` with it and counts its allocations for requests after the first 200."""
     count_file = tmp_path / "count"
     count_file.write_bytes(bytes(8))
     flags = ["--io-threads", "1", "--inline-below", "1s" if place == "here" else "0", *flags]
@@ -48,7 +48,7 @@ def allocations(tmp_path, place, model, flags, prepare, request):
 
         ask(200)
         before = counted()
-        assert before > 100  # it counts
+        assert before > 100  # the counter works
         ask(REQUESTS)
         spent = counted() - before
         connection.close()
@@ -61,7 +61,7 @@ def send_weights(server, path):
                        {"Content-Type": "application/octet-stream"}, port=server.admin_port).status == 200
 
 
-# Timers and the date, made once a second, are not the requests' allocations.
+# Timers and the date allocate once a second, which does not count.
 MOST = REQUESTS / 20
 
 

@@ -54,7 +54,7 @@ def test_every_event_once_and_in_order(tmp_path):
         server.admin("PUT", "fake/routes", {})
         server.admin("POST", "fake/sets/a/promote")
         server.admin("DELETE", "fake/sets/a")
-        server.admin("POST", "fake/weights/commit")  # nothing to commit: nothing happened
+        server.admin("POST", "fake/weights/commit")  # nothing is staged, so this makes no entry
         entries = lines(log)
         assert events(entries, "label") == [
             ("judged", "first"), ("staged", "first"), ("committed", "first"), ("judged", "bad"), ("refused", "bad"),
@@ -80,7 +80,7 @@ def test_every_event_once_and_in_order(tmp_path):
             assert by["request"] in ("id-POST", "id-PUT", "id-DELETE")
         assert [e["time"] for e in entries] == sorted(e["time"] for e in entries)
         assert TOKEN not in log.read_text()
-        # The same in memory.
+        # The admin port shows the same entries from memory.
         shown = server.admin("GET", "/v2/admin/audit?model=fake&limit=1000").json["entries"]
         assert shown == entries
         assert server.admin("GET", "/v2/admin/audit?limit=2").json["entries"] == entries[-2:]
@@ -113,7 +113,7 @@ def test_pushes(tmp_path):
         assert server.admin("POST", f"digits/weights/rollback?push={staged['push']}").status == 200
         assert server.push("digits", body, "push=two&lease=30s").status == 200
         assert server.admin("POST", "digits/weights/abort?push=two").status == 200
-        assert server.admin("POST", "digits/weights/abort?push=two").status == 200  # nothing more happens
+        assert server.admin("POST", "digits/weights/abort?push=two").status == 200  # the second abort changes nothing
         assert server.push("digits", body, "push=three&lease=100ms").status == 200
         until(lambda: len(lines(log)) == 7)
         entries = lines(log)

@@ -1,7 +1,6 @@
 """Hostile and broken requests: each has its status, the server lives, and its memory does not grow.
 
-What a single connection can do wrong with HTTP's framing is in test_http.py; what is here floods, or goes through every
-rule for every datatype.
+Here are floods, and every rule for every datatype. test_http.py has errors in the framing of single connections.
 """
 import concurrent.futures
 import gzip
@@ -21,7 +20,7 @@ from serving import FAKE_MODELS, PACKAGES, PROGRAM, SLEEP_INPUT, Server, read_al
 DTYPES = [("BOOL", 1), ("UINT8", 1), ("INT8", 1), ("INT16", 2), ("INT32", 4), ("INT64", 8), ("FP16", 2), ("BF16", 2),
           ("FP32", 4), ("FP64", 8), ("FP32", 4), ("UINT8", 1)]  # the inputs of several.dtypes; [10] is complex64
 LAST = "several.channels_last"
-GROWTH_KB = 64 * 1024  # two of the allocator's segments, which it gives back when it likes
+GROWTH_KB = 64 * 1024  # two segments, which the allocator may keep for a while
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,7 @@ def target():
     with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", PACKAGES / "several.pt2",
                 flags=["--set", "fake.queue=4", "--max-body-bytes", "8M", "--header-timeout", "700ms", "--max-inflated-bytes",
                        "1M", "--allow-shared-memory", "true"]) as running:
-        for _ in range(20):  # what is taken once is not growth
+        for _ in range(20):  # memory that is taken once does not count
             valid(running)
         yield running
 
@@ -75,7 +74,7 @@ def test_slow_headers_hold_up_nobody(target):
             try:
                 connection.sendall(text[i:i + 1])
             except OSError:
-                pass  # this machine is so slow that it has been refused already
+                pass  # the server refused it already, because this machine is slow
         valid(target)
         time.sleep(0.05)
     for connection in slow:
@@ -91,7 +90,7 @@ def test_chunk_floods(target):
     for _ in range(100):
         data = target.raw(flood)
         assert statuses(data) in ([400], []), data[:200]
-    assert target.grown_kb(before) < 16 * 1024  # of 65 MiB, were they kept
+    assert target.grown_kb(before) < 16 * 1024  # 65 MiB would be used if they were kept
 
 
 def test_header_floods(target):
@@ -99,7 +98,7 @@ def test_header_floods(target):
     for extra in (b"X: " + b"a" * 2**20 + b"\r\n", b"X: y\r\n" * 100_000, b"X" * 2**20):
         for _ in range(20):
             assert statuses(target.raw(head(extra=extra) + b"\r\n")) in ([431], [400], [])
-    assert target.grown_kb(before) < 16 * 1024  # of 30 MiB
+    assert target.grown_kb(before) < 16 * 1024  # 30 MiB would be used if they were kept
 
 
 def test_gzip_bombs(target):
@@ -128,7 +127,7 @@ ROUTES = ["/v2/models/fake/infer", "/v2/models/fake/generate", "/v1/models/fake:
 def test_json_that_is_none(target, path, body):
     answer = target.post(path, body)
     if path.endswith("index") and body.startswith(b"{\"") and answer.status == 200:
-        json.loads(body)  # members that mean nothing there
+        json.loads(body)  # valid JSON whose members the route does not know
         return
     # Other routes take 64 KiB at most.
     assert answer.status == (400 if "models" in path or len(body) <= 65536 else 413), answer.body

@@ -93,7 +93,7 @@ def test_the_signature_alone_is_enough(batched):
     rows = 1 + at_once(batched, one, count)
     after = stats(batched)
     runs = after["execution_count"] - before["execution_count"]
-    assert runs == 3  # the first, and 79 rows in runs of 64 at most
+    assert runs == 3  # one for the first request, two for 79 rows in runs of at most 64
     assert after["inference_count"] - before["inference_count"] == rows
     for key in ("success", "queue", "compute_infer"):
         assert after["inference_stats"][key]["count"] - before["inference_stats"][key]["count"] == count + 1
@@ -245,7 +245,8 @@ def neighbours():
 
 @pytest.mark.parametrize("batching", ["on", "auto"])
 def test_quantised_by_all_rows_each_client_gets_its_own_numbers(batching):
-    """Shared because the user said so, the small row drowns; by itself, a thousandth of the large one's answer."""
+    """If the user turns sharing on, the small row is quantised to zero. In a run of its own, it gives a thousandth of the large
+    row's answer."""
     small, large = neighbours()
     with Server(f"m={BATCHING / 'dynamic_int8_64.pt2'}", flags=[*SHARED_BY_TWO, "--set", f"m.batching={batching}"]) as server:
         of_small, of_large = ask_together(server, [small, large], shared=batching == "on")
@@ -305,7 +306,7 @@ def test_a_timeout_of_the_whole_request():
             for connection, head_has in ((running, True), (waiting, False)):
                 code, head, body, _ = read_answer(connection)
                 assert code == 504 and b"not answered in time" in body
-                # What a run works with is not free for another request.
+                # A connection whose request is still being run cannot take another one.
                 assert (b"Connection: close" in head) == head_has
             server.release()
             until(lambda: stats(server)["execution_count"] == 1)
@@ -361,15 +362,15 @@ def test_queued_work_of_clients_that_leave_is_dropped(reset):
 def test_a_client_that_has_said_all_is_answered_and_the_connection_closed(batched):
     with occupy(batched) as connection:
         connection.shutdown(socket.SHUT_WR)
-        time.sleep(0.2)  # noticed while it runs; if later, nothing differs
+        time.sleep(0.2)  # time for the server to notice; the test is valid without it
         batched.release()
-        answer = read_all(connection)  # ends long before the idle timeout, or not at all
+        answer = read_all(connection)  # ends at once, not at the idle timeout
     assert answer.count(b"HTTP/1.1 200 OK") == 1
 
 
 def test_pipelined_requests_behind_one_that_waits(batched):
     with occupy(batched) as connection:
-        # While it runs, the next ones come in pieces.
+        # While the first request runs, the next ones arrive in pieces.
         rest = b"".join(request(one_row(i)) for i in range(1, 6))
         for at in range(0, len(rest), 37):
             connection.sendall(rest[at:at + 37])
@@ -379,7 +380,7 @@ def test_pipelined_requests_behind_one_that_waits(batched):
             code, _, body, data = read_answer(connection, data)
             assert code == 200 and json.loads(body)["outputs"][0]["data"] == fake_expected(row(i))
         assert data == b""
-    # And one whose body comes while the one before it runs.
+    # The body of a request arrives while the request before it runs.
     large = request({"inputs": [{"name": "INPUT__0", "shape": [9000, 4], "datatype": "FP32", "data": [1.5] * 36000}]})
     with occupy(batched) as connection:
         connection.sendall(large[:1000])
@@ -441,7 +442,7 @@ def test_nothing_is_lost_when_models_are_replaced_unloaded_and_drained():
             until(lambda: 404 in codes)
             control("load")
         assert set(codes) <= {200, 404, 503}  # 503 while it is loaded again
-        # A drain answers what waits.
+        # A drain answers waiting requests.
         connections = [server.connect() for _ in range(20)]
         for i, connection in enumerate(connections):
             connection.sendall(request(one_row(i)))

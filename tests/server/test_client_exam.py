@@ -20,7 +20,7 @@ IMAGE = np.random.default_rng(5).standard_normal((2, 3, 4, 5)).astype(np.float32
 
 @pytest.fixture(scope="module")
 def exam(tmp_path_factory):
-    """As Triton's users run it: explicit control and shared memory on the public port."""
+    """A server with control routes and shared memory on the public port, as with Triton."""
     trace = tmp_path_factory.mktemp("trace") / "trace.json"
     with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", PACKAGES / "several.pt2",
                 flags=["--http-admin", "true", "--allow-shared-memory", "true", "--compress-above", "100",
@@ -149,7 +149,7 @@ async def whole_exam(client, module):
 def test_sync_client(exam):
     with httpclient.InferenceServerClient(f"127.0.0.1:{exam.port}", concurrency=2) as client:
         asyncio.run(whole_exam(Sync(client), httpclient))
-        # What the aio client does not have.
+        # Methods that the aio client lacks.
         for request in [client.async_infer(MODEL, [image()]) for _ in range(10)]:
             check(request.get_result())
         body, length = client.generate_request_body([image()])
@@ -176,8 +176,8 @@ def test_control_is_refused_where_it_was_not_asked_for(server):
                 call()
 
 
-# perf_analyzer: what its C++ client sends, in the order in which it does (seen on the wire), and the fields without which
-# it ends.
+# The requests of perf_analyzer's C++ client in their order, as recorded on the wire, and the fields without which it gives
+# up.
 
 def send(connection, method, path, extra=b"", body=b""):
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost:8000\r\nUser-Agent: libcurl-agent/1.0\r\nAccept: */*\r\n".encode()
@@ -187,7 +187,7 @@ def send(connection, method, path, extra=b"", body=b""):
     return answer
 
 
-REGION = "ARGS[0]_0"  # as it is, with its brackets
+REGION = "ARGS[0]_0"  # sent with its brackets, not encoded
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 
 

@@ -1,4 +1,4 @@
-"""What stalled clients may hold: neither time nor places that others need."""
+"""Stalled clients do not keep connections or time that others need."""
 import contextlib
 import resource
 import socket
@@ -6,17 +6,13 @@ import struct
 import time
 
 import pytest
-from serving import FAKE_MODELS, SANITIZED, Server, read_all, read_answer, until
+from serving import FAKE_MODELS, SANITIZED, Server, read_all, read_answer, status, until
 
 FAKE = FAKE_MODELS / "fake_model.so"
 INPUT = {"INPUT__0": ("FP32", [1, 4], [1, 2, 3, 4])}
 HEAD = b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\n"
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
-LONG = 60  # seconds that nothing takes which works
-
-
-def status(data):
-    return int(data.split()[1]) if data else None
+LONG = 60  # seconds; longer than any successful step takes
 
 
 @contextlib.contextmanager
@@ -32,7 +28,7 @@ def connections(server, count, port="inference", data=b""):
             connection.close()
 
 
-# Deadlines follow the bytes that came, and went.
+# Deadlines depend on the bytes that were transferred.
 
 PACE = ["--body-timeout", "300ms", "--write-timeout", "300ms", "--min-rate", "64K"]
 
@@ -40,7 +36,7 @@ PACE = ["--body-timeout", "300ms", "--write-timeout", "300ms", "--min-rate", "64
 @pytest.mark.parametrize("announced", [b"Content-Length: 268435456\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"])
 @pytest.mark.parametrize("sent", [0, 10, 200_000])
 def test_a_long_body_has_no_more_time_than_what_came_of_it_earns(announced, sent):
-    """The length that was announced used to: 69 minutes for 256 MB."""
+    """Otherwise a client that announces 256 MB would have 69 minutes."""
     with Server(f"fake={FAKE}", flags=PACE) as server, server.connect(LONG) as connection:
         connection.sendall(HEAD + announced + b" " * sent)
         assert status(read_all(connection)) == 408
@@ -60,7 +56,7 @@ def test_a_body_that_trickles_is_not_waited_for():
 
 
 def test_an_answer_that_nobody_takes_is_given_up():
-    """The length of the answer used to be granted in advance."""
+    """The time for an answer grows with the bytes that the client takes, not with its length."""
     rows = 2_000_000
     with Server(f"fake={FAKE}", flags=[*PACE, "--max-body-bytes", "64M", "--body-timeout", "30s"]) as server:
         head = (b'{"inputs":[{"name":"INPUT__0","shape":[%d,4],"datatype":"FP32","parameters":{"binary_data_size":%d}}],'
@@ -91,7 +87,7 @@ def test_the_other_listeners_have_an_allowance_each():
     with Server(f"fake={FAKE}", flags=[*PATIENT, "--max-side-connections", "5"]) as server, \
             connections(server, 5, "metrics", HEAD), connections(server, 5, "administration", HEAD):
         assert server.infer("fake", INPUT).status == 200
-        for port in ("metrics", "administration"):  # whoever stalls makes room
+        for port in ("metrics", "administration"):  # a stalled connection is closed to make room
             assert server.get("/v2/health/live", port=server.ports[port], timeout=LONG).status == 200
 
 
@@ -99,7 +95,7 @@ def test_the_idlest_connection_makes_room():
     with Server(f"fake={FAKE}", flags=[*PATIENT, "--max-connections", "3"]) as server:
         with connections(server, 3) as (first, second, third):
             third.sendall(HEAD)
-            for connection in (second, first):  # the second is idle for longer than the first
+            for connection in (second, first):  # so the second connection has been idle longer than the first
                 connection.sendall(LIVE)
                 assert read_answer(connection)[0] == 200
                 time.sleep(0.01)
@@ -134,14 +130,14 @@ def test_a_running_request_makes_room_for_nobody():
             until(lambda: server.metrics()["sconce_http_inflight_body_bytes"] == 2 * len(text))
             with server.connect(LONG) as waiting:
                 waiting.sendall(LIVE)
-                time.sleep(0.5)  # in which it would have been closed; nothing fails if it is shorter
+                time.sleep(0.5)  # time for the server to close it wrongly; the test is valid without it
                 server.release()
                 for connection in running:
                     assert read_answer(connection)[0] == 200
                 assert read_answer(waiting)[0] == 200
 
 
-# Nothing that the system refuses ends the process.
+# Errors of the system do not end the process.
 
 def answers_again(server):
     def one():
@@ -153,7 +149,7 @@ def answers_again(server):
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer's shadow memory counts as address space")
 @pytest.mark.parametrize("port", ["inference", "metrics", "administration"])
 def test_running_out_of_memory_while_connections_come(port):
-    """Up to what is mapped now, and a little more each time: every place that asks for memory is refused some time."""
+    """Limits memory to what is mapped now, then to a little more each time, so that every allocation fails once."""
     with Server(f"fake={FAKE}", flags=["--max-side-connections", "10000"]) as server:
         pid = server.process.pid
         with open(f"/proc/{pid}/statm") as file:
@@ -180,7 +176,7 @@ def test_running_out_of_descriptors_while_connections_come():
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (60, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
         with connections(server, 100, data=LIVE):
             until(lambda: any("connections wait to be accepted" in line for line in server.log))
-            answers_again(server)  # who is idle makes room
+            answers_again(server)  # idle connections are closed to make room
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (1024, 1024))
         answers_again(server)
         assert server.stop() == 0

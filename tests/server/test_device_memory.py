@@ -16,7 +16,7 @@ ROW = [1.0, 2.0, 3.0, 4.0]
 
 
 class DeviceMemory:
-    """What a client's cudaMalloc and cudaIpcGetMemHandle would be."""
+    """Stands for memory from a client's cudaMalloc and its handle from cudaIpcGetMemHandle."""
 
     def __init__(self, size):
         self.name = f"/sconce-fake-{uuid.uuid4().hex}"
@@ -104,7 +104,7 @@ def test_extension_and_status(server, memory):
     a, b = {"name": "a", "device_id": 0, "byte_size": 1024}, {"name": "b", "device_id": 1, "byte_size": 4096}
     assert server.get("/v2/cudasharedmemory/status").json == [a, b]
     assert server.get("/v2/cudasharedmemory/region/b/status").json == [b]
-    for _ in range(2):  # of a name that is not there: nothing
+    for _ in range(2):  # the second time, the name is unknown, which is no error
         assert server.post("/v2/cudasharedmemory/region/a/unregister", b"").status == 200
     assert server.get("/v2/cudasharedmemory/status").json == [b]
     assert server.post("/v2/cudasharedmemory/unregister", b"").status == 200
@@ -189,11 +189,11 @@ def test_tensors_in_place_on_the_device(server, memory):
         answer = infer(server, "gpu", ("r", 0), ("r", 1024), rows=2)
         return answer
 
-    # No byte of the tensors passes the host: the input is read where it lies, the output copied on the device.
+    # Tensors do not pass through the host: the model reads the input in place, and the output is copied on the device.
     assert copies_of(server, call) == ["cuda:0 cuda:0 32"]
     assert answer.json["outputs"] == [{"name": "OUTPUT__0", "datatype": "FP32", "shape": [2, 4]}]
     assert memory.floats(8, 1024) == fake_expected(ROW) * 2
-    # One of them only.
+    # Only one of input and output is in shared memory.
     assert copies_of(server, lambda: infer(server, "gpu", None, ("r", 2048))) == ["cpu cuda:0 16", "cuda:0 cuda:0 16"]
     assert memory.floats(4, 2048) == fake_expected(ROW)
     assert copies_of(server, lambda: infer(server, "gpu", ("r", 16), None)) == ["cuda:0 cpu 16"]
@@ -215,10 +215,10 @@ def test_models_of_another_place(server, memory):
     assert copies_of(server, lambda: infer(server, "cpu", ("r", 0), ("r", 1024))) == ["cuda:0 cpu 16", "cpu cuda:0 16"]
     assert memory.floats(4, 1024) == fake_expected(ROW)
     memory.put([0.0] * 4, 1024)
-    # Another device.
+    # The shared memory is on another device than the model.
     assert infer(server, "held", ("r", 0), ("r", 1024)).status == 200
     assert memory.floats(4, 1024) == fake_expected(ROW)
-    # Memory of the host for a model of the device.
+    # The model is on the device, the shared memory on the host.
     key = memory.name
     assert server.post("/v2/systemsharedmemory/region/s/register", {"key": key, "byte_size": 4096}).status == 200
     assert infer(server, "gpu", ("s", 0), ("s", 3000)).status == 200
@@ -258,7 +258,7 @@ def test_requests_with_device_tensors_and_others_do_not_share_runs(server, memor
         answers[i] = infer(server, "held", ("r", 0) if i % 2 else None, target)
 
     with threads(*[functools.partial(ask, i) for i in range(8)]):
-        # Unregistered while it is in use: the memory stays open until the requests are over.
+        # If a region is unregistered while it is in use, its memory stays open until the requests are over.
         until(lambda: server.metrics().get('nv_inference_pending_request_count{model="held",version="1"}', 0) == 7)
         assert server.post("/v2/cudasharedmemory/region/r/unregister", b"").status == 200
         assert infer(server, "cpu", ("r", 0), None).status == 404
@@ -312,7 +312,7 @@ def test_tritonclient(server, memory):
 
 
 def test_shadow_leaves_out_what_its_owner_may_write_again():
-    """The inputs of a request that ran where the client put them may be others once it has its answer."""
+    """Inputs were read in place, so the client may overwrite them only after its answer."""
     with DeviceMemory(4096) as memory, \
             Server(f"gpu={FAKE_MODELS / 'fake_cuda.pt2'}", f"cpu={FAKE_MODELS / 'fake_batched.pt2'}",
                    flags=["--allow-shared-memory", "true", "--set", "gpu.devices=cuda:0", "--set", "*.shadow=1"],

@@ -1,4 +1,4 @@
-"""What an error says: it is short whatever the client sent, it blames who is to blame, and it gives a reason."""
+"""Errors are short whatever the client sent, have the right status and give a reason."""
 import gzip
 import json
 import re
@@ -12,7 +12,7 @@ from weights_files import content_digest, floats, repeated, safetensors
 
 LONG = "k" * 3_000_000
 PATH_LONG = "k" * 9_000
-# 200 bytes of it, and its end is shown.
+# An error quotes 200 bytes and marks the cut.
 CUT = "k" * 150
 MOST = 2048
 OK = {"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
@@ -62,7 +62,7 @@ CLIENT_TEXTS = {
     "predict: an input": ("/v1/models/fake:predict", {"inputs": {LONG: 1}}),
     "predict: a signature": ("/v1/models/fake:predict", {"signature_name": LONG, "inputs": [1]}),
 }
-SMALL_TEXTS = {  # of routes that take less
+SMALL_TEXTS = {  # bodies for routes with small limits
     "load: a parameter": ("public", "/v2/repository/models/fake/load", {"parameters": {"k" * 60_000: 1}}, 403),
     "load: a parameter, admin": ("admin", "/v2/repository/models/fake/load", {"parameters": {"k" * 60_000: 1}}, 400),
     "load: a file": ("admin", "/v2/repository/models/fake/load", {"parameters": {"file:" + "k" * 60_000: 1}}, 400),
@@ -160,7 +160,7 @@ def test_log_lines_of_requests_are_short(server):
             assert max(map(len, re.findall("[kK]+", line)), default=0) <= 200, line
 
 
-# Who is to blame. Each is the client's fault, on the listener's route, and says which.
+# Mistakes of clients on every listener: the status is 4xx, and the error names the mistake.
 
 NPY = b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }"
 F16 = {"name": "ARGS[6]", "datatype": "FP16", "shape": [3], "data": [1, 2, 3]}
@@ -271,7 +271,7 @@ QUERIES = ["", "?", "?x", "?%zz", "?tensors=x", "?mode=x&mode=y", "?dry_run=mayb
 
 
 def test_every_route_with_every_bad_body(server):
-    """None of them is a fault of the server, and each error says why. victim is unloaded and loaded again by some."""
+    """The status is never 500, and each error gives a reason. Some routes unload the model victim and load it again."""
     document = {listener: server.get("/openapi.json", port=server.ports[listener]).json["paths"] for listener in ("inference", "administration")}
     document["metrics"] = {"/metrics": {"get": {}}, "/": {"get": {}}, "/v2/health/live": {"get": {}}}
     tried = 0
@@ -289,7 +289,7 @@ def test_every_route_with_every_bad_body(server):
                     if path.endswith("/ready") and answer.status == 503 or answer.status < 400:
                         continue
                     if model == "victim" and answer.status == 503 and "not at ready state" in answer.json["error"]:
-                        continue  # it is unloaded
+                        continue  # the model is unloaded
                     assert answer.status < 500, (method, target, headers, body[:60], answer.status, answer.body)
                     check(answer)
     assert tried > 5000

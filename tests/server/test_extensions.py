@@ -21,7 +21,7 @@ BODY = {"inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [1, 3, 4, 5
 
 @pytest.fixture(scope="module")
 def open_server(tmp_path_factory):
-    """What is closed unless it is asked for."""
+    """A server with the extensions that are off by default."""
     files = tmp_path_factory.mktemp("files")
     (files / "labels").write_text("".join(f"class {i}\n" for i in range(10)))
     with Server(FAKE, PACKAGES / "several.pt2",
@@ -213,7 +213,7 @@ def test_what_a_body_decompresses_to_is_limited(open_server):
     for bomb in bombs * 50:
         answer = open_server.post("/v2/models/fake/infer", bomb, {"Content-Encoding": "gzip"})
         assert answer.status == 413 and "max_inflated_bytes" in answer.json["error"]
-    assert open_server.grown_kb(before) < 64 * 1024  # of 100 MiB, if any were kept
+    assert open_server.grown_kb(before) < 64 * 1024  # 100 MiB would be used if they were kept
     fits = b'{"inputs":[{"name":"INPUT__0","datatype":"FP32","shape":[1,4],"data":[1,2,3,4]}]}'
     fits += b" " * (2**20 - len(fits))
     assert open_server.post("/v2/models/fake/infer", gzip.compress(fits), {"Content-Encoding": "gzip"}).status == 200
@@ -303,11 +303,11 @@ def test_traces_in_chrome_format(open_server):
             headers["traceparent"] = parent[:-1] + "0"
         server.post(f"/v2/models/{LAST}/infer", BODY, headers)
     server.post(f"/v2/models/{LAST}/infer", b"{", {"traceparent": parent})
-    server.post(f"/v2/models/{LAST}/infer", BODY, {"traceparent": parent})  # the fifth: trace_count is used up
+    server.post(f"/v2/models/{LAST}/infer", BODY, {"traceparent": parent})  # the fifth request is not traced, because trace_count is used up
     server.post("/v2/trace/setting", {"trace_level": ["OFF"], "trace_count": None, "trace_rate": None})
     until(lambda: sum(e["name"] == "request" for e in read_trace(server.files / "trace.json")) >= 4)
     events = read_trace(server.files / "trace.json")
-    whole = sorted((e for e in events if e["name"] == "request"), key=lambda e: e["ts"])  # written as each ends
+    whole = sorted((e for e in events if e["name"] == "request"), key=lambda e: e["ts"])  # the file has them in the order in which they ended
     assert [e["args"]["id"] for e in whole][:3] == ["r0", "r1", "r3"] and len(whole) == 4
     assert whole[1]["args"]["trace_id"] == "4bf92f3577b34da6a3ce929d0e0e4736"
     assert whole[1]["args"]["parent_span_id"] == "00f067aa0ba902b7"
@@ -373,7 +373,7 @@ def test_trace_files_of_so_many_records(tmp_path):
             server.post("/v2/models/fake/infer", BODY)
         assert server.stop() == 0
     counts = {path.name: sum(e["name"] == "request" for e in json.loads(path.read_text())) for path in tmp_path.iterdir()}
-    first = counts.pop("t")  # the setting may come before the first was written
+    first = counts.pop("t")  # the new setting may arrive before the first record was written
     assert first in (0, 1) and counts == ({"t.0": 2, "t.1": 2, "t.2": 1} if first else {"t.0": 2, "t.1": 2, "t.2": 2})
 
 
@@ -425,7 +425,7 @@ def test_trace_needs_a_file(server):
 
 @pytest.mark.parametrize("inline", ["200us", "0"])
 def test_statistics_to_the_unit(inline):
-    """Successes, failures of each kind and runs, those of no rows included, where requests run and through the queue."""
+    """Counts successes, failures of each kind and runs exactly, for runs on the I/O thread and through the queue."""
     with Server(f"m={FAKE_MODELS / 'fake_batched.pt2'}", flags=["--inline-below", inline]) as server:
         def infer(rows, first=1.0):
             return server.infer("m", {"INPUT__0": ("FP32", [rows, 4], [first, 2, 3, 4] * rows)}).status
@@ -480,7 +480,7 @@ def test_request_ids():
     assert any("GET /v2 status=200" in line and line.endswith(" id=mine-1\n") for line in log)
     assert any("GET /v2/nope status=404" in line and f"id={failed}" in line for line in log)
     assert all(" id=" in line for line in log)
-    # The access, and what the threads said that did it.
+    # Two lines each have the id: that of the access, and one of the thread that did the work.
     assert sum("id=load-7" in line for line in log) >= 2 and sum("id=admin-8" in line for line in log) >= 2
 
 

@@ -1,4 +1,4 @@
-"""A large request does not hold up others of its I/O thread: what they get answered meanwhile is counted."""
+"""A large request does not delay other requests of its I/O thread. Tests count the answers that others get meanwhile."""
 import gzip
 import json
 import select
@@ -15,18 +15,18 @@ NUMBERS = b",".join([b"1.25,-2.5e3,3,0.001"] * ROWS)
 
 @pytest.fixture(scope="module")
 def server():
-    """One thread reads all requests. Runs are on the lane. Of `recorded` the package says what it takes: rows without
-    end."""
+    """A server with one I/O thread, which performs no runs. The package of `recorded` says that its number of rows is not
+    limited."""
     with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", f"recorded={FAKE_MODELS / 'fake_batched.pt2'}",
                 flags=["--io-threads", "1", "--inline-below", "0", "--busy-poll", "0", "--max-inflated-bytes", "128M"]) as running:
         yield running
 
 
 def answered_meanwhile(server, request):
-    """The answer to a request, how many probes of another client were answered between its last byte and the first of
-    its answer, and the longest of them as a share of that time."""
+    """Sends a request, and probes from another client. Returns the answer, the number of probes that were answered between the
+    request's last byte and the answer's first, and the longest probe as a share of that time."""
     with server.connect(120) as large, server.connect(60) as other:
-        other.sendall(PROBE)  # both are known to the thread
+        other.sendall(PROBE)  # now the I/O thread has accepted both
         read_answer(other)
         # All but the last byte has been read before anything is counted; metrics are answered by another thread.
         before = server.metrics()["sconce_http_received_bytes_total"]
@@ -41,15 +41,15 @@ def answered_meanwhile(server, request):
             assert read_answer(other)[0] == 200
             now = time.perf_counter()
             longest = max(longest, now - asked)
-            # A probe that was read behind the whole request finds its answer there, and does not count.
+            # If the large answer is there already, the probe had to wait for it and does not count.
             answered = bool(select.select([large], [], [], 0)[0])
             count += not answered
         return read_answer(large), count, longest / (now - start)
 
 
 def assert_others_are_answered(server, request, check):
-    """A thread that works on the request itself leaves others waiting for most of that time, whenever it is tried; a busy
-    machine does so only sometimes."""
+    """If the I/O thread worked on the request itself, others would wait for most of that time in every trial. On a busy machine
+    that happens in some trials only."""
     seen = []
     while len(seen) < 10:
         answer, count, longest = answered_meanwhile(server, request)
@@ -89,13 +89,13 @@ def test_a_large_body_is_read_while_others_are_answered(server, name):
     def check(answer):
         code, _, body, _ = answer
         assert code == 400 and len(body) <= 2048
-        assert reason in json.loads(body)["error"]  # which takes reading all of it
+        assert reason in json.loads(body)["error"]  # this error is found at the end of the body
 
     assert_others_are_answered(server, request, check)
 
 
 def test_a_large_run_is_none_of_the_reading_threads(server):
-    """Of a model whose runs have been quick enough to happen where requests are read."""
+    """The model's earlier runs were so quick that they happened on the I/O thread."""
     with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", flags=["--io-threads", "1", "--busy-poll", "0", "--inline-below", "10ms"]) as running:
         for _ in range(50):
             assert running.infer("fake", {"INPUT__0": ("FP32", [1, 4], [1, 2, 3, 4])}).status == 200
@@ -119,7 +119,7 @@ def test_a_large_answer_is_written_while_others_are_answered(server):
 
 
 def test_many_large_requests_at_once_are_all_answered(server):
-    """More than there are threads for them; connections that go meanwhile hurt nobody."""
+    """There are more requests than threads for them, and some clients disconnect meanwhile."""
     body = b'{"inputs":[{"name":"INPUT__0","shape":[%d,4],"datatype":"FP32","data":[' % ROWS + NUMBERS + b"]}]}"
     request = raw_post(INFER, body)
     results, gone = [], []

@@ -132,7 +132,7 @@ def test_the_previous_set_stays_while_weights_are_watched(server):
                    server.admin("POST", "fake/sets/other/promote")):
         assert answer.status == 409 and f"generation {generation} is watched for" in answer.json["error"]
     assert server.push("fake", fake_weights(9), "dry_run=true").status == 200
-    # Whoever rolls back by hand ends the watch.
+    # A rollback by hand ends the watch.
     assert server.admin("POST", "fake/weights/rollback").status == 200
     ended = over(server)
     assert ended["state"] == "ended" and ended["reason"] == f"generation {generation + 1} was published"

@@ -8,7 +8,7 @@ import struct
 import time
 
 import pytest
-from serving import FAKE_MODELS, HeldServer, Server, binary, fake_expected, read_all, read_answer, until
+from serving import FAKE_MODELS, HeldServer, Server, binary, fake_expected, read_all, read_answer, status, until
 
 BODY = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]}]}'
 
@@ -22,10 +22,6 @@ def post(body=BODY, extra=b"", version=b"1.1", path=b"/v2/models/fake/infer", le
 
 def get(path=b"/v2/health/live", extra=b"", version=b"1.1"):
     return b"GET " + path + b" HTTP/" + version + b"\r\nHost: x\r\n" + extra + b"\r\n"
-
-
-def status(data):
-    return int(data.split()[1]) if data else None
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +99,7 @@ def test_expect_100_continue(server):
         assert connection.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(BODY)
         assert read_answer(connection)[0] == 200
-        # Not asked for where the body is there already.
+        # If the body has arrived already, the server does not send 100.
         connection.sendall(post(extra=b"Expect: 100-continue\r\n"))
         assert read_answer(connection)[0] == 200
     assert status(server.raw(post(extra=b"Expect: 200-ok\r\n"))) == 417
@@ -190,7 +186,7 @@ SMUGGLING = {
                                   "Accept", "Host", "X-Other"])
 @pytest.mark.parametrize("value", [b"aaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", b"\r\n\tcccccc", b"dd\r\n "])
 def test_folded_lines_are_refused(server, name, value):
-    """Nothing of their text comes back, nor of what lies in memory beside it."""
+    """Answers contain nothing of the folded text, nor of memory beside it."""
     request = b"GET /v2 HTTP/1.1\r\n" + (b"" if name == "Host" else b"Host: x\r\n") + name.encode() + b": " + value + b"\r\n\r\n"
     for text in (request, request.replace(b"GET", b"POST").replace(b"/v2", b"/v2/models/fake/infer")):
         data = server.raw(text + get(b"/v2/models/smuggled"))
@@ -249,12 +245,12 @@ def test_paths(server, path, code):
         connection.sendall(get(path))
         answer, _, body, _ = read_answer(connection)
         assert answer == code, body
-        connection.sendall(get())  # nothing is wrong with the connection
+        connection.sendall(get())  # the connection is still usable
         assert read_answer(connection)[0] == 200
 
 
 def test_an_empty_line_before_a_request_is_ignored(server):
-    """What some clients send behind a body. One of them, whole or in pieces."""
+    """Some clients send an empty line after a body. One is ignored, whole or in pieces."""
     with server.connect() as connection:
         for text in (b"\r\n" + get(), get() + b"\r\n", get()):
             connection.sendall(text)
@@ -273,7 +269,7 @@ def test_pipelined_errors_are_answered_in_their_order(server):
                 (post(b"{"), 400), (get(b"/v2//x"), 400), (get(b"/v2/models/none"), 404), (post(), 200),
                 (b"OPTIONS /v2 HTTP/1.1\r\nHost: x\r\n\r\n", 405), (post(extra=b"Content-Encoding: gzip\r\n"), 400),
                 (post(), 200), (b"NO\r\n\r\n", 400)]
-    # Nothing is answered behind what cannot be read.
+    # After a request that cannot be parsed, no later request is answered.
     data = server.raw(b"".join(text for text, _ in requests) + post() + get())
     assert [int(code) for code in re.findall(rb"HTTP/1\.1 (\d{3}) ", data)] == [code for _, code in requests]
 
@@ -372,7 +368,7 @@ def test_idle_timeout(strict):
 
 
 def test_write_timeout(strict):
-    """A client that asks and does not read is let go of, with what its answers cost."""
+    """The server closes the connection of a client that does not read its answers, and frees them."""
     with strict.connect() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(0.2)
@@ -383,7 +379,7 @@ def test_write_timeout(strict):
             while time.time() < end:
                 connection.sendall(post(body))
         except TimeoutError:
-            pass  # its answers are in the way
+            pass  # unread answers fill the buffers
         except OSError:
             return
         connection.settimeout(20)
@@ -401,7 +397,7 @@ def test_hostile_json_does_not_grow_the_server(server):
     big = b"[" * 50_000_000
     assert server.post("/v2/models/fake/infer", big).status == 400
     assert server.post("/v2/models/fake/infer", b'{"inputs":' + big).status == 400
-    # Its inputs are bounded: more is not read.
+    # This model's inputs are bounded, so the server reads no larger body.
     assert server.post("/v1/models/several.calls:call", b'{"args":' + big[:60_000]).status == 400
     for _ in range(20):
         shape = {"INPUT__0": ("FP32", [10**12, 4], [1])}

@@ -44,7 +44,7 @@ def test_a_whole_state_dict_is_refused_with_the_reason_and_the_way_out(server):
                      "always_keep_tensor_constants", "aot_inductor.use_runtime_constant_folding", "ignore="):
             assert part in error, error
     assert_answers(server, INLINED, "stored")
-    # A name of another shape is another mistake.
+    # A tensor that is too large to be inlined gets another error.
     error = server.push(INLINED, safetensors({"wide2": floats(*range(9))})).json["error"]
     assert "no constant 'wide2'" in error and "always_keep" not in error and "ignore=" in error
 
@@ -54,12 +54,12 @@ def test_ignored_names_are_left_out(server):
     assert_answers(server, INLINED, "partly")
     assert server.admin("POST", f"{INLINED}/weights/rollback").status == 200
     assert_answers(server, INLINED, "stored")
-    # By file, named in the body, in the query, or in both.
+    # For a file, names can be in the body, in the query, or in both.
     for query, names in (("", IGNORED), ("&ignore=linear.bias%2Cscale,shift", []), ("&ignore=scale", IGNORED[::2])):
         assert by_file(server, INLINED, "commit=true" + query, ignore=names).status == 200
         assert_answers(server, INLINED, "partly")
         assert server.admin("POST", f"{INLINED}/weights/rollback").status == 200
-    # With what the update may be asked besides.
+    # `ignore` works together with other options.
     assert server.push(INLINED, STATE, "dry_run=true&check_finite=true&ignore=" + ",".join(IGNORED)).status == 200
     assert_answers(server, INLINED, "stored")
 
@@ -96,13 +96,13 @@ def test_wrong_names_to_ignore_in_a_body(server):
 
 
 def test_a_model_constant_that_is_ignored_keeps_its_value(server):
-    """What the model has may be left out as well, where not all is demanded."""
+    """A partial update may also ignore constants that the model has."""
     names = ",".join([*IGNORED, "linear.weight"])
     assert server.push(INLINED, STATE, "mode=partial&commit=true&ignore=" + names).status == 200
     first, _, third = answer(server, INLINED)
     assert first == pytest.approx(EXPECTED["stored"][0], rel=1e-5)
     assert third == pytest.approx(EXPECTED["partly"][2], rel=1e-5)
-    # One that the model has and the weights have not is no mistake: other weights may.
+    # Ignoring a constant that these weights lack is no error, because other weights may have it.
     assert server.push(KEPT, safetensors({"scale": ("F32", [], b"\0\0\0\0")}),
                        "mode=partial&ignore=linear.weight").status == 200
 

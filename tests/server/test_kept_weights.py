@@ -32,16 +32,6 @@ def kill(server):
     server.process.wait()
 
 
-def served(server):
-    """What the model answers, the generation and the label."""
-    values, generation = server.ones()
-    return values, generation, server.sets()["active"]["label"]
-
-
-def index(server):
-    return {m["name"]: (m["state"], m.get("reason", "")) for m in server.post("/v2/repository/index", b"").json}
-
-
 def files(folder):
     return sorted(p.name for p in (folder / "fake/1").iterdir())
 
@@ -71,7 +61,7 @@ def two(folder):
 
 def test_a_restart_serves_what_was_pushed(folder):
     with keeper(folder) as server:
-        assert served(server) == (STORED, 1, "")
+        assert server.served() == (STORED, 1, "")
         assert server.admin("GET", "fake/weights").json["kept"] is False
         pushed = push(server, 5, "five")
         assert pushed["kept"] is True and pushed["generation"] == 2
@@ -82,7 +72,7 @@ def test_a_restart_serves_what_was_pushed(folder):
     assert (record["generation"], record["label"], record["digest"]) == (2, "five", digest)
     assert record["peer"].startswith("127.0.0.1:") and record["request"] and record["time"].endswith("Z")
     with keeper(folder) as server:
-        assert served(server) == (expected(5), 2, "five")
+        assert server.served() == (expected(5), 2, "five")
         sets = server.sets(query="digest=true")
         assert list(sets) == ["active"] and sets["active"]["digest"] == digest
         assert server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [1] * 4)}).json["parameters"]["weight_version"] == "five"
@@ -91,7 +81,7 @@ def test_a_restart_serves_what_was_pushed(folder):
         assert push(server, 6, "six")["generation"] == 3
         assert server.stop() == 0
     with keeper(folder) as server:
-        assert served(server) == (expected(6), 3, "six")
+        assert server.served() == (expected(6), 3, "six")
 
 
 def test_commit_and_rollback_are_kept_and_old_files_go(two):
@@ -105,7 +95,7 @@ def test_commit_and_rollback_are_kept_and_old_files_go(two):
         kill(server)
     assert [s["label"] for s in journal(two)] == ["b", "c"]
     with keeper(two) as server:
-        assert served(server) == (expected(7), 5, "b")
+        assert server.served() == (expected(7), 5, "b")
         assert push(server, 1, "d")["generation"] == 6
         assert [s["label"] for s in journal(two)] == ["d", "b"]
         assert len([f for f in files(two) if f.endswith(".safetensors")]) == 2
@@ -129,7 +119,7 @@ def test_a_set_need_not_be_kept(two):
         assert server.admin("POST", "fake/weights/rollback?keep=false").json["kept"] is False
         kill(server)
     with keeper(two) as server:
-        assert served(server) == (expected(7), 3, "b")
+        assert server.served() == (expected(7), 3, "b")
 
 
 CHANGES = {
@@ -141,7 +131,7 @@ CHANGES = {
 @pytest.mark.parametrize("halve", [0, 1], ids=["before", "within"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_killed_at_each_call(tmp_path, folder, change, halve):
-    """The old or the new set is served, and the new one if the commit was answered."""
+    """After a crash, the server serves the old or the new set; the new one if the commit was answered."""
     act, new = CHANGES[change]
     calls = Calls(tmp_path / "calls")
     killed = []
@@ -151,7 +141,7 @@ def test_killed_at_each_call(tmp_path, folder, change, halve):
         with keeper(folder, calls=calls) as server:
             push(server, 5, "a")
             push(server, 7, "b")
-            old = served(server)
+            old = server.served()
             if change == "rollback":  # from 4, "c", back to "b"
                 push(server, 5, "a")
                 push(server, 7, "b")
@@ -167,10 +157,10 @@ def test_killed_at_each_call(tmp_path, folder, change, halve):
                 assert answered
             kill(server)
         with keeper(folder) as server:
-            now = served(server)
+            now = server.served()
             assert now in ((new,) if answered else (old, new)), (number, calls.names())
-            assert not index(server)["fake"][1]
-            assert push(server, 2, "after")["kept"] is True  # what was left behind is no obstacle
+            assert not server.index()["fake"][1]
+            assert push(server, 2, "after")["kept"] is True  # files of the crash do not disturb
             kill(server)
         assert not [f for f in files(folder) if f.endswith(".part")]
         killed.append(now == new)
@@ -204,11 +194,11 @@ def test_each_call_fails(tmp_path, folder, error):
             if not answer["kept"]:
                 refused += 1
                 assert os.strerror(error) in answer["kept_problem"], answer
-                assert index(server)["fake"] == ("READY", answer["kept_problem"])
+                assert server.index()["fake"] == ("READY", answer["kept_problem"])
                 assert metric(server, "s_failures_total") == refused and metric(server, "s_problem") == 1
             with keeper(tmp_path / f"copy-{number}") as copy:
                 kept = json.loads((folder / JOURNAL).read_text())["sets"][0]["label"]
-                assert served(copy)[2] == kept
+                assert copy.served()[2] == kept
                 assert not answer["kept"] or kept == f"at-{number}"
             value += 2
             if calls["count"] < number:
@@ -237,13 +227,13 @@ DAMAGES = {
 
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_set(two, how):
-    """The one before it stands in, under a new number as after a rollback."""
+    """The server serves the set before it, under a new generation as after a rollback."""
     harm, said = DAMAGES[how]
     harm(two / "fake/1" / journal(two)[0]["file"])
     for _ in range(2):
         with keeper(two) as server:
-            assert served(server) == (expected(5), 4, "a")
-            state, reason = index(server)["fake"]
+            assert server.served() == (expected(5), 4, "a")
+            state, reason = server.index()["fake"]
             assert state == "READY" and "generation 3 ('b') cannot be used" in reason and said in reason
             assert "generation 2 ('a') stands in" in reason
             assert metric(server, "s_problem") == 1
@@ -255,15 +245,15 @@ def test_a_damaged_set(two, how):
         assert push(server, 7, "b")["kept"] is True  # the same values as in the damaged file
         kill(server)
     with keeper(two) as server:
-        assert served(server) == (expected(7), 5, "b")
+        assert server.served() == (expected(7), 5, "b")
 
 
 def test_all_sets_are_damaged(two):
     for record in journal(two):
         damage(two / "fake/1" / record["file"])
     with keeper(two) as server:
-        assert served(server) == (STORED, 4, "")
-        assert "cannot be used" in index(server)["fake"][1]
+        assert server.served() == (STORED, 4, "")
+        assert "cannot be used" in server.index()["fake"][1]
         assert push(server, 2, "c")["generation"] == 5
 
 
@@ -273,13 +263,13 @@ def test_all_sets_are_damaged(two):
 def test_an_unreadable_journal(two, text):
     (two / JOURNAL).write_text(text)
     with keeper(two) as server:
-        # The journal before it knows of "a" alone; there was one more set at least.
-        assert served(server) == (expected(5), 4, "a")
-        assert "journal.json" in index(server)["fake"][1]
+        # The previous journal has only "a", and there was at least one set after it.
+        assert server.served() == (expected(5), 4, "a")
+        assert "journal.json" in server.index()["fake"][1]
         assert push(server, 3, "c")["generation"] == 5
         kill(server)
     with keeper(two) as server:
-        assert served(server) == (expected(3), 5, "c")
+        assert server.served() == (expected(3), 5, "c")
 
 
 def test_a_folder_has_one_server(two):
@@ -300,8 +290,8 @@ def test_a_folder_that_cannot_be_used(tmp_path):
 
 def test_another_package_refuses(two):
     with keeper(two, model=LARGE, wait=False) as server:
-        until(lambda: index(server)["fake"][0] == "UNAVAILABLE")
-        reason = index(server)["fake"][1]
+        until(lambda: server.index()["fake"][0] == "UNAVAILABLE")
+        reason = server.index()["fake"][1]
         assert "generation 3 ('b') do not fit the package" in reason and "scale.w" in reason
         assert server.get("/v2/health/ready").status == 503 and server.get("/v2/models/fake/ready").status == 503
         answer = server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [1] * 4)})
@@ -310,7 +300,7 @@ def test_another_package_refuses(two):
         assert document["ready"] is False and "do not fit" in document["reason"]
         assert metric(server, "s_problem") == 1
         assert push(server, 2, "large", features=LARGE_FEATURES)["generation"] == 5
-        assert server.get("/v2/health/ready").status == 200 and index(server)["fake"] == ("READY", "")
+        assert server.get("/v2/health/ready").status == 200 and server.index()["fake"] == ("READY", "")
         kill(server)
     with keeper(two, model=LARGE) as server:
         assert (server.sets()["active"]["generation"], server.sets()["active"]["label"]) == (5, "large")
@@ -319,11 +309,11 @@ def test_another_package_refuses(two):
 def test_another_package_serves_its_own(two):
     with keeper(two, "--set", "fake.weights_mismatch=package", model=LARGE) as server:
         assert server.sets()["active"]["generation"] == 4 and server.sets()["active"]["label"] == ""
-        state, reason = index(server)["fake"]
+        state, reason = server.index()["fake"]
         assert state == "READY" and "do not fit the package" in reason
         assert any("do not fit the package" in line for line in server.log)
-    with keeper(two) as server:  # and the first one again
-        assert served(server) == (expected(7), 3, "b")
+    with keeper(two) as server:  # and the first package again
+        assert server.served() == (expected(7), 3, "b")
 
 
 def put(package, path):
@@ -339,16 +329,16 @@ def test_reload_and_unload(tmp_path, folder):
         push(server, 5, "a")
         for _ in range(3):
             assert server.admin("POST", "/v2/repository/models/fake/load", b"").status == 200
-            assert served(server) == (expected(5), 2, "a")
+            assert server.served() == (expected(5), 2, "a")
         assert server.admin("POST", "/v2/repository/models/fake/unload", b"").status == 200
         assert server.admin("POST", "/v2/repository/models/fake/load", b"").status == 200
-        assert served(server) == (expected(5), 2, "a")
-        # What does not fit is not loaded while an older load serves.
+        assert server.served() == (expected(5), 2, "a")
+        # A package that does not fit the kept weights does not replace the loaded one.
         put(LARGE, repository / "fake.pt2")
         answer = server.admin("POST", "/v2/repository/models/fake/load", b"")
         assert answer.status >= 400 and "do not fit the package" in answer.json["error"]
-        assert served(server) == (expected(5), 2, "a")
-        assert "do not fit" in index(server)["fake"][1]
+        assert server.served() == (expected(5), 2, "a")
+        assert "do not fit" in server.index()["fake"][1]
         assert server.admin("GET", "fake/weights").json["kept"] is True and metric(server, "s_problem") == 0
 
 
@@ -360,12 +350,12 @@ def test_a_watched_package(tmp_path, folder):
         push(server, 5, "a")
         put(FAKE_MODELS / "fake_folded.so", repository / "fake.pt2")
         until(lambda: sum("model fake version 1 is ready:" in line for line in server.log) == 2)
-        until(lambda: served(server)[1:] == (2, "a"))
+        until(lambda: server.served()[1:] == (2, "a"))
         assert server.ones()[0] == [15] * 4  # the other package computes twice w times x plus b
 
 
 def test_a_commit_while_the_model_is_loaded_again(tmp_path, folder):
-    """Each set whose commit was answered is served by the load that follows."""
+    """The next load serves each set whose commit was answered."""
     repository = tmp_path / "repository"
     repository.mkdir()
     put(FAKE, repository / "fake.pt2")
@@ -395,14 +385,14 @@ def test_a_commit_while_the_model_is_loaded_again(tmp_path, folder):
 
 def test_require_label(folder):
     with keeper(folder, "--set", "fake.require_label=b", wait=False) as server:
-        until(lambda: index(server)["fake"][0] == "UNAVAILABLE")
-        assert index(server)["fake"][1] == "the label of its weights is '', require_label is 'b'"
+        until(lambda: server.index()["fake"][0] == "UNAVAILABLE")
+        assert server.index()["fake"][1] == "the label of its weights is '', require_label is 'b'"
         assert server.get("/v2/health/ready").status == 503 and server.get("/v2/health/live").status == 200
         push(server, 5, "a")
-        assert "'a'" in index(server)["fake"][1]
+        assert "'a'" in server.index()["fake"][1]
         push(server, 7, "b")
         assert server.get("/v2/health/ready").status == 200 and server.get("/v2/models/fake/ready").status == 200
-        assert served(server) == (expected(7), 3, "b")
+        assert server.served() == (expected(7), 3, "b")
         assert server.admin("POST", "fake/weights/rollback").status == 200
         assert server.get("/v2/health/ready").status == 503
         answer = server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [1] * 4)})
@@ -410,13 +400,13 @@ def test_require_label(folder):
         assert server.admin("POST", "fake/weights/rollback").status == 200
         kill(server)
     with keeper(folder, "--set", "fake.require_label=b") as server:
-        assert served(server) == (expected(7), 5, "b")
+        assert server.served() == (expected(7), 5, "b")
 
 
 def test_a_reload_does_not_replace_what_is_ready(tmp_path):
     with AdminServer(f"fake={FAKE}", flags=["--set", "fake.require_label=a"], wait=False) as server:
-        until(lambda: index(server)["fake"][0] == "UNAVAILABLE")
+        until(lambda: server.index()["fake"][0] == "UNAVAILABLE")
         push(server, 5, "a")
         answer = server.admin("POST", "/v2/repository/models/fake/load", b"")
         assert answer.status >= 400 and "require_label" in answer.json["error"]
-        assert served(server) == (expected(5), 2, "a") and server.get("/v2/health/ready").status == 200
+        assert server.served() == (expected(5), 2, "a") and server.get("/v2/health/ready").status == 200

@@ -11,7 +11,7 @@ GET = b"GET /v2 HTTP/1.1\r\nHost: x\r\n%s\r\n"
 
 
 class UnreadServer(Server):
-    """Between stop_reading() and go_on() nobody reads its log."""
+    """A server whose log is not read between stop_reading() and go_on()."""
 
     def __init__(self, *serve, **more):
         self.reading = threading.Event()
@@ -78,7 +78,7 @@ def test_a_server_ends_though_nobody_reads_its_log():
 
 
 class ForsakenServer(Server):
-    """Nobody has the other end of its log's pipe once it listens."""
+    """The reading end of the log's pipe is closed once the server listens."""
 
     def read_log(self):
         for line in self.process.stderr:

@@ -1,4 +1,4 @@
-"""/metrics is what Prometheus takes, whatever was asked before."""
+"""Prometheus can read /metrics whatever requests came before."""
 import pytest
 from admin_server import FAKE, AdminServer
 from prometheus_text import parse

@@ -17,7 +17,7 @@ ANSWERS = [fake_expected(row) for row in ROWS]
 
 @pytest.fixture(scope="module")
 def triton_user(tmp_path_factory):
-    """A repository as Triton has it, served with what the guide puts in the place of Triton's flags."""
+    """A repository in Triton's layout, served with the flags that replace Triton's in the guide."""
     folder = tmp_path_factory.mktemp("repository")
     (folder / "resnet/1").mkdir(parents=True)
     shutil.copy(PACKAGE, folder / "resnet/1/model.pt2")
@@ -175,10 +175,10 @@ def test_how_curl_sends_a_file(newcomer, tmp_path):
             line = f"curl -s localhost:8000/v1/models/m:predict {how} @{tmp_path / name}"
             if name == "large":
                 line += " -o " + str(tmp_path / "out") + " -w '%{http_code}'"
-                assert curl(newcomer, line) in (200, 400)  # 400: more rows than a batch may have
+                assert curl(newcomer, line) in (200, 400)  # 400: the batch has too many rows
             else:
                 assert curl(newcomer, line) == {"outputs": ANSWERS}
-    # -T is PUT, which TorchServe takes: the answer names what is taken here.
+    # curl -T sends PUT, which TorchServe accepts. Here the answer names the allowed methods.
     refused = newcomer.request("PUT", "/v1/models/m:predict", b"{}")
     assert refused.status == 405 and refused.headers["Allow"] == "POST"
 
@@ -197,7 +197,7 @@ def test_rows_of_torchserve(newcomer):
     assert server.post("/v2/repository/models/m/load", b"", port=admin).status == 200
     assert server.get("/v2/models/m/ready").status == 200
     assert any(name.startswith("sconce_inference_request_duration_seconds") for name in server.metrics())
-    for path in ("/predictions/m", "/ping", "/models"):  # theirs are not ours
+    for path in ("/predictions/m", "/ping", "/models"):  # the routes of the other servers do not exist
         assert server.get(path).status == 404
 
 

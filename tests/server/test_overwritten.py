@@ -19,11 +19,11 @@ from weights_files import repeated, safetensors
 
 UPDATE = FAKE_MODELS / "fake_update.so"  # answers x + [min w, max w, min b, max b]
 FEATURES = 131072
-PATTERN = struct.pack("<16f", *range(1, 17)) * 4  # of its w, over and over
+PATTERN = struct.pack("<16f", *range(1, 17)) * 4  # w repeats these values
 ZEROS = [0, 0, 0, 0]
 INPUT = {"INPUT__0": ("FP32", [1, 4], ZEROS)}
 OLD, NEW = [1, 16, 0, 150], [20, 20, 0, 150]  # of half of each: [1, 20, 0, 150]
-# Runs a program that may not take leases of files of others: what a server is that does not own its packages.
+# Runs a program without the right to take leases on files of other users, like a server that does not own its packages.
 WITHOUT_LEASES = [sys.executable, "-c", "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 28, 0, 0, 0);"
                   "os.execv(sys.argv[1], sys.argv[1:])"]
 root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root has others to give files to")
@@ -84,10 +84,6 @@ def mapped(server, path, key):
     return kilobytes
 
 
-def index(server):
-    return {m["name"]: (m["state"], m.get("reason", "")) for m in server.post("/v2/repository/index", b"").json}
-
-
 def assert_explained(errors, path):
     for status, text in errors:
         assert status == 503 and str(path) in text and "in place" in text, (status, text)
@@ -118,7 +114,7 @@ def test_a_model_answers_as_before_while_its_package_is_overwritten(folder, chan
             others.wait(50)
         assert clients.answers == others.answers == {tuple(OLD)}
         assert not clients.errors and not others.errors
-        assert index(server)["m"] == ("READY", "")
+        assert server.index()["m"] == ("READY", "")
         assert server.get("/v2/health/ready").status == 200
         assert any("is written in place" in line for line in server.log) == (change in IN_PLACE)
 
@@ -135,7 +131,7 @@ def test_weights_stay_in_the_page_cache_until_somebody_writes(folder):
             assert mapped(server, path, "Rss") > 1000
             assert mapped(server, path, "Shared_Clean") > 1000
             assert mapped(server, path, "Private_Dirty") + mapped(server, path, "Anonymous") == 0
-            assert mapped(server, path, "Private_Clean") < 200  # read ahead by one of the two
+            assert mapped(server, path, "Private_Clean") < 200  # one of the two may have read ahead
         os.truncate(path, 0)
         for server in one, two:
             assert mapped(server, path, "Rss") == 0
@@ -159,9 +155,9 @@ def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
         assert not others.errors
         assert clients.errors
         assert_explained(clients.errors, path)
-        state, reason = index(server)["m"]
+        state, reason = server.index()["m"]
         assert state == "UNAVAILABLE" and str(path) in reason
-        assert index(server)["other"] == ("READY", "")
+        assert server.index()["other"] == ("READY", "")
         assert server.get("/v2/models/m/ready").status == 503
         assert server.get("/v2/health/ready").status == 200  # there is another model
         said = "answer with errors until they are loaded again"
@@ -171,7 +167,7 @@ def test_without_a_lease_a_model_that_was_overwritten_says_so(folder, change):
         write(path, changed())
         assert server.post("/v2/repository/models/m/load", b"", port=server.admin_port).status == 200
         assert answer_of(server) == NEW
-        assert index(server)["m"] == ("READY", "")
+        assert server.index()["m"] == ("READY", "")
         assert server.get("/v2/models/m/ready").status == 200
 
 
@@ -206,7 +202,7 @@ def test_without_a_lease_a_rename_costs_nothing(folder):
 
 @pytest.mark.parametrize("leases", [True, pytest.param(False, marks=root_only)])
 def test_watched_packages_that_are_copied_over_in_steps(folder, leases):
-    """In between, the file is half new and half old; that is never served."""
+    """The half-written file in between is never served."""
     path = folder / "repository/m.pt2"
     path.parent.mkdir()
     archive(UPDATE.read_bytes(), path)
@@ -218,7 +214,7 @@ def test_watched_packages_that_are_copied_over_in_steps(folder, leases):
     prefix = () if leases else WITHOUT_LEASES
     with AdminServer(path.parent, flags=["--watch", "150ms"], prefix=prefix) as server:
         with Clients(server, "m", row=ZEROS) as clients:
-            # Each step has a writer of its own, and time for the server to take what is there for all.
+            # Each step opens the file anew and leaves the server time to take the file for complete.
             half = path.read_bytes().index(PATTERN) + FEATURES * 2
             for begin, end in (0, half), (half, half + 1000), (half + 1000, len(new)):
                 with open(path, "r+b") as file:
@@ -230,7 +226,7 @@ def test_watched_packages_that_are_copied_over_in_steps(folder, leases):
         assert clients.answers == {tuple(OLD), tuple(NEW)}
         assert not leases or not clients.errors
         assert_explained(clients.errors, path)
-        assert any("recorded CRC" in line for line in server.log)  # the half was looked at, and refused
+        assert any("recorded CRC" in line for line in server.log)  # the server read the half-written file and refused it
 
 
 def test_watched_packages_that_are_copied_over_at_once(folder):

@@ -29,13 +29,13 @@ def fleet(tmp_path_factory):
 
 
 class Trouble:
-    """Once: kills or stops a server, or several."""
+    """Kills or stops one or several servers, once."""
 
     def __init__(self, random, fleet):
         self.what = random.choice(["nothing", "kill", "kill", "stop"])
         self.victims = random.sample(fleet.members, random.choice([1, 1, 2, 5]))
         if random.random() < 0.4:
-            self.victims[0] = fleet.members[0]  # the one that decides
+            self.victims[0] = fleet.members[0]  # the server that decides
         self.done = False
 
     def __call__(self):
@@ -75,7 +75,7 @@ class HandPush:
             except (OSError, http.client.HTTPException):
                 status = 0
             if status != 200:
-                # Before the first server has committed, a pusher that lives ends the push everywhere.
+                # Until the first server has committed, the pusher can abort the push everywhere.
                 if action != "commit":
                     self.abort()
                 return f"{action} {i}: {status}"
@@ -91,7 +91,7 @@ class HandPush:
             try:
                 member.admin("POST", f"/abort?push={self.id}", timeout=0.3)
             except (OSError, http.client.HTTPException):
-                pass  # it expires there
+                pass  # the server's lease expires
 
     def die(self, action, i, ending):
         if ending != "before":
@@ -165,7 +165,7 @@ def test_in_the_end_all_servers_serve_one_set(fleet):
     except BaseException:
         print(f"SCONCE_PUSH_SEED={SEED}, {len(told)} steps:", *told[-6:], sep="\n")
         raise
-    # Nothing is wrong any more: an ordinary push goes through.
+    # Now an ordinary push succeeds.
     label, path = fleet.file(ROUNDS + 1)
     result = fleet.run("push", path, "--label", label)
     assert result.returncode == 0, result.stdout

@@ -47,7 +47,7 @@ def state(server, push):
 
 
 def stage(servers, push, lease="30s", value=8, **more):
-    """On all of these, as members of one push. Returns the statuses."""
+    """Stages on these servers as members of one push. Returns the statuses."""
     members = urllib.parse.quote(",".join(url(s) for s in servers), safe="")
     return [s.push("fake", fake_weights(value), f"push={push}&lease={lease}&members={members}&member={i}").status
             for i, s in enumerate(servers)]
@@ -104,7 +104,7 @@ def test_a_staged_set_expires_and_the_next_push_goes_through(three, name):
     one = three[0]
     assert one.push("fake", GOOD, f"push={name}&lease=400ms").status == 200
     assert one.push("fake", GOOD).status == 409
-    for _ in range(4):  # as long as its pusher lives
+    for _ in range(4):  # the lease lasts as long as its pusher prolongs it
         time.sleep(0.2)
         assert act(one, "prolong", name).status == 200
     assert one.sets()["staged"]
@@ -182,7 +182,7 @@ def test_a_server_in_doubt_that_may_ask_nobody_waits_for_settle(strangers, name)
     assert record["state"] == "prepared" and record["in_doubt"] is True
     assert len([line for line in two.log if "another server may have committed it" in line]) == 1
     assert two.ones()[1] == 1
-    result = settle([two])  # the server that decides is not named
+    result = settle([two])  # the server that decides is not among them
     assert result.returncode == 1 and f"{url(one)} decides, and does not answer" in result.stdout
     result = settle(strangers)
     assert result.returncode == 0 and f"push {name} is committed: a server has committed it" in result.stdout
@@ -238,7 +238,7 @@ def test_settle_gives_a_server_that_lost_its_weights_those_of_the_others(strange
     one, two = strangers
     assert stage([one], name, value=7) == [200] and act(one, "commit", name).status == 200
     result = settle(strangers)
-    if result.returncode:  # this server cannot be asked for its active set
+    if result.returncode:  # the server cannot be asked for its active set
         assert f"{url(two)}: needs the weights that {url(one)} serves" in result.stdout
         wrong = tmp_path / "wrong.safetensors"
         wrong.write_bytes(fake_weights(6))
@@ -301,7 +301,7 @@ def test_a_relay_sends_the_token_that_it_was_asked_with(tmp_path, name):
         members = urllib.parse.quote(f"{url(server)},{next_one.url}", safe="")
         answer = server.push("fake", GOOD, f"push={name}&members={members}&relay=true",
                              {"Authorization": "Bearer s3cret-and-long-enough"})
-        assert answer.status == 400 and "digest" in answer.json["error"], answer.body  # the fake wants one
+        assert answer.status == 400 and "digest" in answer.json["error"], answer.body  # this server demands a digest
         assert next_one.calls[0][0] == "POST" and "member=1" in next_one.calls[0][1]
 
 

@@ -69,7 +69,7 @@ def test_unload_and_load(server, repository):
     assert server.get("/v2/models/a/ready").status == 503
     assert server.get("/v2/models/a").status == 404
     assert [m["name"] for m in server.post("/v2/repository/index", {"ready": True}).json] == ["b"]
-    assert server.get("/v2/health/ready").status == 200  # what was unloaded is not waited for
+    assert server.get("/v2/health/ready").status == 200  # an unloaded model does not make the server unready
     unload(server, "a")
     assert result(server, "b") == ANSWER[PLAIN]
     load(server, "a", {"parameters": {}})
@@ -86,7 +86,7 @@ def test_load_takes_what_is_new_and_what_changed(server, repository):
     assert index(server)[("b", "1")] == index(server)[("b", "2")] == ("READY", "")
     assert result(server, "b") == result(server, "b", "2") == ANSWER[FOLDED]
     assert result(server, "b", "1") == ANSWER[PLAIN]
-    assert server.metrics()['nv_model_load_duration_secs{model="b",version="1"}'] == loaded  # was left alone
+    assert server.metrics()['nv_model_load_duration_secs{model="b",version="1"}'] == loaded  # b was not loaded again
     put(FOLDED, repository / "b/1/model.pt2")
     load(server, "b")
     assert result(server, "b", "1") == ANSWER[FOLDED]
@@ -94,7 +94,7 @@ def test_load_takes_what_is_new_and_what_changed(server, repository):
     load(server, "b")
     assert index(server)[("b", "2")] == ("UNAVAILABLE", "unloaded")
     assert server.get("/v2/models/b").json["versions"] == ["1"]
-    load(server, "b")  # nothing is new: all of it again
+    load(server, "b")  # the file is unchanged, but an explicit load always loads
     assert server.metrics()['nv_model_load_duration_secs{model="b",version="1"}'] != loaded
     put(PLAIN, repository / "several.x.pt2")
     load(server, "several.x")
@@ -198,7 +198,7 @@ def test_a_failed_load_leaves_the_old_serving(server, repository):
 
 
 def test_a_reload_that_fails_after_the_package_was_opened(server, repository):
-    """It asks for a function that nobody has."""
+    """The new package imports a function that does not exist."""
     content = PLAIN.read_bytes().replace(b"\0aoti_torch_empty_strided\0", b"\0aoti_torch_empty_nothing\0")
     assert content != PLAIN.read_bytes()
     (repository / ".new").write_bytes(content)
@@ -229,7 +229,7 @@ def test_requests_under_way_finish_on_what_they_began_with(server, repository):
     answers = []
 
     def ask():
-        """Until the model is gone."""
+        """Sends requests until the model is gone."""
         while not answers or answers[-1].status == 200:
             answers.append(server.post("/v2/models/a/infer", numbers([SLEEP_INPUT, 2, 3, 4])))
 
@@ -398,7 +398,7 @@ def test_ending_while_loading(repository):
             try:
                 statuses.append(control(server, "a", "load").status)
             except OSError:
-                pass  # came too late to be accepted
+                pass  # the server had stopped listening
 
         with threads(*[client] * 50):
             until(lambda: statuses)

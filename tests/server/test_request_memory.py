@@ -7,16 +7,12 @@ import struct
 
 import pytest
 import serving
-from serving import FAKE_MODELS, ROOT, SANITIZED, Server, read_all, read_answer, until
+from serving import FAKE_MODELS, ROOT, SANITIZED, Server, read_all, read_answer, status, until
 
 FAKE = f"fake={FAKE_MODELS / 'fake_model.so'}"
 DIGITS = ROOT / "examples/digits/digits.pt2"
 USED, LIMIT = "sconce_request_memory_bytes", "sconce_request_memory_limit_bytes"
 LONG = 60
-
-
-def status(data):
-    return int(data.split()[1]) if data else None
 
 
 def head(path, *fields):
@@ -108,7 +104,7 @@ def test_what_has_no_room_is_told_to_come_again(small):
         assert answer.status == 503 and answer.headers["Retry-After"] == "1"
         assert "request_memory" in answer.json["error"]
         assert small.infer("fake", {"INPUT__0": ("FP32", [1, 4], [0] * 4)}).status == 200
-        # Its own bytes are still good.
+        # The first request still has its memory and goes on.
         connection.sendall(b" " * 1000)
         assert read_answer(connection)[0] == 400
         until(lambda: small.metrics()[USED] < 1_000_000)
@@ -166,7 +162,7 @@ def test_a_second_request_that_stalls_does_not_keep_the_bytes_of_the_first(small
 
 
 def test_idle_connections_keep_nothing_that_others_need(small):
-    body, headers = binary(14_000)  # 224 KB: a block that is kept for the next request where there is room
+    body, headers = binary(14_000)  # 224 KB, in a block that the server keeps for the next request if the budget allows
     request = head(INFER, length(len(body)), b"Inference-Header-Content-Length: " +
                    headers["Inference-Header-Content-Length"].encode()) + body
     with contextlib.ExitStack() as held:
@@ -182,10 +178,10 @@ def test_idle_connections_keep_nothing_that_others_need(small):
             until(answered, LONG)
 
 
-# What the process has, as the system counts it.
+# The memory of the process, as the kernel counts it.
 
 def test_bombs_and_stalls_behind_them_keep_no_memory():
-    """A second request that stalled behind a bomb used to pin 64 MB a connection."""
+    """A stalled request behind a compressed one must not keep the memory of the inflated body."""
     bomb = gzip.compress(b" " * (60 << 20))
     request = head(INFER, length(len(bomb)), b"Content-Encoding: gzip") + bomb + head(INFER, length(1000)) + b"{"
     with Server(FAKE) as server, contextlib.ExitStack() as held:
@@ -200,7 +196,7 @@ def test_bombs_and_stalls_behind_them_keep_no_memory():
 
 @pytest.mark.skipif(SANITIZED, reason="shadow memory counts")
 def test_uploads_take_no_more_than_the_budget():
-    """Nine of 200 MB ended a pod of 2 GiB; these are a fifth of that, and so is what they may take."""
+    """Uploads larger than the budget do not make the process larger than the budget allows."""
     with Server(FAKE, flags=["--request-memory", "64M"]) as server, contextlib.ExitStack() as held:
         before, piece = server.memory_kb(), b" " * (1 << 20)
         connections = [held.enter_context(server.connect(LONG)) for _ in range(9)]

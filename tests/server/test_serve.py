@@ -160,7 +160,7 @@ def test_drain_readiness_first_then_no_answer_is_lost():
                         server.connect().close()
                     except ConnectionRefusedError:
                         if fresh:
-                            return  # was still in the backlog when the listener went: the kernel resets it
+                            return  # the connection was not accepted before the listener closed, so the kernel reset it
                     problems.append(repr(problem))
                     return
                 answered[0] += 1
@@ -220,7 +220,7 @@ def test_clients_that_stall_do_not_spoil_the_end():
         body.sendall(head + b"Content-Length: 10\r\nExpect: 100-continue\r\n\r\n")
         chunks.sendall(head + b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n")
         for connection in (body, chunks):
-            assert connection.recv(100).startswith(b"HTTP/1.1 100 ")  # it is under way
+            assert connection.recv(100).startswith(b"HTTP/1.1 100 ")  # the server has begun the request
         header.sendall(head)
         server.process.send_signal(signal.SIGINT)
         for connection in (body, chunks, header):
@@ -266,7 +266,7 @@ def test_running_out_of_descriptors_passes():
         time.sleep(0.3)
         cpu = cpu_seconds(process.pid)
         time.sleep(0.5)
-        assert cpu_seconds(process.pid) - cpu < 0.2  # it waits, and does not spin
+        assert cpu_seconds(process.pid) - cpu < 0.2  # the server sleeps instead of spinning
         for connection in connections:
             connection.close()
         assert server.get("/v2/health/live").status == 200

@@ -126,10 +126,10 @@ def test_sets_that_are_not_there(server):
     assert server.infer("fake", ONES, parameters={"weights": 7}).status == 400
     assert server.infer("@a", ONES).status == server.infer("fake@", ONES).status == 404
     assert server.infer("none@a", ONES).status == 404
-    # Two places that do not agree.
+    # The path and a parameter or header field name different sets.
     assert server.infer("fake@a", ONES, parameters={"weights": "b"}).status == 400
     assert server.post("/v2/models/fake@a/infer", numbers([1, 1, 1, 1]), {"Sconce-Weights": "b"}).status == 400
-    # Routes that know no sets know no such model.
+    # Routes without sets take the whole name for a model's.
     for method, path in [("GET", "/v2/models/fake@a/config"), ("GET", "/v2/models/fake@a/stats"),
                          ("POST", "/v2/repository/models/fake@a/load")]:
         answer = server.request(method, path, b"" if method == "POST" else None, port=server.admin_port)
@@ -200,7 +200,7 @@ def test_list_and_one(server):
     document = server.admin("GET", "fake/sets").json
     assert document["bytes"] == 32 and document["limit"] == 1000 and document["in_memory"] == 2
     a, b = document["sets"]
-    assert (a["name"], a["label"], a["state"], a["own_bytes"]) == ("a", "first", "memory", 0)  # b has it as well
+    assert (a["name"], a["label"], a["state"], a["own_bytes"]) == ("a", "first", "memory", 0)  # b has the same value
     assert (b["own_bytes"], b["requests"], b["failures"], b["inferences"]) == (16, 1, 0, 1)
     assert server.admin("GET", "fake/sets/b").json["name"] == "b"
     assert server.admin("GET", "fake/sets/c").status == 404
@@ -251,7 +251,7 @@ def test_statistics_and_metrics(server):
     assert stats["set_stats"]["a"]["success"]["count"] == 3
     server.admin("DELETE", "fake/sets/a")
     assert not [name for name in server.metrics() if 'set="a"' in name]
-    server.infer("fake@a", ONES)  # names that are no sets make no series
+    server.infer("fake@a", ONES)  # unknown names make no series in metrics
     assert not [name for name in server.metrics() if 'set="a"' in name]
 
 
@@ -270,7 +270,7 @@ def test_routes_share_requests_that_name_no_set(server):
     assert server.admin("GET", "fake/routes").json == {"active": 70, "v2": 20, "v3": 10}
     got = shares_of(server, 500)
     assert abs(got["active"] - 350) <= 5 and abs(got["v2"] - 100) <= 5 and abs(got["v3"] - 50) <= 5, got
-    # By key: about the shares, and always the same for one.
+    # With keys, the sets get about their shares, and each key always gets the same set.
     got = shares_of(server, 500, lambda i: {"Sconce-Affinity": f"user-{i}"})
     assert abs(got["active"] - 350) < 50 and abs(got["v2"] - 100) < 40 and abs(got["v3"] - 50) < 30, got
     for i in range(20):
@@ -278,10 +278,10 @@ def test_routes_share_requests_that_name_no_set(server):
         assert len(shares_of(server, 3, lambda _: {"X-Request-Id": f"request-{i}"})) == 1
         by_id = {server.infer("fake", ONES, id=f"r{i}").headers.get("Sconce-Weights") for _ in range(3)}
         assert len(by_id) == 1
-    # Whoever names a set gets it.
+    # A request that names a set gets that set.
     assert all(data(server.infer("fake@v3", ONES)) == of(3) for _ in range(20))
     assert all(data(server.infer("fake@active", ONES)) == STORED for _ in range(20))
-    # A set that routes name stays.
+    # A set in the routes cannot be removed.
     assert server.admin("DELETE", "fake/sets/v2").status == 409
     server.routes({"v2": 1})
     assert shares_of(server, 20) == {"v2": 20}
@@ -303,7 +303,7 @@ def test_routes_that_are_refused(server):
 
 def test_routes_of_the_settings():
     with SetsServer(f"fake={FAKE}", flags=[*FLAGS, "--set", "fake.routes=active:1,v2:1"]) as server:
-        assert shares_of(server, 10) == {"active": 10}  # v2 is not there yet
+        assert shares_of(server, 10) == {"active": 10}  # v2 does not exist yet
         server.put("v2", fake_weights(2))
         assert shares_of(server, 10) == {"active": 5, "v2": 5}
 
@@ -389,7 +389,7 @@ def test_folder_that_cannot_be_used(tmp_path):
 
 @pytest.mark.parametrize("error, status", [(errno.ENOSPC, 507), (errno.EIO, 500)], ids=["full", "broken"])
 def test_a_set_that_cannot_be_written_is_refused(tmp_path, error, status):
-    """At each call that writes it. Requests get the set that had the name."""
+    """Each call that writes the file fails once. Requests still get the old set of that name."""
     folder = tmp_path / "sets"
     calls = Calls(tmp_path / "calls")
     flags = ["--set", "fake.sets=4", "--set", f"fake.sets_dir={folder}"]

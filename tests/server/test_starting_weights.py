@@ -1,4 +1,4 @@
-"""What a model starts with: the weights of a file or of another server; and the route that hands the active set out."""
+"""A model starts with weights of a file or of another server. Tests also the route that sends the active set."""
 import json
 import shutil
 import socket
@@ -21,11 +21,6 @@ def start(*flags, model=FAKE, name="fake", wait=True):
 
 def settings(**values):
     return [word for key, value in values.items() for word in ("--set", f"fake.{key}={value}")]
-
-
-def served(server):
-    values, generation = server.ones()
-    return values, generation, server.sets()["active"]["label"]
 
 
 def read_safetensors(data):
@@ -57,7 +52,7 @@ def test_a_file_of_each_format(tmp_path, kind):
     path = tmp_path / f"weights.{kind}"
     write_file(path, kind)
     with start(*settings(weights=path, weights_label="from-file", require_label="from-file")) as server:
-        assert served(server) == (STORED if kind == "pt2" else expected(5), 2, "from-file")
+        assert server.served() == (STORED if kind == "pt2" else expected(5), 2, "from-file")
         assert list(server.sets()) == ["active"]
 
 
@@ -86,13 +81,13 @@ def test_kept_weights_go_before_a_file(tmp_path):
         assert server.ones() == (expected(5), 2)
         assert server.push("fake", fake_weights(7), "commit=true&label=pushed").json["generation"] == 3
     with start(*flags) as server:
-        assert served(server) == (expected(7), 3, "pushed")
+        assert server.served() == (expected(7), 3, "pushed")
     with start(*flags, *settings(weights_mismatch="package"), model=FAKE_MODELS / "fake_folded.so") as server:
-        assert server.ones()[1] == 3  # the same constants: they fit
+        assert server.ones()[1] == 3  # the new package has the same constants, so they fit
 
 
 def test_a_package_without_weights(tmp_path):
-    """It is not ready until it has been given some."""
+    """The model is not ready until weights are pushed."""
     with start(model=FAKE_MODELS / "fake_weightless.pt2", wait=False) as server:
         index = lambda: server.post("/v2/repository/index", b"").json[0]
         until(lambda: index()["state"] == "UNAVAILABLE")
@@ -204,20 +199,20 @@ def test_weights_of_a_peer(tmp_path):
         peers = ",".join([f"http://127.0.0.1:{reserve_port()}", url(other), url(old), url(held), url(new), "http://nowhere.invalid"])
         kept = tmp_path / "kept"
         with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
-            assert served(server) == (expected(6), 4, "new 6")
+            assert server.served() == (expected(6), 4, "new 6")
             for said in ("Connection refused", "is not ready", "do not fit the package", "cannot find nowhere.invalid"):
                 until(lambda: said in "".join(server.log))
             assert server.sets(query="digest=true")["active"]["digest"] == new.sets(query="digest=true")["active"]["digest"]
             assert server.push("fake", fake_weights(8), "commit=true&label=own").json["generation"] == 5
         with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
-            assert served(server) == (expected(8), 5, "own")  # the kept set is newer
+            assert server.served() == (expected(8), 5, "own")  # the kept set is newer
             server.stop()
         for value in (7, 9):
             assert new.push("fake", fake_weights(value), f"commit=true&label=new%20{value}").status == 200
         with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
-            assert served(server) == (expected(9), 6, "new 9")
+            assert server.served() == (expected(9), 6, "new 9")
     with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
-        assert served(server) == (expected(9), 6, "new 9")  # what came from a peer was kept
+        assert server.served() == (expected(9), 6, "new 9")  # what came from a peer was kept
 
 
 def test_no_peer_has_weights(tmp_path):

@@ -26,15 +26,8 @@ class TlsServer(AdminServer):
         self.context = context
         super().__init__(*serve, **more)
 
-    def request(self, method, path, body=None, headers=None, port=None, timeout=30, context=None):
-        from serving import Answer
-        connection = http.client.HTTPSConnection("127.0.0.1", port or self.port, timeout=timeout, context=context or self.context)
-        try:
-            connection.request(method, path, body, headers or {})
-            response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
-        finally:
-            connection.close()
+    def client(self, port, timeout, context=None):
+        return http.client.HTTPSConnection("127.0.0.1", port, timeout=timeout, context=context or self.context)
 
     def connect(self, timeout=10, context=None, listener="inference"):
         plain = socket.create_connection(("127.0.0.1", self.ports[listener]), timeout=timeout)
@@ -109,7 +102,7 @@ def test_pieces_and_pipelines(server):
         assert read_answer(connection)[0] == 200
         connection.sendall(b"BROKEN\r\n\r\n")
         assert read_answer(connection)[0] == 400
-        assert connection.recv(100) == b""  # ended in TLS, too: not cut off
+        assert connection.recv(100) == b""  # the server closed TLS properly
 
 
 def test_a_client_that_reads_slowly(server):
@@ -217,7 +210,7 @@ def test_handshakes_have_a_time_limit(server):
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(20)]
     half = socket.create_connection(("127.0.0.1", server.port), timeout=5)
     half.sendall(b"\x16\x03\x01\x02\x00\x01")
-    assert server.get("/v2/health/live").status == 200  # holds nobody up
+    assert server.get("/v2/health/live").status == 200  # stalled handshakes delay nobody
     for connection in (*silent, half):
         assert read_all(connection) == b""
         connection.close()
@@ -277,7 +270,7 @@ def test_clients_of_one_listener_are_none_of_another(authority, stranger, pair):
             assert refused(server, administers, listener, paths[listener])
         assert server.request("GET", paths["administration"], port=port, context=administers).status == 200
         assert refused(server, asks, "administration", paths["administration"])
-        # Nor by resuming a session of another listener.
+        # Resuming a session of another listener does not help either.
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             context = authority.context(of_inference)
             context.minimum_version = context.maximum_version = version

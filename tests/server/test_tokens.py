@@ -129,7 +129,7 @@ def test_other_addresses_need_a_token(tmp_path, flags, text):
     status, output = run_serve(f"fake={FAKE}", *flags)
     assert status != 0 and text in output
     path = tmp_path / "tokens"
-    path.write_text(f"infer {INFER}\n")  # of another scope
+    path.write_text(f"infer {INFER}\n")  # its scope is not enough
     status, output = run_serve(f"fake={FAKE}", *flags, "--token-file", str(path))
     assert status != 0 and text in output
 
@@ -149,7 +149,7 @@ def test_what_others_could_do_to_the_server_needs_a_token(tmp_path, host, flag, 
     for flags in (["--http", f"{host}:0", "--token-file", token_file], ["--http", "127.0.0.1:0"], ["--http", "[::1]:0"]):
         with AdminServer(f"fake={FAKE}", flags=[*flags, flag, "true"], wait=False) as server:
             assert server.ports["inference"]
-    with AdminServer(f"fake={FAKE}", flags=["--http", f"{host}:0"]) as server:  # without them it is as open as you like
+    with AdminServer(f"fake={FAKE}", flags=["--http", f"{host}:0"]) as server:  # without these features, the port may be open
         assert server.post("/v2/models/fake/infer", BODY).status == 200
 
 
@@ -192,7 +192,7 @@ def test_rotation_under_load(tmp_path):
             while not stop.is_set():
                 used = token[0]
                 answer = server.post("/v2/models/fake/infer", BODY, {"Authorization": f"Bearer {used}"})
-                assert answer.status == 200 or used != token[0]  # one on its way while tokens change may be late
+                assert answer.status == 200 or used != token[0]  # a request may arrive after its token was removed
 
         with threads(*[ask] * 4, stop=stop):
             for how in ("signal", "time"):
@@ -206,7 +206,7 @@ def test_rotation_under_load(tmp_path):
                 settle(how)
                 until(lambda: server.get("/v2", headers={"Authorization": f"Bearer {old}"}).status == 403)
                 old, new = new, old
-            # Files that would open everything, or hold no list of tokens, are not taken.
+            # The server ignores files that have no valid list of tokens, or would leave routes without a token.
             for text in ("", "infer x\n", f"admin {ADMIN}\n"):
                 before = count()
                 path.write_text(text)
@@ -227,7 +227,7 @@ def test_tokens_that_could_not_be_read_are_read_later(tmp_path):
             path.write_text(f"infer {new}\n")
             server.process.send_signal(signal.SIGHUP)
             until(lambda: "tokens stay as they were" in "".join(server.log))
-        # No second signal is needed.
+        # One signal is enough.
         until(lambda: status(new) == 200, 5)
         assert status(old) == 403
         assert "".join(server.log).count("tokens stay as they were") == 1

@@ -1,4 +1,4 @@
-"""Traces on a disk that is full: the requests are answered, the log and a metric tell, and the file can be read."""
+"""Traces on a full disk: requests are answered, log and metrics report it, and the file stays readable."""
 import json
 import resource
 

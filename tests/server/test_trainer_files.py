@@ -43,7 +43,7 @@ def test_tensors_in_pytorchs_shared_memory(cpu):
     named = [(n, pickles.FileTensor("/" + p.name, (4,), "float32", 16)) for n, p in zip(NAMES, objects)]
     assert from_tensor(cpu, dumps(named)).status == 200
     assert cpu.value()[0] == 7
-    # The reference that PyTorch sent along is dropped; the last one removes the object.
+    # The server drops the reference that PyTorch sent. The object goes with its last reference.
     assert not objects[0].exists()
     assert struct.unpack("<i", objects[1].read_bytes()[:4]) == (1,)
     objects[1].write_bytes(objects[1].read_bytes()[:70])

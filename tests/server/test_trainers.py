@@ -24,14 +24,14 @@ def test_sglang_tensors_of_a_device(gpu, memory, counters):
     before = len(gpu.copies())
     answer = from_tensor(gpu, dumps(both(memory, 2, 1, counters)), weight_version="step-1", unknown={"a": [1]})
     assert answer.status == 200 and answer.json["success"] is True, answer.body
-    # What lies together is one copy, and no byte goes through the host.
+    # Adjacent tensors are one copy, and no byte goes through the host.
     assert gpu.copies()[before:] == ["cuda:0 cuda:0 80"]
-    assert counters.values() == [0, 0]  # the trainer's memory is its own again
+    assert counters.values() == [0, 0]  # the server released the trainer's memory
     assert gpu.value() == (3, "step-1")
     for path in ("get_weight_version", "weight_version"):
         assert gpu.trainer(path, method="GET").json == {"weight_version": "step-1"}
     assert gpu.trainer("model_info", method="GET").json["weight_version"] == "step-1"
-    memory.put([9] * 32)  # the set does not depend on it any more
+    memory.put([9] * 32)  # the set must not depend on this memory any more
     assert gpu.value() == (3, "step-1")
 
 
@@ -67,7 +67,7 @@ def test_sglang_flat_bucket(gpu, memory, counters, as_bytes):
     before = len(gpu.copies())
     answer = from_tensor(gpu, dumps(bucket(flat, parts)), "flattened_bucket", weight_version="b")
     assert answer.status == 200, answer.body
-    # These are too small to lie in the set as in the bucket.
+    # The set aligns such small tensors, so their distance differs and each is a copy of its own.
     assert gpu.copies()[before:] == ["cuda:0 cuda:0 16"] * 2
     assert gpu.value() == (7.5, "b") and counters.values() == [0]
 
@@ -93,7 +93,7 @@ def test_the_trainers_work_is_waited_for(gpu, memory):
     with threads(lambda: answers.append(from_tensor(gpu, dumps(named)))):
         time.sleep(0.3)
         assert not answers
-        memory.put([6] * 4)  # the trainer's stream gets there
+        memory.put([6] * 4)  # the trainer writes before its event happens
         happened.touch()
     happened.unlink()
     assert answers[0].status == 200 and gpu.value()[0] == 7
@@ -134,7 +134,7 @@ def test_a_part_that_fails_spoils_the_whole(gpu, memory):
     refused(from_tensor(gpu, dumps(named[1:])), "is over: the model has no constant 'scale.x'")
     refused(gpu.trainer("continue_generation"), "is over")
     assert gpu.value() == start
-    assert from_tensor(gpu, dumps(both(memory, 1, 2))).status == 200  # and then all is well
+    assert from_tensor(gpu, dumps(both(memory, 1, 2))).status == 200  # the next update succeeds
     assert gpu.value()[0] == 3
 
 
@@ -214,7 +214,7 @@ def test_bad_memory(gpu, memory, counters):
     bad("pickle: ", base64.b64encode(b"").decode())
     bad("pickle: ", base64.b64encode(b"\x80\x04K\x01").decode())
     bad("not base64", "*")
-    # Whatever was wrong, the trainer gets back what could be read.
+    # The server released every handle that it could read, whatever the error.
     assert counters.values() == [0] * counters.used and counters.used > 15
     assert gpu.value() == start
 
@@ -329,7 +329,7 @@ def test_a_second_update_ends_the_first(gpu, memory):
     assert gpu.trainer("update_weights", update_info(named[1:])).status == 200
     value, _ = gpu.value()
     assert gpu.trainer("finish_weight_update").status == 200
-    assert gpu.value()[0] != value and gpu.value()[0] < 100  # only the bias of the second
+    assert gpu.value()[0] != value and gpu.value()[0] < 100  # only the bias comes from the second update
     failed = [o for o in gpu.admin("GET", "/v2/admin/operations").json["operations"] if o["state"] == "failed"]
     assert any("another update of the model was begun" in o["error"] for o in failed)
 
@@ -338,7 +338,7 @@ def test_an_update_that_nobody_finishes_is_dropped(gpu, memory):
     start = gpu.value()
     gpu.trainer("start_weight_update")
     assert gpu.trainer("update_weights", update_info(both(memory, 1, 1)[:1])).status == 200
-    # While it lasts, the model is busy for others.
+    # While the update is open, the model is busy for others.
     assert gpu.push("m", fake_weights(3)).status == 409
     until(lambda: not gpu.running())
     refused(gpu.trainer("finish_weight_update"), "trainer_timeout")
@@ -426,7 +426,7 @@ def test_pushes_while_clients_ask(gpu):
 def test_an_open_update_holds_up_neither_unloading_nor_the_end():
     with TrainerServer(f"m={FAKE_MODELS / 'fake_model.so'}") as server:
         load = server.admin("POST", "/v2/repository/models/m/load", b"")
-        assert load.status in (200, 400)  # a model that no repository has stays
+        assert load.status in (200, 400)  # the model is not from a repository, so the load may be refused
         assert server.trainer("pause_generation").status == 200
         assert from_tensor(server, FIXTURES["flat"], "flattened_bucket").status == 200
         assert len(server.running()) == 1

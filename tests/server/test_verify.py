@@ -1,4 +1,4 @@
-"""`sconce verify`, which starts the Python that PATH has: what it does with one that has Sconce's package, and without."""
+"""`sconce verify` starts the Python in PATH, which may or may not have Sconce's package."""
 import os
 import pathlib
 import re

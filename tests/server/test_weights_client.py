@@ -255,7 +255,7 @@ def test_status(admins):
 
 
 def test_every_address_of_a_name(weights):
-    """As a headless service has one for each pod."""
+    """The name of a headless service has one address per pod."""
     with FakeAdmin() as admin:
         port = admin.url.rsplit(":", 1)[1]
         result = push(weights, [admin], "--every-address")

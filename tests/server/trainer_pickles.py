@@ -16,8 +16,8 @@ import types
 import uuid
 
 UUIDS = ["00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-000000000001"]  # of fake_cuda.cpp's devices
-COUNTERS = 10000  # in an object of counters
-HEADER = 64  # of PyTorch's shared-memory objects
+COUNTERS = 10000  # counters per object
+HEADER = 64  # bytes, of PyTorch's shared-memory objects
 
 
 class Named:
@@ -120,7 +120,7 @@ def row_major(shape):
 
 
 class Counters:
-    """An object in which a trainer counts who uses what it shares."""
+    """A shared-memory object with the reference counters of what a trainer shares."""
 
     def __init__(self):
         self.name = f"/torch_{os.getpid()}_{uuid.uuid4().hex[:8]}_0"

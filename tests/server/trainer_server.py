@@ -19,7 +19,7 @@ class TrainerServer(AdminServer):
         return self.admin(method, f"/{path}?{query}", body, **more)
 
     def value(self, model="m"):
-        """What the model answers to ones, which is the same in each place, and the version of the weights."""
+        """The model's answer to ones, whose elements are equal, and the version of the weights."""
         answer = self.infer(model, ONES)
         assert answer.status == 200, answer.body
         values = answer.json["outputs"][0]["data"]

@@ -53,7 +53,7 @@ bool below(int fd) noexcept {
 
 enum class Verdict { kGo, kFail };
 
-// `half` does half of the work; null: there are no halves.
+// `half` does half of the call's work; null if the call cannot be done by halves.
 template <class Half>
 Verdict judge(const char* name, const Half& half) noexcept {
   Shared* const s = shared();

@@ -1,4 +1,4 @@
-"""Calls of a server that change files of a folder: counted, failed, or the last that the process makes."""
+"""Counts the calls of a server that change files of a folder, and makes one of them fail or end the process."""
 import mmap
 import struct
 
@@ -21,7 +21,7 @@ class Calls:
         return struct.unpack_from("<Q", self.memory, 8 * self.FIELDS.index(name))[0]
 
     def watch(self, **fields):
-        """The next calls count from 1."""
+        """Starts counting calls from 1 and sets which of them fails or ends the process."""
         for name in self.FIELDS:
             struct.pack_into("<Q", self.memory, 8 * self.FIELDS.index(name), fields.get(name, 0))
         struct.pack_into("<Q", self.memory, 0, 1)

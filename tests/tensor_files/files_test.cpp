@@ -7,7 +7,6 @@
 #include <complex>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 #include "sconce/error.h"
 #include "sconce/tensor_files.h"
@@ -90,11 +89,6 @@ void check_ramp(const Tensor& t) {
     CHECK(element(t, i / 3, i % 3) == static_cast<double>(t.dtype() == DType::kBool ? i % 2 : i));
 }
 
-std::string bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 const NamedTensor& named(const std::vector<NamedTensor>& tensors, std::string_view name) {
   for (const NamedTensor& t : tensors)
     if (t.name == name) return t;
@@ -145,7 +139,7 @@ TEST_CASE("npy: the file is as NumPy writes it") {
   const TempFolder folder;
   for (const char* file : {"scalar.npy", "empty.npy"}) {
     write_npy(folder / file, read_npy(kData / file));
-    CHECK(bytes_of(folder / file) == bytes_of(kData / file));
+    CHECK(content_of(folder / file) == content_of(kData / file));
   }
   // Strided tensors are gathered; NumPy would write the same with fortran_order False.
   write_npy(folder / "gathered.npy", read_npy(kData / "fortran.npy"));
@@ -172,7 +166,7 @@ TEST_CASE("npy: a view is private to the process") {
   fs::copy(kData / "version3.npy", folder / "a.npy");
   const Tensor t = read_npy(folder / "a.npy");
   t.data_as<int32_t>()[0] = 77;
-  CHECK(bytes_of(folder / "a.npy") == bytes_of(kData / "version3.npy"));
+  CHECK(content_of(folder / "a.npy") == content_of(kData / "version3.npy"));
 }
 
 TEST_CASE("safetensors: every type") {
@@ -196,7 +190,7 @@ TEST_CASE("safetensors: written and read back, data aligned to the element") {
   auto tensors = read_safetensors(kData / "all.safetensors");
   std::reverse(tensors.begin(), tensors.end());  // narrow types first
   write_safetensors(folder / "a.safetensors", tensors, {{"format", "pt"}});
-  CHECK(bytes_of(folder / "a.safetensors").find(R"({"__metadata__":{"format":"pt"},)") == 8);
+  CHECK(content_of(folder / "a.safetensors").find(R"({"__metadata__":{"format":"pt"},)") == 8);
   CHECK(read_safetensors_metadata(folder / "a.safetensors") == std::map<std::string, std::string>{{"format", "pt"}});
   const auto back = read_safetensors(folder / "a.safetensors");
   REQUIRE(back.size() == tensors.size());
@@ -215,7 +209,7 @@ TEST_CASE("safetensors: float4 counts pairs") {
   const NamedTensor t{"packed", Tensor::empty(sizes, DType::kFloat4E2M1FNx2)};
   std::memset(t.tensor.data(), 0x21, 6);
   write_safetensors(folder / "f4.safetensors", {&t, 1});
-  CHECK(bytes_of(folder / "f4.safetensors").find(R"("F4","shape":[2,6],"data_offsets":[0,6])") != std::string::npos);
+  CHECK(content_of(folder / "f4.safetensors").find(R"("F4","shape":[2,6],"data_offsets":[0,6])") != std::string::npos);
   const auto back = read_safetensors(folder / "f4.safetensors");
   REQUIRE(back.size() == 1);
   CHECK(to_string(back[0].tensor.sizes()) == "[2, 3]");

@@ -1,10 +1,7 @@
 // Files that lie: every reader answers with an Error that names the file, and reads nothing outside it.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <fstream>
 #include <functional>
-#include <iterator>
 
 #include "sconce/error.h"
 #include "sconce/tensor_files.h"
@@ -17,33 +14,16 @@ namespace fs = std::filesystem;
 
 const fs::path kData = fs::path(SCONCE_SOURCE_DIR) / "tests/tensor_files/data";
 
-// A file of the given bytes, gone at the end of the test.
-class ScratchFile {
- public:
-  explicit ScratchFile(const std::string& bytes) {
-    std::string name = (fs::temp_directory_path() / "sconce-hostile-XXXXXX").string();
-    const int fd = mkstemp(name.data());
-    REQUIRE(fd >= 0);
-    REQUIRE(::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-    ::close(fd);
-    path_ = name;
-  }
-  ~ScratchFile() { fs::remove(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 using Reader = std::function<void(const fs::path&)>;
 
 // The text of the error, "" if there was none.
 std::string refusal(const Reader& read, const std::string& bytes) {
-  const ScratchFile file(bytes);
+  const TempFolder folder;
+  const fs::path file = folder.write("hostile", bytes);
   try {
-    read(file.path());
+    read(file);
   } catch (const Error& e) {
-    CHECK(std::string(e.what()).find(file.path().filename().string()) != std::string::npos);
+    CHECK(std::string(e.what()).find(file.string()) != std::string::npos);
     return e.what();
   }
   return "";
@@ -218,8 +198,9 @@ TEST_CASE("hostile: data that is not aligned is copied") {
   data[3] = '\x3f';
   std::string json = "{\"a\":" + entry("F32", "[1]", "[0,4]") + "}";
   for (int pad = 0; pad < 4; ++pad) {
-    const ScratchFile file(safetensors(json + std::string(static_cast<size_t>(pad), ' '), data));
-    const auto tensors = read_safetensors(file.path());
+    const TempFolder folder;
+    const auto tensors =
+        read_safetensors(folder.write("padded", safetensors(json + std::string(static_cast<size_t>(pad), ' '), data)));
     CHECK(reinterpret_cast<uintptr_t>(tensors.at(0).tensor.data()) % 4 == 0);
     CHECK(*tensors[0].tensor.data_as<float>() == 1.0f);
   }

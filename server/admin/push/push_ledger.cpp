@@ -61,7 +61,7 @@ PushRecord& PushLedger::known(const PushPlace& place, std::string_view id) {
   return *record;
 }
 
-// What a push had staged goes with the model that was served then.
+// If the model was loaded again since, the set that the push staged is gone.
 void PushLedger::notice_reload(PushRecord& record, const PushPlace& place) noexcept {
   if (!record.open() || (place.served && record.served.lock() == place.served)) return;
   record.state = record.state == PushState::kPrepared ? PushState::kLost : PushState::kExpired;
@@ -116,7 +116,7 @@ void PushLedger::prolong(const PushPlace& place, std::string_view id, Clock::tim
     record.deadline = deadline = now + record.terms.lease;
     record.in_doubt = false;
   }
-  // A longer lease needs no earlier look: the look at the old deadline finds the new one.
+  // A longer lease needs no new alarm: the old one rings, finds the new deadline and is set again.
   if (lease.count() > 0) expect(deadline);
 }
 

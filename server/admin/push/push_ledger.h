@@ -73,7 +73,7 @@ class PushLedger {
 
   // A new push begins to arrive. kBusy for an id that is known.
   void begin(const PushPlace& place, PushTerms terms, Clock::time_point now);
-  // Something arrived, or the pusher said that it lives. lease: a new one; zero: as before.
+  // Prolongs the lease, because bytes arrived or the pusher asked for it. lease: a new one; zero: as before.
   void prolong(const PushPlace& place, std::string_view id, Clock::time_point now,
                std::chrono::milliseconds lease = {});
   void check_open(const PushPlace& place, std::string_view id) const;
@@ -90,13 +90,14 @@ class PushLedger {
   // Ends an open push without its id: its set was dropped or published by a request without one.
   void set_dropped(const PushPlace& place) noexcept;
   void set_published(const PushPlace& place, uint64_t generation) noexcept;
-  // Nobody was told of the push: a check without staging. Unlike the others, does nothing if it is not known.
+  // Removes a push that only checked its weights and that its pusher does not know of. Unlike the others, does nothing
+  // if the push is not known.
   void forget(const PushPlace& place, std::string_view id) noexcept;
 
   // Ends the push if its lease has expired by now, and it may expire by itself: returns whether it did. Otherwise it
   // becomes one in doubt, if its lease has expired.
   bool expire(const PushPlace& place, std::string_view id, Clock::time_point now);
-  // What was due by now, and could not be settled, is due again at that time.
+  // For a push that was due but could not be settled: it is due again at this time.
   void postpone(std::string_view model, int64_t version, std::string_view id, Clock::time_point now,
                 Clock::time_point when) noexcept;
 

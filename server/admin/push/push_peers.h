@@ -22,12 +22,12 @@ class PushPeers {
   explicit PushPeers(const ServerConfig& config);
 
   bool allows(const AdminServer& server) const;
-  // authorization: the field of the request that named the peer; its token is used. kForbidden if the peer is not
-  // allowed; errors of certificates.
-  // Asks another server of a push about it, by GET or POST of .../weights/ACTION?push=ID. What keeps it from answering
-  // is the answer's problem.
+  // Asks another server of a push about it, by GET or POST of .../weights/ACTION?push=ID. If the server cannot be
+  // asked, the answer's problem says why.
   Answer ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
              std::chrono::seconds patience) const;
+  // authorization: the field of the request that named the peer; its token is used. kForbidden if the peer is not
+  // allowed; errors of certificates.
   AdminClient client(const std::string& url, const std::string& authorization, std::chrono::seconds patience) const;
   std::unique_ptr<AdminUpload> upload(const std::string& url, const std::string& authorization,
                                       std::chrono::seconds patience, std::function<void()> check) const;

@@ -5,6 +5,7 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "sconce/parse_number.h"
 #include "server/base/trim.h"
 #include "server/client/admin_client.h"
 
@@ -51,10 +52,11 @@ std::optional<PushTerms> push_terms(const Query& query, const std::string& autho
     terms.members = split(*members, ',');
     for (const std::string& url : terms.members) (void)parse_admin_server(url);
   }
-  const std::string_view member = query.text("member").value_or("0");
-  const auto [end, ec] = std::from_chars(member.data(), member.data() + member.size(), terms.member);
-  SCONCE_CHECK(ec == std::errc() && end == member.data() + member.size(), kInvalidArgument,
-               "member must be this server's place among members, from 0, got '", excerpt(member), "'");
+  const std::string_view text = query.text("member").value_or("0");
+  const auto member = parse_number<decltype(terms.member)>(text);
+  SCONCE_CHECK(member, kInvalidArgument, "member must be this server's place among members, from 0, got '",
+               excerpt(text), "'");
+  terms.member = *member;
   SCONCE_CHECK(terms.member == 0 || !terms.members.empty(), kInvalidArgument, "member goes with members");
   return terms;
 }

@@ -26,7 +26,7 @@ class Relay {
   // stands for, or kUnavailable.
   void begin(const std::string& target, uint64_t bytes, const std::string& digest);
   void send(std::span<const std::byte> piece);
-  // Once this server has staged the set: waits for those behind.
+  // Call this once this server has staged the set. Waits until the servers behind it have, too.
   void end();
 
  private:

@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kNotPaused =
     "nothing is paused: requests go on, and each is answered by one complete set of weights";
 
-// What any of these routes may have.
+// The query parameters of all these routes.
 Query query_of(const AdminRequest& request) {
   return Query(request.query,
                {"model", "mode", "ignore", "wait_for_inflight_requests", "clear_cache", "include_dp", "timeout"});
@@ -96,7 +96,7 @@ std::string document(bool success, const Told& told) {
   return dump(json);
 }
 
-// What these servers answer with 400: all that is wrong with what was asked.
+// SGLang and vLLM answer every mistake in a request with 400.
 int status_of(const Failure& failure) {
   if (failure.code == ErrorCode::kNotFound || failure.code == ErrorCode::kUnsupported) return 400;
   return failure.status;
@@ -120,7 +120,7 @@ void start(Service& service, AdminRequest request, AdminDone done, TrainerWork& 
 
 std::string published(uint64_t generation) { return "weights published: generation " + std::to_string(generation); }
 
-// Nothing of what is published here is half of an update: the shards are one.
+// All shards of the folder are published together, as one update.
 Told from_disk(Service& service, const AdminRequest& request) {
   const Query query = query_of(request);
   std::string path, version, format;
@@ -189,7 +189,7 @@ Told from_tensor(Service& service, const AdminRequest& request) {
   return {published(update.publish(version))};
 }
 
-// The same set under another name is a new generation, so that each answer names the set that computed it.
+// A new name makes a new generation of the same set, so that the generation in an answer tells the name.
 Told new_version(Service& service, const AdminRequest& request) {
   const Query query = query_of(request);
   std::string version;

@@ -16,8 +16,8 @@ struct AdminRequest {
   std::string model, version, number, set;  // as in RouteMatch
   std::string query;
   std::string content_type, content_digest, authorization, user_agent;  // fields; empty: absent
-  bool has_token = false;                                               // the server looked at one, and it is good
-  std::string body;                                                     // except for uploads
+  bool has_token = false;  // the server checks tokens, and the request has a valid one
+  std::string body;        // except for uploads
 
   bool head_only = false;  // HEAD
   UploadSource source;     // the connection, for handlers that read the body or send the answer themselves

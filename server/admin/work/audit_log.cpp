@@ -71,7 +71,7 @@ AuditLog::~AuditLog() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-// Makes the file anew if its name means another one by now.
+// Opens the file, again if its name was removed or means another file by now.
 int AuditLog::open() noexcept {
   struct stat named {
   }, opened{};
@@ -96,7 +96,7 @@ int AuditLog::write(std::string_view line) noexcept {
     return ENOSPC;
   }
   torn_ = false;
-  // What is no regular file (a device, a pipe) has nothing to synchronise.
+  // Devices and pipes cannot be synchronised, which is no error.
   return ::fdatasync(descriptor_) == 0 || errno == EINVAL || errno == EROFS ? 0 : errno;
 }
 

@@ -32,7 +32,7 @@ struct AuditEntry {
   std::string server;   // who did it, where no request did: "the other servers of the push"
 };
 
-// While it lives, entries of this thread tell of the request, which must outlive it.
+// While an object of this class lives, entries of this thread name the request, which must outlive the object.
 class AuditRequest {
  public:
   explicit AuditRequest(const AdminRequest& request) noexcept;
@@ -56,7 +56,7 @@ class AuditLog {
   void add(const AuditEntry& entry) noexcept;
   // The last `most` entries, oldest first, as JSON objects. model: empty for all.
   std::vector<std::string> last(std::string_view model, size_t most) const;
-  // Entries that the file did not take.
+  // The number of entries that could not be written.
   uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,5 +1,5 @@
-// Guards: the watches over weights that were published not long ago. Which there are, and how each ended; what they
-// lead to is in server/admin/judging/guard_keeper.h. Thread-safe.
+// Guards: the watches over newly published weights, and how each of them ended. server/admin/judging/guard_keeper.h
+// acts on them. Thread-safe.
 #pragma once
 
 #include <chrono>

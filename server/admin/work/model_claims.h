@@ -15,7 +15,7 @@ namespace sconce::server {
 
 class ModelClaims {
  public:
-  // While it lives, nobody else can claim the model.
+  // While an object of this class lives, nobody else can claim the model.
   class Claim {
    public:
     // what: the text for others' errors, "its replicas are being changed". kBusy with the text of the other claim, if

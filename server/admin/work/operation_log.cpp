@@ -54,6 +54,15 @@ void Operation::check_cancelled() const {
   SCONCE_FAIL(kCancelled, cancel_reason_);
 }
 
+void Operation::follow(FileOptions& options) {
+  options.cancel = &cancelled_;
+  options.progress = [this, seen = uint64_t{0}](uint64_t done, uint64_t total) mutable {
+    expect_bytes(total);
+    add_bytes(done - seen);
+    seen = done;
+  };
+}
+
 void Operation::cancel(std::string reason) {
   const MutexLock lock(mutex_);
   if (cancelled_ || state_ != State::kRunning) return;

@@ -13,6 +13,7 @@
 
 #include "sconce/model.h"
 #include "sconce/mutex.h"
+#include "sconce/weight_sources.h"
 #include "server/base/failure.h"
 #include "server/observe/update_counters.h"
 
@@ -43,9 +44,9 @@ class Operation {
   void advance(int replica, bool ready) noexcept;
   void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   void end(Outcome outcome, uint64_t generation) noexcept;
-  // Before end(), of a set that was published.
+  // Call this before end(), for a set that was published.
   void tell_kept(bool kept, std::string problem) noexcept;
-  // Before end(): what golden requests say of the set, as JSON.
+  // Call this before end(). verdict: of golden requests, as JSON.
   void tell_golden(std::string verdict) noexcept;
   void end(Failure failure) noexcept;
   // kCancelled if somebody cancelled it.
@@ -53,6 +54,8 @@ class Operation {
 
   void cancel(std::string reason);
   const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }
+  // Makes the operation count a file's bytes, and its cancellation stop the reading. It must outlive the options.
+  void follow(FileOptions& options);
 
   struct Replica {
     enum class State : int8_t { kWaiting, kFolding, kReady };
@@ -118,7 +121,7 @@ class OperationLog {
   void cancel_all(const std::string& reason);
   // Does the same when the server ends; operations that are opened later are cancelled too.
   void stop();
-  // Whether one of both was called.
+  // Whether cancel_all() or stop() was called.
   bool stopping() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
  private:

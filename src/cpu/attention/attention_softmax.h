@@ -29,7 +29,7 @@ struct SoftmaxKernels {
   void (*scale)(const T* from, T factor, T* to, int64_t n) noexcept;
 };
 
-// Of this CPU.
+// The kernels for this CPU's instruction set.
 template <class T>
 const SoftmaxKernels<T>& softmax_kernels() noexcept;
 

@@ -160,7 +160,7 @@ std::array<Tensor, 2> halves(const char* name, const Tensor& self, int64_t dim) 
   return {narrow(self, d, 0, size / 2), narrow(self, d, size / 2, size / 2)};
 }
 
-// Of n elements and their n gates, in one walk.
+// Applies the function to n elements and their n gates in one pass.
 template <class T>
 [[gnu::always_inline]] inline void glu_slope_row(const T* grad, const T* x, const T* gate, T* to, T* gate_to,
                                                  int64_t n) {

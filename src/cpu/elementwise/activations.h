@@ -40,7 +40,7 @@ Tensor softplus(const Tensor& self, Scalar beta, Scalar threshold);
 Tensor softplus_backward(const Tensor& grad_output, const Tensor& self, Scalar beta, Scalar threshold);
 Tensor threshold(const Tensor& self, Scalar threshold, Scalar value);  // integers too
 Tensor threshold_backward(const Tensor& grad_output, const Tensor& self, Scalar threshold);
-// Of complex numbers too: by the conjugate of the derivative.
+// Complex gradients use the conjugate of the derivative.
 Tensor sigmoid_backward(const Tensor& grad_output, const Tensor& output);
 Tensor tanh_backward(const Tensor& grad_output, const Tensor& output);
 Tensor logit_backward(const Tensor& grad_output, const Tensor& self, std::optional<double> eps);

@@ -52,7 +52,7 @@ Tensor compare(const char* name, const Tensor& self, const Tensor& other, DType 
   return out;
 }
 
-// As bool: anything but zero is true.
+// The tensor as bool: every number but zero is true.
 Tensor truth(const Tensor& tensor) { return to_dtype(tensor, DType::kBool); }
 template <class F>
 Tensor logical(const char* name, const Tensor& self, const Tensor& other, F f) {

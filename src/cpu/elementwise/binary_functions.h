@@ -34,7 +34,7 @@ Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
 Tensor ldexp(const Tensor& self, const Tensor& other);                                           // self * 2^other
 Tensor nextafter(const Tensor& self, const Tensor& other);                                       // floats
 
-// grad_output where self is outside of [-lambd, lambd], else 0. Of hardshrink and softshrink.
+// The gradient of hardshrink and softshrink: grad_output where self is outside of [-lambd, lambd], else 0.
 Tensor shrink_backward(const Tensor& grad_output, const Tensor& self, Scalar lambd);
 
 // Powers with numbers of any kind; integers to whole powers stay integers.

@@ -95,7 +95,7 @@ T largest() {
 
 }  // namespace
 
-// Of tensors, and of a tensor with a number.
+// Defines the comparison of two tensors and that of a tensor with a number.
 #define SCONCE_COMPARISON(name, order)                                               \
   Tensor name(const Tensor& self, const Tensor& other) {                             \
     return ordered(#name, self, other, promoted(self, other), order);                \
@@ -169,7 +169,7 @@ Tensor isin_number(const Tensor& elements, Scalar test_element, bool, bool inver
   return contiguous(invert ? ne_number(elements, test_element) : eq_number(elements, test_element));
 }
 Tensor isin_of_number(Scalar element, const Tensor& test_elements, bool, bool invert) {
-  // Among many the number stands as a tensor of 64 bits.
+  // If there are many test elements, ATen converts the number to a 64-bit tensor first.
   const DType dtype = are_few(test_elements.numel(), 1) ? promoted(test_elements, element)
                                                         : promote_types(element.dtype(), test_elements.dtype());
   return isin_as(to_dtype(number_tensor(element), dtype), to_dtype(test_elements, dtype), invert, dtype);

@@ -53,7 +53,7 @@ void dispatch_computed_float(DType dtype, const char* name, F&& f) {
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();
   dispatch_float_double(dtype, name, f);
 }
-// Whatever is ordered; bool too.
+// For functions that compare: every ordered dtype and bool.
 template <class F>
 decltype(auto) dispatch_ordered(DType dtype, const char* name, F&& f) {
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return f.template operator()<float>();

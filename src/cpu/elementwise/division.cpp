@@ -12,7 +12,7 @@
 namespace sconce::cpu {
 namespace {
 
-// As c10::div_floor_floating: like Python's.
+// Matches c10::div_floor_floating, which divides like Python's //.
 template <class T>
 [[gnu::always_inline]] inline T floored_quotient(T a, T b) {
   using lanes::choose;

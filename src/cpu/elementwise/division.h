@@ -8,7 +8,7 @@ namespace sconce::cpu {
 
 // Rounds down; floats too. Integers: kInvalidArgument "ZeroDivisionError" for a divisor of 0.
 Tensor floor_divide(const Tensor& self, const Tensor& other);
-// Of integers, towards zero.
+// Divides integers and rounds towards zero.
 Tensor truncate_divide(const Tensor& self, const Tensor& other);
 
 }  // namespace sconce::cpu

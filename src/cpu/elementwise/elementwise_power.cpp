@@ -65,7 +65,7 @@ struct Power {
     }
   }
 };
-// Of one exponent, which a float need not hold.
+// Powers with one exponent, which is a double because a float may not represent it.
 struct PowerOf {
   double exponent;
   float operator()(float base) const { return static_cast<float>(std::pow(static_cast<double>(base), exponent)); }

@@ -17,7 +17,7 @@ namespace {
 using QuietSingle = policies::normalise<Quiet, policies::digits2<24>>::type;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// P where it is known without being computed; else -1.
+// P at arguments where it is 0, 1 or undefined; else -1.
 double at_ends(double a, double x) noexcept {
   if (x < 0 || a < 0) return kNaN;
   if (a == 0) return x > 0 ? 1 : kNaN;

@@ -9,7 +9,7 @@ namespace sconce {
 double lower_gamma(double a, double x);
 double upper_gamma(double a, double x);
 
-// As exact as single precision shows, and several times as fast in rows.
+// For float32 results: exact enough for them, and several times as fast for rows.
 struct SingleGamma {
   bool upper;
   double operator()(double a, double x) const;

@@ -259,7 +259,7 @@ double log_normal_cdf(double x) {
   return x < -1 ? std::log(scaled_erfc(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
 }
 
-// By recurrence from the first two: next(k, x, p[k], p[k - 1]).
+// Computes polynomials from the first two by the recurrence next(k, x, p[k], p[k - 1]).
 template <class First, class Next>
 double polynomial(double x, double degree, First first, Next next) {
   const auto n = static_cast<int64_t>(degree);
@@ -282,7 +282,7 @@ struct Polynomial {
   First first;
   Next next;
   double operator()(double x, double degree) const { return polynomial(argument(x), degree, first, next); }
-  // Of one degree, side by side.
+  // If all elements have one degree, computes 64 of them side by side.
   void row(int64_t count, double* out, const double* x, const double* degree) const noexcept {
     constexpr int64_t kSide = 64;
     if (!std::all_of(degree, degree + count, [&](double d) { return d == degree[0]; }) ||

@@ -19,11 +19,11 @@ Function special_scaled_modified_bessel_k0, special_scaled_modified_bessel_k1;
 Function special_airy_ai;
 Tensor special_zeta(const Tensor& self, const Tensor& other);
 
-// Of degree n, cut to a whole number; 0 for negative degrees.
+// The polynomial of degree n, truncated to an integer, at x; 0 for negative degrees.
 using Polynomials = Tensor(const Tensor& x, const Tensor& n);
 Polynomials special_chebyshev_polynomial_t, special_chebyshev_polynomial_u;
 Polynomials special_chebyshev_polynomial_v, special_chebyshev_polynomial_w;
-// Of 2 x - 1.
+// The same polynomials at 2 x - 1.
 Polynomials special_shifted_chebyshev_polynomial_t, special_shifted_chebyshev_polynomial_u;
 Polynomials special_shifted_chebyshev_polynomial_v, special_shifted_chebyshev_polynomial_w;
 Polynomials special_hermite_polynomial_h, special_hermite_polynomial_he;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "sconce/check.h"
 #include "src/cpu/indexing/nonzero.h"
@@ -29,21 +30,26 @@ void blend_run(E* __restrict to, const uint8_t* __restrict set, E value, int64_t
   }
 }
 
-// Calls element(position, rank) for each set bit and run(position, rank) for 64 set bits at once, by blocks in
-// parallel.
-template <class Element, class Run>
-void for_each_set(const NonzeroBits& bits, const Element& element, const Run& run) {
+// For each set bit, copies an element between `sparse`, at the bit's position, and `packed`, at the number of set bits
+// before it. Blocks of bits are done in parallel, and 64 neighbours that are all set are one copy.
+template <class E, bool kToPacked>
+void move_set(const NonzeroBits& bits, char* sparse, char* packed) {
+  const auto move = [=](int64_t position, int64_t k, auto count) noexcept {
+    char* const at = sparse + position * sizeof(E);
+    char* const other = packed + k * sizeof(E);
+    kToPacked ? std::memcpy(other, at, count * sizeof(E)) : std::memcpy(at, other, count * sizeof(E));
+  };
   parallel_for(0, bits.blocks(), 1, [&](int64_t begin, int64_t end) noexcept {
     int64_t k = bits.before_block(begin);
     const int64_t last = std::min(end * NonzeroBits::kBlock, bits.words());
     for (int64_t w = begin * NonzeroBits::kBlock; w < last; ++w) {
       uint64_t word = bits.word(w);
       if (~word == 0) {
-        run(w * 64, k);
+        move(w * 64, k, std::integral_constant<size_t, 64>());
         k += 64;
         continue;
       }
-      for (; word; word &= word - 1) element(w * 64 + std::countr_zero(word), k++);
+      for (; word; word &= word - 1) move(w * 64 + std::countr_zero(word), k++, std::integral_constant<size_t, 1>());
     }
   });
 }
@@ -80,19 +86,11 @@ Tensor masked_select(const Tensor& self, const Tensor& mask) {
                dtype_name(mask.dtype()));
   const Shape shape = broadcast_shapes("masked_select", self.sizes(), mask.sizes());
   const NonzeroBits bits(expand("masked_select", mask, shape));
-  const Tensor packed = contiguous(expand("masked_select", self, shape));
+  const Tensor whole = contiguous(expand("masked_select", self, shape));
   const int64_t count = bits.count();
   Tensor out = Tensor::empty({&count, 1}, self.dtype());
   dispatch_bytes(self.itemsize(), [&]<class E>() {
-    const auto* from = static_cast<const char*>(packed.data());
-    auto* to = static_cast<char*>(out.data());
-    constexpr int64_t kItem = sizeof(E);
-    for_each_set(
-        bits,
-        [=](int64_t position, int64_t k) noexcept { std::memcpy(to + k * kItem, from + position * kItem, kItem); },
-        [=](int64_t position, int64_t k) noexcept {
-          std::memcpy(to + k * kItem, from + position * kItem, 64 * kItem);
-        });
+    move_set<E, true>(bits, static_cast<char*>(whole.data()), static_cast<char*>(out.data()));
   });
   return out;
 }
@@ -120,15 +118,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
                bits.count());
   const Tensor packed = contiguous(source);
   dispatch_bytes(self.itemsize(), [&]<class E>() {
-    const auto* from = static_cast<const char*>(packed.data());
-    auto* to = static_cast<char*>(out.data());
-    constexpr int64_t kItem = sizeof(E);
-    for_each_set(
-        bits,
-        [=](int64_t position, int64_t k) noexcept { std::memcpy(to + position * kItem, from + k * kItem, kItem); },
-        [=](int64_t position, int64_t k) noexcept {
-          std::memcpy(to + position * kItem, from + k * kItem, 64 * kItem);
-        });
+    move_set<E, false>(bits, static_cast<char*>(out.data()), static_cast<char*>(packed.data()));
   });
   return out;
 }

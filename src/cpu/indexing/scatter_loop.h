@@ -108,8 +108,8 @@ const int64_t* scatter_rows(const ScatterSlice& s, const Targets& targets, const
   return nullptr;
 }
 
-// Those of [begin, end) of the other dimensions. kAll: every target, whatever `some` says. Not inlined, as
-// scatter_loop() has three calls.
+// Does the positions [begin, end) of the other dimensions. kAll: for every target, not only `some`. Not inlined,
+// because scatter_loop() calls it in three places.
 template <bool kAll, class To, class From, class Op>
 const int64_t* scatter_range(const ScatterPlan& plan, char* out, const int64_t* index, const char* values,
                              int64_t begin, int64_t end, const Targets& some) noexcept {

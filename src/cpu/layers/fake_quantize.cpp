@@ -77,8 +77,8 @@ std::array<Tensor, 2> to_grid(const Tensor& self, float scale, int64_t zero_poin
   });
   return {std::move(out), std::move(mask)};
 }
-// Of a scale and zero point for each channel, which broadcast to self; multiplied in double. A zero point between the
-// grid's points is added before rounding, to float.
+// Rounds to grids with a scale and zero point per channel, which broadcast to self. Products are computed in double. A
+// fractional zero point is added before rounding, in float.
 std::array<Tensor, 2> to_grids(const Tensor& self, const Tensor& scale, const Tensor& zero_point, Bounds bounds) {
   Tensor out = empty_like(self), mask = empty_like(self, DType::kBool);
   const bool between = is_floating(zero_point.dtype());

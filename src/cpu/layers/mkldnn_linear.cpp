@@ -100,7 +100,7 @@ Tensor _linear_pointwise_binary(const Tensor& X, const Tensor& other, const Tens
   return linear("_linear_pointwise_binary", X, &other, W, B, fusion);
 }
 
-// W holds MKL's own packing of origin_W and is not looked at.
+// W is origin_W in MKL's own packing, which we cannot read and do not need.
 Tensor _mkl_linear(const Tensor& X, const Tensor&, const Tensor& origin_W, const Tensor* B, int64_t) {
   return linear("_mkl_linear", X, nullptr, origin_W, B, {});
 }

@@ -10,7 +10,7 @@
 namespace sconce::factorise {
 namespace {
 
-// Of the whole symmetric matrix M: the reflectors stay below its diagonal.
+// Reduces the whole symmetric matrix M and leaves the reflectors below its diagonal.
 template <class T>
 void make_tridiagonal(int64_t n, View<T> m, T* diagonal, T* beside, T* tau, T* product) {
   for (int64_t j = 0; j + 1 < n; ++j) {

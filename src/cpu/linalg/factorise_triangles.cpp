@@ -52,7 +52,7 @@ void solve_base(bool upper, bool unit, int64_t n, int64_t columns, View<const T>
   }
 }
 
-// Of one column, which is packed, as are those of A.
+// Solves for one column, which is contiguous, as are those of A.
 template <class T>
 void solve_column(bool upper, bool unit, int64_t n, View<const T> a, T* x) {
   for (int64_t step = 0; step < n; ++step) {
@@ -90,7 +90,8 @@ template void solve(bool, bool, int64_t, int64_t, View<const double>, View<doubl
 
 namespace {
 
-// The lower triangle of a small matrix. Returns the first column from 1 whose pivot is not positive, or 0.
+// Factors the lower triangle of a small matrix. Returns the number, from 1, of the first column whose pivot is not
+// positive; 0 if there is none.
 template <class T>
 int cholesky_base(int64_t n, View<T> a) {
   alignas(64) T l[kBase * kBase];

@@ -127,9 +127,9 @@ void complex_lines(const Tensor& in, Tensor& out, int64_t dim, bool forward, dou
   });
 }
 
-// Where element k of a real line goes that is transformed as a complex one: of even length half as long, with the even
-// elements as real parts and the odd ones as imaginary parts. No line meets another one, whose NaN or rounding it would
-// get.
+// Maps element k of a real line into the complex line by which it is transformed. If the length is even, that line is
+// half as long and has even elements as real parts, odd ones as imaginary parts. Two real lines never share a complex
+// one, because NaN and rounding errors of one would spread to the other.
 template <class R, int W>
 auto parts_of(Lanes<R, W>* data, bool even) noexcept {
   return [data, even](int64_t k) -> typename Lanes<R, W>::V& {
@@ -291,7 +291,7 @@ Tensor _fft_c2c(const Tensor& self, IntSpan dim, int64_t normalization, bool for
   return out;
 }
 
-// The last of `dim` gives size / 2 + 1 elements (onesided), else all, mirrored.
+// Onesided: the last dimension of `dim` gets size / 2 + 1 elements. Otherwise it gets all, the second half mirrored.
 Tensor _fft_r2c(const Tensor& self, IntSpan dim, int64_t normalization, bool onesided) {
   const DType dtype = complex_of("_fft_r2c", self.dtype());
   SCONCE_CHECK(!dim.empty(), kInvalidArgument, "_fft_r2c: no dimension to transform");

@@ -42,8 +42,8 @@ class FftPlan {
   // Elements that each of the two buffers of transform() needs.
   int64_t buffer_length() const noexcept { return convolution_ ? convolution_->length() : length_; }
 
-  // exp(-pi i k / length()) of k up to length(): for a real line of twice the length, whose elements are the parts of a
-  // complex one.
+  // exp(-pi i k / length()) for k up to length(). For real lines of twice the length, which are transformed as complex
+  // lines.
   const std::vector<std::complex<R>>& half_turns() const;
 
   // Transforms the first length() elements of `data`; `other` is scratch. The result is in the buffer returned.

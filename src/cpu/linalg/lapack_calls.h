@@ -28,7 +28,7 @@ class Workspace {
   }
   Tensor bytes_;
 };
-// What a query for the best size of a workspace said, in the first element of a real or complex array.
+// The best size of a workspace, which a query stored in the first element of a real or complex array.
 template <class T>
 int workspace_size(const T& answer) {
   if constexpr (kIsComplex<T>)

@@ -26,7 +26,7 @@ std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& self, bool upper, bool ch
 std::array<Tensor, 2> linalg_qr(const Tensor& A, std::string_view mode);  // "reduced", "complete", "r"
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau);
 std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v);
-// Of general matrices: complex results; kInvalidArgument for infinities and NaNs.
+// For general matrices. Results are complex; kInvalidArgument for infinities and NaNs.
 std::array<Tensor, 2> linalg_eig(const Tensor& self);  // {eigenvalues, eigenvectors of norm 1}
 Tensor _linalg_eigvals(const Tensor& self);
 // Singular values not above max(atol, rtol * the largest) count as 0. The tolerances are real and broadcast to the
@@ -37,7 +37,7 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
 std::array<Tensor, 3> linalg_ldl_factor_ex(const Tensor& self, bool hermitian, bool check_errors);
 Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian);
 Tensor linalg_matrix_exp(const Tensor& self);
-// Of Hermitian matrices, of which the lower triangle is read; negative eigenvalues count as 0.
+// For Hermitian matrices, of which only the lower triangle is read. Negative eigenvalues count as 0.
 Tensor linalg_matrix_sqrth(const Tensor& self);
 // {U, H}: self = U H with orthonormal columns of U and Hermitian H; no fewer rows than columns.
 std::array<Tensor, 2> linalg_polar(const Tensor& A);

@@ -14,8 +14,8 @@
 namespace sconce::cpu {
 namespace {
 
-// Of a row-major real matrix the transpose is factored, which needs no transposing copy; ATen does the same, and its
-// LU is a result.
+// Row-major real matrices are factored as their transposes, without a transposing copy. ATen does the same, which its
+// result LU shows.
 bool takes_transpose(const Tensor& A) { return A.is_contiguous() && !is_complex(A.dtype()); }
 Tensor transposed(const Tensor& A) { return transpose(A, -2, -1); }
 

@@ -34,7 +34,7 @@ Tensor scatter_reduce_by(const Tensor& self, int64_t dim, const Tensor& index, c
                          std::string_view reduce);  // "add", "multiply"
 Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha);
-// Where the mask is false: fill in place of self[indices], and no indices looked at; nothing added.
+// Positions with a false mask get `fill`, or add nothing; their indices are not read.
 Tensor _unsafe_masked_index(const Tensor& self, const Tensor& mask, OptTensorList indices, Scalar fill);
 Tensor _unsafe_masked_index_put_accumulate(const Tensor& self, const Tensor& mask, OptTensorList indices,
                                            const Tensor& values);

@@ -21,7 +21,8 @@ namespace {
 
 bool is_small(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
-// Of target * exp(-target * self), one operation after the other: what is expanded counts for little in each.
+// The strides of target * exp(-target * self) if ATen computes one operation after the other. Each operation chooses
+// its result's strides anew, so that expanded operands hardly matter.
 Shape gradient_strides(const Shape& shape, const Tensor& self, const Tensor& target) {
   const auto made = [&](IntSpan sizes, std::initializer_list<const Tensor*> operands) {
     return elementwise_strides(sizes, {operands.begin(), operands.size()});

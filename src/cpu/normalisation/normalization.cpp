@@ -116,7 +116,7 @@ struct Gradients {
   const Tensor& weight;       // may be undefined
   std::span<const int32_t> mask;
 
-  // Of layer norms, where each element of a row is a channel.
+  // For layer norms, where each element of a row is a channel.
   std::array<Tensor, 3> of_rows(int64_t rows, int64_t width) const {
     std::array<Tensor, 3> out;
     out[0] = Tensor::empty(in.sizes(), in.dtype());
@@ -144,7 +144,7 @@ struct Gradients {
     return out;
   }
 
-  // Of the other norms. A group has `each` channels, and `run` consecutive elements belong to one channel. The first
+  // For the other norms. A group has `each` channels, and `run` consecutive elements belong to one channel. The first
   // channel of group g is g % (channels / each) * each.
   std::array<Tensor, 3> of_runs(Layout layout, int64_t channels, int64_t each, bool constant_statistics) const {
     std::array<Tensor, 3> out;

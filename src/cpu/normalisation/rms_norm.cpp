@@ -30,7 +30,7 @@ C reciprocal_root(C value) {
   }
 }
 
-// T: elements; C: what is computed in.
+// T: type of elements; C: type in which they are computed.
 template <class T>
 void normalise(const Tensor& input, const Tensor* weight, double eps, int64_t rows, int64_t length, Tensor& output,
                Tensor& roots) {

@@ -15,7 +15,7 @@ struct BlockedWeight {
   std::vector<int64_t> dims;      // [groups,] out, in, kernel; linear: out, in; RNN: layers, directions, in, gates, out
   int64_t groups = 1;             // dims has a first dimension of groups where there are several
   int64_t first = 0;              // element index of the first element
-  // Where index i of dimension d lies: the sum of at[d][i] over the dimensions, from `first`.
+  // The place of an element with index i[d] in dimension d is `first` plus the sum of at[d][i[d]].
   std::vector<std::vector<int64_t>> at;
 
   // The same as blocks: strides between them, and each block's size and dimension, the last block innermost. None where

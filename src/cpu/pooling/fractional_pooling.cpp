@@ -16,7 +16,7 @@
 namespace sconce::cpu {
 namespace {
 
-// Where window `o` of an axis begins. Every step in T, as ATen rounds.
+// The beginning of window `o` of an axis. Each step is rounded to T, as in ATen.
 template <class T>
 int64_t window_begin(const FractionalAxis& axis, T sample, int64_t o) noexcept {
   using C = ComputeType<T>;

@@ -12,7 +12,8 @@
 
 namespace sconce {
 
-// [outer, from] to [outer, to], of one or two neighbours each. A neighbour that is alone comes twice, each with half.
+// Resamples [outer, from] to [outer, to] if each element has one or two neighbours. A single neighbour is used twice,
+// each time with half its weight.
 template <class T, class Weight>
 void resample_pairs(const T* in, T* out, int64_t outer, int64_t from, const LineWindows& axis,
                     const std::vector<Weight>& weights) {

@@ -13,8 +13,8 @@ Tensor _philox_key_split(const Tensor& key, int64_t num_splits);  // [num_splits
 Tensor _philox_key_fold_in(const Tensor& key, int64_t data);
 Tensor _philox_key_fold_in_tensor(const Tensor& key, const Tensor& data);  // uint64, one element
 
-// Of self's sizes, dtype and strides. The key is [2], or [*batch, 2] with a dimension for each of self's, as large as
-// it or 1: the elements behind the last dimension that is not 1 come from one key.
+// Results have self's sizes, dtype and strides. The key is [2], or [*batch, 2] with a dimension for each of self's, as
+// large as it or 1: the elements behind the last dimension that is not 1 come from one key.
 Tensor _philox_uniform(const Tensor& self, const Tensor& key, double low, double high);
 Tensor _philox_normal(const Tensor& self, const Tensor& key, double mean, double std);
 // [low, high) of integers; the dtype's whole range where a bound is not given.

@@ -112,7 +112,7 @@ void normals_16(Generator& generator, T* values, int64_t count, double mean, dou
       for (int i = 0; i < 16; ++i) to[i] = T(u[i]);
     }
   };
-  // Full blocks are drawn before any is transformed; a rest is the last 16 values drawn anew.
+  // All full blocks are drawn before the first is transformed. A rest is covered by drawing the last 16 values anew.
   if constexpr (std::is_same_v<T, Compute>) unit_samples(generator, values, count);
   for (int64_t i = 0; i + 16 <= count; i += 16) block(values + i);
   if (count % 16) {

@@ -273,7 +273,7 @@ Tensor bernoulli_number(const Tensor& self, double p, Generator* generator) {
   return out;
 }
 Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generator) {
-  Tensor out = empty_like(self);  // drawn in place of what is there
+  Tensor out = empty_like(self);  // every element is overwritten
   fill_bernoulli(out, p, generator);
   return out;
 }

@@ -24,13 +24,13 @@ Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Generator* generato
 std::array<Tensor, 2> rrelu_with_noise_functional(const Tensor& self, const Tensor& noise, Scalar lower, Scalar upper,
                                                   bool training, Generator* generator);
 
-// Of the mean, or shape, that each element of self is. Row-major.
+// Draws one number per element of self, which is its mean or shape. Row-major.
 Tensor poisson(const Tensor& self, Generator* generator);
 Tensor binomial(const Tensor& count, const Tensor& prob, Generator* generator);  // of one dtype; broadcast
 Tensor _standard_gamma(const Tensor& self, Generator* generator);
 Tensor _sample_dirichlet(const Tensor& self, Generator* generator);  // along the last dimension
 
-// What row of the C ABI there is for these has no generator.
+// The rows of the C ABI for these operators take no generator.
 Tensor randint_low_generator(int64_t low, int64_t high, IntSpan size, Generator* generator, OptType dtype,
                              OptEnum layout, OptDevice device, OptEnum pin_memory);
 Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high, Generator* generator, OptType dtype,

@@ -55,7 +55,7 @@ Minmax extrema(const T* in, int64_t rows, int64_t columns, int64_t at) noexcept 
 // How an element's bin is found: by division, by division and a look at the neighbours, or among edges of any distance.
 enum class Search : uint8_t { kNone, kLocal, kBinary };
 
-// Where an element falls; -1 where it is outside.
+// The bin of an element; -1 if it is outside the range.
 template <class T>
 int64_t bin_of(T value, const T* edges, int64_t bins, Search search) noexcept {
   const T low = edges[0], high = edges[bins];

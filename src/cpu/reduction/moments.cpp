@@ -39,7 +39,7 @@ Wide<T> mean_of(const T* row, int64_t width) noexcept {
          static_cast<double>(width);
 }
 
-// As ATen's running mean: once infinite, the next element makes it NaN.
+// Behaves like ATen's running mean: after an infinity, the next element makes it NaN.
 template <class T>
 double settled(const T* row, int64_t width, double mean, double (*part)(T)) noexcept {
   if (!std::isinf(mean)) return mean;

@@ -16,7 +16,7 @@
 namespace sconce::cpu {
 namespace {
 
-// How many of the first dimensions go, where those are all that do; else 0.
+// If the reduced dimensions are exactly the first ones, their number; else 0.
 int leading(const Tensor& self, const std::optional<IntSpan>& dims) {
   if (!dims || dims->empty() || dims->size() >= static_cast<size_t>(self.dim())) return 0;
   uint64_t gone = 0;
@@ -24,7 +24,7 @@ int leading(const Tensor& self, const std::optional<IntSpan>& dims) {
   return gone == (uint64_t{1} << dims->size()) - 1 ? static_cast<int>(dims->size()) : 0;
 }
 
-// Over the first dimensions of a packed tensor, without turning it around.
+// Sums over the first dimensions of a packed tensor without transposing it.
 bool sum_columns(const Tensor& self, const std::optional<IntSpan>& dims, bool keepdim, DType type, bool mean,
                  Tensor& out) {
   const int gone = leading(self, dims);

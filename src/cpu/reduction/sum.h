@@ -8,7 +8,7 @@
 
 namespace sconce::cpu {
 
-// Over all dimensions where there are none.
+// An empty `dim` means all dimensions.
 Tensor sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype);
 void sum_out(Tensor& out, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype);
 

@@ -146,7 +146,7 @@ std::array<Tensor, 2> median_along(std::string_view name, const Tensor& self, in
           } else {
             std::iota(order, order + n, int64_t{0});
             int64_t* const middle = order + std::max<int64_t>(n - nans - 1, 0) / 2;
-            // Of equal elements the one that comes first counts as smaller.
+            // Of equal elements, the first counts as smaller.
             std::nth_element(order, middle, order + n, [slice](int64_t a, int64_t b) {
               return slice[a] < slice[b] || (slice[a] == slice[b] && a < b) || (is_nan(slice[b]) && !is_nan(slice[a]));
             });
@@ -184,9 +184,9 @@ std::array<Tensor, 2> kthvalue(const Tensor& self, int64_t k, int64_t dim, bool 
   });
 }
 
-// Of all elements, the lower one of two; a 0-d tensor. NaN if there is a NaN, or if there are no elements.
+// The median of all elements, the lower one if there are two: a 0-d tensor. NaN if there is a NaN or no element.
 Tensor median(const Tensor& self) { return median_over_all("median", self, false); }
-// Of all elements that are not NaN; NaN if there are none.
+// The median of all elements that are not NaN; NaN if there are none.
 Tensor nanmedian(const Tensor& self) { return median_over_all("nanmedian", self, true); }
 
 // The most frequent element along dim, the smallest of several, and the position ATen's sort leaves last among equals.

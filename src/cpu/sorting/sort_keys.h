@@ -10,7 +10,7 @@
 
 namespace sconce {
 
-// 32 bits for elements of up to 4 bytes, else 64.
+// Keys have 32 bits for elements of up to 4 bytes, else 64.
 template <class T>
 using SortKey = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 

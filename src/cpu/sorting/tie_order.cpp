@@ -142,7 +142,8 @@ void sort_part(TieItem* first, TieItem* last, int depth, bool rank_leaves) noexc
   sort_leaf<kSortStops>(first, last - first, false);
 }
 
-// What the standard library does where splitting goes wrong: the smallest in a heap, its top, the one wanted, last.
+// The standard library's fallback for bad partitions: keeps the nth + 1 smallest items in a heap, whose top, the wanted
+// item, goes last.
 void heap_select(TieItem* first, TieItem* nth, TieItem* last) noexcept {
   TieItem* const end = nth + 1;
   std::make_heap(first, end, kLess);

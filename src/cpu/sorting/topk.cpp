@@ -59,7 +59,7 @@ void select_few(const T* in, int64_t n, int64_t k, bool largest, ItemOf<T>* heap
     if (make_keys(in + at, count, largest, keys).least >= key_of(heap[0])) continue;
     for (int64_t i = 0; i < count; ++i) {
       if (keys[i] >= key_of(heap[0])) continue;
-      // What std::partial_sort does with a smaller element: it takes the place of the top.
+      // As in std::partial_sort, a smaller element replaces the heap's top.
       heap[k] = make_item(keys[i], at + i);
       std::pop_heap(heap, heap + k + 1, Less());
     }

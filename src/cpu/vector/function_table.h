@@ -26,7 +26,7 @@ class FunctionTable {
   }
 
   bool holds(double x) const noexcept { return x >= low_ && x < high_; }
-  // Of what it holds.
+  // The function at x, which must be within the bounds.
   double at(double x) const noexcept {
     const double place = (x - low_) * per_unit_;
     const auto piece = std::min(static_cast<size_t>(place), terms_.size() - 1);

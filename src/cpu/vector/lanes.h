@@ -60,7 +60,7 @@ namespace sconce::lanes {
 [[gnu::always_inline]] inline double quick_erf(double x) { return error_function(x); }
 [[gnu::always_inline]] inline float quick_erfc(float x) { return complementary_error_function(x); }
 [[gnu::always_inline]] inline double quick_erfc(double x) { return erfc(x); }
-// Of x, and e^(-x^2): where 1 is added.
+// The error function of x for callers that add 1 to it, so that a coarse one suffices. power: e^(-x^2).
 [[gnu::always_inline]] inline float coarse_erf(float x, float power) { return coarse_error_function(x, power); }
 [[gnu::always_inline]] inline double coarse_erf(double x, double) { return error_function(x); }
 template <class T>
@@ -156,7 +156,7 @@ struct InLanesWithin {
   auto operator()(In... in) const {
     return plain(in...);
   }
-  // out is none of the inputs.
+  // out must not overlap an input.
   template <class Out, class... In>
   void row(int64_t count, Out* out, const In*... in) const noexcept {
     InLanes<F>{f}.row(count, out, in...);

@@ -47,7 +47,7 @@ struct PoolLanes {
     for (int i = 0; i < kLanes; ++i) to[i] = v[i];
   }
 
-  // Takes what is larger, and NaN always.
+  // Takes the larger value; NaN counts as the largest.
   static void take_larger(Values& best, Indices& at, Values value, Indices index) {
     const auto taken = (value > best) | (value != value);
     best = taken ? value : best;

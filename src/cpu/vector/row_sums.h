@@ -11,7 +11,7 @@
 namespace sconce {
 namespace detail {
 
-// Of the elements of a vector, in pairs: a chain of additions would wait for each of them.
+// Adds the elements of a vector in pairs, because in a chain each addition waits for the one before.
 template <class T, class Vector>
 [[gnu::always_inline]] inline double lane_sum(const Vector& all) noexcept {
   if constexpr (sizeof(T) == 4) {
@@ -50,13 +50,13 @@ template <class T>
 double row_sum(const T* row, int64_t width) noexcept {
   return detail::mapped_row_sum(row, width, [](auto x) { return x; });
 }
-// Of the squared differences from `middle`, which may be any number near the mean.
+// The sum of squared differences from `middle`, which may be any number near the mean.
 template <class T>
 double row_spread(const T* row, int64_t width, T middle) noexcept {
   return detail::mapped_row_sum(row, width, [middle](auto x) { return (x - middle) * (x - middle); });
 }
 
-// Of products; of products with (b[j] - middle).
+// The sum of products a[j] * (b[j] - middle).
 template <class T>
 double row_dot(const T* a, const T* b, int64_t width, T middle = 0) noexcept {
   typedef T Vector __attribute__((vector_size(32), aligned(sizeof(T))));
@@ -81,13 +81,13 @@ double row_sum_but_nan(const T* row, int64_t width) noexcept {
   return detail::mapped_row_sum(row, width, [](auto x) { return x == x ? x : decltype(x){}; });
 }
 
-// What sums of T's are counted in.
+// The type in which elements of type T are summed.
 template <class T>
 using Total =
     std::conditional_t<kIsComplex<T>, ComplexDouble, std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
 
-// f(j) of all j below width added up: several at once, since one addition waits for the one before, and by blocks, so
-// that long rows do not lose what is small beside their sum.
+// The sum of f(j) for all j below width. Several partial sums hide the latency of additions, and blocks keep small
+// terms of long rows from being lost.
 template <class Sum, class F>
 Sum blockwise(int64_t width, const F& f) noexcept {
   constexpr int64_t kLanes = 8, kBlock = 1024;
@@ -105,7 +105,7 @@ Sum blockwise(int64_t width, const F& f) noexcept {
   return total;
 }
 
-// Of a row of any dtype.
+// The sum of a row of any dtype.
 template <class T>
 Total<T> row_total(const T* row, int64_t width) noexcept {
   if constexpr (std::is_floating_point_v<T>) {

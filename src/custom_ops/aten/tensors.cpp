@@ -99,7 +99,7 @@ Tensor view_copy(const Tensor& self, IntSpan size) {
   return shaped.storage() == self.storage() ? clone_contiguous(shaped) : shaped;
 }
 
-// Tokens, which stand for constraints that were checked.
+// Tokens: PyTorch uses them to order checks of constraints. Their value does not matter.
 Tensor dep_token(OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory, OptEnum) {
   return zeros({}, dtype, layout, device, pin_memory);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/parse_number.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -272,13 +273,12 @@ class Parser {
       if (type.kind == TypeKind::kBool) return value != 0;
       return value;
     }
-    double value = 0;
-    const auto [stop, error] = std::from_chars(token.data(), token.data() + token.size(), value);
-    if (error != std::errc() || stop != token.data() + token.size()) fail("expected a number");
+    const auto value = parse_number<double>(token);
+    if (!value) fail("expected a number");
     at_ = end + (imaginary ? 1 : 0);
-    if (imaginary) return std::complex<double>(0, value);
+    if (imaginary) return std::complex<double>(0, *value);
     if (type.kind != TypeKind::kFloat && type.kind != TypeKind::kScalar) fail("a fraction for ", type.text());
-    return value;
+    return *value;
   }
 
   std::string quoted() {

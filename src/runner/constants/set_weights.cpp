@@ -68,7 +68,7 @@ void SetWeights::read(size_t entry, std::span<std::byte> out) {
   }
 }
 
-// At most two slices are cut for each dimension; what lies between them is copied as a whole.
+// At most two slices per dimension are cut; everything between them is copied as a whole.
 void SetWeights::gather(const Tensor& tensor, int64_t begin, std::span<std::byte> out) {
   if (out.empty()) return;
   const auto count = static_cast<int64_t>(out.size() / tensor.itemsize());

@@ -75,8 +75,8 @@ void Staging::take(std::span<const TensorPart> parts) {
     return from_a.index != from_b.index ? from_a.index < from_b.index : std::less<>()(a.begin(), b.begin());
   });
 
-  // What lies together in one piece of shared memory, as in a flat bucket, lies in the same way in the set's, and is
-  // one copy.
+  // Values that are adjacent in one piece of shared memory, as in a flat bucket, keep their distances in the set's
+  // memory, so that one copy suffices.
   struct Run {
     const Storage* storage;
     std::byte* from;

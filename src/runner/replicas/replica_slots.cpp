@@ -4,19 +4,9 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/hash.h"
 
 namespace sconce::runner {
-namespace {
-
-// splitmix64: makes slots and keys look unrelated.
-uint64_t mixed(uint64_t x) noexcept {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 ReplicaSlots::ReplicaSlots(std::function<void(ReplicaSlot&, RunRequest&)> run)
     : run_(std::move(run)), slots_(std::make_unique<std::unique_ptr<ReplicaSlot>[]>(kMaxReplicas)) {}
@@ -59,7 +49,7 @@ ReplicaSlot* ReplicaSlots::choose(uint64_t affinity, const HeldSet* set) const n
       if (!best || load < least || equal) best = &slot, least = load;
     } else {
       // The highest draw wins, so when a slot goes, only its own keys move.
-      const uint64_t draw = mixed(affinity ^ mixed(i));
+      const uint64_t draw = splitmix64(affinity ^ splitmix64(i));
       if (!best || draw > highest) best = &slot, highest = draw;
     }
     if (best != before) best_failed = failed;

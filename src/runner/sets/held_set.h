@@ -36,7 +36,8 @@ class HeldSet final : public WeightSet, public std::enable_shared_from_this<Held
   // Replicas shall keep no container of it.
   void leave() const noexcept { gone_.store(true); }
   bool gone() const noexcept { return gone_.load(); }
-  // A replica that makes a container says so before it looks at gone(); who calls leave() looks at bound() after that.
+  // A replica that makes a container calls this before it looks at gone(), and the caller of leave() looks at bound()
+  // afterwards. So one of them notices the other.
   void bind(size_t slot) const noexcept {
     bits_of(slot).fetch_or(bit_of(slot));
     replicas_.fetch_add(1);

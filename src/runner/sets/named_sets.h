@@ -31,7 +31,7 @@ class NamedSets {
     uint64_t memory = 0;  // 0: none
     std::filesystem::path folder;
   };
-  // What the sets need of the runner.
+  // The functions of the runner that the sets call.
   struct Owner {
     std::function<uint64_t()> next_generation;
     std::function<Values()> active;
@@ -54,7 +54,7 @@ class NamedSets {
   // Puts the set under the name, in place of another. kOutOfMemory, kIo: nothing changed.
   void put(const std::string& name, const std::string& label, const Values& values);
   void remove(std::string_view name);
-  // After another set became active: what is shared with it has changed.
+  // Call this after another set became active, because other values are shared with it now.
   void settle();
 
   std::vector<NamedSetInfo> list() const;

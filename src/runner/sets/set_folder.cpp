@@ -91,7 +91,7 @@ SetFolder::SetFolder(std::filesystem::path folder, const ConstantTable& table,
   SCONCE_CHECK(!ec && ::access(folder_.c_str(), W_OK | X_OK) == 0, kIo,
                "cannot use the folder for named sets: ", folder_.string(), ": ",
                ec ? ec.message() : std::strerror(errno));
-  // What a process left that ended while it wrote.
+  // Removes unfinished files of processes that ended while writing.
   for (const std::string& name : names_in(folder_.string(), ec))
     if (name.starts_with('.') && name.find(".new") != std::string::npos) ::unlink((folder_ / name).c_str());
 }

@@ -30,7 +30,7 @@ bool equal(const Tensor& a, const Tensor& b) {
   return std::memcmp(here.data(), there.data(), here.bytes()) == 0;
 }
 
-// Of a whole storage's values; 0 for what cannot be compared.
+// The hash of a whole storage's values; 0 if they cannot be compared.
 uint64_t hash_of(const Tensor& tensor) {
   if (tensor.layout() != Layout::kStrided || !tensor.is_dense() || tensor.bytes() == 0) return 0;
   const Tensor here = on_host(tensor);

@@ -27,11 +27,11 @@ class SetPool {
 
   void add(const ConstantSet& set) SCONCE_EXCLUDES(mutex_);
   void remove(const ConstantSet& set) noexcept SCONCE_EXCLUDES(mutex_);
-  // What adding the set would add to bytes().
+  // By how much adding the set would increase bytes().
   uint64_t further_bytes(const ConstantSet& set, const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
   // Bytes of one set that no other and not the active one has.
   uint64_t own_bytes(const ConstantSet& set, const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
-  // Of all sets, beyond the active one.
+  // Bytes of all sets that are not shared with the active one.
   uint64_t bytes(const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
 
   const ConstantSet& packaged() const noexcept { return *packaged_; }

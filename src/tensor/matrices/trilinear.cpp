@@ -47,7 +47,8 @@ Tensor contracted(const Tensor& a, const Tensor& b, const Dims& gone, BatchProdu
     const bool in_a = a.size(d) != 1, in_b = b.size(d) != 1;
     (gone[static_cast<size_t>(d)] ? inner : in_a && in_b ? batch : in_a ? rows : columns).push_back(d);
   }
-  // As [batch, second, third], with what is summed stretched to what the other has. The rest is of size 1.
+  // Arranges the operand as [batch, second, third]. Summed dimensions are expanded to the other operand's size; all
+  // others have size 1.
   const auto arranged = [&](const Tensor& t, const std::vector<int64_t>& second, const std::vector<int64_t>& third,
                             const std::vector<int64_t>& rest) {
     Shape full(t.sizes());

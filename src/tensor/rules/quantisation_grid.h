@@ -46,7 +46,7 @@ SCONCE_HOST_DEVICE inline QuantisationGrid choose_grid(float low, float high, in
       high *= widen;
     }
   }
-  // From the end of the range whose terms are the smaller ones: they round less.
+  // Computes the zero point from the end of the range with the smaller terms, which has the smaller rounding error.
   const double below_zero = low / static_cast<double>(scale), above_zero = high / static_cast<double>(scale);
   const double low_error = std::fabs(static_cast<double>(least)) + std::fabs(below_zero);
   const double high_error = std::fabs(static_cast<double>(most)) + std::fabs(above_zero);

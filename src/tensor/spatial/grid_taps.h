@@ -10,7 +10,7 @@ namespace sconce {
 
 enum class GridInterpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
 enum class GridPadding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
-// Where a coordinate lies that folding leaves without a number: NaN, and the reflection of what is infinite.
+// The place of a coordinate that is NaN after folding: NaN itself, and the reflection of an infinity.
 enum class GridNan : int64_t { kFirst, kLast, kOutside };
 
 // A coordinate in elements, and its derivative by the grid's coordinate.

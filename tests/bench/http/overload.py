@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ten times the load that a model can serve: how fast refusals are, and whether served requests go on as before.
+"""Sends ten times the load that a model can serve: measures refusals, and whether served requests are as fast as before.
 
 The model takes 1 ms per run and has one replica; 16 requests may wait. First runs at full speed, then at ten times that
 rate whatever the answers are, then at full speed again.

@@ -1,4 +1,4 @@
-// What both loader benchmarks share, so that the two programs differ only in the loader.
+// Shared by both loader benchmarks, which differ in the loader only.
 //
 // compare.py writes a file with the inputs: int64 count, then for each input int64 dtype number, rank, sizes, strides,
 // offset (elements), storage bytes, and the bytes.
@@ -77,7 +77,7 @@ void measure(double seconds, const Load& load, const Unload& unload, const Run& 
   const auto at = [&](double q) {
     return 1000 * calls[static_cast<size_t>(q * static_cast<double>(calls.size() - 1))];
   };
-  std::vector<double> loads;  // the fastest tenth counts, because other work on the machine slows many loads down
+  std::vector<double> loads;  // the fastest tenth is reported, because other work on the machine slows many loads down
   for (int i = 0; i < 30; ++i) {
     unload();
     const double start = now_ms();
@@ -93,8 +93,9 @@ void measure(double seconds, const Load& load, const Unload& unload, const Run& 
       resident);
 }
 
-// The same for packages whose calls take milliseconds. After the load and the first run, prints one JSON line; then,
-// for each number of seconds that comes in, runs so long and prints another. So two programs can take turns.
+// The same for packages whose calls take milliseconds. Prints one JSON line after the load and the first run. Then
+// reads numbers of seconds from standard input; for each, runs so long and prints another line. So two programs can
+// take turns.
 template <class Load, class Run>
 void take_turns(const Load& load, const Run& run) {
   const double before = now_ms();

@@ -1,4 +1,4 @@
-"""The same through torch._inductor.aoti_load_package: PACKAGE INPUTS SECONDS."""
+"""Loads and runs a package by torch._inductor.aoti_load_package: PACKAGE INPUTS SECONDS."""
 import json
 import struct
 import sys

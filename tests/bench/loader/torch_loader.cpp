@@ -1,4 +1,4 @@
-// The same through PyTorch's C++ loader: PACKAGE INPUTS SECONDS, or PACKAGE INPUTS turns THREADS.
+// Loads and runs a package by PyTorch's C++ loader: PACKAGE INPUTS SECONDS, or PACKAGE INPUTS turns THREADS.
 #include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>

@@ -32,7 +32,7 @@ std::string content_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The server writes field names as they are here.
+// Compares field names case-sensitively, because the server always writes them like this.
 size_t answer_bytes(const std::string& text) {
   const size_t head = text.find("\r\n\r\n");
   if (head == std::string::npos) return 0;

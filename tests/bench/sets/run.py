@@ -3,11 +3,11 @@
 
     ninja -C build/release sets_bench && tests/bench/sets/run.py [--sets 1000] [--seconds 3] [--rounds 3] [--build DIR]
 
-  memory     the server's resident memory for each set, against a whole set of weights
-  sent       the time of sending a whole set, of which the server keeps the difference
-  requests   requests/s and p50 to all sets in turn, and to one, against the active set, in turns; with containers of 16
-             sets for a replica, and with one for each
-  disk       with memory for a tenth of the sets, the time of a request whose set has to be read first
+  memory     the server's resident memory per set, compared with the size of a whole set of weights
+  sent       the time to send a whole set, of which the server keeps the difference
+  requests   requests/s and p50 for all sets in turn, for one set and for the active set; once with containers for 16 sets per
+             replica, once with one container per set
+  disk       with memory for a tenth of the sets: the time of a request whose set must be read first
 """
 import argparse
 import http.client
@@ -114,7 +114,7 @@ def main():
 
     for bound in (16, options.sets):
         with Server(options.build, package, f"sets={options.sets}", f"sets_bound={bound}") as server:
-            # All variants share the trunk of other weights: these are made active first.
+            # All variants share their first layers with weights that are made active first.
             server.ask(server.admin, "POST", "/v2/admin/models/m/weights?commit=true", weights.read_bytes(),
                        "application/octet-stream")
             server.ask(server.public, "POST", path.format(""), body)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long it takes to give new weights to many servers of this machine, with and without a relay.
+"""Measures how long new weights take to reach many servers on this machine, with and without a relay.
 
     ./dev build && tests/bench/update/many.py [--build DIR] [--servers N] [--rounds N]
 

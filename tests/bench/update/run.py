@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weight updates under load: what clients see, what updates cost, and how much memory they take.
+"""Measures weight updates under load: answers, latency and memory.
 
     ninja -C build/release update_bench && tests/bench/update/run.py [--build DIR] [--only PART] [--json FILE]
 
@@ -8,7 +8,7 @@ answers that mix two sets or belong to no published generation.
 
   answers   64 clients ask while 1,000 updates, full and partial, are committed on 4 replicas
   latency   64 clients ask while every other second has 20 updates of 1 MiB
-  memory    256 MiB of weights: the process's memory before, while and after they are replaced
+  memory    256 MiB of weights: the process's memory before, during and after their replacement
 """
 import argparse
 import http.client

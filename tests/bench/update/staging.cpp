@@ -1,8 +1,9 @@
-// How fast weights get from the page cache to their place, compared with memcpy of the same bytes out of a mapping.
+// Measures how fast weights are staged from the page cache, compared with memcpy of the same bytes from a mapping.
 //
 //   build/release/tests/bench_staging [MEGABYTES [FOLDER]]
 //
-// Memory is new for each run (as for a staged set), or already touched. Best of several runs.
+// Measures with new memory, as for a staged set, and with memory that was touched before. Prints the best of several
+// runs.
 #include <sys/mman.h>
 #include <time.h>
 
@@ -79,7 +80,7 @@ struct Row {
   double best_s[2] = {1e9, 1e9};  // in new memory, in touched memory
 };
 
-// In turns, so that all rows see the same machine. Row 0 is the baseline.
+// Rows take turns, so that other work on the machine affects all of them. Row 0 is the baseline.
 void measure(std::vector<Row>& rows, size_t bytes) {
   for (int run = 0; run < kRuns; ++run)
     for (Row& row : rows)

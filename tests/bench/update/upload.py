@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast weights are staged over HTTP, against bare Beast servers that read the same body into new memory.
+"""Compares staging weights over HTTP with bare Beast servers that read the same body into new memory.
 
     ninja -C build/release upload_bench && tests/bench/update/upload.py [--build DIR] [--rounds N]
 

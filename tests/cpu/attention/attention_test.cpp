@@ -143,7 +143,7 @@ TEST_CASE("_scaled_dot_product_flash_attention_for_cpu: a mask of bool leaves ou
   const Tensor choice = Tensor::empty(Ints{5, 20}, DType::kBool),
                mask = Tensor::empty(Ints{1, 2, 5, 20}, DType::kFloat32);
   for (int64_t i = 0; i < 100; ++i) {
-    choice.data_as<bool>()[i] = i / 20 != 2 && random() % 2;  // row 2 sees nothing
+    choice.data_as<bool>()[i] = i / 20 != 2 && random() % 2;  // the mask hides every key from row 2
     for (int64_t h = 0; h < 2; ++h)
       mask.data_as<float>()[h * 100 + i] = choice.data_as<bool>()[i] ? 0 : -std::numeric_limits<float>::infinity();
   }
@@ -171,7 +171,7 @@ TEST_CASE("_scaled_dot_product_flash_attention_for_cpu: nothing to see, nothing 
   CHECK(call(make({1, 0, 2, 4}), make({1, 0, 3, 4}), make({1, 0, 3, 4}))[1].numel() == 0);
   CHECK(call(make({1, 2, 2, 0}), make({1, 2, 3, 0}), make({1, 2, 3, 0}))[0].numel() == 0);
   const Tensor q = make({2, 4, 3, 8}), k = make({2, 4, 5, 8});
-  // ATen reads out of bounds in these.
+  // ATen accepts these and reads out of bounds.
   CHECK_THROWS_AS(call(q, k, make({2, 4, 4, 8})), Error);
   CHECK_THROWS_AS(call(q, make({1, 4, 5, 8}), make({1, 4, 5, 8})), Error);
   CHECK_THROWS_AS(call(q, make({2, 3, 5, 8}), make({2, 3, 5, 8})), Error);
@@ -186,7 +186,8 @@ TEST_CASE("softmax block: both instruction sets") {
   const auto check = []<class T>(const SoftmaxKernels<T>& kernels, double tolerance) {
     Random random(4);
     for (int64_t n = 0; n < 40; ++n) {
-      // Two blocks of one row against the softmax of both; scores from 0 down to what underflows.
+      // The softmax of one row, taken in two blocks, against that of the whole row. Scores range from 0 down to values
+      // whose exponential underflows.
       std::vector<T> scores(static_cast<size_t>(2 * n + 1)), mask(scores.size());
       for (size_t i = 0; i < scores.size(); ++i) {
         scores[i] = static_cast<T>(60 * random.real());

@@ -10,7 +10,7 @@
 
 using namespace sconce;
 
-// PyTorch's own numbers are those of other elements here: it writes packed rows into a result that is strided.
+// Expected values are computed here, because PyTorch's are wrong: it writes packed rows into a result that has strides.
 TEST_CASE("_masked_softmax: a result in the input's memory order") {
   const std::vector<int64_t> sizes{3, 5}, strides{1, 3};
   Tensor x = Tensor::empty_strided(sizes, strides, DType::kFloat32), mask = Tensor::empty(sizes, DType::kBool);

@@ -8,7 +8,7 @@
 
 using namespace sconce;
 
-// Bits of torch.nextafter.
+// Expected bits are those of torch.nextafter.
 TEST_CASE("nextafter: half floats") {
   const auto check = [](DType dtype, const std::vector<uint16_t>& from, const std::vector<uint16_t>& towards,
                         const std::vector<uint16_t>& expected) {

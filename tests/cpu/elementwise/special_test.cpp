@@ -11,7 +11,7 @@ using namespace sconce;
 
 namespace {
 
-// Results in single precision come from tables and shorter series, those in double from the functions themselves.
+// Kernels compute float32 from tables and short series and float64 from the full functions, so the two can be compared.
 void check_agreement(const char* name, Tensor (*function)(const Tensor&), double low, double high) {
   CAPTURE(name);
   constexpr int64_t kCount = 4099;
@@ -80,7 +80,8 @@ Tensor of_numbers(std::initializer_list<double> numbers, DType dtype) {
 
 }  // namespace
 
-// A table errs by a share of the function's largest values, which are far from what is next to its zero.
+// A table's error is relative to the function's largest values. Next to its zeros, results must still be right relative
+// to themselves.
 TEST_CASE("special functions: single precision agrees with double next to zeros, as a share of the result") {
   const auto check = [](const char* name, Tensor (*function)(const Tensor&), const Tensor& single) {
     CAPTURE(name);
@@ -125,7 +126,7 @@ TEST_CASE("special_erfcx: double precision to a few units, beside a continued fr
 
 TEST_CASE("digamma: double precision between its poles, beside a recurrence in long double") {
   for (double x = -12.97; x < -0.02; x += 0.043) {
-    // Up to 40, where its series ends soon.
+    // The recurrence shifts the argument to 40 or more, where the asymptotic series converges quickly.
     long double z = x, steps = 0;
     for (; z < 40; z += 1) steps += 1 / z;
     const long double r = 1 / (z * z);

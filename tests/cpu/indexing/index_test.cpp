@@ -54,7 +54,7 @@ TEST_CASE("index_put_out: self, values and indices may be what is written") {
   for (int i = 0; i < 4; ++i) CHECK(t.data_as<int64_t>()[i] == 2 * i);
 }
 
-// Rows, single elements and columns, with duplicates, on one and on two threads: the last of duplicates wins.
+// Indices have duplicates, of which the last must win with any number of threads.
 TEST_CASE("index_Tensor, index_put: large, one and two threads") {
   const int before = kernel_threads();
   for (int threads : {1, 2}) {
@@ -113,7 +113,7 @@ TEST_CASE("index_Tensor: an index out of bounds is found in every chunk and on e
   set_kernel_threads(before);
 }
 
-// Strides and values are PyTorch's.
+// Expected strides and values come from PyTorch.
 TEST_CASE("index_Tensor: int32 indices that overlap are walked as their int64 copies") {
   Tensor numbers = Tensor::empty(Ints{10}, DType::kInt32);
   std::copy_n(std::array{0, 9, 2, 9, 4, 9, 1, 9, 3, 9}.data(), 10, numbers.data_as<int32_t>());

@@ -40,7 +40,7 @@ TEST_CASE("scatter_src_out: out may be self, not src") {
   CHECK_THROWS_AS(cpu::scatter_src_out(t, t, 0, index, t), Error);
 }
 
-// Duplicates: the last along dim wins and sums are formed in sequence, on any number of threads and along any dim.
+// If indices repeat, the last one along dim wins, and sums are formed in that order, whatever the number of threads.
 TEST_CASE("scatter_src_out, scatter_reduce_two_out: large, one and two threads") {
   const int before = kernel_threads();
   for (int threads : {1, 2})
@@ -81,7 +81,8 @@ TEST_CASE("scatter_src_out, scatter_reduce_two_out: large, one and two threads")
   set_kernel_threads(before);
 }
 
-// Rows under one index each: threads take targets of their own, columns where a target gets most of them.
+// Each source row has one index. The kernel divides the targets among threads, or the columns if one target gets most
+// rows.
 TEST_CASE("scatter_reduce_two_out, scatter_src_out: many rows, the same with any number of threads") {
   const int before = kernel_threads();
   constexpr int64_t kRows = 3001, kWidth = 37, kTargets = 90;
@@ -90,7 +91,7 @@ TEST_CASE("scatter_reduce_two_out, scatter_src_out: many rows, the same with any
   fill(self, 0.25);
   for (int64_t i = 0; i < src.numel(); ++i) src.data_as<float>()[i] = 0.9f + static_cast<float>(i % 1013) * 0.0002f;
   const Tensor wide = index.as_strided(Ints{kRows, kWidth}, Ints{1, 0}, 0);
-  for (const int64_t spread : {90, 3, 1}) {  // how many targets are used
+  for (const int64_t spread : {90, 3, 1}) {  // number of targets that rows go to
     for (int64_t i = 0; i < kRows; ++i) index.data_as<int64_t>()[i] = i * 7919 % spread;
     std::vector<Tensor> first;
     for (int threads : {1, 2, 3, 5}) {

@@ -2,8 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -14,13 +12,14 @@
 #include "src/operators/cpu_ops.h"
 #include "tests/cpu/convolution_reference.h"
 #include "tests/cpu/packed_weight.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using namespace sconce::testing;
 
 namespace {
 
-// [groups * o, i, ...] by channels of both kinds, as oneDNN likes it on one machine or another.
+// Packs a weight [groups * o, i, ...] in blocks of input and output channels, as oneDNN does on some machine.
 Packed pack_convolution(const Tensor& weight, int64_t groups, bool transposed = false) {
   Tensor plain = weight;
   Ints dims(weight.sizes().begin(), weight.sizes().end());
@@ -107,8 +106,7 @@ void each_isa(F f) {
 }  // namespace
 
 TEST_CASE("packed weight: as PyTorch packs them") {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/data/packed_weights.bin", std::ios::binary);
-  const std::string all((std::istreambuf_iterator<char>(file)), {});
+  const std::string all = content_of(SCONCE_SOURCE_DIR "/tests/data/packed_weights.bin");
   const char* at = all.data();
   const auto take = [&]<class T>(T) {
     T v;
@@ -131,14 +129,14 @@ TEST_CASE("packed weight: as PyTorch packs them") {
     at += metadata.size();
     const uint64_t bytes = take(uint64_t{});
     const auto dtype = static_cast<DType>(take(int8_t{}));
-    Bytes packed(bytes);  // aligned, as a storage is
+    Bytes packed(bytes);  // aligned like a storage
     std::memcpy(packed.data(), at, bytes);
     at += bytes;
     Tensor plain = Tensor::empty(sizes, DType::kFloat32);
     std::memcpy(plain.data(), at, plain.bytes());
     at += plain.bytes();
 
-    // The same description as PyTorch 2.6 has it.
+    // PyTorch 2.6 writes a shorter description.
     Bytes older(metadata.begin(), metadata.begin() + 664);
     older.insert(older.end(), metadata.end() - 4, metadata.end());
     for (const Bytes& m : {metadata, older}) {
@@ -177,7 +175,7 @@ TEST_CASE("packed weight: no description leads outside the storage") {
     cut.resize(size);
     CHECK_THROWS_AS(parse_blocked_weight(cut, bytes), Error);
   }
-  // Every field with a value that lies.
+  // Puts wrong values into each field of the description.
   for (size_t offset = 0; offset + 8 <= 660; offset += 4)
     for (const int64_t value :
          {int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{3}, int64_t{13}, int64_t{1} << 33, INT64_MAX, INT64_MIN}) {
@@ -199,13 +197,13 @@ TEST_CASE("packed weight: no description leads outside the storage") {
 }
 
 TEST_CASE("packed weight: its paddings lie within the storage, too") {
-  // Five channels in blocks of eight: the last elements of the storage are paddings.
+  // Five channels fill blocks of eight, so the storage ends in padding.
   const Packed p = pack_convolution(sample(Ints{5, 3, 3, 3}, DType::kFloat32, 1), 1);
   const size_t bytes = p.tensor.storage()->bytes();
   REQUIRE(bytes > 5 * 3 * 9 * sizeof(float));
   CHECK(parse_blocked_weight(p.metadata, bytes).bytes() == bytes);
   CHECK_THROWS_AS(parse_blocked_weight(p.metadata, bytes - sizeof(float)), Error);
-  Bytes uneven = p.metadata;  // paddings that are no whole blocks
+  Bytes uneven = p.metadata;  // padding to a size that is no multiple of the block
   put(uneven, 112, int64_t{6});
   CHECK_THROWS_AS(parse_blocked_weight(uneven, bytes), Error);
 }
@@ -250,7 +248,7 @@ TEST_CASE("mkldnn__convolution_pointwise: refuses what it does not know") {
   CHECK_THROWS_AS(call(x, w, "leaky_relu", std::nullopt), Error);
   CHECK_THROWS_AS(call(converted(x, DType::kFloat64), converted(w, DType::kFloat64), "none", std::nullopt), Error);
   CHECK_THROWS_AS(call(x, pack_convolution(w, 1).tensor, "none", std::nullopt, 2), Error);
-  // No images, any format.
+  // An empty batch keeps the format of the weight.
   const Tensor none = sample(Ints{0, 2, 4, 4}, DType::kFloat32, 1);
   CHECK(to_string(call(none, w, "relu", std::nullopt).strides()) == "[12, 4, 2, 1]");
   CHECK(to_string(call(none, pack_convolution(w, 1).tensor, "relu", std::nullopt).strides()) == "[12, 1, 6, 3]");
@@ -318,7 +316,7 @@ TEST_CASE("mkldnn__convolution_pointwise_binary: every operation, layouts of the
 TEST_CASE("mkldnn__convolution_pointwise_binary_: the other tensor holds the result") {
   const ReferenceConvolution c{{2, 2}, {1, 1}, {1, 1}, {}};
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-    // More inputs than one pass takes.
+    // 70 input channels take more than one pass.
     const Tensor x = sample(Ints{2, 70, 5, 6}, dtype, 1), w = sample(Ints{20, 70, 3, 3}, dtype, 2);
     const Tensor b = sample(Ints{20}, dtype, 4), want = reference_convolution(x, w, &b, c).value;
     const Tensor start = sample(want.sizes(), dtype, 3);
@@ -340,7 +338,7 @@ TEST_CASE("mkldnn__convolution_pointwise_binary_: the other tensor holds the res
                 }) <= tolerance(dtype) * 4);
         });
   }
-  // A pointwise convolution whose input is its own other tensor.
+  // The tensor to be added to is also the convolution's input, which must be read before it is overwritten.
   Tensor both = channels_last(sample(Ints{1, 4, 3, 3}, DType::kFloat32, 1));
   const Tensor before = channels_last(sample(Ints{1, 4, 3, 3}, DType::kFloat32, 1));
   const Tensor w = sample(Ints{4, 4, 3, 3}, DType::kFloat32, 2);

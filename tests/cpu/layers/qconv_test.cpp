@@ -84,7 +84,7 @@ TEST_CASE("_qconv_pointwise_tensor: what is kept of a constant weight goes by va
   const Tensor plain1(plain.storage(), DType::kInt8, line_weight, strides),
       constant1(constant.storage(), DType::kInt8, line_weight, strides);
   for (const auto use : {onednn::Use::kNever, onednn::Use::kAlways})
-    for (const int64_t value : {9, 200, 0, 9}) {  // in one place of memory
+    for (const int64_t value : {9, 200, 0, 9}) {  // in turn at one address
       *zero.data_as<int64_t>() = value;
       onednn::testing_use(onednn::Use::kNever);
       const Tensor want = run(x, plain), want1 = run(x1, plain1);

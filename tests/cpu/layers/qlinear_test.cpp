@@ -23,7 +23,7 @@ struct Case {
   bool per_channel = true, weight_zero = false, relu = false;
 };
 
-// Against a loop in double precision.
+// Compares with a loop in double precision.
 void check(const Case& c, DType out_dtype, double output_scale, int64_t output_zero) {
   std::mt19937 random(7);
   const bool is_signed = c.x == DType::kInt8;
@@ -51,7 +51,7 @@ void check(const Case& c, DType out_dtype, double output_scale, int64_t output_z
       double sum = 0;
       for (int64_t l = 0; l < c.k; ++l) {
         const double a = is_signed ? x.data_as<int8_t>()[i * c.k + l] : x.data_as<uint8_t>()[i * c.k + l];
-        sum += (a - *x_zero.data_as<int32_t>()) * w.data_as<int8_t>()[l * c.n + j];  // as PyTorch: no zero points of w
+        sum += (a - *x_zero.data_as<int32_t>()) * w.data_as<int8_t>()[l * c.n + j];  // PyTorch ignores w's zero points
       }
       double want = sum * 0.02f * scales.data_as<float>()[c.per_channel ? j : 0] + bias.data_as<float>()[j];
       if (c.relu) want = std::max(want, 0.0);
@@ -64,7 +64,7 @@ void check(const Case& c, DType out_dtype, double output_scale, int64_t output_z
         const double clamped =
             std::clamp(std::nearbyint(exact) + static_cast<double>(output_zero), u8 ? 0.0 : -128.0, u8 ? 255.0 : 127.0);
         const double got = u8 ? y.data_as<uint8_t>()[at] : y.data_as<int8_t>()[at];
-        // A value half way between two integers may fall either way in float.
+        // In float32, a value half way between two integers may be rounded to either.
         CHECK(std::abs(got - clamped) <= (std::abs(exact - std::floor(exact) - 0.5) < 1e-3 ? 1 : 0));
       }
     }

@@ -26,7 +26,7 @@ Network network(int64_t steps, int64_t batch, int64_t inputs, int64_t hidden, DT
             sample(Ints{4 * hidden, hidden}, dtype, 3),   sample(Ints{4 * hidden}, dtype, 4),
             sample(Ints{4 * hidden}, dtype, 5),           sample(Ints{1, batch, hidden}, dtype, 6),
             sample(Ints{1, batch, hidden}, dtype, 7),     hidden};
-  // Small weights, so that gates are not all saturated.
+  // Large weights would saturate all gates.
   for (Tensor* w : {&n.weight0, &n.weight1})
     each_index(w->sizes(), [&](const Ints& i) { set_element(*w, i, element(*w, i) / 8); });
   return n;
@@ -37,7 +37,7 @@ std::array<Tensor, 4> run(const Network& n, const Tensor& weight0, const Tensor&
                                n.biases, false, false, train);
 }
 
-// By definition, in double precision.
+// The LSTM's definition, computed in double.
 std::array<Tensor, 3> reference(const Network& n) {
   const int64_t steps = n.input.size(0), batch = n.input.size(1), inputs = n.input.size(2), hidden = n.hidden;
   std::array<Tensor, 3> r = {Tensor::empty(Ints{steps, batch, hidden}, DType::kFloat64),
@@ -75,7 +75,7 @@ double difference(const Tensor& got, const Tensor& want) {
   return worst;
 }
 
-// [4H, K] as oneDNN has it: [1, 1, K, 4, H].
+// Reorders [4H, K] to oneDNN's [1, 1, K, 4, H].
 Tensor packed_gates(const Tensor& weight, int64_t hidden) {
   const Ints dims{1, 1, weight.size(1), 4, hidden};
   Tensor turned = Tensor::empty(dims, weight.dtype());
@@ -143,7 +143,7 @@ TEST_CASE("mkldnn_rnn_layer: strides, no steps, no batch") {
   turned.bias0 = with_gaps(n.bias0);
   const auto got = run(turned, with_gaps(n.weight0), with_gaps(n.weight1));
   for (size_t i = 0; i < 3; ++i) CHECK(difference(got[i], want[i]) <= 1e-6);
-  // A state that is stretched over the batch.
+  // A state that is expanded over the batch.
   turned.c = n.c.as_strided(Ints{1, 3, 6}, Ints{0, 0, 1}, 0);
   CHECK(difference(run(turned, n.weight0, n.weight1)[2], reference(turned)[2]) <= 3e-6);
 

@@ -64,7 +64,7 @@ Matrix<T> identity(int m, int n) {
   for (int i = 0; i < std::min(m, n); ++i) a(i, i) = 1;
   return a;
 }
-// A triangle whose systems are well conditioned.
+// A random triangular matrix with a small condition number.
 template <class T>
 Matrix<T> triangle(int n, bool upper, bool unit) {
   Matrix<T> a = noise<T>(n, n, 3);
@@ -99,7 +99,7 @@ TEST_CASE_TEMPLATE("factorise: triangular systems of every kind", T, float, doub
               const Matrix<double> b = left ? times(a, exact, trans == 'T') : times(exact, a, false, trans == 'T');
               Matrix<T> stored = a, x(exact.m, exact.n);
               for (size_t i = 0; i < x.values.size(); ++i) x.values[i] = static_cast<T>(b.values[i]);
-              // What must not be read.
+              // The other triangle, which trsm() must not read.
               for (int r = 0; r < n; ++r)
                 for (int c = 0; c < n; ++c)
                   if (upper ? r > c : r < c) stored(r, c) = T(NAN);
@@ -269,7 +269,7 @@ TEST_CASE_TEMPLATE("factorise: eigenvectors of symmetric matrices", T, float, do
       Matrix<T> vectors = a;
       for (int r = 0; r < n; ++r)
         for (int c = 0; c < n; ++c)
-          if (uplo == 'L' ? r < c : r > c) vectors(r, c) = T(NAN);  // not to be read
+          if (uplo == 'L' ? r < c : r > c) vectors(r, c) = T(NAN);  // must not be read
       Matrix<T> values(n, 1), alone = vectors, only(n, 1);
       int info = -1;
       REQUIRE(factorise::syevd('V', uplo, n, vectors.data(), values.data(), info));
@@ -291,7 +291,7 @@ TEST_CASE_TEMPLATE("factorise: eigenvectors of symmetric matrices", T, float, do
   CHECK(!factorise::syevd('V', 'L', 4, huge.data(), values.data(), info));
 }
 
-// Numbers below the smallest normal one have few digits: a reflector made of them as they are is none.
+// Subnormal numbers have few digits, so the column must be scaled before a reflector is computed.
 TEST_CASE_TEMPLATE("factorise: reflectors of the smallest numbers", T, float, double) {
   for (const double size : {1.0, 8.0, 1000.0}) {
     CAPTURE(size);

@@ -61,8 +61,8 @@ TEST_CASE("_fft_c2c: there and back, one and two threads") {
   set_kernel_threads(before);
 }
 
-// Two of them went through one complex transform: a NaN in one was in its neighbour, too, and of a line beside one that
-// is a million times larger six digits were lost.
+// Two real lines must not share one complex transform: a NaN in one line would spread to the other, and a line beside
+// one that is a million times larger would lose six digits.
 TEST_CASE("_fft_r2c, _fft_c2r: no real line has another one's NaN or rounding") {
   for (const int64_t n : {1, 2, 5, 6, 8, 37, 64, 75, 1200, 2048})
     for (const int64_t rows : {2, 3, 8, 9, 17}) {

@@ -14,7 +14,8 @@
 #include "src/tensor/dimensions.h"
 #include "src/tensor/view.h"
 
-// Values against PyTorch's: tests/custom_ops/aten/aten_test.cpp. Here is what is right up to signs and phases.
+// Properties of results that are unique only up to signs and phases. tests/custom_ops/aten/aten_test.cpp compares
+// unique results with PyTorch's.
 namespace sconce {
 namespace {
 
@@ -39,7 +40,7 @@ Tensor matrices(int64_t count, int64_t m, int64_t n, uint32_t seed) {
 
 Tensor adjoint(const Tensor& a) { return cpu::conj(cpu::transpose(a, -2, -1)); }
 
-// a with its columns multiplied by the values, which may be fewer.
+// Multiplies the first columns of a by the values and drops the others.
 Tensor scale_columns(const Tensor& a, const Tensor& values) {
   const int64_t count = values.size(1);
   Tensor out = clone_contiguous(cpu::narrow(a, 2, 0, count));
@@ -112,7 +113,7 @@ TEST_CASE_TEMPLATE("linalg_qr: the complete basis is orthonormal", T, float, dou
   CHECK(distance(cpu::bmm(contiguous(q), contiguous(adjoint(q))), identity_like(q)) < close);
 }
 
-// Sizes at which BLAS blocks and LAPACK calls its level 3, from threads that share its work space.
+// The matrices are so large that LAPACK calls BLAS's blocked level-3 routines, whose work space threads share.
 TEST_CASE("_linalg_svd, _linalg_eigh: many threads at once, matrices of many blocks") {
   constexpr int kThreads = 4, kRounds = 3;
   std::vector<double> worst(kThreads, 1e9);

@@ -25,8 +25,8 @@ constexpr double kEpsilon = std::is_same_v<T, Half>                             
                             : std::is_same_v<T, float> || std::is_same_v<T, ComplexFloat> ? 0x1p-23
                                                                                           : 0x1p-52;
 
-// out = alpha * a @ b + beta * self, to the dtype's rounding and that of a float or double sum of k products; integers
-// to the bit.
+// Checks out = alpha * a @ b + beta * self. Floats may differ by the dtype's rounding and that of a float or double sum
+// of k products; integers must be equal.
 template <class T>
 void check_product(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor* self = nullptr, double beta = 1,
                    double alpha = 1) {
@@ -162,7 +162,7 @@ TEST_CASE("mm_out: sizes beyond every block, one to three threads") {
             const Tensor a = random_matrix<T>(-1, m, k, la, random), b = random_matrix<T>(-1, k, n, lb, random);
             Tensor out = random_matrix<T>(-1, m, n, LayoutOf::kRows, random);
             cpu::mm_out(out, a, b);
-            // The whole oracle would take seconds: some rows and columns, the edges among them.
+            // Checking all elements would take seconds, so this checks some rows and columns, edges included.
             for (int64_t r = 0; r < m; r += std::max<int64_t>(1, m / 4 - 1))
               for (int64_t c = 0; c < n; c += std::max<int64_t>(1, n / 7 - 1)) {
                 const Tensor one = out.as_strided(Ints{1, 1}, Ints{1, 1}, r * n + c);
@@ -233,7 +233,7 @@ TEST_CASE("addmm_out: self of every shape and layout, alpha and beta") {
                 expanded = base.as_strided(Ints{m, n}, Ints{1, 0}, 0);
               if (form == 4)
                 self = base.as_strided(Ints{}, Ints{}, 2), expanded = base.as_strided(Ints{m, n}, Ints{0, 0}, 2);
-              if (form == 5) {  // out is self: the oracle needs what was there
+              if (form == 5) {  // out is self, so its old values are copied first
                 expanded = make_matrix(kDType<T>, -1, m, n, lo);
                 std::memcpy(expanded.storage()->data(), out.storage()->data(), out.storage()->bytes());
               }
@@ -287,7 +287,7 @@ TEST_CASE("addmm_out: what beta 0 and alpha 0 do not look at") {
     cpu::addmm_out(out, out, one, one, 2, 1);
     CHECK(get(out) == 6);
     cpu::addmm_out(out, one, nan, one, 1, 0);
-    // The small floats do not go through BLAS, which skips a product times 0.
+    // PyTorch multiplies half types without BLAS, which skips products if alpha is 0.
     if (dtype == DType::kFloat32 || dtype == DType::kFloat64)
       CHECK(get(out) == 1);
     else
@@ -429,7 +429,7 @@ TEST_CASE("addbmm: the batch is added up") {
       const Tensor self = random_matrix<T>(-1, 1, n, LayoutOf::kRows, random);
       const Tensor out = cpu::addbmm(self, a, b, 2, 3);
       CHECK(out.is_contiguous());
-      // The last step added to the ones before, each rounded.
+      // Each batch is added to a rounded sum of those before it: `before`, to which check_product() adds the last one.
       Tensor before = random_matrix<T>(-1, m, n, LayoutOf::kRows, random);
       const Tensor expanded = self.as_strided(Ints{m, n}, Ints{0, 1}, 0);
       if (batch == 0) {

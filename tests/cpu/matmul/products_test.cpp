@@ -16,7 +16,7 @@ using Ints = std::vector<int64_t>;
 TEST_CASE("dot, vdot: products of small floats are rounded once, after their sum") {
   const auto check = [](auto one, DType dtype) {
     using T = decltype(one);
-    // The first product loses a unit by rounding, which the second takes away from what is left.
+    // If the first product were rounded to the dtype, its lowest digits would be missing after the subtraction.
     const int64_t k = 3, step[] = {2}, sizes[] = {k};
     Tensor a = Tensor::empty(Ints{6}, dtype), b = Tensor::empty(Ints{6}, dtype);
     const float digit = 1.0f + std::numeric_limits<float>::epsilon() * (dtype == DType::kFloat16 ? 0x1p13f : 0x1p16f);

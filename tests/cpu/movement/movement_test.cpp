@@ -15,7 +15,7 @@
 using namespace sconce;
 using Ints = std::vector<int64_t>;
 
-// Strides and values are PyTorch's.
+// Expected strides and values come from PyTorch.
 TEST_CASE("slice_scatter, select_scatter, diagonal_scatter: an expanded tensor") {
   Tensor row = Tensor::empty(Ints{3}, DType::kFloat32);
   fill(row, 1.0);
@@ -121,7 +121,7 @@ TEST_CASE("range: half types are counted in float") {
   CHECK(count(7, 10.2, 0.1, DType::kBFloat16) == 33);
 }
 
-// Strides are PyTorch's.
+// Expected strides come from PyTorch.
 TEST_CASE("stack: as channels-last as what it puts together") {
   const Tensor x = Tensor::empty_strided(Ints{2, 3, 4, 5}, Ints{60, 1, 15, 3}, DType::kFloat32);
   const Tensor y = Tensor::empty_strided(Ints{3, 62, 21}, Ints{1, 63, 3}, DType::kFloat32);

@@ -16,7 +16,8 @@ TEST_CASE("soft_margin_loss_backward: reductions, halves") {
   run_kernel("more_gradients.cases", "soft_margin_loss_backward", cpu::soft_margin_loss_backward);
 }
 
-// As torch 2.15's, which makes it in four steps: an expanded target leaves the first of them row-major.
+// torch 2.15 computes the gradient in four steps, and the first gives a row-major result if the target is expanded.
+// Ours must have the same order.
 TEST_CASE("soft_margin_loss_backward: the memory order of an expanded target") {
   const std::vector<int64_t> sizes{1, 5, 4}, strides{5, 1, 5}, expanded{5, 1, 0}, packed{20, 4, 1};
   Tensor self = Tensor::empty_strided(sizes, strides, DType::kFloat32);

@@ -1,4 +1,4 @@
-// What operators keep of constant weights is made for new weights before anybody runs with them.
+// Operators keep packed forms of constant weights. For new weights, these forms are made before the first run.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -27,12 +27,12 @@ bool equal(const Tensor& a, const Tensor& b) {
   return a.numel() == b.numel() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
 }
 
-// run(weight) with old weights; then with new ones, which were prepared by what the old ones had.
+// Runs with old weights, packs the new weights as the old ones were packed, and runs with those.
 template <class Run>
 void check(const Tensor& before, const Tensor& after, const Tensor& plain, const Run& run) {
   const uint64_t start = Storage::derivations();
   run(before);
-  REQUIRE(Storage::derivations() > start);  // or there is nothing to prepare
+  REQUIRE(Storage::derivations() > start);  // otherwise there is nothing to pack
   after.storage()->derive_as(*before.storage());
   const uint64_t prepared = Storage::derivations();
   const Tensor got = run(after);

@@ -27,7 +27,7 @@ Use use_of_this_run() {
   return use && std::string_view(use) == "always" ? Use::kAlways : Use::kByPolicy;
 }
 
-// ctest runs the tests of products and convolutions a second time, with the library at every size.
+// ctest runs the tests of products and convolutions twice; in the second run, oneDNN computes all sizes.
 [[maybe_unused]] const bool applied = (onednn::testing_use(use_of_this_run()), true);
 
 struct Using {
@@ -122,7 +122,7 @@ TEST_CASE("oneDNN: a weight that PyTorch packed is used as it lies, or put in or
   const Reference want =
       reference_convolution(x.as_strided(Ints{32, 64, 1}, Ints{64, 1, 1}, 0),
                             w.as_strided(Ints{64, 64, 1}, Ints{64, 1, 1}, 0), nullptr, {{1}, {0}, {1}, {0}, false, 1});
-  // As the library packs them for AVX-512, and as it does not.
+  // A packing that oneDNN makes for AVX-512, and one that it does not make.
   for (const std::vector<Block>& blocks : {std::vector<Block>{{16, 1}, {64, 0}}, std::vector<Block>{{4, 0}, {8, 1}}}) {
     const Packed packed = pack(w, Ints{64, 64}, blocks, 1);
     const double* none[] = {nullptr};
@@ -158,8 +158,7 @@ double library_against_own(F f) {
 
 }  // namespace
 
-// Seeds beyond the first: SCONCE_TEST_SEED. This is how the limits in onednn_matmul.cpp and onednn_convolution.cpp were
-// found.
+// SCONCE_TEST_SEED draws other shapes. The limits in onednn_matmul.cpp and onednn_convolution.cpp were found with it.
 TEST_CASE("oneDNN: random shapes as our own kernels") {
   if (!can(DType::kFloat32)) return;
   const char* seed = std::getenv("SCONCE_TEST_SEED");

@@ -42,7 +42,7 @@ TEST_CASE("max_unpool3d: layouts, indices outside") {
   run_kernel("gradients.cases", "max_unpool3d", cpu::max_unpool3d);
 }
 
-// PyTorch asks nothing of the first dimension, be it the batch or the channels.
+// PyTorch lets the first dimension, batch or channels, be empty.
 TEST_CASE("adaptive_max_pool2d_backward, _adaptive_avg_pool2d_backward: which dimensions may be empty") {
   using Ints = std::vector<int64_t>;
   const auto floats = [](const Ints& sizes) { return Tensor::empty(sizes, DType::kFloat32); };

@@ -78,7 +78,7 @@ TEST_CASE("pooling: several threads, both layouts") {
   set_kernel_threads(before);
 }
 
-// PyTorch asks nothing of the first dimension, be it the batch or the channels.
+// PyTorch lets the first dimension, batch or channels, be empty.
 TEST_CASE("adaptive_max_pool2d, adaptive_max_pool3d: a first dimension of size 0") {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{0, 4, 4}, std::vector<int64_t>{0, 2, 4, 4}}) {
     const auto got = cpu::adaptive_max_pool2d(Tensor::empty(sizes, DType::kFloat32), std::vector<int64_t>{2, 2});

@@ -38,7 +38,7 @@ TEST_CASE("_upsample_bicubic2d_aa_backward: row-major whatever the gradient is, 
   run_kernel("sampling.cases", "_upsample_bilinear2d_aa_backward", cpu::upsample_aa_backward<LowPass::kBilinear>);
 }
 
-// Strides and values are PyTorch's.
+// Expected strides and values come from PyTorch.
 TEST_CASE("replication_pad3d_backward, reflection_pad3d_backward: as channels-last as self") {
   Tensor grad = Tensor::empty(std::vector<int64_t>{1, 2, 2, 2, 5}, DType::kFloat32);
   fill(grad, 1.0);

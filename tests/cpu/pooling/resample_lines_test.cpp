@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-// A scale that the caller gives can put the neighbours of an element past the end of its line.
+// With a scale from the caller, the neighbours of an element may lie past the end of its line.
 TEST_CASE("_upsample_bicubic2d_aa: elements without neighbours are zero, and nothing past the line is read") {
   const LineWindows axis{.windows = {{0, 2}, {5, 0}}, .weights = {0.5, 0.5, 1, 1}, .width = 2};
   const std::vector<float> weights(axis.weights.begin(), axis.weights.end());

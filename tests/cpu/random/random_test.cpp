@@ -130,7 +130,7 @@ TEST_CASE("random stream: operators of all kinds draw from one generator, cached
 }
 
 TEST_CASE("random: large permutations draw 64 bits each") {
-  // n is past the switch only for hundreds of millions, so the words of the first draws are checked instead.
+  // The switch is at hundreds of millions of elements, so this test checks the generator's 64-bit draws instead.
   Generator a(7), b(7);
   const uint64_t high = a.random();
   CHECK(b.random64() == (high << 32 | a.random()));

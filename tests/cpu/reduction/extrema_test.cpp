@@ -43,7 +43,7 @@ TEST_CASE("amax, amin, aminmax: long, by several threads, NaN and the extrema an
         const auto [least, greatest] = cpu::aminmax(t, std::nullopt, false);
         CHECK(right(value(least), -1e6f));
         CHECK(right(value(greatest), 1e6f));
-        // Every third element of a matrix of three columns: what is not packed.
+        // A strided input: every third element.
         const Tensor column = t.as_strided(std::vector<int64_t>{133333}, std::vector<int64_t>{3}, at % 3);
         CHECK(right(value(cpu::amax(t, {}, false)), 1e6f));
         CHECK(right(value(cpu::amin(t, {}, false)), -1e6f));

@@ -15,7 +15,7 @@ TEST_CASE("_segment_reduce_backward: shared extrema, zeros in products") {
   run_kernel("statistics.cases", "_segment_reduce_backward", cpu::_segment_reduce_backward);
 }
 
-// What torch.segment_reduce gives.
+// Expected values come from torch.segment_reduce.
 TEST_CASE("segment_reduce: empty data") {
   using Ints = std::vector<int64_t>;
   const Tensor data = Tensor::empty(Ints{0, 5}, DType::kFloat32);

@@ -19,7 +19,7 @@ std::vector<TieItem> items_of(const std::vector<uint32_t>& keys) {
   return items;
 }
 
-// Many patterns, among them those on which quicksort degenerates and the standard library turns to heaps.
+// Input patterns, including those on which quicksort degenerates, so that the standard library falls back to heapsort.
 std::vector<std::vector<uint32_t>> patterns(size_t n) {
   std::vector<std::vector<uint32_t>> all;
   uint64_t state = n;
@@ -37,7 +37,7 @@ std::vector<std::vector<uint32_t>> patterns(size_t n) {
     falling[i] = static_cast<uint32_t>(n - i);
     pipe[i] = static_cast<uint32_t>(std::min(i, n - i));
   }
-  // Against the median of three: each split takes off two elements only.
+  // The worst case for a median of three: each partition splits off only two elements.
   const size_t half = n / 2;
   for (size_t i = 0; i < half; ++i) {
     killer[i] = static_cast<uint32_t>(i % 2 ? half + i - (half % 2 ? 0 : 1) + 1 : i + 1);

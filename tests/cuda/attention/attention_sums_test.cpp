@@ -1,4 +1,5 @@
-// Attention without logsumexp, with keys in one part and in several: nothing may be written where it would be.
+// Attention without logsumexp, with keys in one part and in several. The kernel must not write where logsumexp would
+// be.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -95,7 +96,7 @@ struct Packed {
 }  // namespace
 
 TEST_CASE("attention without logarithms of sums: float32, keys in parts, views of one tensor") {
-  for (const int64_t batch : {1, 2, 3}) {  // six parts, three, one
+  for (const int64_t batch : {1, 2, 3}) {  // keys are split into six parts, three parts, one part
     const Packed x(batch, 730, 3, 48, 730, DType::kFloat32);
     const Numbers expected = x.expected();
     for (const bool sums : {false, true}) {

@@ -1,4 +1,4 @@
-// cuDNN's plans of our graphs, for a device that we describe to it. Needs cuDNN, but no device.
+// Builds cuDNN's plans for our graphs from a description of an H200. Needs cuDNN, but no device.
 #include "src/cuda/cudnn/dnn_graph.h"
 
 #include <doctest/doctest.h>

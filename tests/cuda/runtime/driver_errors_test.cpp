@@ -1,4 +1,4 @@
-// CUDA errors that driver_faults_test.cpp found to be handled badly, one by one.
+// One test for each CUDA error that driver_faults_test.cpp found to be handled badly.
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -64,7 +64,7 @@ TEST_CASE("cuda lane: memory that runs short beside a recording is found without
   cuda::Lane recording(kFirst), other(kFirst);
   {
     const DeviceLane::Scope scope(&recording);
-    cuda::current().memory->allocate(4096);  // cached after this
+    cuda::current().memory->allocate(4096);  // goes to the cache when it is freed
   }
   bool alone = false, of_lane = false;
   const auto graph = recorded_while(recording, [&] {
@@ -136,7 +136,7 @@ TEST_CASE("pinned memory: what nobody uses goes back to the system when it is tr
   for (int i = 0; i < 4; ++i) host.allocate(size_t{1} << (12 + i));
   const int64_t all = fake_runtime().live_pinned;
   CHECK(all > pinned + 1);
-  host.trim();  // it was in use until now
+  host.trim();  // the word was in use until now
   CHECK(fake_runtime().live_pinned == all);
   host.trim();
   CHECK(fake_runtime().live_pinned == pinned + 1);

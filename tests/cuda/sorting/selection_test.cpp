@@ -82,7 +82,7 @@ TEST_CASE("topk: the greatest and the least") {
     }
 }
 
-// Takes the first of equal elements. 140,000 elements are more than one block reads.
+// Of equal elements, topk() must take the first. 140,000 elements are more than one block reads.
 TEST_CASE("topk: as a stable sort has them, of rows of any length") {
   for (const int64_t columns : {40, 1500, 2500, 9000, 140000})
     for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kBFloat16, DType::kUInt8})

@@ -79,7 +79,7 @@ std::vector<Tensor> call(const Operator& op, testing::Case& c) {
   return tensors;
 }
 
-// The cases of a row are in `file` or in by_name.cases.
+// Runs each row's cases, which are in `file` or in by_name.cases.
 void run_rows(std::string_view file, std::span<const AtenRow> rows) {
   for (const AtenRow& row : rows) {
     const std::string_view schema = row.schema;
@@ -216,8 +216,8 @@ TEST_CASE("found: gamma samples of double precision, bernoulli in the layout of 
   run_found({"_standard_gamma", "_sample_dirichlet", "bernoulli.Tensor"});
 }
 
-// The host's kernels get copies of device tensors, never device addresses; without the device's library nobody can
-// copy. Operators that draw random numbers are refused, because the host's streams are not the device's.
+// CPU kernels get copies of device tensors, never device addresses. Here the device's library is missing, so copying
+// fails. Operators that draw random numbers are refused, because the host's generator is not the device's.
 TEST_CASE("aten: memory of a device is not read") {
   float memory[2] = {1, 2};
   const int64_t sizes[] = {2}, strides[] = {1};

@@ -61,7 +61,7 @@ TEST_CASE("elf fixups: libsconce takes the place of libtorch") {
   const ElfImage old(before, "old"), now(after, "now");
   CHECK(contains(needed(old), "libtorch.so"));
   CHECK(contains(needed(old), "libtorch_cpu.so"));
-  // Where libtorch.so stood: before the C and C++ libraries.
+  // It takes libtorch.so's place, before the C and C++ libraries.
   CHECK(needed(now).front() == kSconceLibrary);
   const std::vector<std::string> names = needed(now);
   CHECK(std::count(names.begin(), names.end(), kSconceLibrary) == 1);
@@ -146,7 +146,7 @@ TEST_CASE("elf fixups: a package linked without libtorch gets a needed entry of 
   CHECK(!contains(needed(old), "libtorch_cpu.so"));
   CHECK(contains(needed(now), kSconceLibrary));
   CHECK(needed(now).size() == needed(old).size() + 1);
-  // The name lies where that of a weak reference was, which stays a weak reference to nothing.
+  // The new name overwrites that of a weak reference, which stays unresolved.
   std::vector<std::string> names = symbol_names(old);
   std::replace(names.begin(), names.end(), std::string("_ITM_deregisterTMCloneTable"), std::string(kSconceLibrary));
   CHECK(symbol_names(now) == names);

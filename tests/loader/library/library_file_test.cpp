@@ -24,7 +24,7 @@ void* mapping_of(const LibraryFile& file) {
 }
 bool is_mapped(void* data) { return ::msync(data, kBytes, MS_ASYNC) == 0; }
 
-// While it lives nothing can be opened.
+// While an object of this class lives, the process cannot open files.
 class NoDescriptors {
  public:
   NoDescriptors() {

@@ -19,13 +19,13 @@ TEST_CASE("loaded symbols: a library with versions") {
   CHECK(version != LoadedSymbols::kNoVersion);
   CHECK(first != version);
   CHECK(libc.version("GLIBC_2.99") == LoadedSymbols::kNoVersion);
-  CHECK(libc.version("GLIBC_2.1") == LoadedSymbols::kNoVersion);  // the start of others
+  CHECK(libc.version("GLIBC_2.1") == LoadedSymbols::kNoVersion);  // a prefix of other versions
   CHECK(libc.version("libc.so.6") == LoadedSymbols::kNoVersion);  // the library's own entry
   const auto defines = [&](std::string_view name, uint16_t v) { return libc.defines(name, gnu_hash(name), v); };
   CHECK(defines("memcpy", version));
-  CHECK(defines("memcpy", first));  // the old one, hidden behind the new
+  CHECK(defines("memcpy", first));  // an old version, which is not the default
   CHECK(!defines("memcpy", libc.version("GLIBC_2.34")));
-  CHECK(!defines("memcpy", LoadedSymbols::kNoVersion));  // versions are dlsym's to choose
+  CHECK(!defines("memcpy", LoadedSymbols::kNoVersion));  // without a version, dlsym() chooses
   CHECK(!defines("no_such_function", first));
   CHECK(!defines("memcp", first));
   dlclose(handle);

@@ -73,7 +73,7 @@ void refuse_files(bool unnamed) {
     _exit(77);
 }
 
-// Runs the function in a child process; what it returns is the exit status.
+// Runs the function in a child process, which exits with its result.
 template <class F>
 int in_child(F&& body) {
   const pid_t child = fork();
@@ -102,8 +102,8 @@ TEST_CASE("shared library: loads without libtorch and finds what it exports, not
   CHECK(library.function<int()>("sample_weak")() == 0);
   CHECK(library.function<long(const char*)>("sample_binary")("0b101") == 5);  // from libsconce
   CHECK(library.find("sample_unique") != nullptr);
-  CHECK(library.find("malloc") == nullptr);           // what it merely imports
-  CHECK(library.find("__isoc23_strtol") == nullptr);  // what libsconce exports
+  CHECK(library.find("malloc") == nullptr);           // imported only
+  CHECK(library.find("__isoc23_strtol") == nullptr);  // libsconce exports it
   CHECK_THROWS_WITH_AS(library.function<void()>("sample_none"),
                        "model code: loads-without-libtorch does not export sample_none", Error);
   CHECK(dlsym(RTLD_DEFAULT, "sample_unique") == nullptr);
@@ -137,7 +137,7 @@ TEST_CASE("shared library: an initialiser that throws leaves the dynamic linker 
   unsetenv("SAMPLE_THROWS");
   CHECK(mappings("memfd:throws") == 0);
   CHECK(open_files() == before);
-  std::thread([&] {  // waited for ever, where the lock had been kept
+  std::thread([&] {  // would wait for ever if the lock were still held
     const SharedLibrary library = SharedLibrary::load(ElfImage(bytes, "throws-no-more"));
     CHECK(library.function<int()>("sample_initialised")() == 2);
   })
@@ -192,7 +192,7 @@ TEST_CASE("shared library: unloads completely, a thousand times") {
     CHECK(library.function<int()>("sample_unique")() == 1);
     CHECK(library.function<int(const char*)>("sample_matches")("cuda") == 1);
     library.function<void(int*)>("sample_count_unload")(&unloaded);
-    // Modules with thread-local storage are numbered; a number is given again once its module is gone.
+    // The dynamic linker reuses the number of an unloaded module with thread-local storage.
     size_t id = 0;
     Dl_info info;
     REQUIRE(dladdr(library.find("sample_unique"), &info));
@@ -231,7 +231,7 @@ TEST_CASE("shared library: threads that called it and live on do not keep it") {
         may_end.wait();
       });
     while (waiting < 3) std::this_thread::yield();
-    // One that ends while the library is loaded destroys its own.
+    // A thread that ends before the library is unloaded destroys its own object.
     std::thread([&] { text("x", &destroyed[3]); }).join();
     CHECK(destroyed[3] == 1);
     CHECK(destroyed[0] == 0);
@@ -266,7 +266,7 @@ TEST_CASE("shared library: holes are not copied") {
   REQUIRE(begin);
   CHECK(std::all_of(begin, begin + weights.size, [](unsigned char c) { return c == 0; }));
   CHECK(library.function<int()>("sample_unique")() == 1);
-  // What is appended to the file stays readable through the library's own path, but for the hole.
+  // Through the path of its own file, the library can read the appended bytes, except the part that was left out.
   std::vector<std::byte> appended = bytes;
   appended.resize((appended.size() + 16383) / 16384 * 16384 + (1 << 20));
   const uint64_t magic = 0x1122334455667788;
@@ -318,10 +318,10 @@ TEST_CASE("shared library: an imported function is replaced, for this library al
     CHECK(copies == 1);
     other.function<void(void*, const void*, size_t)>("sample_copy")(to, "direct", 7);
     CHECK(copies == 1);
-    // A second time: the first replacement comes back.
+    // A second rebind() returns the first replacement.
     CHECK(library.rebind("memcpy", reinterpret_cast<void*>(original_copy)) == reinterpret_cast<void*>(&counting_copy));
 
-    // Called directly, and through a pointer that the linker filled in read-only data.
+    // The library calls malloc() directly, and through a pointer in relocated read-only data.
     CHECK(library.rebind("malloc", reinterpret_cast<void*>(&arena_malloc)) == reinterpret_cast<void*>(&std::malloc));
     CHECK(library.function<void*(size_t)>("sample_allocate")(8) == arena);
     CHECK((*static_cast<void* (**)(size_t)>(library.find("sample_malloc_pointer")))(8) == arena);

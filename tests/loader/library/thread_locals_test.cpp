@@ -16,7 +16,7 @@ namespace {
 std::atomic<int> destroyed{0};
 void destroy(void*) { ++destroyed; }
 
-// Stands for a library: objects are found by an address inside it.
+// Stands for a library, whose objects are found by an address inside it.
 struct Library {
   char byte = 0;
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(&byte); }
@@ -24,7 +24,8 @@ struct Library {
   void unload() { destroy_thread_locals(begin(), begin() + 1); }
 };
 
-// The exit status of a forked child that runs `work`; 128 and a signal if one ended it, after 10 seconds at the latest.
+// Runs `work` in a forked child and returns its exit status, or 128 plus the signal that ended it. SIGALRM ends it
+// after 10 seconds.
 template <class Work>
 int status_of(Work work) {
   const pid_t child = fork();
@@ -50,7 +51,7 @@ TEST_CASE("thread locals: a forked child has only those of the thread that forke
   });
   added.wait();
   CHECK(library.add() == 0);
-  // The other thread's list is in memory that the child gives to its next thread.
+  // The list of the parent's other thread lies in a stack that the child reuses for its next thread.
   CHECK(status_of([&] {
           library.unload();
           return destroyed.load();

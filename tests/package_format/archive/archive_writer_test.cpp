@@ -43,8 +43,7 @@ TEST_CASE("archive writer: the same members give the same bytes") {
            std::to_string(std::filesystem::file_size(folder.path() / name));
   };
   CHECK(write("one.pt2") == write("two.pt2"));
-  std::ifstream a(folder.path() / "one.pt2"), b(folder.path() / "two.pt2");
-  CHECK(std::string(std::istreambuf_iterator<char>(a), {}) == std::string(std::istreambuf_iterator<char>(b), {}));
+  CHECK(content_of(folder / "one.pt2") == content_of(folder / "two.pt2"));
 }
 
 TEST_CASE("archive writer: nothing is seen of an archive that is not finished") {

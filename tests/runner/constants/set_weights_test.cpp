@@ -26,7 +26,7 @@ const std::vector<Layouts> kLayouts = {
     {"expanded", {4, 6}, {0, 1}}, {"gaps", {3, 4}, {8, 2}},   {"ones", {1, 6, 1}, {1, 1, 1}},
     {"scalar", {}, {}},           {"empty", {0, 3}, {1, 7}}};
 
-// The elements in row-major order, by counting indices.
+// The elements in row-major order, read one by one through the strides.
 std::vector<float> row_major(const Tensor& tensor) {
   std::vector<float> values;
   const auto count = static_cast<size_t>(tensor.numel());

@@ -15,7 +15,7 @@ using namespace sconce::test;
 
 namespace {
 
-// A model's constants without a model: what a container would list and the archive would hold.
+// Constants without a model: the list that a container would give and the values that the archive would hold.
 struct Constants {
   std::vector<loader::ContainerConstant> listed;
   std::vector<Tensor> values;
@@ -263,7 +263,7 @@ TEST_CASE("staging: names to ignore that nobody has, and what is not ignored") {
   CHECK(contains(some_unknown, "the model has no constant 'bias', 'scale': the compiler writes"));
   CHECK(contains(some_unknown, "always_keep_tensor_constants"));
   CHECK(some_unknown.ends_with("ignore=NAME,... leaves such names out"));
-  // Too large to be written into code, or of two dimensions.
+  // The compiler writes neither of these into the code: one has more than eight elements, the other two dimensions.
   for (const Ints& shape : {Ints{9}, Ints{2, 2}}) {
     const std::string other = message_of(constants, {entry("bias", {8}), entry("w", shape)}, {});
     CHECK(contains(other, "'bias', 'w': what another model has"));

@@ -105,7 +105,7 @@ TEST_CASE("graph runs: a recording that failed for what may pass is tried again,
     runs.keep(*runs.find({&input, 1}), std::make_unique<CountedGraph>(alive));
     CHECK(report->why_none().empty());
     CHECK(runs.find({&input, 1})->graph);
-    // Another shape fails every time.
+    // Recording the other shape fails every time.
     for (int i = 0; i < GraphRuns::kTries; ++i) {
       REQUIRE(runs_until_wanted(runs, other) > 0);
       runs.postpone(*runs.find({&other, 1}), "out of memory");

@@ -19,7 +19,7 @@ TEST_CASE("push settler: what one has committed, all commit") {
   using enum PushState;
   CHECK(verdict({in(kCommitted), {}, in(kPrepared)}, 1) == Verdict::kCommit);
   CHECK(verdict({kSilent, {}, in(kCommitted)}, 1) == Verdict::kCommit);
-  // The first one was restarted after it had decided.
+  // The first server was restarted after it had committed.
   CHECK(verdict({kUnknown, {}, in(kCommitted)}, 1) == Verdict::kCommit);
   CHECK(verdict({in(kLost), {}, in(kCommitted), kSilent}, 1) == Verdict::kCommit);
 }
@@ -37,7 +37,7 @@ TEST_CASE("push settler: a server in doubt waits as long as the first one may ha
   using enum PushState;
   CHECK(verdict({kSilent, {}, in(kPrepared)}, 1) == Verdict::kWait);
   CHECK(verdict({in(kPrepared), {}, in(kPrepared)}, 1) == Verdict::kWait);
-  // The first one does not know it any more, and one that does not answer may have committed it.
+  // The first server does not know the push any more, and a server that does not answer may have committed it.
   CHECK(verdict({kUnknown, {}, kSilent}, 1) == Verdict::kWait);
   CHECK(verdict({in(kLost), {}, kSilent}, 1) == Verdict::kWait);
   CHECK(verdict({kUnknown, {}, in(kPrepared), kUnknown}, 1) == Verdict::kAbort);

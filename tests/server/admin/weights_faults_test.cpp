@@ -135,7 +135,7 @@ struct Arrived {
   }
 };
 
-// As AdminThreads do it.
+// Performs a request as AdminThreads does.
 AdminAnswer perform(Service& service, AdminRequest request, int& answers) {
   AdminAnswer answer;
   const auto done = [&](AdminAnswer given) {
@@ -183,7 +183,7 @@ void with_every_allocation_failing(const std::function<AdminRequest()>& make) {
     }
     CHECK(answers == 1);
     if (answer.status == 200) {
-      // The server can go on without this allocation.
+      // The failed allocation was not essential, so the update succeeded.
       CHECK(world.answer() != before);
       model.rollback_weights();
       model.release_previous();

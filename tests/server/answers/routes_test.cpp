@@ -87,11 +87,11 @@ TEST_CASE("routes: a set of weights after the model's name, and in a place of it
   CHECK(infer.version == "3");
   CHECK(takes_set(route_of(infer)));
   CHECK(at("/v1/models/m@s:predict", Method::kPost).set == "s");
-  CHECK(at("/v2/models/m@a@b/infer", Method::kPost).set == "a@b");  // no set is called this
+  CHECK(at("/v2/models/m@a@b/infer", Method::kPost).set == "a@b");  // no set can have this name
   CHECK(at("/v2/models/m/infer", Method::kPost).set.empty());
   for (const char* path : {"/v2/models/@s/ready", "/v2/models/m@/ready"}) {
     CHECK(at(path).set.empty());
-    CHECK(at(path).model.find('@') != std::string_view::npos);  // nor any model
+    CHECK(at(path).model.find('@') != std::string_view::npos);  // and no model can have this one
   }
   CHECK(takes_set(route_of(at("/v2/models/m@s/ready"))));
   CHECK_FALSE(takes_set(route_of(at("/v2/models/m@s/config"))));

@@ -1,23 +1,19 @@
 #include "server/base/config.h"
 
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "server/base/cores.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using namespace sconce::server;
 using namespace std::chrono_literals;
 
 TEST_CASE("config: conf/sconce.conf is what the table says") {
-  std::ifstream file(SCONCE_SOURCE_DIR "/conf/sconce.conf", std::ios::binary);
-  REQUIRE(file.is_open());
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   // To renew the file: build/release/sconce serve --print-config > conf/sconce.conf
-  CHECK(text == annotated_configuration());
+  CHECK(content_of(SCONCE_SOURCE_DIR "/conf/sconce.conf") == annotated_configuration());
 }
 
 TEST_CASE("config: the annotated file, uncommented, is the defaults and sets every setting once") {

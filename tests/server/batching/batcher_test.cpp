@@ -43,14 +43,14 @@ bool has_negative(const RunRequest& run) {
 
 bool done(const auto&... requests) { return (requests.done() && ...); }
 
-// A model whose runs the test starts.
+// A model without lanes: the test performs the runs that the batcher launches.
 struct Puppet {
   explicit Puppet(BatchPolicy policy, int64_t replicas = 1)
       : batcher(
             "puppet", std::move(policy), [this](RunRequest& run) { launched.push_back(&run); }, clock, place,
             replicas) {}
 
-  // Performs the first launched run. Returns its rows, 0 if there was nothing to do.
+  // Performs the first launched run and returns its number of rows; 0 if none was launched.
   int64_t run_next() {
     RunRequest& run = *launched.front();
     launched.pop_front();
@@ -244,7 +244,7 @@ TEST_CASE("batcher: one bad request among 64 costs 13 runs, and no newcomer shar
   puppet.batcher.submit(newcomer);
   while (!requests[41].done()) REQUIRE(puppet.run_next() > 0);
   while (!puppet.launched.empty()) REQUIRE(puppet.run_next() > 0);
-  CHECK(puppet.runs == 14);  // 13, and the newcomer's
+  CHECK(puppet.runs == 14);  // 13 for the failed rows, one for the newcomer
   CHECK(newcomer.output_values() == std::vector<float>(2, 200));
   for (int i = 0; i < 64; ++i) {
     REQUIRE(requests[static_cast<size_t>(i)].done());
@@ -255,7 +255,7 @@ TEST_CASE("batcher: one bad request among 64 costs 13 runs, and no newcomer shar
   }
 }
 
-// They started in time. A failed run, caused by another request's row, does not make them late.
+// Requests of a failed run had started in time, so they run again even if their timeout is over by then.
 TEST_CASE("batcher: those of a failed run are not late though their time of waiting is over") {
   BatchPolicy policy = up_to(8);
   policy.timeout = 5ms;

@@ -16,7 +16,7 @@ int queued_of(InlinePolicy& policy, int count, std::chrono::nanoseconds single, 
       policy.ran(single, 1, false);
     } else {
       ++result;
-      // Batches of four; some come alone.
+      // Requests share runs of four; one of sixteen runs alone.
       if (result % 16 == 0) policy.ran(single, 1, true);
       if (result % 4 == 0) policy.ran(4 * queued, 4, true);
     }
@@ -50,7 +50,7 @@ TEST_CASE("inline policy: what is much larger than what is known to be quick is 
     CHECK(policy.run_inline(4096));
     CHECK_FALSE(policy.run_inline(1 << 20));
     CHECK_FALSE(policy.run_inline(size_t{1} << 40));
-    // If all requests are larger from now on but no slower, their size becomes the usual one.
+    // If requests stay larger but are no slower, the policy takes their size for the usual one.
     for (int i = 0; i < 100; ++i) policy.ran(50us, 1, true, 1 << 20);
     CHECK(policy.run_inline(1 << 20));
   }

@@ -200,7 +200,7 @@ TEST_CASE("request queue: the first request waits for a delay, or until the run 
   f.add(1, 5ms);
   f.add(1, 7ms);
   CHECK(f.queue.due(10ms, SIZE_MAX) == kStart + 15ms);
-  f.add(1, 8ms, 0, 0s, 3);  // another shape does not help
+  f.add(1, 8ms, 0, 0s, 3);  // requests of another shape do not count
   CHECK(f.queue.due(10ms, SIZE_MAX) == kStart + 15ms);
   f.add(1, 9ms);
   CHECK(f.queue.due(10ms, SIZE_MAX) == Clock::time_point::min());
@@ -316,7 +316,7 @@ TEST_CASE("request queue: sets under load take turns by age") {
   const SomeSet a("a"), b("b");
   Fixture f(up_to(8));
   f.add().weights = &b;
-  // Requests for a never stop; b's only one is not behind them.
+  // Requests for set a keep coming, but the older request for b must run first.
   for (int i = 0; i < 20; ++i) f.add().weights = &a;
   CHECK(f.take() == Numbers{0});
   CHECK(f.take().size() == 8);
@@ -328,7 +328,7 @@ TEST_CASE("request queue: sets under load take turns by age") {
     REQUIRE(!numbers.empty());
     found = numbers == Numbers{21};
   }
-  CHECK(runs == 3);  // after the 12 that were before it
+  CHECK(runs == 3);  // after the two runs of the 12 older requests
 }
 
 TEST_CASE("request queue: the halves of a failed run keep to their set") {

@@ -18,7 +18,7 @@ TEST_CASE("busy poll: pays where things come faster than the limit") {
     poll.came(now += 40us);
     CHECK(poll.pays());
   }
-  // A short wait does not change the decision; a long one does.
+  // One short wait does not change the decision, a long one does.
   poll.came(now += 60us);
   CHECK(poll.pays());
   poll.came(now += 1s);

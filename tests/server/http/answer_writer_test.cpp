@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kDate = "Thu, 01 Jan 1970 00:00:00 GMT";
 const Pace kPace = Pace::of(std::chrono::seconds(30), 1 << 16);
 
-// A writer whose client is this test.
+// A writer and the other end of its connection.
 struct Sending {
   int client = -1;
   boost::asio::io_context context;
@@ -98,7 +98,7 @@ TEST_CASE("answer writer: a client that takes its answer slowly gets all of it, 
     if (ec) {
       REQUIRE(ec == boost::asio::error::would_block);
       CHECK(sent == 0);
-      CHECK(one.clock.deadline() == deadline);  // nothing moved
+      CHECK(one.clock.deadline() == deadline);  // no byte was sent, so the deadline stays
       ++blocked;
       all += one.taken(100000);
     }

@@ -20,7 +20,8 @@ struct Decoded {
   friend bool operator==(const Decoded&, const Decoded&) = default;
 };
 
-// Feeds pieces of so many bytes, each in memory of its own, so that ASan sees a view of an earlier piece.
+// Feeds the text in pieces of so many bytes. Each piece has memory of its own, so that ASan reports reads of earlier
+// ones.
 Decoded decode(std::string_view text, size_t piece, size_t most = kWhole) {
   ChunkDecoder decoder;
   Decoded result;

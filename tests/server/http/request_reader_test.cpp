@@ -16,7 +16,7 @@ using Step = RequestReader::Step;
 
 namespace {
 
-// A reader whose client is this test.
+// A reader that is fed by the test.
 struct Reading {
   boost::asio::io_context context;
   ServerConfig config;
@@ -45,7 +45,7 @@ struct Reading {
     }
   }
   std::string body() const { return {reinterpret_cast<const char*>(reader.body().begin()), reader.body().size()}; }
-  // Target and body of a request whose head was the last step and whose body has come; ends the request.
+  // Returns target and body of the request whose head was reported and whose body is complete, and ends the request.
   std::string take_request() {
     const std::string target(reader.head().target);
     REQUIRE(reader.begin_body());
@@ -96,7 +96,7 @@ TEST_CASE("request reader: a request that was not read to its end is unfinished"
   Reading one;
   CHECK_FALSE(one.reader.unfinished());
   CHECK(one.send("POST /a HTTP/1.1\r\nHo") == Step::kMore);
-  CHECK(one.reader.unfinished());  // whatever fails now, the rest of the head is no request
+  CHECK(one.reader.unfinished());  // if this head is refused, its rest must not be read as a request
   REQUIRE(one.send("st: x\r\nContent-Length: 3\r\n\r\nab") == Step::kHead);
   CHECK(one.reader.unfinished());
   REQUIRE(one.reader.begin_body());

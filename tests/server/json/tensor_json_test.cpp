@@ -64,7 +64,7 @@ T one(std::string_view text, DType dtype = dtype_of<T>()) {
   return result.data[0];
 }
 
-// Followed by enough text for readers that load many bytes at once.
+// The number, with so much text behind it that the reader may load many bytes at once.
 std::string first_of_row(std::string_view number) {
   std::string text = "[";
   text += number;

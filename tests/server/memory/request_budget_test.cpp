@@ -23,7 +23,7 @@ TEST_CASE("request budget: a share goes back") {
     BudgetShare share;
     share.take(budget, 6 * kMiB, "an answer");
     CHECK(budget.used() == 6 * kMiB);
-    share.take(budget, 7 * kMiB, "an answer");  // instead of the first
+    share.take(budget, 7 * kMiB, "an answer");  // replaces the 6 MiB
     CHECK(budget.used() == 7 * kMiB);
     BudgetShare other;
     CHECK(code_of([&] { other.take(budget, 4 * kMiB, "an answer"); }) == ErrorCode::kUnavailable);
@@ -59,7 +59,7 @@ TEST_CASE("request budget: buffers count until the last that holds their bytes l
   {
     BodyBuffer body(&budget);
     body.prepare(10 * kMiB, 0);
-    CHECK(budget.used() <= kMiB / 8);  // announced bytes have not come yet
+    CHECK(budget.used() <= kMiB / 8);  // announced bytes count when they arrive
     while (body.size() < 10 * kMiB) {
       const size_t room = body.make_room(10 * kMiB);
       REQUIRE(room > 0);
@@ -67,7 +67,7 @@ TEST_CASE("request budget: buffers count until the last that holds their bytes l
       CHECK(budget.used() <= std::max(5 * body.size(), 2 * kMiB));
     }
     CHECK(budget.used() == 10 * kMiB);
-    // Growing a body needs no room for a second copy.
+    // A body grows in place, without room for a second copy.
     RequestBudget narrow(3 * kMiB);
     BodyBuffer all(&narrow);
     all.prepare(3 * kMiB, 0);
@@ -75,7 +75,7 @@ TEST_CASE("request budget: buffers count until the last that holds their bytes l
     CHECK(narrow.used() == 3 * kMiB);
     kept = body.storage();
     body.trim(kMiB);
-    CHECK(budget.used() == 10 * kMiB);  // somebody still holds it
+    CHECK(budget.used() == 10 * kMiB);  // `kept` still holds the memory
     kept = {};
     CHECK(budget.used() == 0);
     body.prepare(20, 0);

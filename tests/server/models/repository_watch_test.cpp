@@ -73,7 +73,7 @@ TEST_CASE("repository watch: what could not be taken is returned again, less and
     watch.failed("a");
   }
   CHECK(waits == std::vector<int>{1, 2, 4, 8, 16, 32, 64, 64, 64});
-  // Taken at last.
+  // The package loads at the last attempt.
   for (int i = 0; i < 63; ++i) CHECK(watch.look(files).empty());
   CHECK(watch.look(files) == Stems{"a"});
   for (int i = 0; i < 130; ++i) CHECK(watch.look(files).empty());

@@ -2,13 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "tests/files.h"
 
@@ -36,8 +33,8 @@ class FileLimit {
 }  // namespace
 
 TEST_CASE("trace file: a piece that does not fit leaves nothing behind, and what comes later follows what stands") {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("sconce-trace-file-" + std::to_string(getpid()));
+  const TempFolder folder;
+  const std::filesystem::path path = folder / "trace";
   const std::string first(60, 'a'), second(60, 'b'), third(30, 'c');
   {
     TraceFile file;
@@ -53,7 +50,6 @@ TEST_CASE("trace file: a piece that does not fit leaves nothing behind, and what
     CHECK(file.write(second));
   }
   CHECK(content_of(path) == first + third + second);
-  std::filesystem::remove(path);
 }
 
 TEST_CASE("trace file: a device that takes nothing, and a folder that is not there, say why") {

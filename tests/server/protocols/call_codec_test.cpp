@@ -137,7 +137,7 @@ TEST_CASE("call_codec: leaves that the package dropped are ignored") {
   }
   CHECK(error_of(known, R"({"args":[[1]]})") == "args[2] is missing");
 
-  // If the dropped leaves are unknown, the values show them.
+  // If the package does not say which leaves the model drops, their JSON values tell.
   spec.call_spec.input_leaf.clear();
   const ModelInterface unknown("m", 1, spec);
   const Decoded call(unknown, R"({"args":[[1],5,[2]],"kwargs":{"mode":"fast","mask":null}})");

@@ -122,7 +122,7 @@ TEST_CASE("infer_codec: JSON tensors of every datatype, and what each refuses") 
       const std::string error = error_of(model, input("[1]", row.name, std::string("\"data\":[") + wrong + "]"));
       CHECK(error.starts_with("JSON: input 'ARGS[0]': "));
     }
-    // Every rule about sizes, for every datatype.
+    // Applies every rule about sizes to every datatype.
     const auto refuses = [&](std::string_view shape, std::string_view rest, std::string_view text) {
       CHECK(contains(error_of(model, input(shape, row.name, rest)), text));
     };
@@ -372,7 +372,7 @@ TEST_CASE("infer_codec: recorded strides") {
   CHECK(lay_out({1, 4}, {99, 1}) == S{4, 1});                                          // a size of 1 has any stride
   CHECK(lay_out({2, 3}, {8, 1}) == S{8, 1});                                           // padded rows
   CHECK(lay_out({2, 2, 6}, {std::nullopt, 1, 2}) == S{12, 1, 2});
-  // An expanded example input: fine where the rows agree.
+  // The recorded input was expanded. Inputs are accepted if all rows are equal.
   std::vector<float> same = {1, 2, 1, 2};
   const int64_t sizes[2] = {2, 2}, strides[2] = {2, 1};
   const TensorSpec expanded = tensor_spec("x", DType::kFloat32, {}, {0, 1});

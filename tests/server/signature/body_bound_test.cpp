@@ -14,7 +14,7 @@ uint64_t bound_of(std::vector<TensorSpec> inputs) {
       ModelInterface("m", 1, model_spec(std::move(inputs), {tensor_spec("output0", DType::kFloat32, {fixed_dim(1)})})));
 }
 
-// JSON with a line for each number and each bracket, and long numbers.
+// Writes JSON with one number or bracket per line, and long numbers.
 std::string pretty(const std::vector<int64_t>& sizes, size_t level = 0) {
   const std::string indent(4 * (level + 2), ' ');
   if (level == sizes.size()) return indent + "-2.2250738585072014e-308";

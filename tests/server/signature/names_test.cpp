@@ -69,7 +69,7 @@ TEST_CASE("names: dropped leaves") {
   spec.call_spec.result = spec_leaf();
   spec.call_spec.input_leaf = {0, 2};
   CHECK(all(TensorNames::of_inputs(spec)) == std::vector<std::string>{"ARGS[0]", "ARGS[2]"});
-  // Where it is not known which: no names of arguments.
+  // If it is unknown which arguments are tensors, inputs are numbered.
   spec.call_spec.input_leaf = {};
   CHECK(all(TensorNames::of_inputs(spec)) == std::vector<std::string>{"INPUT__0", "INPUT__1"});
 }

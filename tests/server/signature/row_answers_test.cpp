@@ -28,7 +28,7 @@ RowAnswers answers(DType dtype, const std::vector<std::vector<T>>& rows) {
 RowAnswers floats(const std::vector<std::vector<float>>& rows) { return answers<float>(DType::kFloat32, rows); }
 RowAnswers integers(const std::vector<std::vector<int64_t>>& rows) { return answers<int64_t>(DType::kInt64, rows); }
 
-// Whether a row that answers `alone` by itself may answer `got` beside others.
+// Whether `got`, a row's answer beside other rows, is acceptable if the row by itself gives `alone`.
 bool agree(const std::vector<float>& alone, const std::vector<float>& got, RowTolerance tolerance = kTight,
            const std::vector<std::vector<float>>& nudged = {}) {
   RowAlone known{.answers = floats({alone}), .nudged = {}};

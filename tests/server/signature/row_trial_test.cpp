@@ -21,7 +21,7 @@ const std::string kFolder = SCONCE_BATCHING_PACKAGES;
 const std::string kMixed = "a try showed that a row's outputs depend on the other rows";
 const std::string kPlaced = "a try showed that a row's outputs depend on its place or on the number of rows";
 
-// Why requests run one by one; empty: they share runs. `source`: also uses the generated source.
+// The reason why requests run one by one; "" if they share runs. `source`: also uses the generated source.
 std::string alone(const std::string& model, bool source, const std::string& setting = "m.batching=auto",
                   RowEffort effort = RowEffort::kFull) {
   ServerConfig config;
@@ -39,7 +39,7 @@ std::string alone(const std::string& model, bool source, const std::string& sett
 void check_mixed(const std::string& model, const std::string& setting = "m.batching=auto") {
   CAPTURE(model);
   CHECK(alone(model, false, setting) == kMixed);
-  // With one neighbour, reading a row from the other end looks the same as depending on one's place.
+  // With one neighbour only, a row that depends on its neighbour looks like one that depends on its own place.
   const std::string few = alone(model, false, setting, RowEffort::kFew);
   CHECK((few == kMixed || few == kPlaced));
   CHECK_FALSE(alone(model, true).empty());
@@ -85,7 +85,7 @@ TEST_CASE("row trial: a condition on all rows") {
   check_mixed("cond_sum");
   check_joined("cond_sum");
   check_mixed("where_sum");
-  check_joined("where_far_sum");  // no made-up row reaches such values
+  check_joined("where_far_sum");  // the values of made-up rows are too small to show the dependency
 }
 
 TEST_CASE("row trial: top-k, sort and argsort over the batch") {

@@ -19,7 +19,7 @@ Pickle read(const std::string& bytes) {
   return Pickle(bytes, left);
 }
 
-// A pickle that was cut off, or says what is not read: the text of the error.
+// Reads a pickle that must be refused and returns the error's text.
 std::string refusal(const std::string& bytes) {
   try {
     read(bytes);
@@ -145,7 +145,7 @@ TEST_CASE("pickles: a small body takes no large memory") {
   CHECK(refusal(std::string(5 << 20, 'N')).find("than are read") != std::string::npos);
   CHECK(refusal("N" + std::string(3 << 20, '2')).find("than are read") != std::string::npos);
   CHECK(refusal(std::string(3 << 20, '(')).find("than are read") != std::string::npos);
-  // A list of many is appended to another again and again.
+  // A pickle that appends a long list to another one many times.
   std::string again = "]\x94]\x94(";
   again.append(1000, 'N');
   again += "e";

@@ -1,4 +1,4 @@
-// Pickles that PyTorch made (tests/server/make_trainer_pickles.py), and forms with handles that are made up.
+// Pickles that PyTorch made (tests/server/make_trainer_pickles.py), and requests with made-up handles.
 #include "server/trainers/torch_pickles.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Constants that products keep in their own order, and the order in which blocks are multiplied: draws on both sides of
-// each switch, against sums in double.
+// Constant operands that products keep packed, and the order in which blocks are multiplied. Random cases lie on both
+// sides of each threshold and are compared with sums in double.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ using namespace sconce::matrix_testing;
 
 namespace {
 
-// Bytes that could be read again, as those of a file, with a count of how often they were given up.
+// Stands for a file's bytes, which may be given up because they can be read again. Counts how often that happens.
 class Again final : public Storage::Source {
  public:
   explicit Again(size_t bytes) : bytes_(bytes) {}
@@ -35,7 +35,8 @@ class Again final : public Storage::Source {
   std::vector<std::byte> bytes_;
 };
 
-// Of c = a @ b + self, one row for all rows: elements that are not what sums in double say, of `count` random ones.
+// For c = a @ b + self, where self is one row for all rows: how many of `count` random elements differ from sums in
+// double.
 template <class S>
 int wrong(const MatrixProduct& p, int count, Random& random) {
   const auto *a = static_cast<const S*>(p.a.data), *b = static_cast<const S*>(p.b.data);
@@ -101,7 +102,8 @@ void check(uint64_t seed) {
   set_kernel_threads(threads);
 }
 
-// Blocks: all rows in one or not, one step of k or several, A small enough to be copied whole or not.
+// Sizes at which all rows fit one block or not, k takes one step or several, and A is small enough to be copied whole
+// or not.
 template <class S>
 void check_blocks(uint64_t seed) {
   Random random(seed);

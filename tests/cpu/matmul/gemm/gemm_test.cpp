@@ -27,7 +27,8 @@ constexpr double kRounding = std::is_same_v<S, Half>                            
                              : std::is_same_v<Sum<S>, double> || std::is_same_v<S, ComplexDouble> ? 1e-13
                                                                                                   : 1e-5;
 
-// c against alpha * a @ b + beta * self, b being [k, n] by b_rs and b_cs; what lies beyond the columns is untouched.
+// Compares c with alpha * a @ b + beta * self, where b is [k, n] with strides b_rs and b_cs, and checks that memory
+// after the last column is unchanged.
 template <class S, class Factor>
 struct Check {
   int64_t m, n, k;
@@ -160,7 +161,7 @@ TEST_CASE("gemm: small floats are rounded to nearest, ties to even, NaN and infi
                                       NAN,         INFINITY,      -INFINITY,     0x1p-25f,      -0.0f, 65519,
                                       65520,       0x1p-14f,      0x1.8p-24f,    0x1p-130f};
       const auto n = static_cast<int64_t>(values.size());
-      // One row for each value: a row's only factor is 1.
+      // k is 1, so row i of c is values[i] times 1.
       std::vector<S> panel(static_cast<size_t>(kernels.wide), S(1.0f)), c(static_cast<size_t>(n * kernels.wide));
       kernels.panel(n, 1, values.data(), 1, 1, panel.data(), kernels.wide, kernels.wide, {}, c.data(), kernels.wide);
       for (int64_t i = 0; i < n; ++i)

@@ -1,4 +1,4 @@
-// How attention is divided into work, and what its kernel refuses. Needs no device.
+// How attention is divided into blocks, and which calls the kernel refuses. Needs no device.
 #include <doctest/doctest.h>
 
 #include <initializer_list>
@@ -112,7 +112,7 @@ TEST_CASE("attention goes to cuDNN on Hopper where there is much to multiply, an
   CHECK(prefers_dnn(a, kHalf, kHopper));
   a.bias_strides[2] = 2056;
   CHECK(prefers_dnn(a, kHalf, kHopper));
-  a.logsumexp_rows = 2048;  // cuDNN's value for a query that sees no key is its own
+  a.logsumexp_rows = 2048;  // cuDNN has another value for queries that see no key
   CHECK_FALSE(prefers_dnn(a, kHalf, kHopper));
   a.logsumexp_rows = 0;
   a.bias_strides[2] = 2049;

@@ -39,7 +39,7 @@ ErrorCode code_of(const std::function<void()>& work) {
   } catch (const Error& e) {
     return e.code();
   }
-  return ErrorCode::kIo;  // nothing here throws it
+  return ErrorCode::kIo;  // no function under test throws this
 }
 
 std::string words_of(const std::function<void()>& work) {
@@ -125,7 +125,7 @@ TEST_CASE("push ledger: what is prepared does not expire, except where it is dec
   w.ledger.postpone("digits", 1, "second", w.now, w.now + 5s);
   CHECK(w.ledger.due(w.now).empty());
   CHECK(*w.ledger.next_deadline() == w.now + 5s);
-  // Its pusher comes back.
+  // A prolonged lease ends the doubt.
   w.ledger.prolong(w.place, "second", w.now);
   CHECK_FALSE(w.ledger.find("digits", 1, "second")->in_doubt);
   w.ledger.committed(w.place, "second", 3);
@@ -142,7 +142,7 @@ TEST_CASE("push ledger: a reload takes what was staged along") {
   const PushPlace later{"digits", 1, std::make_shared<int>(2)};
   CHECK(w.ledger.list(later).size() == 3);
   CHECK(w.state("staged") == PushState::kExpired);
-  CHECK(w.state("prepared") == PushState::kLost);  // it cannot say that nobody committed it
+  CHECK(w.state("prepared") == PushState::kLost);  // a prepared push may have been committed
   CHECK(w.state("committed") == PushState::kCommitted);
   CHECK(words_of([&] { w.ledger.check_open(later, "prepared"); }) ==
         "push prepared is over: it was lost when the model was loaded again");
@@ -158,7 +158,7 @@ TEST_CASE("push ledger: requests without an id end the push whose set they touch
   w.ledger.set_dropped(w.place);
   CHECK(w.state("q") == PushState::kAborted);
   w.begin("r");
-  w.ledger.set_dropped(w.place);  // that was not its set
+  w.ledger.set_dropped(w.place);  // r has no staged set yet
   CHECK(w.state("r") == PushState::kReceiving);
   w.ledger.forget(w.place, "r");
   CHECK_FALSE(w.ledger.find("digits", 1, "r"));

@@ -125,11 +125,11 @@ TEST_CASE("audit log: a full disk loses the line, is counted, and what comes lat
   full.add(entry_of("committed"));
   full.add(entry_of("rolled_back"));
   CHECK(full.failures() == 2);
-  CHECK(full.last("", 10).size() == 2);  // those in memory are there
+  CHECK(full.last("", 10).size() == 2);  // memory has them all the same
 
   const TempFolder folder;
   AuditLog nowhere(folder / "missing" / "audit.jsonl");
-  CHECK(nowhere.failures() == 1);  // told at the start
+  CHECK(nowhere.failures() == 1);  // opening fails once
   nowhere.add(entry_of("committed"));
   CHECK(nowhere.failures() == 2);
   std::filesystem::create_directory(folder / "missing");
@@ -150,7 +150,7 @@ TEST_CASE("audit log: a file that was moved or removed is made anew") {
   CHECK(lines_of(folder / "audit.jsonl.1").front()["event"] == "one");
   REQUIRE(lines_of(path).size() == 1);
   CHECK(lines_of(path).front()["event"] == "three");
-  // A second server's file, or that of an earlier process, is added to.
+  // A log appends to a file of another server or of an earlier process.
   AuditLog second(path);
   second.add(entry_of("four"));
   log.add(entry_of("five"));
@@ -177,7 +177,7 @@ TEST_CASE("audit log: threads write whole lines") {
   const OrderedJson lines = lines_of(folder / "audit.jsonl");
   CHECK(lines.size() == kThreads * kEach);
   for (const OrderedJson& line : lines) CHECK(line["generation"] == ++next[line["by"]["client"]]);
-  // In memory: the last ones, in the same order.
+  // Memory has the last entries in the same order.
   const std::vector<std::string> kept = log.last("digits", 10'000);
   REQUIRE(kept.size() == 512);
   for (size_t i = 0; i < kept.size(); ++i) CHECK(OrderedJson::parse(kept[i]) == lines[lines.size() - kept.size() + i]);
