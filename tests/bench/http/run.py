@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compares `sconce serve` on a no-op model with a bare Beast server that answers as many bytes, in one run.
+"""Compares `sconce serve` on a no-op model with two servers that answer as many bytes, in one run: a bare Beast server,
+and a loop over epoll without any HTTP library, which shows what the kernel allows.
 
-Both servers run on the same cores, in turns, several times over; the load generator has its own cores if there are
+All of them run on the same cores, in turns, several times over; the load generator has its own cores if there are
 enough. Prints a table of requests per second and latencies, and the ratio.
 
     ninja -C build/release http_bench && tests/bench/http/run.py [--build DIR] [--package PT2] [--seconds S]
@@ -75,7 +76,7 @@ def main():
     parser.add_argument("--rows", type=int, default=1)
     parser.add_argument("--features", type=int, default=4)
     parser.add_argument("--connections", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=1, help="io threads of both servers")
+    parser.add_argument("--threads", type=int, default=1, help="io threads of Sconce and Beast")
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], help="passed to sconce serve")
@@ -91,7 +92,7 @@ def main():
     with tempfile.NamedTemporaryFile() as request:
         request.write(request_bytes("model", args.rows, args.features))
         request.flush()
-        results = {"sconce": [], "beast": []}
+        results = {"sconce": [], "beast": [], "epoll": []}
         body = None
         for _ in range(args.rounds):
             extra = [part for s in args.set for part in ("--set", s)]
@@ -107,15 +108,17 @@ def main():
             finally:
                 server.send_signal(signal.SIGTERM)
                 server.wait()
-            server = start([args.build / "tests/bench/http/http_beast_server", str(port), str(args.threads), str(body)],
-                           server_cores)
-            try:
-                wait_for(port, "/")
-                results["beast"].append(
-                    load(server, args.build, port, args.connections, args.seconds, request.name, load_cores))
-            finally:
-                server.kill()
-                server.wait()
+            # The loop over epoll has one thread.
+            for name, threads in (("beast", [str(args.threads)]), ("epoll", [])):
+                server = start([args.build / f"tests/bench/http/http_{name}_server", str(port), *threads, str(body)],
+                               server_cores)
+                try:
+                    wait_for(port, "/")
+                    results[name].append(
+                        load(server, args.build, port, args.connections, args.seconds, request.name, load_cores))
+                finally:
+                    server.kill()
+                    server.wait()
 
     def median(name, key):
         return statistics.median(r[key] for r in results[name])
@@ -126,10 +129,12 @@ def main():
     for name in results:
         print(f"{name:12} {median(name, 'requests_per_second'):12.0f} {median(name, 'p50_us'):9.1f} "
               f"{median(name, 'p99_us'):9.1f} {median(name, 'p999_us'):9.1f} {median(name, 'cpu_us'):15.2f}")
-    ratio = median("sconce", "requests_per_second") / median("beast", "requests_per_second")
-    print(f"ratio        {100 * ratio:11.1f} %")
+    ratios = {name: median("sconce", "requests_per_second") / median(name, "requests_per_second")
+              for name in ("beast", "epoll")}
+    for name, ratio in ratios.items():
+        print(f"of {name:9} {100 * ratio:11.1f} %")
     if args.json:
-        args.json.write_text(json.dumps({"ratio": ratio, **results}, indent=1) + "\n")
+        args.json.write_text(json.dumps({"ratios": ratios, **results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
