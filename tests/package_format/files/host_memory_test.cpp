@@ -5,7 +5,6 @@
 #include "tests/files.h"
 
 using namespace sconce;
-using namespace sconce::test;
 
 TEST_CASE("host memory: the limit is the least of the control groups and the machine") {
   const TempFolder root;
