@@ -300,7 +300,11 @@ std::string admin_path(std::string_view model, std::string_view version) {
 }
 
 std::string percent_encoded(std::string_view text) {
-  return boost::urls::encode(boost::core::string_view(text.data(), text.size()), boost::urls::unreserved_chars);
+  const boost::core::string_view view(text.data(), text.size());
+  // The form of encode() that returns a string would end the process if memory for it is missing.
+  std::string out(boost::urls::encoded_size(view, boost::urls::unreserved_chars), '\0');
+  boost::urls::encode(out.data(), out.size(), view, boost::urls::unreserved_chars);
+  return out;
 }
 
 std::string percent_decoded(std::string_view text) {
