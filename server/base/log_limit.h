@@ -32,6 +32,11 @@ class LogLimit {
     const MutexLock lock(mutex_);
     return held_ != 0 && take(now) ? std::exchange(held_, 0) : 0;
   }
+  // Whether dropped lines are still to be reported.
+  bool holds() const noexcept {
+    const MutexLock lock(mutex_);
+    return held_ != 0;
+  }
   uint64_t all_held() const noexcept {
     const MutexLock lock(mutex_);
     return all_held_;

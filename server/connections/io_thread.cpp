@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <cstdio>
 #include <ctime>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -22,6 +23,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+// Of what was never read, so that the next reader reads it.
+constexpr uint64_t kNoRevision = std::numeric_limits<uint64_t>::max();
 // How often deadlines are checked. While models' requests have deadlines, it is the shorter one.
 constexpr std::chrono::milliseconds kTick{100}, kPrecision{1};
 
@@ -117,6 +120,7 @@ void IoThread::serve(Accepted accepted) {
 }
 
 void IoThread::begin(Accepted& accepted, const std::string& peer) {
+  end_rest();
   asio::ip::tcp::socket socket(context_);
   boost::system::error_code ec;
   socket.assign(accepted.v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), accepted.descriptor(), ec);
@@ -222,7 +226,7 @@ void IoThread::pass_on_notices() noexcept {
 void IoThread::tick() {
   retired_.clear();
   update_date();
-  catalog();  // an idle I/O thread keeps no old models
+  catalog();  // an I/O thread with idle connections keeps no old models
   const Clock::time_point now = Clock::now();
   Clock::time_point next = now + kTick;
   wakes_at_ = now;  // until all deadlines are known
@@ -235,7 +239,29 @@ void IoThread::tick() {
   report_held(service_.failures, "failed requests");
   for (Listener* listener : watched_) listener->look();
   if (std::exchange(freed_much_, false)) give_back_free_memory();
+  if (nothing_to_do()) return rest();
   sleep_until(std::max(next, now + kPrecision));
+}
+
+bool IoThread::nothing_to_do() const noexcept {
+  return sessions_.empty() && retired_.empty() && !service_.refusals.holds() && !service_.failures.holds() &&
+         std::all_of(watched_.begin(), watched_.end(), [](const Listener* one) { return one->needs_no_look(); });
+}
+
+void IoThread::end_rest() {
+  if (!std::exchange(rests_, false)) return;
+  update_date();
+  sleep_until(Clock::now() + kTick);
+}
+
+// An idle server does not wake a core. A resting thread keeps no models and credentials, which may be replaced
+// meanwhile.
+void IoThread::rest() noexcept {
+  catalog_.reset();
+  catalog_revision_ = kNoRevision;
+  credentials_.reset();
+  credentials_revision_ = kNoRevision;
+  rests_ = sleeps_ = true;
 }
 
 void IoThread::wake_by(Clock::time_point time) noexcept {

@@ -44,6 +44,8 @@ class IoThread {
 
   // Any thread.
   void serve(Accepted accepted);
+  // On the I/O thread: something is to be done again, so it looks at its deadlines every tick.
+  void end_rest();
   // Call this before start(): the loop calls the listener's look() now and then.
   void watch(Listener& listener) { watched_.push_back(&listener); }
 
@@ -91,6 +93,8 @@ class IoThread {
   Session* find_idlest(Listeners listener, Idle& idle) const noexcept;
   void pass_on_notices() noexcept;
   void tick();
+  bool nothing_to_do() const noexcept;
+  void rest() noexcept;
   void sleep_until(Clock::time_point time);
   void update_date();
 
@@ -102,7 +106,8 @@ class IoThread {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   boost::asio::steady_timer timer_;
   Clock::time_point wakes_at_;
-  bool sleeps_ = false;  // waits for the timer, which calls tick()
+  bool sleeps_ = false;  // waits for the timer, which calls tick(), or rests
+  bool rests_ = false;   // until a connection comes: no timer wakes the thread
   BusyPoll busy_poll_;
   int lane_requests_ = 0;
   bool freed_much_ = false;

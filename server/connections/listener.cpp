@@ -125,6 +125,7 @@ void Listener::wait_for_next() {
   acceptor_.async_wait(tcp::acceptor::wait_read, [this](const boost::system::error_code& ec) {
     waiting_ = false;
     if (ec != asio::error::operation_aborted) accept();
+    if (!needs_no_look()) succeeds([this] { own_.end_rest(); });
   });
   waiting_ = true;
 }

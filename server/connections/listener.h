@@ -25,6 +25,8 @@ class Listener {
   void stop();
   // On own's thread, now and then: goes on after a wait, if it can.
   void look() noexcept;
+  // On own's thread: whether look() would do nothing, since the next connection is announced, or none is wanted.
+  bool needs_no_look() const noexcept { return waiting_ || stopped_; }
 
  private:
   using Clock = IoThread::Clock;

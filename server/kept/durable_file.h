@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "server/base/descriptor.h"
+#include "server/kept/descriptor.h"
 
 namespace sconce::server {
 

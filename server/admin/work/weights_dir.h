@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "server/base/descriptor.h"
+#include "server/kept/descriptor.h"
 
 namespace sconce::server {
 

@@ -7,6 +7,7 @@ as many names; the first seconds after the start are not counted, nor is what fo
     ninja -C build/release sconce_program fake_models && tests/bench/http/idle.py [--build DIR] [--models N] [--seconds S]
 """
 import argparse
+import collections
 import os
 import pathlib
 import re
@@ -44,8 +45,9 @@ def measure(build, models, seconds):
         woken, spent = threads(server.pid), cpu_seconds(server.pid)
         time.sleep(seconds)
         later = threads(server.pid)
-        causes = {name: count - woken.get(task, (0,))[0] for task, (count, name) in later.items()
-                  if count != woken.get(task, (0,))[0]}
+        causes = collections.Counter()
+        for task, (count, name) in later.items():
+            causes[name] += count - woken.get(task, (0,))[0]
         return {"models": models, "threads": len(later), "wakes": sum(causes.values()), "causes": causes,
                 "cpu": cpu_seconds(server.pid) - spent, "megabytes": megabytes(server.pid)}
     finally:
@@ -63,7 +65,7 @@ def main():
     for models in (1, args.models):
         told = measure(args.build, models, args.seconds)
         print(f"{told['models']:8} {told['threads']:8} {told['megabytes']:7.1f} {told['wakes'] / args.seconds:11.2f} "
-              f"{1000 * told['cpu'] / args.seconds:9.2f}  {told['causes'] or ''}")
+              f"{1000 * told['cpu'] / args.seconds:9.2f}  {dict(+told['causes']) or ''}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,37 @@
+"""A server that nobody asks does nothing, except that it looks every ten seconds for memory to give back."""
+import email.utils
+import pathlib
+import re
+import time
+
+from serving import ROOT, Server, until
+
+DIGITS = ROOT / "examples/digits"
+
+
+def wake_ups(process):
+    """Of each thread, by its number."""
+    counts = {}
+    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        counts[task.name] = int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", (task / "status").read_text(),
+                                          re.MULTILINE)[1])
+    return counts
+
+
+def rests(server, seconds):
+    before = wake_ups(server.process)
+    time.sleep(seconds)
+    return wake_ups(server.process) == before
+
+
+def test_an_idle_server_is_not_woken():
+    """A thread that polls every three seconds or more often fails this. What a request left to be done has a minute."""
+    request = (DIGITS / "request.json").read_bytes()
+    with Server(DIGITS / "digits.pt2") as server:
+        for _ in range(2):
+            until(lambda: rests(server, 3), 60, why=lambda: f"it is woken: {wake_ups(server.process)}\n" + "".join(server.log))
+            asked = time.time()
+            answer = server.request("POST", "/v1/models/digits:call", request)
+            assert answer.status == 200
+            # The thread that rested has no old time. A date has whole seconds, of a clock that may be some ms behind.
+            assert email.utils.parsedate_to_datetime(answer.headers["Date"]).timestamp() > asked - 1.5
