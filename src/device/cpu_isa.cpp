@@ -31,11 +31,19 @@ bool has_avx512_vnni() noexcept {
   return has;
 }
 
+// GCC 12 has no names for these bits.
+static bool has_feature(unsigned bit) noexcept {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> bit & 1) != 0;
+}
+
 bool has_avx512_fp16() noexcept {
-  static const bool has = has_avx512() && [] {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;  // GCC 12 has no name for it
-  }();
+  static const bool has = has_avx512() && has_feature(23);
+  return has;
+}
+
+bool has_amx_bf16() noexcept {
+  static const bool has = has_avx512_bf16() && has_feature(22) && has_feature(24);
   return has;
 }
 

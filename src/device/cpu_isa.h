@@ -11,6 +11,7 @@ bool has_avx512() noexcept;       // has F, BW, DQ and VL
 bool has_avx512_bf16() noexcept;  // also dot products of bfloat16 pairs
 bool has_avx512_vnni() noexcept;  // also dot products of four int8
 bool has_avx512_fp16() noexcept;  // also arithmetic of float16
+bool has_amx_bf16() noexcept;     // also tiles, and products of bfloat16 in them
 // Whether the environment limits kernels to AVX2.
 bool only_avx2() noexcept;
 

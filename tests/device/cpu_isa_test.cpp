@@ -16,6 +16,7 @@ TEST_CASE("cpu isa: what the processor has, or AVX2 where the environment says s
     CHECK_FALSE(has_avx512_bf16());
     CHECK_FALSE(has_avx512_vnni());
     CHECK_FALSE(has_avx512_fp16());
+    CHECK_FALSE(has_amx_bf16());
     return;
   }
   CHECK_FALSE(only_avx2());
@@ -25,4 +26,5 @@ TEST_CASE("cpu isa: what the processor has, or AVX2 where the environment says s
   CHECK(has_avx512_bf16() == (wide && __builtin_cpu_supports("avx512bf16")));
   CHECK(has_avx512_vnni() == (wide && __builtin_cpu_supports("avx512vnni")));
   CHECK((wide || !has_avx512_fp16()));
+  CHECK((has_avx512_bf16() || !has_amx_bf16()));
 }

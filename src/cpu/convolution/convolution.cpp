@@ -1,5 +1,7 @@
 #include "src/cpu/convolution/convolution.h"
 
+#include <array>
+
 #include "sconce/check.h"
 #include "src/cpu/convolution/direct/convolution_channels.h"
 #include "src/cpu/convolution/direct/convolution_depthwise.h"
@@ -11,8 +13,51 @@
 
 namespace sconce {
 
+namespace {
+
+// Several images whose pixels are multiplied one by one, as those of a recurrent layer's steps: the pixels of one
+// image, so that all are rows of one product.
+bool joins(const ConvolutionShape& s, const ConvolutionOperands& o, const Tensor& output) {
+  if (s.batch == 1 || s.groups != 1 || s.transposed || s.taps() != 1) return false;
+  if (s.stride != Dims3{1, 1, 1} || s.padding != Dims3{} || s.input != s.output) return false;
+  const auto evenly = [&](const ActivationView& v) {
+    const int64_t step = s.input[2] > 1 ? v.pixel[2] : s.input[1] > 1 ? v.pixel[1] : s.input[0] > 1 ? v.pixel[0] : 0;
+    int64_t stride = step;
+    for (size_t d = 3; d-- > 0; stride *= s.input[d])
+      if (s.input[d] > 1 && v.pixel[d] != stride) return false;
+    return s.pixels() == 1 || v.batch == stride;
+  };
+  return evenly(o.input) && evenly(activation_view(output)) &&
+         (o.fusion.combination == Combination::kNone || evenly(o.other));
+}
+
+void convolve_joined(ConvolutionShape s, ConvolutionOperands o, Tensor& output) {
+  const int64_t pixels = s.batch * s.pixels();
+  const auto join = [&](ActivationView& v) {
+    const int64_t step = v.batch / s.pixels();
+    v.pixel = {step, step, step};
+    v.batch = step * pixels;
+  };
+  ActivationView out = activation_view(output);
+  join(out);
+  join(o.input);
+  join(o.other);
+  std::array<int64_t, 5> sizes{1, s.out_channels, 1, 1, 1}, strides{out.batch, out.channel};
+  const auto rank = static_cast<size_t>(s.spatial + 2);
+  sizes[rank - 1] = pixels;
+  for (size_t d = 2; d < rank; ++d) strides[d] = d == rank - 1 ? out.pixel[2] : out.batch;
+  s.batch = 1;
+  s.input = s.output = {1, 1, pixels};
+  Tensor joined = output.as_strided(IntSpan(sizes).first(rank), IntSpan(strides).first(rank), output.storage_offset());
+  convolve(s, o, joined);
+}
+
+}  // namespace
+
 void convolve(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output) {
-  if (output.numel() == 0 || onednn::convolve(shape, operands, output)) return;
+  if (output.numel() == 0) return;
+  if (joins(shape, operands, output)) return convolve_joined(shape, operands, output);
+  if (onednn::convolve(shape, operands, output)) return;
   const DType dtype = operands.input.dtype;
   const bool small_float = dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   if (depthwise_suits(shape, operands, output)) return convolve_depthwise(shape, operands, output);

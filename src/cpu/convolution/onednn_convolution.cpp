@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -38,6 +39,7 @@ struct Plan {
   // Copies between such tensors and ones whose channels lie side by side; unusable if no copy is needed.
   Primitive input, output, old_output;
   size_t input_bytes = 0, output_bytes = 0;
+  Primitive order;  // of a weight that is no constant; unusable if it is read as it lies
 };
 
 // [groups,] out, in, kernel. None where its layout cannot be said in the library's words.
@@ -136,16 +138,29 @@ bool is_sound(const ConvolutionShape& s) {
   return !blind && (!skips || (s.taps() == 1 && s.padding == Dims3{}));
 }
 
+// Of float32: where our kernels are faster whatever the work.
+bool ours_is_faster(const ConvolutionShape& s, bool constant, bool copies) {
+  if (s.groups > 1) return copies;
+  const Dims3& places = s.transposed ? s.input : s.output;
+  const int64_t pixels = places[0] * places[1] * places[2];
+  if (copies) {
+    const int64_t narrower = std::min(s.in_channels, s.out_channels);
+    if (s.taps() == 1 || narrower < kCopiedChannels || pixels > kCopiedPixels) return true;
+  }
+  if (!constant && !s.transposed && s.batch * pixels < kOrderedPixels) return true;
+  // The library computes whole vectors of 16 channels, our kernels halves of them too.
+  return s.out_channels < 32 && s.out_channels % 16 >= 1 && s.out_channels % 16 <= 8;
+}
+
 bool wanted(const ConvolutionShape& s, const ConvolutionOperands& o, bool copies) {
   const DType dtype = o.input.dtype;
   if (!suits(dtype) || !is_sound(s)) return false;
   const bool grouped = s.groups > 1;
   if (dtype == DType::kUInt8) return worth(s.work(), kConvolutionBytes);
-  if (dtype == DType::kBFloat16) return worth(copies && grouped ? 0 : s.work(), kConvolutionBFloat16);
-  if (!copies) return worth(s.work(), grouped ? kConvolutionGrouped : kConvolutionFloat);
-  // Copies of float32 pay if each element takes part in many multiplications.
-  const bool deep = !grouped && s.taps() > 1 && s.in_channels >= 128 && s.pixels() <= 256;
-  return worth(deep ? s.work() : 0, kConvolutionFloat);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  if (dtype == DType::kBFloat16) return worth(s.work(), copies && grouped ? kNever : kConvolutionBFloat16);
+  if (ours_is_faster(s, o.constant, copies)) return worth(s.work(), kNever);
+  return worth(s.work(), grouped ? kConvolutionGrouped : kConvolutionFloat);
 }
 
 template <class Description>
@@ -173,6 +188,7 @@ Plan finish(const Description& d, const memory::desc& has, const ConvolutionShap
     p.add(DNNL_ARG_TO, to);
     return p;
   };
+  if (!o.constant && plan.weight.from != plan.weight.to) plan.order = copy(plan.weight.from, plan.weight.to);
   if (!is_channels_last(o.input, s.batch, s.in_channels, s.input)) {
     plan.input = copy(desc(g.input, o.input), src);
     plan.input_bytes = src.get_size();
@@ -255,7 +271,13 @@ bool run(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_p
   const Plan& plan = PlanTable<Plan, Key>::get(key, [&] { return make_plan(s, o, out, *where, zero_point); });
   if (!plan.primitive.usable()) return false;
 
-  StoragePtr input_copy, output_copy;
+  StoragePtr input_copy, output_copy, weight_copy;
+  const void* weight = o.weight.data;
+  if (plan.order.usable()) {
+    weight_copy = allocate_cpu(plan.weight.to.get_size());
+    plan.order.run(std::array{weight, static_cast<const void*>(weight_copy->data())});
+    weight = weight_copy->data();
+  }
   const void* input = o.input.data;
   if (plan.input.usable()) {
     input_copy = allocate_cpu(plan.input_bytes);
@@ -268,11 +290,11 @@ bool run(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_p
     to = output_copy->data();
     if (plan.old_output.usable()) plan.old_output.run(std::array{static_cast<const void*>(output.data()), to});
   }
-  std::array<const void*, 5> data{input, nullptr, to};
+  std::array<const void*, 5> data{input, weight, to};
   size_t count = 3;
   if (o.bias) data[count++] = o.bias->data();
   if (*where != Other::kNone && *where != Other::kSum) data[count++] = o.other.data;
-  const dnnl_memory_t own[2] = {nullptr, kept_weight(*o.constant, o.weight.data, plan.weight)};
+  const dnnl_memory_t own[2] = {nullptr, o.constant ? kept_weight(*o.constant, weight, plan.weight) : nullptr};
   plan.primitive.run(std::span(data).first(count), own);
   if (plan.output.usable()) plan.output.run(std::array{to, static_cast<const void*>(output.data())});
   return true;
@@ -284,7 +306,9 @@ bool convolve(const ConvolutionShape& s, const ConvolutionOperands& o, Tensor& o
   const DType dtype = o.input.dtype;
   if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) return false;
   const DType weight_dtype = o.weight.blocked ? o.weight.blocked->dtype : o.weight.dtype;
-  if (!o.constant || weight_dtype != dtype || output.dtype() != dtype) return false;
+  if (weight_dtype != dtype || output.dtype() != dtype) return false;
+  // To put blocks in order, the library writes zeros into their paddings.
+  if (!o.constant && o.weight.blocked) return false;
   if (o.bias && ((o.bias->dtype() != dtype && o.bias->dtype() != DType::kFloat32) || o.bias->stride(0) != 1))
     return false;
   return run(s, o, 0, output);

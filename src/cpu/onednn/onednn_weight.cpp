@@ -95,19 +95,20 @@ std::optional<dnnl::memory::desc> blocked_desc(const BlockedWeight& w, bool turn
   return dnnl::memory::desc(d);
 }
 
-dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout) {
+dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout, Hold hold) {
   const int64_t offset = static_cast<const std::byte*>(data) - static_cast<const std::byte*>(constant.data());
   const auto how = [&]() -> Storage::Derive {
-    return [offset, layout](Storage& from) -> std::shared_ptr<void> {
+    return [offset, layout, hold](Storage& from) -> std::shared_ptr<void> {
+      if (hold == Hold::kOnce && !from.has_source()) return nullptr;
       const auto made =
           make(static_cast<const std::byte*>(from.data()) + offset, from.bytes() - static_cast<size_t>(offset), layout);
       if (made->bytes) from.give_up(static_cast<size_t>(offset));
       return made;
     };
   };
-  const auto* kept =
-      static_cast<const Kept*>(constant.derived({&kKind, {offset, static_cast<int64_t>(layout.hash)}}, std::ref(how)));
-  return kept->memory.get();
+  const DerivedKey key{&kKind, {offset, static_cast<int64_t>(layout.hash), static_cast<int64_t>(hold)}};
+  const auto* kept = static_cast<const Kept*>(constant.derived(key, std::ref(how)));
+  return kept ? kept->memory.get() : nullptr;
 }
 
 }  // namespace sconce::onednn

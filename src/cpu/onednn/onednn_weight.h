@@ -23,7 +23,10 @@ struct WeightLayout {
 // said in the library's words.
 std::optional<dnnl::memory::desc> blocked_desc(const BlockedWeight& weight, bool turned);
 
-// Belongs to the storage, whose bytes never change. kOutOfMemory.
-dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout);
+// Whether a weight in order may stand beside its plain form, where that has no source to be read from again.
+enum class Hold : int64_t { kTwice, kOnce };
+
+// Belongs to the storage, whose bytes never change. Null where `hold` forbids it. kOutOfMemory.
+dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout, Hold hold = Hold::kTwice);
 
 }  // namespace sconce::onednn

@@ -1,4 +1,7 @@
-// Loads and runs a package through the public headers: PACKAGE INPUTS SECONDS, or PACKAGE INPUTS turns THREADS.
+// Loads and runs a package through the public headers: PACKAGE INPUTS SECONDS, PACKAGE INPUTS turns THREADS, or PACKAGE
+// INPUTS values THREADS, which prints the outputs: for each, int64 dtype number, rank, sizes, and the elements in
+// order.
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -7,9 +10,25 @@
 #include "sconce/model.h"
 #include "tests/bench/loader/bench_case.h"
 
+namespace {
+
+void print_number(int64_t number) { std::fwrite(&number, sizeof number, 1, stdout); }
+
+void print_elements(const sconce::Tensor& tensor, int64_t dim, int64_t offset) {
+  if (dim == tensor.dim()) {
+    const auto size = tensor.itemsize();
+    std::fwrite(static_cast<const std::byte*>(tensor.data()) + offset * static_cast<int64_t>(size), size, 1, stdout);
+    return;
+  }
+  for (int64_t i = 0; i < tensor.size(dim); ++i) print_elements(tensor, dim + 1, offset + i * tensor.stride(dim));
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const bool turns = argc == 5 && argv[3] == std::string_view("turns");
-  if (argc != 4 && !turns) return 2;
+  const bool values = argc == 5 && argv[3] == std::string_view("values");
+  if (argc != 4 && !turns && !values) return 2;
   const auto inputs = bench::read_inputs(argv[2]);
   std::shared_ptr<sconce::Model> model;
   std::vector<sconce::Tensor> tensors, outputs;
@@ -22,7 +41,7 @@ int main(int argc, char** argv) {
   }
   const auto load = [&] {
     sconce::LoadOptions options;
-    options.threads = turns ? std::stoi(argv[4]) : 1;
+    options.threads = turns || values ? std::stoi(argv[4]) : 1;
     options.check_inputs = false;  // as PyTorch does by default
     model = sconce::Model::load(sconce::Package::open(argv[1]), options);
     outputs.resize(model->info().spec.outputs.size());
@@ -32,7 +51,16 @@ int main(int argc, char** argv) {
     model.reset();
   };
   const auto run = [&] { model->run(tensors, outputs); };
-  if (turns)
+  if (values) {
+    load();
+    run();
+    for (const sconce::Tensor& output : outputs) {
+      print_number(static_cast<int64_t>(output.dtype()));
+      print_number(output.dim());
+      for (const int64_t size : output.sizes()) print_number(size);
+      print_elements(output, 0, 0);
+    }
+  } else if (turns)
     bench::take_turns(load, run);
   else
     bench::measure(std::stod(argv[3]), load, unload, run);

@@ -3,6 +3,7 @@
 
     ninja -C build/release bench_sconce_loader
     python tests/bench/models/compare.py [--threads 1 2] [--rounds 8] [--seconds 0.4] [--json FILE] [MODEL...]
+    python tests/bench/models/compare.py --exact [MODEL...]
 
 Needs torch in the Python that runs it, and a C++ compiler (CXX). MODELs are names of definitions.py or beginnings of them;
 the default is all. A model is compiled into --packages the first time (--again: anew), one package for any number of
@@ -13,12 +14,17 @@ times; machine.cpp takes turns with them. A figure is the fastest call of all tu
 better. `GFLOP/s` and `GB/s` are ours: what torch's flop counter counts of matrix products, convolutions and
 attention, and the bytes of these operators' arguments and results, each over our time; `limit` is the larger share of
 what the machine has reached so far in the run. `first` is the time of our first run over that of a warm one, `load` our and
-their time to load, `memory` our and their resident size after the turns."""
+their time to load, `memory` our and their resident size after the turns.
+
+With --exact, each model runs once on either side, and all elements of the outputs are compared: the row says how far the
+farthest is from PyTorch's, over the largest of that output. It fails where this is more than rounding explains."""
 import argparse
 import importlib.util
 import json
+import math
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import time
@@ -162,6 +168,81 @@ def compare(name, threads, args, programs, best):
             "memory_mb": (ours.most("resident_kb") / 1024, theirs.most("resident_kb") / 1024)}
 
 
+def read_inputs(path):
+    """What loader.write_inputs wrote, as tensors."""
+    import torch
+
+    data, at = path.read_bytes(), 0
+
+    def numbers(count):
+        nonlocal at
+        at += 8 * count
+        return struct.unpack_from(f"<{count}q", data, at - 8 * count)
+
+    dtypes = {number: getattr(torch, name) for name, number in loader.NUMBERS.items()}
+    tensors = []
+    for _ in range(*numbers(1)):
+        dtype, rank = numbers(2)
+        sizes, strides, (offset, size) = numbers(rank), numbers(rank), numbers(2)
+        storage = torch.frombuffer(bytearray(data[at:at + size]), dtype=dtypes[dtype])
+        tensors.append(storage.as_strided(sizes, strides, offset))
+        at += size
+    return tensors
+
+
+def read_outputs(data):
+    """What `bench_sconce_loader PACKAGE INPUTS values THREADS` printed, as tensors."""
+    import torch
+
+    dtypes = {number: getattr(torch, name) for name, number in loader.NUMBERS.items()}
+    at, tensors = 0, []
+    while at < len(data):
+        dtype, rank = struct.unpack_from("<2q", data, at)
+        sizes = struct.unpack_from(f"<{rank}q", data, at + 16)
+        at += 16 + 8 * rank
+        count = math.prod(sizes)
+        tensors.append(torch.frombuffer(bytearray(data[at:at + count * dtypes[dtype].itemsize]),
+                                        dtype=dtypes[dtype]).view(sizes))
+        at += count * dtypes[dtype].itemsize
+    return tensors
+
+
+def compare_values(name, threads, args):
+    """The largest difference of an element, over the largest element of its output."""
+    import torch
+
+    package, inputs = args.packages / f"{name}.pt2", args.packages / f"{name}.inputs"
+    done = subprocess.run([args.sconce, package, inputs, "values", str(threads)], capture_output=True,
+                          env=dict(os.environ, OMP_NUM_THREADS=str(threads)))
+    if done.returncode:
+        raise RuntimeError(" ".join(done.stderr.decode().strip().splitlines()[-1:]))
+    ours = read_outputs(done.stdout)
+    theirs = torch._inductor.aoti_load_package(str(package))(*read_inputs(inputs))
+    theirs = [theirs] if isinstance(theirs, torch.Tensor) else list(theirs)
+    if [(a.shape, a.dtype) for a in ours] != [(b.shape, b.dtype) for b in theirs]:
+        raise RuntimeError("outputs of other sizes or types")
+    worst, allowed = 0.0, 0.0
+    for a, b in zip(ours, theirs):
+        worst = max(worst, ((a.double() - b.double()).abs().max() / b.double().abs().max()).item())
+        # Roundings of single operators add up over the layers.
+        allowed = max(allowed, 64 * torch.finfo(b.dtype).eps if b.dtype.is_floating_point else 0)
+    return worst, worst <= allowed
+
+
+def compare_all_values(names, args):
+    wrong = 0
+    for name in names:
+        for threads in args.threads:
+            try:
+                worst, good = compare_values(name, threads, args)
+                print(f"{name:22} {threads:3} differs by {worst:.1e}{'' if good else ', more than rounding'}", flush=True)
+            except RuntimeError as failure:
+                good = False
+                print(f"{name:22} {threads:3} not run: {failure}", flush=True)
+            wrong += not good
+    return 1 if wrong else 0
+
+
 def build_machine(folder):
     out = folder / "machine"
     subprocess.run([os.environ.get("CXX", "g++"), "-O2", "-std=c++20", "-fopenmp", here / "machine.cpp", "-o", out],
@@ -178,6 +259,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.4)
     parser.add_argument("--again", action="store_true", help="compile models that are compiled already")
     parser.add_argument("--compile-only", action="store_true")
+    parser.add_argument("--exact", action="store_true", help="compare outputs, not times")
     parser.add_argument("--list", action="store_true", help="only print the names")
     parser.add_argument("--json", type=pathlib.Path, help="write the rows there too")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -207,6 +289,8 @@ def main():
             print(f"{name:22} compiled in {time.monotonic() - start:.0f} s", flush=True)
     if args.compile_only:
         return None
+    if args.exact:
+        return compare_all_values(names, args)
     rows, best = [], {threads: {"gflops": 0, "gbytes": 0} for threads in args.threads}
     programs = {"sconce": args.sconce, "torch": loader.build_torch_loader(args.packages, False),
                 "machine": build_machine(args.packages)}
@@ -243,4 +327,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

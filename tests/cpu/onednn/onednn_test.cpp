@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <random>
-#include <string_view>
 
 #include "src/cpu/convolution/convolution.h"
 #include "src/cpu/convolution/onednn_convolution.h"
@@ -14,6 +13,7 @@
 #include "src/device/cpu_arena.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
+#include "tests/cpu/onednn_use.h"
 #include "tests/cpu/packed_weight.h"
 
 using namespace sconce;
@@ -22,18 +22,8 @@ using onednn::Use;
 
 namespace {
 
-Use use_of_this_run() {
-  const char* use = std::getenv("SCONCE_TEST_ONEDNN");
-  return use && std::string_view(use) == "always" ? Use::kAlways : Use::kByPolicy;
-}
-
 // ctest runs the tests of products and convolutions twice; in the second run, oneDNN computes all sizes.
 [[maybe_unused]] const bool applied = (onednn::testing_use(use_of_this_run()), true);
-
-struct Using {
-  explicit Using(Use use) { onednn::testing_use(use); }
-  ~Using() { onednn::testing_use(use_of_this_run()); }
-};
 
 bool can(DType dtype) {
   if (onednn::suits(dtype) && onednn::available()) return true;

@@ -172,8 +172,11 @@ void Job::finish(const Band& band, int64_t group, int64_t lane, int64_t lanes, f
 }
 
 void Job::work(int64_t task, float* scratch) const noexcept {
-  const int64_t split = task % plan_.splits, group = task / plan_.splits % plan_.groups;
-  const Band at = plan_.band(task / plan_.splits / plan_.groups);
+  const int64_t others = plan_.by_channels ? plan_.tasks() / plan_.splits : 1;
+  const int64_t split = task / others % plan_.splits;
+  const int64_t place = plan_.by_channels ? task % others : task / plan_.splits;
+  const int64_t group = place % plan_.groups;
+  const Band at = plan_.band(place / plan_.groups);
   const int64_t pixels = at.pixels();
   const int64_t most = plan_.most_pixels();
   auto* input_at = reinterpret_cast<int64_t*>(scratch);

@@ -12,6 +12,16 @@ constexpr int64_t kBandPixels = 1024;
 constexpr int64_t kPanelBytes = 96 << 10;  // of the weights that a pass over the pixels uses: second-level cache
 constexpr double kWorkPerThread = 1e5;     // multiplications that are worth a thread
 
+// Whether threads take output channels each, instead of pixels: what all of them read is the input then, not the
+// weights, and a weight that is no constant is put in order by the thread that reads it. Pays where there are more
+// weights than inputs, and as many blocks of channels for one thread as for another (at most a seventh more).
+// 512 x 512 channels, 3 x 3, 7 x 7 pixels, two threads (Zen 4): 1.36 ms before, 1.02 after, and 3.06 and 1.34 of a
+// weight that is no constant.
+bool prefers_channels(const ConvolutionShape& s, int64_t blocks, int64_t threads) {
+  const int64_t most = (blocks + threads - 1) / threads;
+  return s.taps() * s.out_channels > s.batch * s.input[0] * s.input[1] * s.input[2] && 7 * most * threads <= 8 * blocks;
+}
+
 }  // namespace
 
 ChannelsPlan::ChannelsPlan(const ConvolutionShape& shape, const ConvolutionOperands& operands,
@@ -119,7 +129,11 @@ void ChannelsPlan::choose_bands(const ConvolutionShape& shape, int64_t most_thre
   };
   // Whole rows, whole slices, whole images, several images, as far as they fit and enough bands are left.
   band_count = {1, 1, 1, 1};
-  const int64_t most_pixels = std::max<int64_t>(1, whole[0] * whole[1] * whole[2] * whole[3] / most_threads);
+  const ChannelBlocks blocks(*order.tiles, out_channels);
+  by_channels =
+      most_threads > 1 && groups == 1 && !order.depthwise && prefers_channels(shape, blocks.count, most_threads);
+  const int64_t most_pixels =
+      std::max<int64_t>(1, whole[0] * whole[1] * whole[2] * whole[3] / (by_channels ? 1 : most_threads));
   int64_t inner = 1;
   for (size_t d = 4; d-- > 0;) {
     Box wider = band_count;
@@ -140,8 +154,10 @@ void ChannelsPlan::choose_bands(const ConvolutionShape& shape, int64_t most_thre
   for (size_t d = 0; d < 4; ++d) bands[d] = (whole[d] + band_count[d] - 1) / band_count[d];
   box = {inputs(0, band_count[1]), inputs(1, band_count[2]), inputs(2, band_count[3])};
   const int64_t all = bands[0] * bands[1] * bands[2] * bands[3] * groups;
-  const ChannelBlocks blocks(*order.tiles, out_channels);
-  if (all < 2 * most_threads && most_threads > 1) splits = std::min(blocks.count, (2 * most_threads + all - 1) / all);
+  if (by_channels)
+    splits = most_threads;
+  else if (all < 2 * most_threads && most_threads > 1)
+    splits = std::min(blocks.count, (2 * most_threads + all - 1) / all);
   threads = std::min(most_threads, all * splits);
 }
 

@@ -41,6 +41,7 @@ struct ChannelsPlan {
   Box whole{};                                           // images, slices, rows, columns of the output
   Box band_count{}, bands{};                             // size and number of bands along each
   int64_t splits = 1;                                    // of a band's blocks among tasks
+  bool by_channels = false;                              // a thread takes a split of every band
   int64_t threads = 1;
   int64_t scratch_elems = 0;  // floats of one thread
 

@@ -6,6 +6,7 @@
 
 #include "sconce/check.h"
 #include "src/device/kept_memory.h"
+#include "src/device/threads.h"
 
 namespace sconce {
 namespace {
@@ -15,10 +16,11 @@ struct Kept {
   KeptMemory data;
 };
 constexpr char kKind = 0;
+constexpr int64_t kElementsPerThread = 16384;  // of a weight: fewer are not worth a thread
 
 // One group's block of vectors.
 void order_block(const WeightView& weight, const WeightOrder& order, const std::vector<int64_t>& tap_at,
-                 const std::vector<int64_t>& rows, int64_t group, int64_t block, float* to) {
+                 const std::vector<int64_t>& rows, int64_t group, int64_t block, float* to) noexcept {
   const ChannelTiles& tiles = *order.tiles;
   const ChannelBlocks blocks(tiles, order.out);
   const int64_t apart = blocks.vectors(block) * tiles.width;
@@ -76,11 +78,14 @@ void order_weight(const ConvolutionShape& shape, const WeightView& given, const 
     for (int64_t i = 0; i < order.in; ++i)
       for (int64_t t = 0; t < taps; ++t) rows.push_back(t * order.in + i);
   const ChannelBlocks blocks(*order.tiles, order.out);
-  for (int64_t g = 0; g < order.groups; ++g)
-    for (int64_t b = 0; b < blocks.count; ++b) {
-      order_block(weight, order, tap_at, rows, g, b, to);
-      to += blocks.vectors(b) * order.tiles->width * order.in * taps;
+  const int64_t vector = order.tiles->width * order.in * taps;
+  const int64_t grain = std::max<int64_t>(1, kElementsPerThread / (blocks.vectors(0) * vector));
+  parallel_for(0, order.groups * blocks.count, grain, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t g = i / blocks.count, b = i % blocks.count;
+      order_block(weight, order, tap_at, rows, g, b, to + (g * blocks.all_vectors + blocks.first_vector(b)) * vector);
     }
+  });
 }
 
 }  // namespace

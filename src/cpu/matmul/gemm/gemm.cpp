@@ -48,8 +48,15 @@ constexpr int64_t kWholeBytes = int64_t{4} << 20;
 constexpr int64_t kPanelsBytes = int64_t{1} << 20;
 constexpr int64_t kAllPanelsBytes = int64_t{16} << 20;
 // Larger ones are repacked if the memory of their plain form can be given up, and at the first product of at most so
-// many rows: with more, repacking at each call costs little. It costs most where rows of B are far apart.
-constexpr int64_t kKeptRowsOfRows = 256, kKeptRowsOfColumns = 64;
+// many rows: with more, repacking at each call costs little. It costs most where rows of B are far apart, and for
+// pairs.
+constexpr int64_t kKeptRows = 256, kKeptRowsOfColumns = 64;
+// Up to so many rows our kernels are faster with such a constant than oneDNN is without. GFLOP/s of one thread (Zen 4),
+// ours repacked at each call, ours kept, oneDNN's:
+//   float32, 768 x 768 by columns     16 rows 55, 95, 60    64 rows 85, 104, 93     128 rows 95, 107, 103
+//   bfloat16, 3072 x 768 by columns   16 rows 97, 210, 115  128 rows 175, 218, 194  512 rows 203, 221, 204
+// For 128 rows of float32 the 3 % are not worth a first run that packs: of GPT-2 it takes three times as long.
+constexpr int64_t kOursRows = 64, kOursRowsOfPairs = 256;
 // If B has at least so many bytes per row of A, reading it row by row is faster.
 constexpr int64_t kStreamBytes = int64_t{128} << 10;
 constexpr size_t kStackBytes = size_t{16} << 10;
@@ -150,7 +157,8 @@ bool use_panels(Job<S, Factor>& job, int64_t batch, Storage* constant) {
   if (!small && (!constant->has_source() || job.n < job.kernels->wide)) return false;
   const int64_t offset = reinterpret_cast<const char*>(job.b) - static_cast<const char*>(constant->data());
   const DerivedKey key{&kind, {offset, job.n, job.k, job.b_rs, job.b_cs, batches, job.b_bs}};
-  const bool pays = small || (job.m > kStreamRows && job.m <= (job.b_cs == 1 ? kKeptRowsOfRows : kKeptRowsOfColumns));
+  const bool columns = job.b_cs != 1 && Job<S, Factor>::kSteps == 1;
+  const bool pays = small || (job.m > kStreamRows && job.m <= (columns ? kKeptRowsOfColumns : kKeptRows));
   const auto how = [&]() -> Storage::Derive {
     return [of = job, batches, elements, offset, small](Storage& from) mutable -> std::shared_ptr<void> {
       if (!small && !from.has_source()) return nullptr;
@@ -382,13 +390,23 @@ void by_rows(const MatrixProduct& p, const GemmKernels<S, Factor>& kernels) {
   run_job(job, p.batch);
 }
 
+// Whether B is, or will be, a constant that use_panels() keeps, and no kernel of oneDNN's is faster.
+template <class S, class Factor>
+bool ours_is_faster(const MatrixProduct& p, const GemmKernels<S, Factor>& kernels) {
+  const int64_t most = GemmKernels<S, Factor>::kSteps == 2 ? kOursRowsOfPairs : kOursRows;
+  return p.b_constant && p.b_constant->has_source() && p.n >= kernels.wide && p.m > kStreamRows && p.m <= most;
+}
+
 // The kernels that suit: pairs of bfloat16 where the CPU has them, unless rows of B are read as they lie.
 template <class S>
 void by_rows(const MatrixProduct& p) {
-  if ((std::is_same_v<S, float> || std::is_same_v<S, BFloat16>)&&onednn::matrix_product(p)) return;
+  if constexpr (std::is_same_v<S, float>)
+    if (onednn::matrix_product(p, ours_is_faster(p, gemm_kernels<S>()))) return;
   if constexpr (std::is_same_v<S, BFloat16>) {
     const auto* pairs = gemm_pair_kernels();
-    const bool in_rows = p.b.column_stride == 1 && p.b.row_stride != 1 && p.m <= kStreamRows && !p.b_constant;
+    if (onednn::matrix_product(p, pairs && ours_is_faster(p, *pairs))) return;
+    const bool small = p.b_constant && p.k * p.n * static_cast<int64_t>(sizeof(S)) <= kPanelsBytes;
+    const bool in_rows = p.b.column_stride == 1 && p.b.row_stride != 1 && p.m <= kStreamRows && !small;
     if (pairs && !in_rows) return by_rows<S, BFloat16>(p, *pairs);
   }
   by_rows<S, Sum<S>>(p, gemm_kernels<S>());

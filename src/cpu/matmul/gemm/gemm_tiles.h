@@ -185,6 +185,8 @@ void dot_tile(int64_t k, const typename V::T* a, int64_t a_rs, const S* b, int64
 #pragma GCC unroll 4
       for (int j = 0; j < 4; ++j) {
         const typename V::R bs = V::load(b + j * b_cs + p + s * V::W);
+        // One row reads b at the speed of memory: the next four columns are on their way meanwhile.
+        if constexpr (Rows == 1) __builtin_prefetch(b + (j + 4) * b_cs + p + s * V::W, 0, 2);
 #pragma GCC unroll 8
         for (int i = 0; i < Rows; ++i) sum[s][i][j] = V::fma(as[i], bs, sum[s][i][j]);
       }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 
 #include "src/cpu/onednn/onednn_weight.h"
 #include "src/cpu/onednn/plan_table.h"
+#include "src/device/cpu_isa.h"
 #include "src/device/threads.h"
 
 namespace sconce::onednn {
@@ -81,10 +83,23 @@ double work(const MatrixProduct& p) {
   return static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
 }
 
+// Whether B is put into the library's order once: a constant whose plain form needs no memory meanwhile. Products on
+// AMX would wait longer for the order than they take. Without AMX, our kernels keep such constants for few rows, and
+// for many the order makes no difference.
+bool is_kept(const MatrixProduct& p) {
+  const int64_t bytes = p.k * p.n * static_cast<int64_t>(dtype_bytes(p.dtype));
+  const bool amx = p.dtype == DType::kBFloat16 && has_amx_bf16();
+  return p.b_constant && p.b_constant->has_source() && p.batch == 1 && bytes >= kKeptBytes && worth(amx ? 1 : 0.5, 1);
+}
+
 }  // namespace
 
-bool matrix_product(const MatrixProduct& p) {
-  const double least = p.dtype == DType::kFloat32 ? kProductFloat : kProductBFloat16;
+bool matrix_product(const MatrixProduct& p, bool ours_is_faster) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const bool bfloat16 = p.dtype == DType::kBFloat16;
+  const double least = ours_is_faster && !(bfloat16 && has_amx_bf16()) ? kNever
+                       : bfloat16                                      ? kProductBFloat16
+                                                                       : kProductFloat;
   if (!suits(p.dtype) || !worth(p.m < kProductRows ? 0 : work(p), least) || !fits(p) || !is_sound(p.dtype, p.n, p.k))
     return false;
   // The addend: the content of C, a matrix in the layout of C, or one row for all rows.
@@ -95,8 +110,9 @@ bool matrix_product(const MatrixProduct& p) {
   if (with_self && !in_place && !(row && p.beta == 1 && p.alpha == 1)) return false;
   if (!available()) return false;
 
+  const bool kept = is_kept(p);
   Key key;
-  for (const int64_t word : {static_cast<int64_t>(p.dtype), p.batch, p.m, p.n, p.k}) key.add(word);
+  for (const int64_t word : {static_cast<int64_t>(p.dtype), p.batch, p.m, p.n, p.k, int64_t{kept}}) key.add(word);
   key.add(p.a);
   key.add(p.b);
   for (const int64_t word : {p.c_batch_stride, p.c_row_stride, int64_t{kernel_threads()}, int64_t{in_place ? 2 : row}})
@@ -114,18 +130,22 @@ bool matrix_product(const MatrixProduct& p) {
     dnnl::primitive_attr attr = attributes(ops);
     if (p.alpha != 1) attr.set_output_scales(0, {static_cast<float>(p.alpha)});
     TaggedPlan<0> made;
-    const auto d = describe(a, b, row ? &bias : nullptr, c, attr);
+    const memory::desc any({1, p.k, p.n}, data_type(p.dtype), memory::format_tag::any);
+    const auto d = describe(a, kept ? any : b, row ? &bias : nullptr, c, attr);
     if (!d) return made;
+    if (kept) made.weight = WeightLayout(b, d.weights_desc());
     made.primitive = primitive(d);
     made.primitive.add(DNNL_ARG_SRC, a);
-    made.primitive.add(DNNL_ARG_WEIGHTS, b);
+    made.primitive.add(DNNL_ARG_WEIGHTS, d.weights_desc());
     made.primitive.add(DNNL_ARG_DST, c);
     if (row) made.primitive.add(DNNL_ARG_BIAS, bias);
     return made;
   });
   if (!plan.primitive.usable()) return false;
   const void* const data[] = {p.a.data, p.b.data, p.c, p.self.data};
-  plan.primitive.run(std::span(data).first(row ? 4 : 3));
+  dnnl_memory_t own[2] = {nullptr, nullptr};
+  if (kept && !(own[1] = kept_weight(*p.b_constant, p.b.data, plan.weight, Hold::kOnce))) return false;
+  plan.primitive.run(std::span(data).first(row ? 4 : 3), own);
   return true;
 }
 

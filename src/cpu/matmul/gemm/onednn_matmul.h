@@ -12,9 +12,12 @@ namespace sconce::onednn {
 // Thresholds, in multiplications, and the rows below which our kernels are faster.
 constexpr double kProductFloat = 1 << 23, kProductBFloat16 = 1 << 20, kProductInt8 = 1 << 17;
 constexpr int64_t kProductRows = 16;
+// Constants of so many bytes are put into its order once where it multiplies by them, on AMX.
+constexpr int64_t kKeptBytes = int64_t{64} << 10;
 
-// False, and nothing is done, where our kernels are to be used. A: rows with unit column stride.
-bool matrix_product(const MatrixProduct& product);
+// False, and nothing is done, where our kernels are to be used. A: rows with unit column stride. `ours_is_faster`: than
+// all but products on AMX.
+bool matrix_product(const MatrixProduct& product, bool ours_is_faster = false);
 // c[m, n] of int32 from a[m, k] of int8 or uint8 and b[k, n] of int8. Exact.
 bool int8_matrix_product(bool a_is_signed, const MatrixProduct& product);
 
