@@ -1,6 +1,7 @@
 // Publication: where a set of weights becomes the active one. Every way to publish goes through here, so that what
 // follows a publication is done for each of them: the set is kept on the disk, the model is ready or not, and the set
-// is watched if that is asked for (server/admin/judging/guard_keeper.h).
+// is watched if that is asked for (server/admin/judging/guard_keeper.h). With the set, it is kept how it is watched and
+// which push it came with.
 #pragma once
 
 #include <chrono>
@@ -32,6 +33,7 @@ class StagedSet {
 
 struct Published {
   uint64_t generation = 0;
+  bool kept = false;  // on the disk
 };
 
 // What a request says of the watch over what it publishes; the rest is as the model's settings have it.

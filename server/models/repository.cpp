@@ -202,7 +202,7 @@ void Repository::publish_loading(const PackageEntry& package) {
   });
 }
 
-void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
+void Repository::publish(const PackageEntry& package, LoadedModel loaded, const Before& before) {
   auto& statistics = statistics_[{package.name, package.file.version}];
   if (!statistics) statistics = std::make_shared<Statistics>(threads_);
   const ModelConfig config = config_.model(package.name);
@@ -226,6 +226,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
       SCONCE_CHECK(v.version() != package.file.version || v.state != Catalog::State::kReady, kFailedPrecondition, held);
   if (!held.empty())
     log_warn("model {} version {} is not ready: {}", package.name, package.file.version, printable(held));
+  if (before) before(served);
   change([&](Catalog& next) {
     Catalog::Version& version = next.edit(package);
     version.state = held.empty() ? Catalog::State::kReady : Catalog::State::kHeld;

@@ -69,7 +69,8 @@ def test_commit_and_rollback_by_id_are_idempotent(three, name):
     for _ in range(3):
         answer = act(one, "commit", name)
         assert answer.status == 200
-        assert answer.json["push"] == {"push": name, "state": "committed", "generation": before + 1, "active": True}
+        assert answer.json["push"] == {"push": name, "state": "committed", "label": "v8", "generation": before + 1,
+                                       "active": True}
     for _ in range(3):
         answer = act(one, "rollback", name)
         assert answer.status == 200 and answer.json["generation"] == before + 2
