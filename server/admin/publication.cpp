@@ -6,6 +6,7 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
+#include "server/admin/push_api.h"
 #include "server/admin/served_weights.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
@@ -164,6 +165,29 @@ Published publish_set(Service& service, ServedModel& served, const std::string& 
   return publish(service, served, by, options,
                  {"promoted", PushState::kCommitted, bounds_for(served, options.guard), name},
                  [&](Model& model) { return model.promote_set(name); });
+}
+
+void renumber_active(Service& service, const std::shared_ptr<ServedModel>& served, uint64_t generation) {
+  Model& model = served->model();
+  const uint64_t before = model.generation();
+  if (generation == before) return;
+  SCONCE_CHECK(generation > before, kBusy, "generation ", before, " is active, and numbers only grow: it cannot be ",
+               generation);
+  service.guards.check_over(*served);
+  if (const std::shared_ptr<KeptWeights>& kept = served->kept()) {
+    const MutexLock turn(kept->turn());
+    check_served(service, *served);
+    kept->renumber(model.weights_digest(WeightState::kActive), generation);
+    model.renumber_weights(generation);
+  } else {
+    model.renumber_weights(generation);
+  }
+  service.pushes.renumbered(place_of(served), before, generation);
+  succeeds([&] {
+    AuditEntry entry = audit_of("renumbered", service, *served, WeightState::kActive);
+    entry.before = before;
+    service.audit.add(entry);
+  });
 }
 
 }  // namespace sconce::server

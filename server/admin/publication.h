@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,6 +63,11 @@ Published publish_previous(Service& service, ServedModel& served, const Publishe
 // The weights of a named set. Errors of Model::promote_set.
 Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
                       const PublishOptions& options = {});
+
+// The active set gets a larger number; it is on the disk under that number before anybody sees it. The caller has
+// claimed the model. Does nothing if it has that number. kBusy for a smaller one, and while the set is watched; kIo,
+// and then nothing has changed; kUnavailable if the model was unloaded or replaced.
+void renumber_active(Service& service, const std::shared_ptr<ServedModel>& served, uint64_t generation);
 
 inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 

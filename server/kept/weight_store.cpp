@@ -115,6 +115,22 @@ std::string KeptWeights::note(KeptPush push) {
   });
 }
 
+void KeptWeights::renumber(const std::string& digest, uint64_t generation) {
+  bool found = false;
+  rewrite([&](Journal& journal) {
+    found =
+        !journal.sets.empty() && journal.sets.front().digest == digest && journal.sets.front().generation <= generation;
+    if (!found) return false;
+    const uint64_t before = std::exchange(journal.sets.front().generation, generation);
+    for (KeptPush& push : journal.pushes)
+      if (push.kept && push.generation == before) push.generation = generation;
+    return true;
+  });
+  if (!found) return;
+  revision_.fetch_add(1);
+  report(generation, {});
+}
+
 void KeptWeights::rewrite(const std::function<bool(Journal&)>& change) {
   Found found = find();
   // If the journal is damaged, what is left of it must not take its place.

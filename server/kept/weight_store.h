@@ -65,6 +65,12 @@ class KeptWeights {
       SCONCE_REQUIRES(turn_);
   // Keeps what became of a push, in the same way.
   std::string note(KeptPush push) SCONCE_REQUIRES(turn_);
+  // The newest set, and the push that it came with, get a larger number. Does nothing if the set has another digest.
+  // Throws if that cannot be kept; a restart then finds the old number or the new one.
+  void renumber(const std::string& digest, uint64_t generation) SCONCE_REQUIRES(turn_);
+
+  // The set's file is not what it was: a set of the same values is written anew.
+  void damaged(const KeptSet& set);
 
   // What is said to others of the model that is served.
   struct Status {

@@ -273,6 +273,12 @@ void PushLedger::set_published(const PushPlace& place, uint64_t generation) {
   tell_ends();
 }
 
+void PushLedger::renumbered(const PushPlace& place, uint64_t from, uint64_t to) noexcept {
+  const MutexLock lock(mutex_);
+  for (PushRecord& record : records_)
+    if (record.generation == from && record.served.lock() == place.served) record.generation = to;
+}
+
 void PushLedger::forget(const PushPlace& place, std::string_view id) noexcept {
   const MutexLock lock(mutex_);
   std::erase_if(records_, [&](const PushRecord& record) {

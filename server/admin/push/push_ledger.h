@@ -100,6 +100,8 @@ class PushLedger {
   // Ends an open push without its id: its set was dropped or published by a request without one.
   void set_dropped(const PushPlace& place);
   void set_published(const PushPlace& place, uint64_t generation);
+  // The active set has got another number.
+  void renumbered(const PushPlace& place, uint64_t from, uint64_t to) noexcept;
   // Nobody was told of the push: a check without staging. Unlike the others, does nothing if it is not known.
   void forget(const PushPlace& place, std::string_view id) noexcept;
 
