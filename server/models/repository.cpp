@@ -168,6 +168,8 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "setting devices of model '", package.name, "' is empty");
   SCONCE_CHECK(config.replicas >= 1, kInvalidArgument, "setting replicas of model '", package.name,
                "' must be 1 or more");
+  SCONCE_CHECK(config.weights_from_certificate.empty() == config.weights_from_key.empty(), kInvalidArgument,
+               "settings weights_from_certificate and weights_from_key of model '", package.name, "' go together");
   options.replicas = static_cast<int>(config.replicas);
   options.threads = static_cast<int>(config.threads);
   options.cuda_graphs = static_cast<int>(std::min<int64_t>(config.cuda_graphs, 1024));
