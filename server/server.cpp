@@ -15,6 +15,7 @@
 #include "sconce/mapped_files.h"
 #include "sconce/version.h"
 #include "server/admin/judging/guard_keeper.h"
+#include "server/admin/push_api.h"
 #include "server/admin/push_settler.h"
 #include "server/admin/service.h"
 #include "server/base/alarm_clock.h"
@@ -87,6 +88,16 @@ class Server {
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
         timer_(context_) {
+    service_.pushes.on_end([this](const PushRecord& push) { keep_end(push); });
+    control_.on_loaded([this](const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
+      const std::string problem = problem_of([&] {
+        service_.pushes.restore(place_of(served), start.pushes, start.generation);
+        guard_keeper_.loaded(served, start);
+      });
+      if (!problem.empty())
+        log_error("model {} version {}: what was kept of its last push or watch is lost: {}", served->interface().name,
+                  served->interface().version, printable(problem));
+    });
     // The last I/O thread accepts connections, serves metrics and administration: a busy model does not delay these.
     for (size_t i = 0; i <= threads_; ++i) io_threads_.push_back(std::make_unique<IoThread>(service_, i));
     std::vector<IoThread*> io;
@@ -137,6 +148,7 @@ class Server {
     control_.start();
     context_.run();
     control_.stop();
+    guard_keeper_.leave();
     if (failure_) std::rethrow_exception(failure_);
   }
 
@@ -179,6 +191,19 @@ class Server {
       config_.check_model_names(names);
     }
     return packages;
+  }
+
+  // With weights_keep, a restart knows what became of a push.
+  void keep_end(const PushRecord& push) noexcept {
+    succeeds([&] {
+      const std::shared_ptr<KeptWeights> kept = store_.of(push.model, push.version);
+      if (!kept) return;
+      const MutexLock turn(kept->turn());
+      const std::string problem = kept->note(note_of(push));
+      if (!problem.empty())
+        log_warn("model {} version {}: what became of push {} is not kept: {}", push.model, push.version, push.terms.id,
+                 printable(problem));
+    });
   }
 
   void wait_for_signal() {

@@ -100,6 +100,9 @@ void Model::abort_weights() {
 uint64_t Model::rollback_weights() {
   return in_memory("rollback", [&] { return impl_->runner.rollback(); });
 }
+void Model::renumber_weights(uint64_t generation) {
+  in_memory("renumber", [&] { impl_->runner.renumber(generation); });
+}
 void Model::release_previous() {
   in_memory("release", [&] { impl_->runner.release_previous(); });
 }

@@ -178,6 +178,9 @@ class Model : public std::enable_shared_from_this<Model> {
   void abort_weights();  // drops the staged set; kFailedPrecondition if there is none
   // Exchanges the previous and the active set, under a new generation. kFailedPrecondition if there is none.
   uint64_t rollback_weights();
+  // The active set gets a larger number, so that models of several processes which serve one set say one number. Runs
+  // that end from now on say it. kInvalidArgument unless it is above that of the active set.
+  void renumber_weights(uint64_t generation);
   void release_previous();                         // frees the previous set, if there is one
   std::vector<WeightSetInfo> weight_sets() const;  // the active one first
   // "sha-256:HEX" of a set, the same for equal values on any host (docs/weights.md). kFailedPrecondition if there is

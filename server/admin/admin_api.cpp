@@ -1,6 +1,7 @@
 #include "server/admin/admin_api.h"
 
 #include <boost/beast/core/string.hpp>
+#include <optional>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
@@ -24,6 +25,8 @@ namespace sconce::server {
 namespace {
 
 constexpr int kMostReplicas = 1024;
+// All whole numbers up to this one are exact in every reader of JSON.
+constexpr uint64_t kMostGeneration = uint64_t{1} << 53;
 
 uint64_t number(const std::string& digits) {
   const auto value = parse_number<uint64_t>(digits);
@@ -47,7 +50,7 @@ std::string change_weights(Service& service, const AdminRequest& request, const 
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
   const Model& model = served->model();
-  change(*served);
+  change(served);
   if (noted != nullptr) noted(service.pushes, place_of(served), model.generation());
   log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
            served->interface().version, done, model.generation());
@@ -95,7 +98,10 @@ std::string commit_weights(Service& service, const AdminRequest& request) {
   const PublishOptions options = publish_options(query);
   if (const auto id = query.text("push")) return commit_push(service, request, push_id(*id), options);
   return change_weights(
-      service, request, [&](ServedModel& served) { publish_staged(service, served, published_by(request), options); },
+      service, request,
+      [&](const std::shared_ptr<ServedModel>& served) {
+        publish_staged(service, *served, published_by(request), options);
+      },
       "committed", [](PushLedger& pushes, const PushPlace& place, uint64_t now) { pushes.set_published(place, now); });
 }
 
@@ -104,9 +110,9 @@ std::string abort_weights(Service& service, const AdminRequest& request) {
   if (const auto id = query.text("push")) return abort_push(service, request, push_id(*id));
   return change_weights(
       service, request,
-      [&](ServedModel& served) {
-        const AuditEntry entry = audit_of("aborted", service, served, WeightState::kStaged);
-        served.model().abort_weights();
+      [&](const std::shared_ptr<ServedModel>& served) {
+        const AuditEntry entry = audit_of("aborted", service, *served, WeightState::kStaged);
+        served->model().abort_weights();
         service.audit.add(entry);
       },
       "aborted", [](PushLedger& pushes, const PushPlace& place, uint64_t) { pushes.set_dropped(place); });
@@ -117,7 +123,10 @@ std::string rollback_weights(Service& service, const AdminRequest& request) {
   const PublishOptions options = publish_options(query);
   if (const auto id = query.text("push")) return rollback_push(service, request, push_id(*id), options);
   return change_weights(
-      service, request, [&](ServedModel& served) { publish_previous(service, served, published_by(request), options); },
+      service, request,
+      [&](const std::shared_ptr<ServedModel>& served) {
+        publish_previous(service, *served, published_by(request), options);
+      },
       "rolled back", nullptr);
 }
 
@@ -125,15 +134,47 @@ std::string release_weights(Service& service, const AdminRequest& request) {
   const Query query(request.query, {});
   return change_weights(
       service, request,
-      [&](ServedModel& served) {
-        service.guards.check_over(served);
-        AuditEntry entry = audit_of("released", served);
-        for (const WeightSetInfo& set : served.model().weight_sets())
+      [&](const std::shared_ptr<ServedModel>& served) {
+        service.guards.check_over(*served);
+        AuditEntry entry = audit_of("released", *served);
+        for (const WeightSetInfo& set : served->model().weight_sets())
           if (set.state == WeightState::kPrevious) entry.label = set.label;
-        served.model().release_previous();
+        served->model().release_previous();
         service.audit.add(entry);
       },
       "released", nullptr);
+}
+
+std::string renumber_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  uint64_t generation = 0;
+  std::optional<std::string> label, digest;
+  JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
+    if (key == "generation")
+      generation = json.unsigned_integer("'generation'");
+    else if (key == "label")
+      label = json.string("'label'");
+    else if (key == "digest")
+      digest = json.string("'digest'");
+    else
+      SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
+  });
+  SCONCE_CHECK(generation >= 1 && generation <= kMostGeneration, kInvalidArgument,
+               "'generation' must be a number from 1 to 2^53");
+  SCONCE_CHECK(label || digest, kInvalidArgument, "'label' or 'digest' must say which weights are meant");
+  return change_weights(
+      service, request,
+      [&](const std::shared_ptr<ServedModel>& served) {
+        const Model& model = served->model();
+        const std::string active = model.weight_sets().front().label;
+        SCONCE_CHECK(!label || *label == active, kBusy, "the label of the active weights is '", excerpt(active),
+                     "', not '", excerpt(*label), "'");
+        const std::string found = digest ? model.weights_digest(WeightState::kActive) : std::string();
+        SCONCE_CHECK(!digest || *digest == found, kBusy, "the digest of the active weights is ", found, ", not ",
+                     excerpt(*digest));
+        renumber_active(service, served, generation);
+      },
+      "renumbered", nullptr);
 }
 
 std::string replicas(Service& service, const AdminRequest& request) {

@@ -20,7 +20,7 @@ void start_admin(Service& service, AdminRequest request, AdminText& handler, Adm
 namespace admin {
 
 AdminText constants, weights, weights_difference, guard, commit_weights, abort_weights, rollback_weights,
-    release_weights;
+    release_weights, renumber_weights;
 AdminText pushes, prepare_push, prolong_push;
 AdminText replicas, add_replicas, remove_replica;
 AdminText operations, operation, cancel_operation, audit;

@@ -1,55 +1,81 @@
 #include "server/admin/publication.h"
 
+#include <functional>
 #include <optional>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
+#include "server/admin/push_api.h"
 #include "server/admin/served_weights.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/http/query.h"
+#include "server/kept/peer_weights.h"
 
 namespace sconce::server {
 namespace {
 
-// The set is published, so nothing here throws.
-void keep(ServedModel& served, KeptWeights& kept, const PublishedBy& by, const PublishOptions& options)
-    SCONCE_REQUIRES(kept.turn()) {
+// How the set that is published is to be watched; window zero: it is not.
+GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
+  GuardBounds bounds = served.guard();
+  bounds.window = wish.window.value_or(bounds.window);
+  bounds.errors = wish.errors.value_or(bounds.errors);
+  bounds.nan = wish.nan.value_or(bounds.nan);
+  bounds.p99 = wish.p99.value_or(bounds.p99);
+  return bounds;
+}
+
+// The push that this publication commits or undoes, as it is kept with the set.
+std::optional<KeptPush> push_note(const Service& service, const ServedModel& served, const PublishOptions& options,
+                                  PushState state, uint64_t generation) {
+  const ModelInterface& interface = served.interface();
+  std::optional<PushRecord> record = service.pushes.find(interface.name, interface.version, options.push);
+  if (!record) return std::nullopt;
+  record->state = state;
+  record->generation = generation;
+  return note_of(*record);
+}
+
+// The set is published, so nothing here throws. Returns whether it is kept.
+bool keep(ServedModel& served, KeptWeights& kept, const PublishOptions& options,
+          const std::function<KeptWeights::Notes()>& notes) SCONCE_REQUIRES(kept.turn()) {
   const ModelInterface& interface = served.interface();
   std::string problem = "keep=false was asked for";
   if (!options.keep) {
     succeeds([&] { kept.report(kept.status().generation, problem); });
-    return;
+    return false;
   }
   const bool told = succeeds([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {  // the caller has the turn
-    problem = kept.keep(served.model().open_weights(WeightState::kActive), by);
+    problem = kept.keep(served.model().open_weights(WeightState::kActive), notes());
     if (!problem.empty())
       log_error("model {} version {}: weights are not kept: {}", interface.name, interface.version, printable(problem));
   });
   if (!told) succeeds([&] { kept.note("no memory"); });
+  return told && problem.empty();
+}
+
+bool has_complete_previous(const Model& model) {
+  const std::vector<WeightSetInfo> sets = model.weight_sets();
+  return sets.size() > 1 && sets[1].state == WeightState::kPrevious && sets[1].missing.empty();
 }
 
 // The set is published, so nothing here throws.
-void guard(Service& service, ServedModel& served, uint64_t generation, const PublishOptions& options) {
-  const ModelInterface& interface = served.interface();
-  GuardBounds bounds = served.guard();
-  bounds.window = options.guard.window.value_or(bounds.window);
-  bounds.errors = options.guard.errors.value_or(bounds.errors);
-  bounds.nan = options.guard.nan.value_or(bounds.nan);
-  bounds.p99 = options.guard.p99.value_or(bounds.p99);
+void guard(Service& service, ServedModel& served, const Published& published, const GuardBounds& bounds,
+           const std::string& push) {
   if (bounds.window.count() == 0) return;
+  const ModelInterface& interface = served.interface();
   const std::string problem = problem_of([&] {
-    const std::vector<WeightSetInfo> sets = served.model().weight_sets();
-    SCONCE_CHECK(sets.size() > 1 && sets[1].state == WeightState::kPrevious && sets[1].missing.empty(),
-                 kFailedPrecondition, "there is no complete previous set to roll back to");
+    SCONCE_CHECK(has_complete_previous(served.model()), kFailedPrecondition,
+                 "there is no complete previous set to roll back to");
     const auto shared = service.repository.snapshot()->loaded(interface.name, std::to_string(interface.version));
-    if (shared.get() == &served) service.guards.begin(shared, generation, bounds, options.push);
+    if (shared.get() != &served) return;
+    service.guards.begin(shared, {published.generation, bounds, bounds.window, push, published.kept, false});
   });
   if (!problem.empty())
     succeeds([&] {
-      log_error("model {} version {}: generation {} is not watched: {}", interface.name, interface.version, generation,
-                printable(problem));
+      log_error("model {} version {}: generation {} is not watched: {}", interface.name, interface.version,
+                published.generation, printable(problem));
     });
 }
 
@@ -66,22 +92,37 @@ void tell(Service& service, const ServedModel& served, const char* event, uint64
   });
 }
 
-// event: for the audit log. set: a named one.
+// What is published, and how.
+struct Publication {
+  const char* event;        // for the audit log
+  PushState push_state;     // of the push that it commits or undoes
+  GuardBounds bounds = {};  // window zero: it is not watched
+  std::string set = {};     // a named one; empty: it is none
+};
+
 template <class Commit>
 Published publish(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options,
-                  const char* event, const std::string& set, const Commit& commit) {
+                  const Publication& what, const Commit& commit) {
   Published published;
   const uint64_t before = served.model().generation();
   if (const std::shared_ptr<KeptWeights>& kept = served.kept()) {
     const MutexLock turn(kept->turn());
     check_served(service, served);
     published.generation = commit(served.model());
-    keep(served, *kept, by, options);
+    published.kept = keep(served, *kept, options, [&] {
+      KeptWeights::Notes notes{by};
+      if (what.bounds.window.count() > 0 && has_complete_previous(served.model()))
+        notes.guard = {what.bounds, what.bounds.window, options.push, instance_name()};
+      if (!options.push.empty())
+        notes.push = push_note(service, served, options, what.push_state, published.generation);
+      return notes;
+    });
   } else {
     published.generation = commit(served.model());
   }
   succeeds([&] { service.repository.weights_changed(served); });
-  tell(service, served, event, before, by, options, set);
+  tell(service, served, what.event, before, by, options, what.set);
+  guard(service, served, published, what.bounds, options.push);
   return published;
 }
 
@@ -109,24 +150,44 @@ PublishOptions publish_options(const Query& query) {
 }
 
 Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options) {
-  const Published published =
-      publish(service, served, by, options, "committed", "", [](Model& model) { return model.commit_weights(); });
-  guard(service, served, published.generation, options);
-  return published;
+  return publish(service, served, by, options, {"committed", PushState::kCommitted, bounds_for(served, options.guard)},
+                 [](Model& model) { return model.commit_weights(); });
 }
 
 Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by,
                            const PublishOptions& options) {
-  const char* const event = options.push.empty() ? "rolled_back" : "undone";
-  return publish(service, served, by, options, event, "", [](Model& model) { return model.rollback_weights(); });
+  return publish(service, served, by, options, {options.push.empty() ? "rolled_back" : "undone", PushState::kUndone},
+                 [](Model& model) { return model.rollback_weights(); });
 }
 
 Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
                       const PublishOptions& options) {
-  const Published published =
-      publish(service, served, by, options, "promoted", name, [&](Model& model) { return model.promote_set(name); });
-  guard(service, served, published.generation, options);
-  return published;
+  return publish(service, served, by, options,
+                 {"promoted", PushState::kCommitted, bounds_for(served, options.guard), name},
+                 [&](Model& model) { return model.promote_set(name); });
+}
+
+void renumber_active(Service& service, const std::shared_ptr<ServedModel>& served, uint64_t generation) {
+  Model& model = served->model();
+  const uint64_t before = model.generation();
+  if (generation == before) return;
+  SCONCE_CHECK(generation > before, kBusy, "generation ", before, " is active, and numbers only grow: it cannot be ",
+               generation);
+  service.guards.check_over(*served);
+  if (const std::shared_ptr<KeptWeights>& kept = served->kept()) {
+    const MutexLock turn(kept->turn());
+    check_served(service, *served);
+    kept->renumber(model.weights_digest(WeightState::kActive), generation);
+    model.renumber_weights(generation);
+  } else {
+    model.renumber_weights(generation);
+  }
+  service.pushes.renumbered(place_of(served), before, generation);
+  succeeds([&] {
+    AuditEntry entry = audit_of("renumbered", service, *served, WeightState::kActive);
+    entry.before = before;
+    service.audit.add(entry);
+  });
 }
 
 }  // namespace sconce::server

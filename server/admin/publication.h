@@ -1,10 +1,12 @@
 // Publication: where a set of weights becomes the active one. Every way to publish goes through here, so that what
 // follows a publication is done for each of them: the set is kept on the disk, the model is ready or not, and the set
-// is watched if that is asked for (server/admin/judging/guard_keeper.h).
+// is watched if that is asked for (server/admin/judging/guard_keeper.h). With the set, it is kept how it is watched and
+// which push it came with.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +34,7 @@ class StagedSet {
 
 struct Published {
   uint64_t generation = 0;
+  bool kept = false;  // on the disk
 };
 
 // What a request says of the watch over what it publishes; the rest is as the model's settings have it.
@@ -60,6 +63,11 @@ Published publish_previous(Service& service, ServedModel& served, const Publishe
 // The weights of a named set. Errors of Model::promote_set.
 Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
                       const PublishOptions& options = {});
+
+// The active set gets a larger number; it is on the disk under that number before anybody sees it. The caller has
+// claimed the model. Does nothing if it has that number. kBusy for a smaller one, and while the set is watched; kIo,
+// and then nothing has changed; kUnavailable if the model was unloaded or replaced.
+void renumber_active(Service& service, const std::shared_ptr<ServedModel>& served, uint64_t generation);
 
 inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 

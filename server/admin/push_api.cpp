@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kClaimPatience{10'000};
 
 Json describe(const PushRecord& record, const ServedModel& served) {
   Json json = {{"push", record.terms.id}, {"state", push_state_name(record.state)}};
+  if (!record.terms.label.empty()) json["label"] = record.terms.label;
   if (record.open()) {
     const std::chrono::duration<double> left = record.deadline - Clock::now();
     json["expires_in"] = record.in_doubt ? 0 : std::max(left.count(), 0.0);

@@ -21,20 +21,14 @@ constexpr std::chrono::milliseconds kAgain{200}, kAskPeersAgain{1000};
 // How long to wait for another server's answer.
 constexpr std::chrono::seconds kPeerPatience{2};
 
-std::optional<PushState> state_from(const OrderedJson& text) {
-  if (!text.is_string()) return std::nullopt;
-  for (int8_t i = 0; i <= static_cast<int8_t>(PushState::kLost); ++i)
-    if (text.get<std::string>() == push_state_name(static_cast<PushState>(i))) return static_cast<PushState>(i);
-  return std::nullopt;
-}
-
 PushAnswer read_answer(const Answer& answer) {
   const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
   const auto list = json.is_object() ? json.find("pushes") : json.end();
   if (!answer.ok() || list == json.end() || !list->is_array()) return {};
   PushAnswer said{true, std::nullopt};
   for (const OrderedJson& push : *list)
-    if (push.is_object() && push.contains("state")) said.state = state_from(push["state"]);
+    if (push.is_object() && push.contains("state"))
+      said.state = push["state"].is_string() ? push_state_from(push["state"].get<std::string>()) : std::nullopt;
   return said;
 }
 

@@ -138,6 +138,7 @@ void WeightsJob::read_options() {
   options_.golden = golden_rule(query);
   SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
   options_.push = push_terms(query, request_.authorization);
+  if (options_.push) options_.push->label = options_.update.label;
   const size_t members = options_.push ? options_.push->members.size() : 0;
   SCONCE_CHECK(!options_.commit || members <= 1, kInvalidArgument,
                "commit and members exclude each other: servers commit when all have staged");

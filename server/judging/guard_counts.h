@@ -8,15 +8,9 @@
 #include <string>
 
 #include "server/judging/answer_tap.h"
+#include "server/kept/guard_bounds.h"
 
 namespace sconce::server {
-
-struct GuardBounds {
-  std::chrono::microseconds window{};  // how long the weights are watched; zero: they are not
-  double errors = 0;                   // share of requests that may fail in the model
-  double nan = 0;                      // share of answers that may have a NaN
-  std::chrono::microseconds p99{};     // 99 of 100 requests are answered within this time; zero: any
-};
 
 struct GuardTotals {
   uint64_t answers = 0, failures = 0;

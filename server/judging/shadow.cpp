@@ -94,11 +94,12 @@ struct Shadow::Trial {
 };
 
 Shadow::Shadow(const Model& model, const ModelInterface& interface, AnswerTap& answers,
-               std::function<int64_t()> waiting, double share)
+               std::function<int64_t()> waiting, double share, uint64_t memory)
     : model_(model),
       interface_(interface),
       answers_(answers),
       waiting_(std::move(waiting)),
+      memory_(memory),
       refusal_(why_not(interface)),
       sums_(std::make_unique<Sums>()),
       share_(share) {}
@@ -166,7 +167,7 @@ void Shadow::look() {
 }
 
 void Shadow::start() {
-  auto queue = std::make_shared<ShadowQueue>(trial_->beside, share(), waiting_,
+  auto queue = std::make_shared<ShadowQueue>(trial_->beside, share(), memory_, waiting_,
                                              std::shared_ptr<ShadowCounts>(trial_, &trial_->counts));
   // The thread before may be within a run. Only the next thread waits for it.
   const auto before = std::make_shared<std::thread>();

@@ -78,9 +78,10 @@ class Shadow {
     std::optional<ShadowSummary> summary;  // of the set that is staged, or was staged last
   };
 
-  // waiting: how many requests wait for a run. All arguments outlive this object.
+  // waiting: how many requests wait for a run. memory: for the copies of requests, as in ShadowQueue. All arguments
+  // outlive this object.
   Shadow(const Model& model, const ModelInterface& interface, AnswerTap& answers, std::function<int64_t()> waiting,
-         double share);
+         double share, uint64_t memory);
   ~Shadow();
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
@@ -115,6 +116,7 @@ class Shadow {
   const ModelInterface& interface_;
   AnswerTap& answers_;
   const std::function<int64_t()> waiting_;
+  const uint64_t memory_;
   const std::string refusal_;  // why the model cannot be shadowed; empty: it can
   const std::unique_ptr<Sums> sums_;
   std::atomic<double> share_;

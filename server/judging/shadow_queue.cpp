@@ -35,9 +35,13 @@ Tensor copy_row_major(const Tensor& tensor, TensorScratch& memory) {
 
 }  // namespace
 
-ShadowQueue::ShadowQueue(uint64_t generation, double share, std::function<int64_t()> waiting,
+ShadowQueue::ShadowQueue(uint64_t generation, double share, uint64_t memory, std::function<int64_t()> waiting,
                          std::shared_ptr<ShadowCounts> counts)
-    : generation_(generation), waiting_(std::move(waiting)), counts_(std::move(counts)), share_(scaled(share)) {}
+    : generation_(generation),
+      most_bytes_(memory / kMostRequests),
+      waiting_(std::move(waiting)),
+      counts_(std::move(counts)),
+      share_(scaled(share)) {}
 
 void ShadowQueue::set_share(double share) noexcept { share_ = scaled(share); }
 
@@ -90,7 +94,7 @@ std::optional<ShadowCounts::What> ShadowQueue::add(const SeenAnswer& answer) {
   size_t bytes = 0;
   for (const Tensor& input : answer.inputs) bytes += span_of(input);
   for (const Tensor& output : answer.outputs) bytes += output.defined() ? output.bytes() : 0;
-  if (bytes > kMostBytes) return ShadowCounts::kFull;
+  if (bytes > most_bytes_) return ShadowCounts::kFull;
   for (Place& place : places_) {
     Use free = Use::kFree;
     if (!place.use.compare_exchange_strong(free, Use::kFilling)) continue;

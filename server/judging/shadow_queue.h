@@ -24,7 +24,7 @@ class ShadowCounts {
     kCompared,
     kFailed,  // the other weights could not answer
     kBusy,    // skipped, because requests waited for a run
-    kFull,    // skipped, because earlier ones wait, it is larger than ShadowQueue::kMostBytes, or there is no memory
+    kFull,    // skipped, because earlier ones wait, it is too large, or there is no memory
     kPlaced,  // skipped, because tensors of it are on a device, or packed
     kEnded,   // skipped, because the other weights went away before its turn
   };
@@ -45,8 +45,6 @@ class ShadowCounts {
 class ShadowQueue final : public AnswerWatcher {
  public:
   static constexpr size_t kMostRequests = 4;
-  // Of one request. Copying more would hold up the other connections of an I/O thread for milliseconds.
-  static constexpr size_t kMostBytes = 8 * 1024 * 1024;
 
   struct Request {
     std::vector<Tensor> inputs, outputs;  // outputs row-major
@@ -55,9 +53,11 @@ class ShadowQueue final : public AnswerWatcher {
     TensorScratch memory{};
   };
 
-  // generation: of the answers that are meant. share: of them, how many are picked, from 0 to 1. waiting: how many
-  // requests wait for a run of the model. Nothing is picked before open().
-  ShadowQueue(uint64_t generation, double share, std::function<int64_t()> waiting,
+  // generation: of the answers that are meant. share: of them, how many are picked, from 0 to 1. memory: bytes that all
+  // requests in the queue may take together; each may take its part of them, so that no request keeps others out, and
+  // the I/O thread that copies it is not kept for long. waiting: how many requests wait for a run of the model. Nothing
+  // is picked before open().
+  ShadowQueue(uint64_t generation, double share, uint64_t memory, std::function<int64_t()> waiting,
               std::shared_ptr<ShadowCounts> counts);
 
   void set_share(double share) noexcept;
@@ -89,6 +89,7 @@ class ShadowQueue final : public AnswerWatcher {
   void wake() noexcept;
 
   const uint64_t generation_;
+  const uint64_t most_bytes_;  // of one request
   const std::function<int64_t()> waiting_;
   const std::shared_ptr<ShadowCounts> counts_;
   std::atomic<State> state_{State::kNew};

@@ -119,7 +119,9 @@ std::optional<std::string> take_newest(const StartingModel& start, uint64_t newe
   std::vector<Peer> peers;
   for (const std::string& text : split(start.config.weights_from, ',')) {
     const AdminServer named = parse_admin_server(text);
-    if (named.tls && !tls) tls = TlsContext::of_client(start.config.weights_from_ca, "", "");
+    if (named.tls && !tls)
+      tls = TlsContext::of_client(start.config.weights_from_ca, start.config.weights_from_certificate,
+                                  start.config.weights_from_key);
     const std::string problem = problem_of([&] {
       for (AdminServer& server : every_address(named)) peers.push_back({std::move(server), 0, {}});
     });

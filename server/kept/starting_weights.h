@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sconce/model.h"
 #include "server/base/config.h"
@@ -27,7 +29,22 @@ struct StartingWeights {
   uint64_t revision = 0;  // of the kept sets that were there
   // What is to be said once the model is served: which kept set serves, and what is wrong with kept sets.
   KeptWeights::Status kept;
+  // Not 0: the newest kept set serves, under this number, which is its own.
+  uint64_t generation = 0;
+  // The watch over it that goes on. The set before it, to which it may go back, is the model's previous one.
+  std::optional<KeptGuard> guard;
+  // The watched set is not served, since processes ended again and again while it was: the one before it is.
+  struct GoneBack {
+    KeptGuard guard;
+    uint64_t from = 0, to = 0;  // generations
+    std::string reason;
+  };
+  std::optional<GoneBack> gone_back;
+  std::vector<KeptPush> pushes;  // that have ended, oldest first
 };
+
+// The model could not be loaded, for whatever reason: that this process ends then tells nothing of a watched set.
+void leave_watch(KeptWeights& kept);
 
 // Throws if the file of setting `weights` cannot be used. What is wrong with peers and kept sets is logged.
 StartingWeights start_weights(const StartingModel& start);

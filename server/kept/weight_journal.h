@@ -1,12 +1,16 @@
-// The journal of a model's kept sets: which files have them, and what they are. A small file of JSON that is replaced
-// as a whole; the one before it stays beside it.
+// The journal of a model's kept sets: which files have them, what they are, whether the served one is watched, and what
+// became of the last pushes. A small file of JSON that is replaced as a whole; the one before it stays beside it.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "server/kept/guard_bounds.h"
 
 namespace sconce::server {
 
@@ -25,9 +29,38 @@ struct KeptSet {
   PublishedBy by;
 };
 
-// Newest first: the one to serve, and the one to go back to if that is damaged.
-std::string journal_text(std::span<const KeptSet> sets);
+// A watch over the newest set that a restart goes on with.
+struct KeptGuard {
+  GuardBounds bounds;
+  std::chrono::microseconds left{};  // of its window, when this was written
+  std::string push;                  // the id of the push that published the set; empty: none did
+  std::string instance;              // the process that watches (instance_name()); empty: the last one ended in order
+  uint64_t ended = 0;                // processes that ended during the watch, and not in order
+};
+
+// What became of a push of weights that had an id.
+struct KeptPush {
+  std::string id, state;    // "committed", as push_state_name()
+  std::string label;        // of its set
+  uint64_t generation = 0;  // which it got when it was committed or undone; 0: none
+  bool kept = false;        // the set of that generation was kept
+  std::vector<std::string> members;
+  uint64_t member = 0;
+};
+
+struct Journal {
+  static constexpr size_t kMostPushes = 64;
+
+  std::vector<KeptSet> sets;       // newest first: the one to serve, and the one to go back to if that is damaged
+  std::optional<KeptGuard> guard;  // over the first of them
+  std::vector<KeptPush> pushes;    // oldest first
+
+  // Puts it in the place of what was known of the push, or behind the others; the oldest ones beyond kMostPushes go.
+  void note(KeptPush push);
+};
+
+std::string journal_text(const Journal& journal);
 // Says what is wrong with the text, which is called `where`: kCorruptPackage, kInvalidArgument.
-std::vector<KeptSet> parse_journal(std::string_view text, const std::string& where);
+Journal parse_journal(std::string_view text, const std::string& where);
 
 }  // namespace sconce::server

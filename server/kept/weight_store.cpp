@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <span>
 #include <system_error>
+#include <utility>
 
 #include "package_format/files/directory.h"
 #include "sconce/check.h"
@@ -51,11 +53,18 @@ bool has_size(int directory, const std::string& file, uint64_t bytes) {
          static_cast<uint64_t>(status.st_size) == bytes;
 }
 
+void write_journal(const Descriptor& directory, const std::string& where, const Journal& journal) {
+  const std::string text = journal_text(journal);
+  DurableFile file(directory.get(), where, kJournal);
+  file.write(std::as_bytes(std::span(text)));
+  file.keep();
+}
+
 }  // namespace
 
 KeptWeights::KeptWeights(fs::path folder) : folder_(std::move(folder)) {}
 
-std::vector<KeptSet> KeptWeights::read(const char* name) const {
+Journal KeptWeights::read(const char* name) const {
   const Descriptor directory = open_folder(folder_);
   return parse_journal(read_small_file(directory.get(), folder_.string(), name), (folder_ / name).string());
 }
@@ -65,34 +74,87 @@ KeptWeights::Found KeptWeights::find() const {
   found.revision = revision_.load();
   std::error_code ec;
   if (!fs::exists(folder_ / kJournal, ec) && !fs::exists(folder_ / kBefore, ec)) return found;
-  found.problem = problem_of([&] { found.sets = read(kJournal); });
+  found.problem = problem_of([&] { found.journal = read(kJournal); });
   if (!found.problem.empty()) {
-    succeeds([&] { found.sets = read(kBefore); });
+    succeeds([&] { found.journal = read(kBefore); });
+    found.journal.guard.reset();  // of a set that is not the newest any more
     // The damaged journal named at least one set more.
     found.last = 1;
   }
-  for (const KeptSet& set : found.sets) found.last = std::max(found.last, set.generation + !found.problem.empty());
+  for (const KeptSet& set : found.journal.sets)
+    found.last = std::max(found.last, set.generation + !found.problem.empty());
   return found;
 }
 
-std::string KeptWeights::keep(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
-  std::string problem = problem_of([&] { write(std::move(set), std::move(by)); });
+std::string KeptWeights::keep(std::unique_ptr<WeightSetFile> set, Notes notes) {
+  std::string problem = problem_of([&] { write(std::move(set), std::move(notes)); });
   if (!problem.empty()) note(problem);
   return problem;
 }
 
-void KeptWeights::write(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
+std::string KeptWeights::change_guard(uint64_t generation,
+                                      const std::function<void(std::optional<KeptGuard>&)>& change) {
+  return problem_of([&] {
+    rewrite([&](Journal& journal) {
+      if (!journal.guard || journal.sets.front().generation != generation) return false;
+      change(journal.guard);
+      return true;
+    });
+  });
+}
+
+std::string KeptWeights::note(KeptPush push) {
+  return problem_of([&] {
+    rewrite([&](Journal& journal) {
+      for (const KeptPush& known : journal.pushes)
+        if (known.id == push.id && known.state == push.state && known.generation == push.generation) return false;
+      for (const KeptSet& set : journal.sets) push.kept |= push.generation == set.generation;
+      journal.note(std::move(push));
+      return true;
+    });
+  });
+}
+
+void KeptWeights::renumber(const std::string& digest, uint64_t generation) {
+  bool found = false;
+  rewrite([&](Journal& journal) {
+    found =
+        !journal.sets.empty() && journal.sets.front().digest == digest && journal.sets.front().generation <= generation;
+    if (!found) return false;
+    const uint64_t before = std::exchange(journal.sets.front().generation, generation);
+    for (KeptPush& push : journal.pushes)
+      if (push.kept && push.generation == before) push.generation = generation;
+    return true;
+  });
+  if (!found) return;
+  revision_.fetch_add(1);
+  report(generation, {});
+}
+
+void KeptWeights::rewrite(const std::function<bool(Journal&)>& change) {
+  Found found = find();
+  // If the journal is damaged, what is left of it must not take its place.
+  SCONCE_CHECK(found.problem.empty(), kCorruptPackage, found.problem);
+  if (!change(found.journal)) return;
+  make_folder(folder_.parent_path());
+  make_folder(folder_);
+  const Descriptor directory = open_folder(folder_);
+  write_journal(directory, folder_.string(), found.journal);
+}
+
+void KeptWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
   make_folder(folder_.parent_path());
   make_folder(folder_);
   const Descriptor directory = open_folder(folder_);
   const std::string where = folder_.string();
-  std::vector<KeptSet> sets = find().sets;
+  Journal journal = find().journal;
+  std::vector<KeptSet>& sets = journal.sets;
 
   SCONCE_CHECK(set->info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
                set->info().missing, "' has no value");
   KeptSet next{
       set->info().generation, set->info().label, set->digest(), {}, 0, time_text(std::chrono::system_clock::now()),
-      std::move(by)};
+      std::move(notes.by)};
   next.file = file_of(next.digest);
   const auto same =
       std::find_if(sets.begin(), sets.end(), [&](const KeptSet& kept) { return kept.digest == next.digest; });
@@ -112,6 +174,11 @@ void KeptWeights::write(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
     const MutexLock lock(mutex_);
     damaged_.erase(next.digest);
   }
+  journal.guard = sets.empty() || sets.front().digest != next.digest ? std::move(notes.guard) : std::nullopt;
+  if (notes.push) {
+    notes.push->kept = true;
+    journal.note(std::move(*notes.push));
+  }
   std::erase_if(sets, [&](const KeptSet& kept) { return kept.digest == next.digest; });
   const uint64_t generation = next.generation;
   sets.insert(sets.begin(), std::move(next));
@@ -124,10 +191,7 @@ void KeptWeights::write(std::unique_ptr<WeightSetFile> set, PublishedBy by) {
     SCONCE_CHECK(::linkat(directory.get(), kJournal, directory.get(), kBefore, 0) == 0, kIo, "cannot link ", where, "/",
                  kBefore, ": ", system_reason());
   }
-  const std::string text = journal_text(sets);
-  DurableFile journal(directory.get(), where, kJournal);
-  journal.write(std::as_bytes(std::span(text)));
-  journal.keep();
+  write_journal(directory, where, journal);
   revision_.fetch_add(1);
   report(generation, {});
   succeeds([&] { remove_others(sets); });
@@ -138,7 +202,7 @@ void KeptWeights::remove_others(const std::vector<KeptSet>& kept) const {
   for (const KeptSet& set : kept) names.insert(set.file);
   // If the journal gets damaged, the previous journal replaces it, so its set must stay.
   succeeds([&] {
-    if (const std::vector<KeptSet> before = read(kBefore); !before.empty()) names.insert(before.front().file);
+    if (const Journal before = read(kBefore); !before.sets.empty()) names.insert(before.sets.front().file);
   });
   const Descriptor directory = open_folder(folder_);
   std::error_code ignored;  // files that stay are removed by a later call

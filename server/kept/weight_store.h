@@ -12,8 +12,10 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,9 +39,9 @@ class KeptWeights {
 
   // The kept sets that a model may start with.
   struct Found {
-    std::vector<KeptSet> sets;  // newest first
-    uint64_t last = 0;          // no set that was published had a higher number
-    std::string problem;        // why the journal, or the last one, cannot be read; empty: nothing is wrong
+    Journal journal;
+    uint64_t last = 0;    // no set that was published had a higher number
+    std::string problem;  // why the journal, or the last one, cannot be read; empty: nothing is wrong
     uint64_t revision = 0;
   };
   Found find() const;
@@ -47,9 +49,25 @@ class KeptWeights {
   // Increases with each set that is kept.
   uint64_t revision() const noexcept { return revision_.load(); }
 
+  // What is kept with a set.
+  struct Notes {
+    PublishedBy by;
+    std::optional<KeptGuard> guard = {};  // not if the set before has the same values: going back would change nothing
+    std::optional<KeptPush> push = {};    // that published the set, or was undone by it
+  };
   // Keeps a set that was published, then removes files that no set has any more. Returns when it is on the disk; "",
-  // or why it is not. The sets before are then as they were.
-  std::string keep(std::unique_ptr<WeightSetFile> set, PublishedBy by) SCONCE_REQUIRES(turn_);
+  // or why it is not. The sets before, and their notes, are then as they were.
+  std::string keep(std::unique_ptr<WeightSetFile> set, Notes notes) SCONCE_REQUIRES(turn_);
+
+  // Changes the watch over the newest set. Does nothing if that has another generation, or is not watched. Returns ""
+  // when it is on the disk, or why it is not; the journal is then as it was.
+  std::string change_guard(uint64_t generation, const std::function<void(std::optional<KeptGuard>&)>& change)
+      SCONCE_REQUIRES(turn_);
+  // Keeps what became of a push, in the same way.
+  std::string note(KeptPush push) SCONCE_REQUIRES(turn_);
+  // The newest set, and the push that it came with, get a larger number. Does nothing if the set has another digest.
+  // Throws if that cannot be kept; a restart then finds the old number or the new one.
+  void renumber(const std::string& digest, uint64_t generation) SCONCE_REQUIRES(turn_);
 
   // Notes that the set's file is damaged. A set with the same digest is then written to a new file instead of reusing
   // it.
@@ -67,8 +85,10 @@ class KeptWeights {
   uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
 
  private:
-  void write(std::unique_ptr<WeightSetFile> set, PublishedBy by);
-  std::vector<KeptSet> read(const char* name) const;
+  void write(std::unique_ptr<WeightSetFile> set, Notes notes);
+  // Replaces the journal alone, if `change` returns true. Throws if it cannot be read or written.
+  void rewrite(const std::function<bool(Journal&)>& change);
+  Journal read(const char* name) const;
   bool is_damaged(const std::string& digest) const;
   void remove_others(const std::vector<KeptSet>& kept) const;
 

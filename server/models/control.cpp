@@ -205,7 +205,9 @@ void Control::load(const PackageEntry& package) {
       {
         const MutexLock turn(kept->turn());
         if (kept->revision() == start.revision) {
-          repository_.publish(package, std::move(loaded));
+          repository_.publish(package, std::move(loaded), [&](const std::shared_ptr<ServedModel>& served) {
+            if (loaded_) loaded_(served, start);
+          });
           return kept->report(start.kept.generation, std::move(start.kept.problem));
         }
       }
@@ -215,9 +217,21 @@ void Control::load(const PackageEntry& package) {
   } catch (...) {
     const std::string reason = text_of(std::current_exception());
     log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
+    // An earlier load may still be watched.
+    if (const auto kept = store_.of(package.name, package.file.version); kept && !serves(package))
+      succeeds([&] { leave_watch(*kept); });
     repository_.publish_failure(package, reason);
     throw;
   }
+}
+
+// Whether a load of this version is served, of whatever file.
+bool Control::serves(const PackageEntry& package) const {
+  const auto catalog = repository_.snapshot();
+  const Catalog::Entry* const entry = catalog->look_up(package.name);
+  return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
+           return v.version() == package.file.version && v.loaded();
+         });
 }
 
 StartingWeights Control::start_weights(const PackageEntry& package, LoadedModel& loaded) {

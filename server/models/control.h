@@ -7,8 +7,10 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sconce/mutex.h"
@@ -34,6 +36,10 @@ class Control {
   // entry under its stem. kAlreadyExists for two of one name and version.
   static std::vector<PackageEntry> open(const std::vector<PackageFile>& files, bool exit_on_error);
 
+  // Called on the control thread when a loaded model whose sets are kept is about to be served: nobody else can find it
+  // yet. Before start().
+  using Loaded = std::function<void(const std::shared_ptr<ServedModel>&, const StartingWeights&)>;
+  void on_loaded(Loaded loaded) { loaded_ = std::move(loaded); }
   void start();
   // Finishes the current task; the others get kUnavailable.
   void stop();
@@ -61,6 +67,7 @@ class Control {
   void load_first();
   void perform(Task task);
   void load(const PackageEntry& package);
+  bool serves(const PackageEntry& package) const;
   StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
   // The packages found for a model, and the first error that kept others from being opened.
   struct Found {
@@ -78,6 +85,7 @@ class Control {
   WeightStore& store_;
   std::vector<PackageEntry> first_;
   const std::function<void(std::exception_ptr)> failed_;
+  Loaded loaded_;
   RepositoryWatch watch_;
   std::string watch_problem_;  // the last one that was logged
 

@@ -161,6 +161,8 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "setting devices of model '", package.name, "' is empty");
   SCONCE_CHECK(config.replicas >= 1, kInvalidArgument, "setting replicas of model '", package.name,
                "' must be 1 or more");
+  SCONCE_CHECK(config.weights_from_certificate.empty() == config.weights_from_key.empty(), kInvalidArgument,
+               "settings weights_from_certificate and weights_from_key of model '", package.name, "' go together");
   options.replicas = static_cast<int>(config.replicas);
   options.threads = static_cast<int>(config.threads);
   options.cuda_graphs = static_cast<int>(std::min<int64_t>(config.cuda_graphs, 1024));
@@ -195,7 +197,7 @@ void Repository::publish_loading(const PackageEntry& package) {
   });
 }
 
-void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
+void Repository::publish(const PackageEntry& package, LoadedModel loaded, const Before& before) {
   auto& statistics = statistics_[{package.name, package.file.version}];
   if (!statistics) statistics = std::make_shared<Statistics>(threads_);
   const ModelConfig config = config_.model(package.name);
@@ -219,6 +221,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded) {
       SCONCE_CHECK(v.version() != package.file.version || v.state != Catalog::State::kReady, kFailedPrecondition, held);
   if (!held.empty())
     log_warn("model {} version {} is not ready: {}", package.name, package.file.version, printable(held));
+  if (before) before(served);
   change([&](Catalog& next) {
     Catalog::Version& version = next.edit(package);
     version.state = held.empty() ? Catalog::State::kReady : Catalog::State::kHeld;

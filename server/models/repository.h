@@ -112,7 +112,9 @@ class Repository {
   // Sets its state to kLoading, unless it is served.
   void publish_loading(const PackageEntry& package);
   // Serves it in place of the earlier one. kFailedPrecondition if it would be held, and an earlier one is ready.
-  void publish(const PackageEntry& package, LoadedModel loaded);
+  // before: is called with the model before others can find it.
+  using Before = std::function<void(const std::shared_ptr<ServedModel>&)>;
+  void publish(const PackageEntry& package, LoadedModel loaded, const Before& before = {});
   // Records a failed load. What was served stays.
   void publish_failure(const PackageEntry& package, std::string reason);
   // Unloads the model's versions that are not among these, and forgets those that were unloaded before.

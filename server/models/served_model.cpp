@@ -46,7 +46,8 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
       kept_(std::move(kept)),
       golden_(std::move(golden)),
       shadow_(std::make_unique<Shadow>(
-          *model_, interface_, answers_, [this] { return batcher_.waiting(); }, config.shadow)) {}
+          *model_, interface_, answers_, [this] { return batcher_.waiting(); }, config.shadow,
+          static_cast<uint64_t>(config.shadow_memory))) {}
 
 std::shared_ptr<Recording> ServedModel::recording() const {
   const MutexLock lock(recording_mutex_);

@@ -204,7 +204,7 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
   BoundContainer* const bound = generation.bound[slot.index].get();
   SCONCE_CHECK(bound, kUnavailable, "replica ", slot.index, " does not serve any more: ", slot.replica->failure());
   run_container(slot, *bound, generation.reads_package, inputs, outputs, device_outputs, info);
-  info.generation = generation.number;
+  info.generation = generation.number.load(std::memory_order_relaxed);
   info.label = generation.label;
 }
 

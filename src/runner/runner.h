@@ -49,6 +49,7 @@ class Runner {
   uint64_t commit(uint64_t generation);
   void abort();
   uint64_t rollback();
+  void renumber(uint64_t generation);
   void release_previous();
   std::vector<WeightSetInfo> sets() const;
   std::string digest(WeightState state) const;

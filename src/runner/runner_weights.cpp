@@ -86,7 +86,7 @@ bool Runner::reads_package(const ConstantSet& set) const noexcept {
 
 void Runner::announce(uint64_t number) noexcept {
   active_->number = number != 0 ? number : last_number_ + 1;
-  last_number_ = std::max(last_number_, active_->number);
+  last_number_ = std::max(last_number_, active_->number.load());
   active_->since = std::chrono::system_clock::now();
   active_->staged = false;
   active_->reset.clear();
@@ -247,6 +247,16 @@ uint64_t Runner::rollback() {
   work.unlock();
   settle_sets();
   return number;
+}
+
+void Runner::renumber(uint64_t generation) {
+  const Turn turn(*this, "a change of the active set's number", true);
+  const MutexLock state(state_mutex_);
+  SCONCE_CHECK(generation > active_->number, kInvalidArgument, "generation ", generation,
+               " cannot be the number of generation ", active_->number);
+  active_->number = generation;
+  last_number_ = std::max(last_number_, generation);
+  published_number_.store(generation, std::memory_order_relaxed);
 }
 
 void Runner::release_previous() {

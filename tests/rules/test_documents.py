@@ -296,6 +296,8 @@ OTHERS = {
     '{"model": "digits", "version": "1", "share": 0.1,': run_by(
         "tests/server/test_shadow.py::test_differences_are_those_of_the_two_sets_answers"),
     '{"model": "digits", "version": "1", "generation": 2,': said,
+    '{"generation": 9, "digest": "sha-256:..."}': run_by(
+        "tests/server/test_renumber.py::test_who_asks_says_which_set_is_meant"),
     '{"model": "digits", "version": "1", "limit": 1000,': run_by("tests/server/test_sets.py::test_list_and_one"),
     '{"model": "digits", "version": "1", "file": "golden.safetensors",': run_by(
         "tests/server/test_golden.py::test_what_passes_is_staged"),

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/runner/constants/weight_memory.h"
@@ -407,6 +409,46 @@ TEST_CASE("weights: a set is published under the number of an earlier process") 
   stage(model, constant(3, 1), {});
   CHECK(model.commit_weights() == 8);
   CHECK(model.rollback_weights() == 9);
+}
+
+TEST_CASE("weights: the active set gets a larger number, while requests run") {
+  Loaded loaded("fake_model", 2);
+  Model& model = *loaded.model;
+  stage(model, constant(2, 1), {.label = "one"});
+  model.commit_weights();
+  std::atomic<bool> ended{false};
+  std::vector<std::string> problems;
+  std::thread asking([&] {
+    for (uint64_t seen = 0; !ended;) {
+      RunInfo info;
+      const std::vector<float> answer = run(model, 3, 4, &info);
+      if (answer != all(7) || info.generation < seen)
+        problems.push_back("generation " + std::to_string(info.generation));
+      seen = info.generation;
+    }
+  });
+  for (const uint64_t number : {7, 8, 1000}) {
+    model.renumber_weights(number);
+    CHECK(model.generation() == number);
+    RunInfo info;
+    CHECK(run(model, 3, 4, &info) == all(7));
+    CHECK(info.generation == number);
+    CHECK(*info.label == "one");
+  }
+  ended = true;
+  asking.join();
+  CHECK(problems.empty());
+  for (const uint64_t number : {0, 1, 999, 1000})
+    CHECK(code_of([&] { model.renumber_weights(number); }) == ErrorCode::kInvalidArgument);
+  CHECK(model.weight_sets()[0].generation == 1000);
+  CHECK(model.weight_sets()[1].generation == 1);
+  // What is staged stays, and everything that comes gets the next number.
+  stage(model, constant(4, 1), {});
+  model.renumber_weights(2000);
+  CHECK(model.commit_weights() == 2001);
+  CHECK(model.rollback_weights() == 2002);
+  auto update = model.begin_update({.label = "first"});
+  CHECK(code_of([&] { model.renumber_weights(3000); }) == ErrorCode::kBusy);
 }
 
 TEST_CASE("weights: the sets say which constant has no value") {

@@ -69,7 +69,8 @@ def test_commit_and_rollback_by_id_are_idempotent(three, name):
     for _ in range(3):
         answer = act(one, "commit", name)
         assert answer.status == 200
-        assert answer.json["push"] == {"push": name, "state": "committed", "generation": before + 1, "active": True}
+        assert answer.json["push"] == {"push": name, "state": "committed", "label": "v8", "generation": before + 1,
+                                       "active": True}
     for _ in range(3):
         answer = act(one, "rollback", name)
         assert answer.status == 200 and answer.json["generation"] == before + 2
@@ -256,6 +257,33 @@ def test_settle_does_not_guess_which_weights_count(strangers):
     assert two.push("fake", GOOD, "commit=true").status == 200
     result = settle(strangers)
     assert result.returncode == 1 and "no push says which weights count" in result.stdout
+
+
+def test_settle_leaves_one_generation(strangers, name, tmp_path):
+    """Also if the server that gets the set had a larger one than those that have it."""
+    one, two = strangers
+    for value in (2, 3, 4):
+        assert two.push("fake", fake_weights(value), "commit=true").status == 200
+    assert stage([one], name, value=7) == [200] and act(one, "commit", name).status == 200
+    right = tmp_path / "right.safetensors"
+    right.write_bytes(fake_weights(7))
+    result = settle(strangers, right)
+    assert result.returncode == 0, result.stdout
+    assert one.ones() == two.ones() == ([14] * 4, 5)
+    assert f"{url(one)}: serves 5 as generation 5, sha-256:" in result.stdout
+    assert pushes(one)[-1]["generation"] == 5 and pushes(one)[-1]["active"] is True
+    again = settle(strangers)
+    assert again.returncode == 0 and "serves 5 as generation 5" in again.stdout
+
+
+def test_settle_says_which_server_keeps_its_number(strangers):
+    one, two = strangers
+    for value in (2, 8):
+        assert one.push("fake", fake_weights(value), "commit=true&keep=true").status == 200
+    assert two.push("fake", GOOD, "commit=true&guard=600s").status == 200
+    result = settle(strangers)
+    assert result.returncode == 1, result.stdout
+    assert f"{url(two)}: serves these weights as generation 2, and others as 3: 409: generation 2 is watched" in result.stdout
 
 
 def test_a_relayed_body_is_sent_once(three, name):

@@ -259,8 +259,11 @@ def test_models_that_cannot_be_asked_twice_are_refused():
         assert "shadow" not in server.sets()["staged"]
 
 
-def test_large_requests_are_skipped():
-    with ShadowServer(BATCHED, flags=["--set", "*.shadow=1", "--set", "*.max_batch_size=1000000"]) as server:
+@pytest.mark.parametrize("memory, full", [("32M", 1), ("36M", 1), ("37M", 0), ("1G", 0)])
+def test_large_requests_are_skipped_unless_there_is_memory_for_them(memory, full):
+    """A request may have a quarter: 9.6 MB of 37 MiB, not of 36 MiB, which is the default's 32 MiB in the same way."""
+    with ShadowServer(BATCHED, flags=["--set", "*.shadow=1", "--set", "*.max_batch_size=1000000", *
+                                      (["--set", f"*.shadow_memory={memory}"] if memory != "32M" else [])]) as server:
         server.stage(fake_weights(3), "fake_batched")
         server.wait_for("running", "fake_batched")
         rows = 300_000  # 4.8 MB each way
@@ -274,7 +277,8 @@ def test_large_requests_are_skipped():
         assert answer.status == 200, answer.read()
         answer.read()
         server.wait_for_ended(1, "fake_batched")
-        assert server.shadow("fake_batched")["skipped_for"] == {"busy": 0, "full": 1, "placed": 0, "ended": 0}
+        seen = server.shadow("fake_batched")
+        assert seen["skipped_for"] == {"busy": 0, "full": full, "placed": 0, "ended": 0} and seen["compared"] == 1 - full
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the example uses curl")

@@ -10,7 +10,10 @@ import pytest
 from admin_server import FAKE, LARGE, LARGE_FEATURES, STORED, AdminServer, expected, url
 from ports import reserve_port
 from serving import FAKE_MODELS, PACKAGES, ROOT, run_serve, until
+from watched_calls import SHIM
 from weights_files import fake_weights, repeated, safetensors
+
+from certificates import authority, stranger  # noqa: F401  fixtures
 
 ACTIVE = "fake/weights/active"
 
@@ -289,3 +292,76 @@ def test_a_peer_behind_a_token(tmp_path):
             until(lambda: any("401" in line for line in server.log))
         with start(*settings(weights_from=url(peer), weights_from_token_file=token)) as server:
             assert server.ones() == (expected(5), 2)
+
+
+@pytest.fixture(scope="module")
+def mutual(tmp_path_factory, authority):
+    """A peer that serves generation 2 and whose admin port demands a certificate."""
+    path = tmp_path_factory.mktemp("mutual") / "w.safetensors"
+    path.write_bytes(fake_weights(5))
+    certificate, key = authority.issue("server")
+    with start("--admin-tls", "mutual", "--tls-certificate", str(certificate), "--tls-key", str(key), "--admin-tls-client-ca",
+               str(authority.ca), *settings(weights=path, weights_label="five")) as peer:
+        yield f"https://127.0.0.1:{peer.admin_port}"
+
+
+def test_a_peer_that_demands_a_certificate(mutual, authority, stranger):
+    certificate, key = authority.issue("client")
+    with start(*settings(weights_from=mutual, weights_from_ca=authority.ca, weights_from_certificate=certificate,
+                         weights_from_key=key)) as server:
+        assert served(server) == (expected(5), 2, "five")
+    foreign, foreign_key = stranger.issue("foreigner")
+    for more in ({}, {"weights_from_certificate": foreign, "weights_from_key": foreign_key}):
+        with start(*settings(weights_from=mutual, weights_from_ca=authority.ca, **more)) as server:
+            assert server.ones() == (STORED, 1)
+            until(lambda: any(f"no weights from {mutual.partition('//')[2]}: " in line for line in server.log), why=lambda: server.log)
+    # Who does not trust the peer shows it nothing.
+    with start(*settings(weights_from=mutual, weights_from_ca=stranger.ca, weights_from_certificate=certificate,
+                         weights_from_key=key)) as server:
+        assert server.ones() == (STORED, 1)
+
+
+@pytest.mark.parametrize("given", ["weights_from_certificate", "weights_from_key"])
+def test_a_certificate_and_its_key_go_together(authority, given):
+    status, log = run_serve(f"fake={FAKE}", *settings(**{given: authority.ca}))
+    assert status != 0 and "weights_from_certificate and weights_from_key of model 'fake' go together" in log
+
+
+def test_a_certificate_that_cannot_be_read(mutual, authority, tmp_path):
+    with start(*settings(weights_from=mutual, weights_from_ca=authority.ca, weights_from_certificate=tmp_path / "none",
+                         weights_from_key=tmp_path / "none")) as server:
+        assert server.ones() == (STORED, 1)
+        until(lambda: any("no weights from" in line and str(tmp_path / "none") in line for line in server.log))
+
+
+def test_each_address_of_a_name_is_asked():
+    """One is dead, one has old weights, one has newer ones."""
+    asked = []
+    with start() as peer:
+        for value in (4, 5):
+            assert peer.push("fake", fake_weights(value), f"commit=true&label=v{value}").status == 200
+        port = peer.admin_port
+        old = socket.create_server(("127.0.0.3", port))
+
+        def answer():
+            connection, _ = old.accept()
+            with connection:
+                asked.append(connection.recv(65536).split(b"\r\n")[0])
+                text = json.dumps({"generation": 2, "ready": True, "instance": "other"}).encode()
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        names = {"LD_PRELOAD": str(SHIM.with_name("fake_names.so")), "FAKE_NAME": "pods.test",
+                 "FAKE_ADDRESSES": "127.0.0.2 127.0.0.3 127.0.0.1"}
+        with old, AdminServer(f"fake={FAKE}", flags=settings(weights_from=f"http://pods.test:{port}"),
+                              environment=names) as server:
+            assert served(server) == (expected(5), 3, "v5")
+            thread.join(30)
+            assert asked == [b"GET /v2/admin/models/fake/versions/1/weights HTTP/1.1"]
+            until(lambda: any("no weights from" in line and "127.0.0.2" in line and "Connection refused" in line
+                              for line in server.log), why=lambda: server.log)
+    # All are dead: the package's own weights serve.
+    with AdminServer(f"fake={FAKE}", flags=settings(weights_from=f"http://pods.test:{port}"),
+                     environment={**names, "FAKE_ADDRESSES": "127.0.0.2"}) as server:
+        assert server.ones() == (STORED, 1)

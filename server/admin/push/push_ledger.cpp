@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "sconce/check.h"
+#include "server/base/failure.h"
 
 namespace sconce::server {
 namespace {
+
+constexpr std::array kNames = {"receiving", "staged", "prepared", "committed", "undone", "aborted", "expired", "lost"};
 
 std::string fate_of(const PushRecord& record) {
   const std::string text = "push " + record.terms.id + " is over: it ";
@@ -26,10 +30,23 @@ std::string fate_of(const PushRecord& record) {
 
 }  // namespace
 
-const char* push_state_name(PushState state) noexcept {
-  constexpr std::array kNames = {"receiving", "staged",  "prepared", "committed",
-                                 "undone",    "aborted", "expired",  "lost"};
-  return kNames[static_cast<size_t>(state)];
+const char* push_state_name(PushState state) noexcept { return kNames[static_cast<size_t>(state)]; }
+
+std::optional<PushState> push_state_from(std::string_view name) noexcept {
+  for (size_t i = 0; i < kNames.size(); ++i)
+    if (name == kNames[i]) return static_cast<PushState>(i);
+  return std::nullopt;
+}
+
+KeptPush note_of(const PushRecord& record) {
+  KeptPush push;
+  push.id = record.terms.id;
+  push.state = push_state_name(record.state);
+  push.label = record.terms.label;
+  push.generation = record.generation;
+  push.members = record.terms.members;
+  push.member = record.terms.member;
+  return push;
 }
 
 bool is_push_id(std::string_view text) noexcept {
@@ -42,6 +59,50 @@ bool is_push_id(std::string_view text) noexcept {
 }
 
 void PushLedger::on_deadline(std::function<void(Clock::time_point)> hook) { hook_ = std::move(hook); }
+
+void PushLedger::on_end(std::function<void(const PushRecord&)> hook) { end_hook_ = std::move(hook); }
+
+void PushLedger::end(PushRecord& record, PushState state) noexcept {
+  record.state = state;
+  record.told = false;
+}
+
+// What has happened stands, so nothing here throws. Without memory, the next call tells.
+void PushLedger::tell_ends() noexcept {
+  if (!end_hook_) return;
+  std::vector<PushRecord> ended;
+  succeeds([&] {
+    const MutexLock lock(mutex_);
+    for (PushRecord& record : records_) {
+      if (record.open() || record.told) continue;
+      ended.push_back(record);
+      record.told = true;
+    }
+  });
+  for (const PushRecord& record : ended) end_hook_(record);
+}
+
+void PushLedger::restore(const PushPlace& place, std::span<const KeptPush> pushes, uint64_t active) {
+  const MutexLock lock(mutex_);
+  for (const KeptPush& push : pushes) {
+    const std::optional<PushState> state = push_state_from(push.state);
+    if (!state || *state <= PushState::kPrepared || !is_push_id(push.id)) continue;  // of a later release
+    PushRecord* record = look_up(place.model, place.version, push.id);
+    if (!record) {
+      PushTerms terms;
+      terms.id = push.id;
+      terms.members = push.members;
+      terms.member = static_cast<size_t>(push.member);
+      terms.label = push.label;
+      record = &add({place.model, place.version, nullptr}, std::move(terms));
+      record->state = *state;
+      record->generation = push.generation;
+      record->told = true;
+    }
+    if (push.kept && active != 0 && push.generation == active && record->generation == active)
+      record->served = place.served;
+  }
+}
 
 void PushLedger::expect(Clock::time_point deadline) const {
   if (hook_) hook_(deadline);
@@ -64,7 +125,7 @@ PushRecord& PushLedger::known(const PushPlace& place, std::string_view id) {
 // If the model was loaded again since, the set that the push staged is gone.
 void PushLedger::notice_reload(PushRecord& record, const PushPlace& place) noexcept {
   if (!record.open() || (place.served && record.served.lock() == place.served)) return;
-  record.state = record.state == PushState::kPrepared ? PushState::kLost : PushState::kExpired;
+  end(record, record.state == PushState::kPrepared ? PushState::kLost : PushState::kExpired);
 }
 
 PushRecord& PushLedger::under_way(const PushPlace& place, std::string_view id) {
@@ -149,51 +210,73 @@ void PushLedger::prepare(const PushPlace& place, std::string_view id, Clock::tim
 }
 
 void PushLedger::committed(const PushPlace& place, std::string_view id, uint64_t generation) {
-  const MutexLock lock(mutex_);
-  PushRecord& record = under_way(place, id);
-  record.state = PushState::kCommitted;
-  record.generation = generation;
-  record.terms.authorization.clear();
+  {
+    const MutexLock lock(mutex_);
+    PushRecord& record = under_way(place, id);
+    end(record, PushState::kCommitted);
+    record.generation = generation;
+    record.terms.authorization.clear();
+  }
+  tell_ends();
 }
 
 void PushLedger::undone(const PushPlace& place, std::string_view id, uint64_t generation) {
-  const MutexLock lock(mutex_);
-  PushRecord& record = known(place, id);
-  SCONCE_CHECK(record.state == PushState::kCommitted, kBusy,
-               record.open() ? "push " + record.terms.id + " is not committed" : fate_of(record));
-  record.state = PushState::kUndone;
-  record.generation = generation;
+  {
+    const MutexLock lock(mutex_);
+    PushRecord& record = known(place, id);
+    SCONCE_CHECK(record.state == PushState::kCommitted, kBusy,
+                 record.open() ? "push " + record.terms.id + " is not committed" : fate_of(record));
+    end(record, PushState::kUndone);
+    record.generation = generation;
+  }
+  tell_ends();
 }
 
 std::optional<PushState> PushLedger::abort(const PushPlace& place, std::string_view id) {
-  const MutexLock lock(mutex_);
-  PushRecord* const record = look_up(place.model, place.version, id);
-  if (!record) {
-    PushTerms terms;
-    terms.id = id;
-    add(place, std::move(terms)).state = PushState::kAborted;
-    return std::nullopt;
+  std::optional<PushState> before;
+  {
+    const MutexLock lock(mutex_);
+    PushRecord* record = look_up(place.model, place.version, id);
+    if (!record) {
+      PushTerms terms;
+      terms.id = id;
+      record = &add(place, std::move(terms));
+    } else {
+      known(place, id);
+      SCONCE_CHECK(record->state != PushState::kCommitted, kBusy, fate_of(*record));
+      before = record->state;
+    }
+    if (record->open()) end(*record, PushState::kAborted);
+    record->terms.authorization.clear();
   }
-  known(place, id);
-  SCONCE_CHECK(record->state != PushState::kCommitted, kBusy, fate_of(*record));
-  const PushState before = record->state;
-  if (record->open()) record->state = PushState::kAborted;
-  record->terms.authorization.clear();
+  tell_ends();
   return before;
 }
 
-void PushLedger::set_dropped(const PushPlace& place) noexcept {
-  const MutexLock lock(mutex_);
-  if (PushRecord* const record = open_at(place); record && record->state != PushState::kReceiving)
-    record->state = PushState::kAborted;
+void PushLedger::set_dropped(const PushPlace& place) {
+  {
+    const MutexLock lock(mutex_);
+    if (PushRecord* const record = open_at(place); record && record->state != PushState::kReceiving)
+      end(*record, PushState::kAborted);
+  }
+  tell_ends();
 }
 
-void PushLedger::set_published(const PushPlace& place, uint64_t generation) noexcept {
+void PushLedger::set_published(const PushPlace& place, uint64_t generation) {
+  {
+    const MutexLock lock(mutex_);
+    PushRecord* const record = open_at(place);
+    if (!record || record->state == PushState::kReceiving) return;
+    end(*record, PushState::kCommitted);
+    record->generation = generation;
+  }
+  tell_ends();
+}
+
+void PushLedger::renumbered(const PushPlace& place, uint64_t from, uint64_t to) noexcept {
   const MutexLock lock(mutex_);
-  PushRecord* const record = open_at(place);
-  if (!record || record->state == PushState::kReceiving) return;
-  record->state = PushState::kCommitted;
-  record->generation = generation;
+  for (PushRecord& record : records_)
+    if (record.generation == from && record.served.lock() == place.served) record.generation = to;
 }
 
 void PushLedger::forget(const PushPlace& place, std::string_view id) noexcept {
@@ -204,13 +287,16 @@ void PushLedger::forget(const PushPlace& place, std::string_view id) noexcept {
 }
 
 bool PushLedger::expire(const PushPlace& place, std::string_view id, Clock::time_point now) {
-  const MutexLock lock(mutex_);
-  PushRecord& record = known(place, id);
-  if (!record.open() || record.deadline > now) return false;
-  record.in_doubt = record.follows();
-  if (record.in_doubt) return false;
-  record.state = PushState::kExpired;
-  record.terms.authorization.clear();
+  {
+    const MutexLock lock(mutex_);
+    PushRecord& record = known(place, id);
+    if (!record.open() || record.deadline > now) return false;
+    record.in_doubt = record.follows();
+    if (record.in_doubt) return false;
+    end(record, PushState::kExpired);
+    record.terms.authorization.clear();
+  }
+  tell_ends();
   return true;
 }
 
@@ -229,13 +315,16 @@ std::optional<PushRecord> PushLedger::find(std::string_view model, int64_t versi
 }
 
 std::vector<PushRecord> PushLedger::list(const PushPlace& place) {
-  const MutexLock lock(mutex_);
   std::vector<PushRecord> found;
-  for (PushRecord& record : records_) {
-    if (record.version != place.version || record.model != place.model) continue;
-    notice_reload(record, place);
-    found.push_back(record);
+  {
+    const MutexLock lock(mutex_);
+    for (PushRecord& record : records_) {
+      if (record.version != place.version || record.model != place.model) continue;
+      notice_reload(record, place);
+      found.push_back(record);
+    }
   }
+  tell_ends();
   return found;
 }
 

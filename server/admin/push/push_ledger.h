@@ -8,8 +8,8 @@
 // (server/admin/push_settler.h). Only the first server of a push decides for itself, since it commits before the
 // others.
 //
-// A push that has ended is remembered, so that a late message of its pusher cannot bring it back. Thread-safe. Times
-// are given by the caller.
+// A push that has ended is remembered, so that a late message of its pusher cannot bring it back; where sets are kept,
+// over a restart too. Thread-safe. Times are given by the caller.
 #pragma once
 
 #include <chrono>
@@ -18,17 +18,20 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "server/kept/weight_journal.h"
 
 namespace sconce::server {
 
 enum class PushState : int8_t { kReceiving, kStaged, kPrepared, kCommitted, kUndone, kAborted, kExpired, kLost };
 const char* push_state_name(PushState state) noexcept;  // "receiving"
+std::optional<PushState> push_state_from(std::string_view name) noexcept;
 
 // What a pusher says of its push when it stages.
 struct PushTerms {
@@ -36,6 +39,7 @@ struct PushTerms {
   std::chrono::milliseconds lease{};
   std::vector<std::string> members;  // URLs of the servers' admin ports, the one that decides first; may be empty
   size_t member = 0;                 // which of them this server is
+  std::string label;                 // of its set
   std::string authorization;         // the field that the staging request came with, for asking the other members
 };
 
@@ -56,6 +60,7 @@ struct PushRecord {
   Clock::time_point deadline{};  // of a push under way: when its lease expires, or when the others are asked again
   bool in_doubt = false;         // prepared, and the lease has expired
   uint64_t generation = 0;       // which it got when it was committed or undone
+  bool told = false;             // on_end() has heard of this end
   bool open() const noexcept { return state <= PushState::kPrepared; }
   // Whether another server of the push decides.
   bool follows() const noexcept { return terms.member != 0 && state == PushState::kPrepared; }
@@ -67,6 +72,11 @@ class PushLedger {
 
   // Called, with no lock held, whenever a lease may expire earlier than all before.
   void on_deadline(std::function<void(Clock::time_point)> hook);
+  // Called, with no lock held, for each push that has ended, and again when a committed one was undone. Must not throw.
+  void on_end(std::function<void(const PushRecord&)> hook);
+  // Pushes that had ended when the model was loaded. active: the generation that is active since then, if it was kept
+  // under this number; 0: it was not.
+  void restore(const PushPlace& place, std::span<const KeptPush> pushes, uint64_t active);
 
   // Each of these throws kNotFound for an id that is not known, and kBusy, with what became of it, for one that has
   // ended otherwise.
@@ -88,8 +98,10 @@ class PushLedger {
   std::optional<PushState> abort(const PushPlace& place, std::string_view id);
 
   // Ends an open push without its id: its set was dropped or published by a request without one.
-  void set_dropped(const PushPlace& place) noexcept;
-  void set_published(const PushPlace& place, uint64_t generation) noexcept;
+  void set_dropped(const PushPlace& place);
+  void set_published(const PushPlace& place, uint64_t generation);
+  // The active set has got another number.
+  void renumbered(const PushPlace& place, uint64_t from, uint64_t to) noexcept;
   // Removes a push that only checked its weights and that its pusher does not know of. Unlike the others, does nothing
   // if the push is not known.
   void forget(const PushPlace& place, std::string_view id) noexcept;
@@ -107,20 +119,26 @@ class PushLedger {
   std::optional<Clock::time_point> next_deadline() const;
 
  private:
-  static constexpr size_t kKept = 64;  // of a model, ended
+  static constexpr size_t kKept = Journal::kMostPushes;  // of a model, ended
 
   PushRecord* look_up(std::string_view model, int64_t version, std::string_view id) SCONCE_REQUIRES(mutex_);
   PushRecord& known(const PushPlace& place, std::string_view id) SCONCE_REQUIRES(mutex_);
   PushRecord& under_way(const PushPlace& place, std::string_view id) SCONCE_REQUIRES(mutex_);
   static void notice_reload(PushRecord& record, const PushPlace& place) noexcept;
   PushRecord& add(const PushPlace& place, PushTerms terms) SCONCE_REQUIRES(mutex_);
+  static void end(PushRecord& record, PushState state) noexcept;
+  void tell_ends() noexcept;
   PushRecord* open_at(const PushPlace& place) noexcept SCONCE_REQUIRES(mutex_);
   void expect(Clock::time_point deadline) const;
 
   mutable Mutex mutex_;
   std::deque<PushRecord> records_ SCONCE_GUARDED_BY(mutex_);
   std::function<void(Clock::time_point)> hook_;
+  std::function<void(const PushRecord&)> end_hook_;
 };
+
+// What is kept of a push that has ended.
+KeptPush note_of(const PushRecord& record);
 
 // 1 to 64 letters, digits, '.', '_' and '-'.
 bool is_push_id(std::string_view text) noexcept;

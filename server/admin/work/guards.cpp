@@ -12,6 +12,23 @@ uint64_t failures_in_model(const ServedModel& served) {
   return served.statistics().totals().failures_by_reason[static_cast<size_t>(FailureReason::kBackend)];
 }
 
+GuardRecord record_of(const std::shared_ptr<ServedModel>& served, Guards::Watch watch) {
+  GuardRecord record;
+  record.served = served;
+  record.model = served->interface().name;
+  record.version = served->interface().version;
+  record.generation = watch.generation;
+  record.push = std::move(watch.push);
+  record.bounds = watch.bounds;
+  record.end = Guards::Clock::now() + watch.left;
+  record.kept = watch.kept;
+  record.loading = watch.loading;
+  record.noted = watch.left;
+  record.failures_before = failures_in_model(*served);
+  record.counts = std::make_shared<GuardCounts>(watch.generation);
+  return record;
+}
+
 }  // namespace
 
 const char* guard_state_name(GuardState state) noexcept {
@@ -21,34 +38,45 @@ const char* guard_state_name(GuardState state) noexcept {
 
 void Guards::on_begin(std::function<void()> hook) { hook_ = std::move(hook); }
 
-void Guards::begin(const std::shared_ptr<ServedModel>& served, uint64_t generation, const GuardBounds& bounds,
-                   std::string push) {
-  GuardRecord record;
-  record.served = served;
-  record.model = served->interface().name;
-  record.version = served->interface().version;
-  record.generation = generation;
-  record.push = std::move(push);
-  record.bounds = bounds;
-  record.end = Clock::now() + bounds.window;
-  record.failures_before = failures_in_model(*served);
-  record.counts = std::make_shared<GuardCounts>(generation);
-  std::shared_ptr<GuardCounts> before;
-  {
-    const MutexLock lock(mutex_);
-    std::erase_if(records_, [](const GuardRecord& other) { return other.served.expired(); });
-    const auto last = std::find_if(records_.begin(), records_.end(),
-                                   [&](const GuardRecord& other) { return other.served.lock() == served; });
-    served->answers().add(record.counts);
-    if (last == records_.end()) {
-      records_.push_back(std::move(record));
-    } else {
-      if (last->state == GuardState::kWatching) before = last->counts;
-      *last = std::move(record);
-    }
+std::shared_ptr<GuardCounts> Guards::add(GuardRecord record) {
+  const MutexLock lock(mutex_);
+  std::erase_if(records_, [](const GuardRecord& other) { return other.served.expired(); });
+  const std::shared_ptr<ServedModel> served = record.served.lock();
+  const auto last = std::find_if(records_.begin(), records_.end(),
+                                 [&](const GuardRecord& other) { return other.served.lock() == served; });
+  if (record.state == GuardState::kWatching) served->answers().add(record.counts);
+  if (last == records_.end()) {
+    records_.push_back(std::move(record));
+    return nullptr;
   }
-  if (before) served->answers().remove(*before);
+  std::shared_ptr<GuardCounts> before = last->state == GuardState::kWatching ? last->counts : nullptr;
+  *last = std::move(record);
+  return before;
+}
+
+void Guards::begin(const std::shared_ptr<ServedModel>& served, Watch watch) {
+  if (const auto before = add(record_of(served, std::move(watch)))) served->answers().remove(*before);
   if (hook_) hook_();
+}
+
+void Guards::rolled_back(const std::shared_ptr<ServedModel>& served, Watch watch, std::string reason) {
+  GuardRecord record = record_of(served, std::move(watch));
+  record.state = GuardState::kRolledBack;
+  record.reason = std::move(reason);
+  add(std::move(record));
+  counters_.guards_rolled_back.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Guards::found(const GuardRecord& record) {
+  const MutexLock lock(mutex_);
+  for (GuardRecord& own : records_)
+    if (own.counts == record.counts) own.loading = false;
+}
+
+void Guards::noted(const GuardRecord& record, std::chrono::microseconds left) {
+  const MutexLock lock(mutex_);
+  for (GuardRecord& own : records_)
+    if (own.counts == record.counts) own.noted = left;
 }
 
 void Guards::check_over(const ServedModel& served) const {

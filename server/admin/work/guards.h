@@ -35,7 +35,10 @@ struct GuardRecord {
   std::string push;  // the id of the push that published them; empty: none did
   GuardBounds bounds;
   Clock::time_point end{};
-  uint64_t failures_before = 0;  // of the model, when the watch began
+  bool kept = false;                  // a restart goes on with it (server/kept/weight_journal.h)
+  bool loading = false;               // the model was not yet found since the watch began
+  std::chrono::microseconds noted{};  // what was left of the window when that was last kept
+  uint64_t failures_before = 0;       // of the model, when the watch began
   std::shared_ptr<GuardCounts> counts;
   GuardState state = GuardState::kWatching;
   GuardTotals totals;  // when it ended
@@ -51,9 +54,23 @@ class Guards {
   // Called, with no lock held, when a watch begins.
   void on_begin(std::function<void()> hook);
 
-  // Watches weights that were published just now. Ends the model's last watch.
-  void begin(const std::shared_ptr<ServedModel>& served, uint64_t generation, const GuardBounds& bounds,
-             std::string push);
+  // What is watched, and whether a restart goes on with it.
+  struct Watch {
+    uint64_t generation = 0;
+    GuardBounds bounds;
+    std::chrono::microseconds left{};  // of the window
+    std::string push;
+    bool kept = false;
+    bool loading = false;  // nobody can find the model yet
+  };
+  // Watches weights that were published just now, or by a process before this one. Ends the model's last watch.
+  void begin(const std::shared_ptr<ServedModel>& served, Watch watch);
+  // A watch that had ended when the model was loaded: its weights were rolled back for that reason.
+  void rolled_back(const std::shared_ptr<ServedModel>& served, Watch watch, std::string reason);
+  // The model is served.
+  void found(const GuardRecord& record);
+  // So much of the window was kept as left.
+  void noted(const GuardRecord& record, std::chrono::microseconds left);
   // kBusy while the model's weights are watched: the previous set must stay.
   void check_over(const ServedModel& served) const;
   void end(const GuardRecord& record, GuardState state, std::string reason);
@@ -63,6 +80,8 @@ class Guards {
 
  private:
   static GuardTotals totals_of(const GuardRecord& record);
+  // Returns the counts of the watch that it ends; null: there was none.
+  std::shared_ptr<GuardCounts> add(GuardRecord record);
 
   mutable Mutex mutex_;
   std::vector<GuardRecord> records_ SCONCE_GUARDED_BY(mutex_);  // one for each model

@@ -307,7 +307,7 @@ class Push {
         all &= said.has_value();
         if (said) guards[i] = *said;
       }
-      // One that is silent may be starting again; it does not watch any more.
+      // One that is silent may be starting again; without weights_keep, it does not watch any more then.
       silent = all ? 0 : silent + 1;
       if (any("rolled_back") || any("failed") || (!any("watching") && (all || silent >= kAsks))) break;
       std::this_thread::sleep_for(kLookAgain);

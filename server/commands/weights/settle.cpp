@@ -12,9 +12,12 @@
 #include <set>
 #include <span>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sconce/check.h"
+#include "server/base/json_cursor.h"
 #include "server/commands/terminal.h"
 #include "server/commands/weights/push.h"
 
@@ -245,6 +248,7 @@ class Difference {
   }
 
   bool complete() const { return complete_; }
+  bool has(size_t i) const { return active_[i].has_value(); }
 
   // The server named, or the one that published last what a push gave it, or any if all serve the same.
   std::optional<size_t> source() const {
@@ -269,6 +273,34 @@ class Difference {
   }
 
   const Active& active(size_t i) const { return *active_[i]; }
+
+  // Servers that serve the source's set under a smaller number than others take the largest one. Whether all serve that
+  // set under one number then.
+  bool level(size_t source) {
+    uint64_t most = 0;
+    const auto same = [&](size_t i) { return active_[i] && active_[i]->digest == active_[source]->digest; };
+    for (size_t i = 0; i < servers_.size(); ++i)
+      if (same(i)) most = std::max(most, active_[i]->generation);
+    std::string body = fmt::format("{{\"generation\":{},\"digest\":", most);
+    append_json_string(body, active_[source]->digest);
+    body += "}";
+    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
+      Answer none;
+      none.status = 204;
+      if (!same(i) || active_[i]->generation == most) return none;
+      return servers_[i].post(weights_target(options_.model, options_.version, "/renumber"), body);
+    });
+    bool good = others(source).empty();
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (!answers[i].ok())
+        report(servers_[i], good = false,
+               fmt::format("serves these weights as generation {}, and others as {}: {}", active_[i]->generation, most,
+                           answers[i].reason()));
+      else if (const std::optional<Active> now = active_of(answers[i]))
+        std::tie(active_[i]->generation, active_[i]->version) = std::tie(now->generation, now->version);
+    }
+    return good;
+  }
 
   void print() const {
     for (size_t i = 0; i < servers_.size(); ++i)
@@ -341,19 +373,24 @@ int settle_weights(const SettleOptions& options) {
   settling.report_silent();
   const bool settled = settling.settle();
   if (!settled) return 1;
-  const Difference difference(options);
-  const std::optional<size_t> source = difference.source();
+  std::optional<Difference> difference(std::in_place, options);
+  const std::optional<size_t> source = difference->source();
   if (!source) {
-    difference.print();
+    difference->print();
     std::cout
         << red("the servers differ, and no push says which weights count: name a server that has them with --from")
         << "\n";
     return 1;
   }
-  const std::vector<size_t> wanting = difference.others(*source);
-  if (!wanting.empty() && give_set(options, difference, *source, wanting) != 0) return 1;
-  if (wanting.empty()) difference.print();
-  return all_there && difference.complete() ? 0 : 1;
+  const std::vector<size_t> wanting = difference->others(*source);
+  if (!wanting.empty()) {
+    if (give_set(options, *difference, *source, wanting) != 0) return 1;
+    difference.emplace(options);
+    if (!difference->has(*source)) return 1;
+  }
+  const bool level = difference->level(*source);
+  difference->print();
+  return all_there && difference->complete() && level ? 0 : 1;
 }
 
 }  // namespace sconce::server::commands

@@ -1,6 +1,7 @@
 // Generation: a constant set with a container per replica. Served once it is published under a number.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -26,7 +27,7 @@ struct Generation {
   std::shared_ptr<const ConstantSet> set;
   std::string_view missing;                  // the first constant without a value; empty if none
   std::shared_ptr<const std::string> label;  // null: none
-  uint64_t number = 0;                       // 0: not published yet
+  std::atomic<uint64_t> number{0};           // 0: not published yet. Only grows; runs read it when they end
   std::chrono::system_clock::time_point since = std::chrono::system_clock::now();
   // Until it is published: the stored constants whose values also go to the replicas' buffers.
   std::vector<bool> reset;

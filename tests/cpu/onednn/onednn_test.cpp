@@ -22,7 +22,6 @@ using onednn::Use;
 
 namespace {
 
-// ctest runs the tests of products and convolutions twice; in the second run, oneDNN computes all sizes.
 [[maybe_unused]] const bool applied = (onednn::testing_use(use_of_this_run()), true);
 
 bool can(DType dtype) {

@@ -138,6 +138,7 @@ TEST_CASE("routes: administration, on its own listener only") {
                            {Method::kPost, "/weights/commit", admin::commit_weights},
                            {Method::kPost, "/weights/abort", admin::abort_weights},
                            {Method::kPost, "/weights/rollback", admin::rollback_weights},
+                           {Method::kPost, "/weights/renumber", admin::renumber_weights},
                            {Method::kPost, "/weights/release", admin::release_weights},
                            {Method::kGet, "/replicas", admin::replicas},
                            {Method::kPost, "/replicas", admin::add_replicas},

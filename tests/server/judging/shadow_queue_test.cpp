@@ -28,9 +28,9 @@ struct Filled {
   std::atomic<int64_t> waiting{0};
   ShadowQueue queue;
 
-  explicit Filled(double share = 1)
+  explicit Filled(double share = 1, uint64_t memory = uint64_t{1} << 20)
       : queue(
-            1, share, [this] { return waiting.load(); }, counts) {
+            1, share, memory, [this] { return waiting.load(); }, counts) {
     queue.open();
   }
 
@@ -104,10 +104,19 @@ TEST_CASE("shadow queue: what finds no room is skipped and counted, and the sums
   CHECK(f.taken() == 1);
   f.show(8);
   CHECK((*f.counts)[kFull] == 3);
-  const auto too_many = static_cast<int64_t>(ShadowQueue::kMostBytes / 8 + 1);  // of inputs and outputs together
-  Filled large;
-  large.show(1, 1, {too_many});
+  // Inputs and outputs together may have a quarter of the memory, all requests together so the whole.
+  Filled large(1, 4 * 800);
+  large.show(1, 1, {101});
   CHECK((*large.counts)[kFull] == 1);
+  for (float x = 2; x <= 5; ++x) large.show(x, 1, {100});
+  CHECK((*large.counts)[kFull] == 1);
+  ShadowQueue::Request* const first = large.queue.next();
+  REQUIRE(first != nullptr);
+  CHECK(values<float>(first->inputs[0]) == std::vector<float>(100, 2));
+  large.queue.done(*first);
+  Filled none(1, 3);
+  none.show(1);
+  CHECK((*none.counts)[kFull] == 1);
   counts->raise(kFull);
   counts->raise(kEnded);
   counts->raise(kCompared);
@@ -179,7 +188,7 @@ TEST_CASE("shadow queue: inputs keep their strides, outputs become row-major, No
 TEST_CASE("shadow queue: before it opens and after it closes nothing is picked") {
   const auto counts = std::make_shared<ShadowCounts>();
   ShadowQueue queue(
-      1, 1, [] { return 0; }, counts);
+      1, 1, 1 << 20, [] { return 0; }, counts);
   RunInfo info;
   info.generation = 1;
   queue.saw({{}, {}, info, {}});

@@ -51,7 +51,7 @@ struct Live {
   explicit Live(double share, const std::string& name = "fake_model", bool source = true)
       : loaded(name, 1, source), interface("fake", 1, loaded.model->info().spec) {
     shadow.emplace(
-        *loaded.model, interface, answers, [this] { return waiting.load(); }, share);
+        *loaded.model, interface, answers, [this] { return waiting.load(); }, share, 1 << 20);
   }
   // Answers a request with two rows full of x, then shows it.
   void ask(float x, bool fail_shadow = false) {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "sconce/error.h"
 
 using namespace sconce;
@@ -176,6 +178,80 @@ TEST_CASE("push ledger: the last ids of each model are remembered, and all that 
   CHECK(list.back().terms.id == "id199");
   CHECK(w.ledger.find("other", 1, "kept"));
   CHECK_FALSE(w.ledger.find("digits", 1, "id100"));
+}
+
+TEST_CASE("push ledger: each end is told once, and that a commit was undone") {
+  World w;
+  std::vector<std::string> told;
+  w.ledger.on_end([&](const PushRecord& record) {
+    told.push_back(record.terms.id + " " + push_state_name(record.state) + " " + std::to_string(record.generation));
+    CHECK(w.ledger.find("digits", 1, record.terms.id));  // no lock is held
+  });
+  const auto take = [&] { return std::exchange(told, {}); };
+  w.stage("p");
+  CHECK(take().empty());
+  w.ledger.committed(w.place, "p", 2);
+  CHECK(take() == std::vector<std::string>{"p committed 2"});
+  CHECK(code_of([&] { w.ledger.abort(w.place, "p"); }) == ErrorCode::kBusy);
+  CHECK(take().empty());
+  w.ledger.undone(w.place, "p", 3);
+  CHECK(take() == std::vector<std::string>{"p undone 3"});
+  w.ledger.abort(w.place, "never");
+  w.ledger.abort(w.place, "never");
+  CHECK(take() == std::vector<std::string>{"never aborted 0"});
+  w.begin("late", 1s);
+  CHECK(w.ledger.expire(w.place, "late", w.now + 2s));
+  CHECK(take() == std::vector<std::string>{"late expired 0"});
+  w.stage("lost");
+  w.ledger.prepare(w.place, "lost", w.now);
+  (void)w.ledger.list({"digits", 1, std::make_shared<int>(2)});
+  CHECK(take() == std::vector<std::string>{"lost lost 0"});
+  w.begin("checked");
+  w.ledger.forget(w.place, "checked");
+  CHECK(take().empty());
+}
+
+TEST_CASE("push ledger: what was known before a restart") {
+  World w;
+  w.stage("here");
+  const auto push = [](const char* id, const char* state, uint64_t generation, bool kept) {
+    KeptPush made;
+    made.id = id;
+    made.state = state;
+    made.generation = generation;
+    made.kept = kept;
+    made.label = "five";
+    made.members = {"http://a", "http://b"};
+    made.member = 1;
+    return made;
+  };
+  const std::vector<KeptPush> kept = {push("a", "aborted", 0, false),     push("old", "committed", 2, true),
+                                      push("try", "committed", 3, false), push("good", "committed", 3, true),
+                                      push("here", "aborted", 0, false),  push("odd", "merged", 9, true),
+                                      push("open", "staged", 0, false),   push("a/b", "aborted", 0, false)};
+  bool told = false;
+  w.ledger.on_end([&](const PushRecord&) { told = true; });
+  w.ledger.restore(w.place, kept, 3);
+  CHECK_FALSE(told);
+  CHECK(w.state("here") == PushState::kStaged);  // what this process knows goes before
+  for (const char* id : {"odd", "open", "a/b"}) CHECK_FALSE(w.ledger.find("digits", 1, id));
+  const auto is_active = [&](const char* id) { return w.ledger.find("digits", 1, id)->served.lock() == w.served; };
+  CHECK(is_active("good"));
+  for (const char* id : {"a", "old", "try"}) CHECK_FALSE(is_active(id));
+  const PushRecord good = *w.ledger.find("digits", 1, "good");
+  CHECK(good.generation == 3);
+  CHECK(note_of(good).members == kept[3].members);
+  CHECK(note_of(good).label == "five");
+  w.ledger.check_committed(w.place, "good");
+  CHECK(words_of([&] { w.ledger.check_open(w.place, "good"); }) ==
+        "push good is over: it was committed as generation 3");
+  CHECK(code_of([&] { w.begin("a"); }) == ErrorCode::kBusy);
+  // Another load, which found other weights.
+  const PushPlace later{"digits", 1, std::make_shared<int>(2)};
+  w.ledger.restore(later, kept, 0);
+  CHECK(is_active("good"));
+  w.ledger.restore(later, kept, 3);
+  CHECK(w.ledger.find("digits", 1, "good")->served.lock() == later.served);
 }
 
 TEST_CASE("push ledger: ids") {

@@ -1,0 +1,27 @@
+// Preloaded into servers by test_starting_weights.py: a name that stands for several addresses. FAKE_NAME is the name,
+// FAKE_ADDRESSES are its addresses, separated by spaces. Others are looked up as ever.
+#include <dlfcn.h>
+#include <netdb.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string>
+
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** found) {
+  using Function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  const char *const name = std::getenv("FAKE_NAME"), *const addresses = std::getenv("FAKE_ADDRESSES");
+  if (!node || !name || !addresses || std::strcmp(node, name) != 0) return real(node, service, hints, found);
+  *found = nullptr;
+  addrinfo** end = found;
+  std::istringstream text(addresses);
+  for (std::string address; text >> address;) {
+    if (const int problem = real(address.c_str(), service, hints, end); problem != 0) {
+      if (*found) freeaddrinfo(*found);
+      return problem;
+    }
+    while (*end) end = &(*end)->ai_next;
+  }
+  return *found ? 0 : EAI_NONAME;
+}

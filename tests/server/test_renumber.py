@@ -1,0 +1,141 @@
+"""The active set gets a larger number, so that servers which serve one set say one generation."""
+import json
+import signal
+
+import pytest
+from admin_server import FAKE, GOOD, STORED, AdminServer, Clients, expected
+from serving import until
+from watched_calls import Calls
+from weights_files import fake_weights
+
+ROUTE = "fake/weights/renumber"
+
+
+@pytest.fixture()
+def server():
+    with AdminServer(f"fake={FAKE}") as running:
+        yield running
+
+
+def digest(server):
+    return server.sets(query="digest=true")["active"]["digest"]
+
+
+def renumber(server, generation, **which):
+    return server.admin("POST", ROUTE, {"generation": generation, **(which or {"digest": digest(server)})})
+
+
+def test_the_number_grows_and_the_answers_stay(server):
+    assert server.push("fake", GOOD, "commit=true&label=v8&push=p").status == 200
+    with Clients(server, count=4) as clients:
+        until(lambda: clients.answers > 50)
+        for generation in (7, 8, 1000):
+            answer = renumber(server, generation)
+            assert answer.status == 200 and answer.json["generation"] == generation, answer.body
+            assert server.ones() == (expected(8), generation)
+        until(lambda: clients.generations.get(1000) == (16, "v8"))
+    assert not clients.problems
+    push = server.admin("GET", "fake/weights/pushes").json["pushes"][0]
+    assert push["generation"] == 1000 and push["active"] is True
+    assert server.metrics()['sconce_model_weight_generation{model="fake",version="1"}'] == 1000
+    told = server.admin("GET", "/v2/admin/audit?model=fake").json["entries"]
+    assert [(e["before"], e["generation"], e["label"]) for e in told if e["event"] == "renumbered"] == [
+        (2, 7, "v8"), (7, 8, "v8"), (8, 1000, "v8")]
+    # What comes next gets the next number, and the way back is there.
+    assert server.admin("POST", "fake/weights/rollback").json["generation"] == 1001
+    assert server.ones() == (STORED, 1001) and server.sets()["previous"]["generation"] == 1000
+
+
+def test_who_asks_says_which_set_is_meant(server):
+    assert server.push("fake", GOOD, "commit=true&label=v8").status == 200
+    right = digest(server)
+    for which in ({"label": "v7"}, {"label": ""}, {"digest": "sha-256:00"}, {"digest": right, "label": "v7"},
+                  {"digest": "", "label": "v8"}):
+        answer = renumber(server, 9, **which)
+        assert answer.status == 409 and "of the active weights is" in answer.json["error"], answer.body
+    assert server.ones()[1] == 2
+    assert renumber(server, 5, label="v8").status == 200
+    assert renumber(server, 6, label="v8", digest=right).status == 200
+    assert renumber(server, 6, label="v8").status == 200  # it has this number
+    smaller = renumber(server, 5, label="v8")
+    assert smaller.status == 409 and "numbers only grow" in smaller.json["error"]
+    assert server.ones()[1] == 6
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", {"generation": 9}, {"generation": 9, "label": 7}, {"label": ""},
+                                  {"generation": 0, "label": ""}, {"generation": -9, "label": ""},
+                                  {"generation": 2**53 + 1, "label": ""}, {"generation": "9", "label": ""},
+                                  {"generation": 9, "label": "", "more": 1}])
+def test_requests_that_are_none(server, body):
+    assert server.admin("POST", ROUTE, body).status == 400
+    assert server.ones()[1] == 1
+
+
+def test_the_largest_number(server):
+    assert renumber(server, 2**53).json["generation"] == 2**53
+    assert server.push("fake", GOOD, "commit=true").json["generation"] == 2**53 + 1
+    assert server.post(f"/v2/admin/models/{ROUTE}", b"{}").status == 404  # not on the public listener
+    assert server.admin("POST", ROUTE + "?x=1", {"generation": 9, "label": ""}).status == 400
+    assert server.admin("POST", "nobody/weights/renumber", {"generation": 9, "label": ""}).status == 404
+
+
+def test_watched_weights_keep_their_number(server):
+    assert server.push("fake", GOOD, "commit=true&guard=600s").status == 200
+    answer = renumber(server, 9)
+    assert answer.status == 409 and "is watched" in answer.json["error"]
+    assert server.ones()[1] == 2
+
+
+def test_a_staged_set_stays(server):
+    assert server.push("fake", GOOD, "label=v8").status == 200
+    assert renumber(server, 9).status == 200
+    assert server.sets()["staged"]["label"] == "v8"
+    assert server.admin("POST", "fake/weights/commit").json["generation"] == 10
+
+
+def test_a_restart_says_the_new_number(tmp_path):
+    folder = tmp_path / "kept"
+    flags = ["--weights-keep", str(folder)]
+    with AdminServer(f"fake={FAKE}", flags=flags) as server:
+        # Nothing is kept yet: the package's own weights get the number for as long as the process lives.
+        assert renumber(server, 3).json["kept"] is False
+        assert server.push("fake", GOOD, "commit=true&label=v8&push=p").json["generation"] == 4
+        answer = renumber(server, 9)
+        assert answer.status == 200 and answer.json["kept"] is True
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait()
+    assert json.loads((folder / "fake/1/journal.json").read_text())["sets"][0]["generation"] == 9
+    with AdminServer(f"fake={FAKE}", flags=flags) as server:
+        assert server.ones() == (expected(8), 9)
+        push = server.admin("GET", "fake/weights/pushes").json["pushes"][0]
+        assert push["generation"] == 9 and push["active"] is True
+        assert server.admin("POST", "/v2/repository/models/fake/load", b"").status == 200
+        assert server.ones() == (expected(8), 9)
+        # Another set, which is not kept, leaves what is kept alone.
+        assert server.push("fake", fake_weights(2), "commit=true&keep=false").json["generation"] == 10
+        assert renumber(server, 20).json["kept"] is False
+    with AdminServer(f"fake={FAKE}", flags=flags) as server:
+        assert server.ones() == (expected(8), 9)
+
+
+def test_a_number_that_cannot_be_kept_is_not_taken(tmp_path):
+    folder = tmp_path / "kept"
+    calls = Calls(tmp_path / "calls")
+    with AdminServer(f"fake={FAKE}", flags=["--weights-keep", str(folder)],
+                     environment=calls.environment(folder)) as server:
+        assert server.push("fake", GOOD, "commit=true").status == 200
+        failed = 0
+        for number in range(1, 40):
+            calls.watch(fail_at=number, error=28)
+            answer = renumber(server, 10 + number)
+            assert answer.status in (200, 500), answer.body
+            kept = json.loads((folder / "fake/1/journal.json").read_text())["sets"][0]["generation"]
+            if answer.status == 200:
+                assert server.ones() == (expected(8), 10 + number) and kept == 10 + number
+            else:
+                failed += 1
+                assert "No space left" in answer.json["error"]
+                assert server.ones()[1] <= kept  # a restart does not make it smaller
+            if calls["count"] < number:
+                break
+        assert failed >= 4 and answer.status == 200
