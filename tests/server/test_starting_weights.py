@@ -309,7 +309,7 @@ def test_a_peer_that_demands_a_certificate(mutual, authority, stranger):
     certificate, key = authority.issue("client")
     with start(*settings(weights_from=mutual, weights_from_ca=authority.ca, weights_from_certificate=certificate,
                          weights_from_key=key)) as server:
-        assert served(server) == (expected(5), 2, "five")
+        assert server.served() == (expected(5), 2, "five")
     foreign, foreign_key = stranger.issue("foreigner")
     for more in ({}, {"weights_from_certificate": foreign, "weights_from_key": foreign_key}):
         with start(*settings(weights_from=mutual, weights_from_ca=authority.ca, **more)) as server:
@@ -356,7 +356,7 @@ def test_each_address_of_a_name_is_asked():
                  "FAKE_ADDRESSES": "127.0.0.2 127.0.0.3 127.0.0.1"}
         with old, AdminServer(f"fake={FAKE}", flags=settings(weights_from=f"http://pods.test:{port}"),
                               environment=names) as server:
-            assert served(server) == (expected(5), 3, "v5")
+            assert server.served() == (expected(5), 3, "v5")
             thread.join(30)
             assert asked == [b"GET /v2/admin/models/fake/versions/1/weights HTTP/1.1"]
             until(lambda: any("no weights from" in line and "127.0.0.2" in line and "Connection refused" in line
