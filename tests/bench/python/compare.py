@@ -135,7 +135,7 @@ def main():
     if not importlib.util.find_spec("torch"):
         sys.exit("compare.py: this Python has no torch: pip install torch==2.15.0 numpy")
     env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-           "PYTHONPATH": os.pathsep.join([str((args.build / "python").resolve()), *filter(None, [os.environ.get("PYTHONPATH")])])}
+           "PYTHONPATH": os.pathsep.join(filter(None, [str((args.build / "python").resolve()), os.environ.get("PYTHONPATH")]))}
     loader = args.build / "tests/bench_sconce_loader"
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -154,7 +154,8 @@ def main():
                 continue
             info = json.loads((case / "case.json").read_text())
             step = next((s for s in info["steps"] if s["do"] == "run" and not s.get("fails")), None)
-            if step is None or info.get("model", "model") != "model" or any(t["dtype"] not in NUMBERS for t in step["inputs"]):
+            named = info.get("model", "model") == "model"  # aoti_load_package takes no other
+            if step is None or not named or any(t["dtype"] not in NUMBERS for t in step["inputs"]):
                 continue
             package = case / info["package"]
             described = subprocess.run([sys.executable, "-c", DESCRIBE, package, info.get("model", "model")], env=env,
