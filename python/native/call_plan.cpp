@@ -154,17 +154,25 @@ void CallPlan::flatten(PyObject* args, PyObject* kwargs, Arguments& arguments, s
   for (size_t i = 0; i < children.size(); ++i) {
     if (i < given)
       walk(children[i], PyTuple_GetItem(args, static_cast<Py_ssize_t>(i)), to);
-    else
-      SCONCE_CHECK(!children[i].needed, kInvalidArgument, "args: expected ", children.size(),
-                   " positional arguments, got ", given);
+    else if (children[i].needed)
+      refuse_count(given, kwargs);
   }
-  SCONCE_CHECK(given <= children.size(), kInvalidArgument, "args: expected ", children.size(),
-               " positional arguments, got ", given);
+  if (given > children.size()) refuse_count(given, kwargs);
   if (kwargs || !kwargs_.children.empty()) {
     const nb::object named = kwargs ? nb::borrow(kwargs) : nb::object(nb::dict());
     walk_mapping(kwargs_, named, to);
   }
   if (!mapped_) assign_leaves(to);
+}
+
+void CallPlan::refuse_count(size_t given, PyObject* kwargs) const {
+  std::string also;
+  if (kwargs && PyDict_Size(kwargs) > 0) {
+    std::vector<nb::object> named;
+    for (const nb::handle key : nb::borrow(kwargs)) named.push_back(nb::borrow(key));
+    also = " and the keyword arguments " + list_of(named) + "; the model was exported with " + list_of(kwargs_.keys);
+  }
+  SCONCE_FAIL(kInvalidArgument, "args: expected ", args_.children.size(), " positional arguments, got ", given, also);
 }
 
 void CallPlan::walk(const Node& node, nb::handle object, Flattening& to) const {

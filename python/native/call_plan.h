@@ -46,6 +46,8 @@ class CallPlan {
   struct Flattening;
 
   Node node_of(const SpecNode& spec, const std::string& path, size_t& leaf, const std::vector<int>* input_of_leaf);
+  // A call with too few or too many positional arguments.
+  [[noreturn]] void refuse_count(size_t given, PyObject* kwargs) const;
   void walk(const Node& node, nb::handle object, Flattening& to) const;
   void walk_sequence(const Node& node, nb::handle object, Flattening& to) const;
   void walk_mapping(const Node& node, nb::handle object, Flattening& to) const;

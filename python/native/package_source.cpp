@@ -57,6 +57,8 @@ std::shared_ptr<const Package> open_package(nb::handle source) {
   if (PyObject_CheckBuffer(source.ptr())) return open_bytes(source);
   SCONCE_CHECK(nb::hasattr(source, "read"), kInvalidArgument,
                "package: expected a path, bytes or a file object, got an object of type ", class_name(source));
+  SCONCE_CHECK(!nb::isinstance(source, nb::module_::import_("io").attr("TextIOBase")), kInvalidArgument,
+               "package: expected a file object opened for bytes, got one opened for text: ", class_name(source));
   const nb::object content = source.attr("read")();
   SCONCE_CHECK(PyObject_CheckBuffer(content.ptr()), kInvalidArgument,
                "package: expected a file object opened for bytes, its read() returned a ", class_name(content));

@@ -93,7 +93,7 @@ def check(package: _Source, *, model_name: str = "", op_libraries: _Iterable[_Pa
     """Whether the package is sound and its models would run here; none of their code runs.
 
     package: as in load(). Returns a CheckResult, which is true if all would, and has the reasons if not.
-    Raises CorruptPackage or InputOutputError if the package cannot be read.
+    Raises CorruptPackage, InputOutputError, or Unsupported for a file of another kind if the package cannot be read.
     """
     return CheckResult(dict(_native.check(package, model_name, [_os.fspath(library) for library in op_libraries])))
 
@@ -101,7 +101,7 @@ def check(package: _Source, *, model_name: str = "", op_libraries: _Iterable[_Pa
 def inspect(package: _Source) -> PackageInfo:
     """What a package says about itself: models, signatures, constants. None of its code runs.
 
-    package: as in load(). Returns a PackageInfo. Raises CorruptPackage, FileNotFound.
+    package: as in load(). Returns a PackageInfo. Raises CorruptPackage, FileNotFound, Unsupported for a file of another kind.
     """
     return package_of(_native.inspect(package))
 

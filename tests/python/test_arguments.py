@@ -95,6 +95,8 @@ def test_counts(fake):
         fake()
     with pytest.raises(sconce.InvalidArgument, match="args: expected 1 positional arguments, got 2"):
         fake(X, X)
+    with pytest.raises(sconce.InvalidArgument, match="got 0 and the keyword arguments 'x'; the model was exported with none"):
+        fake(x=X)
     with pytest.raises(sconce.InvalidArgument, match="kwargs: unexpected 'y'"):
         fake(X, y=1)
 

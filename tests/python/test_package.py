@@ -1,6 +1,7 @@
 """load(), check() and inspect(): every source of a package, and what is wrong with it."""
 import io
 import shutil
+import types
 import zipfile
 
 import numpy as np
@@ -54,7 +55,9 @@ def test_directory(tmp_path):
     ("a\0b", sconce.InvalidArgument, "path: it has a null character"),
     (3, sconce.InvalidArgument, "package: expected a path, bytes or a file object, got an object of type int"),
     (None, sconce.InvalidArgument, "got an object of type NoneType"),
-    (io.StringIO("x"), sconce.InvalidArgument, "opened for bytes, its read\\(\\) returned a str"),
+    (io.StringIO("x"), sconce.InvalidArgument, "opened for bytes, got one opened for text: .*StringIO"),
+    (io.TextIOWrapper(io.BytesIO(CONTENT), "utf-8"), sconce.InvalidArgument, "opened for text: .*TextIOWrapper"),
+    (types.SimpleNamespace(read=lambda: "x"), sconce.InvalidArgument, "opened for bytes, its read\\(\\) returned a str"),
     (CONTENT[:-100], sconce.CorruptPackage, "."),
 ])
 def test_bad_sources(source, error, message):

@@ -249,3 +249,24 @@ def test_symbols_stay_inside(child_env):
     done = run("import sconce, ctypes; print(hasattr(ctypes.CDLL(None), 'aoti_torch_cpu_mm_out'))", child_env)
     assert done.stdout == "False\n", done.stderr
     assert ctypes.CDLL(None)
+
+
+def test_workers_of_pytest_xdist(tmp_path, child_env):
+    pytest.importorskip("xdist", reason="pytest-xdist is not installed (tests/server/requirements.txt)")
+    (tmp_path / "test_in_workers.py").write_text(f"""
+import numpy as np, pytest, sconce
+
+@pytest.fixture(scope="session")
+def model():
+    return sconce.load({str(FAKE)!r})
+
+@pytest.mark.parametrize("i", range(8))
+def test_call(model, i, worker_id):
+    assert worker_id in ("gw0", "gw1")
+    np.testing.assert_array_equal(model(np.full((1, 4), i, np.float32)), [[i, 2 * i + 10, 3 * i + 20, 4 * i + 30]])
+    with pytest.raises(sconce.InvalidArgument, match="expected float32"):
+        model(np.zeros((1, 4)))
+""")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--rootdir", tmp_path,
+                           tmp_path], env=child_env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "8 passed" in done.stdout, done.stdout + done.stderr
