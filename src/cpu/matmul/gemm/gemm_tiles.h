@@ -294,9 +294,9 @@ void stream_rows(int64_t m, int64_t columns, const Sum<S>* a, int64_t a_rs, int6
 }
 
 // A few rows against rows of b that are read from end to end, several at a time, so that memory streams; the sums of
-// as many columns as fit the first-level cache are kept in memory. For one row, if its sums fit as a whole, the rows of
-// b lie a quarter of it apart, so that memory is read as four long streams: 2,304 columns, one thread (Zen 5), 25 GB/s
-// by eight neighbours, 39 by quarters.
+// as many columns as fit the first-level cache are kept in memory. For one row, unless b's rows are longer than that,
+// the rows read together lie a quarter of b apart, so that memory is read as four long streams: 2,304 columns, one
+// thread (Zen 5), 25 GB/s by eight neighbours, 44 by quarters. The choice does not depend on n, which threads share.
 template <class S>
 void stream(int64_t m, int64_t n, int64_t k, const Sum<S>* a, int64_t a_rs, int64_t a_cs, const S* b, int64_t b_rs,
             const GemmEpilogue<S>& e, S* c, int64_t c_rs) noexcept {
@@ -310,7 +310,7 @@ void stream(int64_t m, int64_t n, int64_t k, const Sum<S>* a, int64_t a_rs, int6
     const int64_t sums_rs = (columns + V::W - 1) / V::W * V::W;
     for (int64_t i = 0; i < m * sums_rs; i += V::W) V::store(sums + i, V::zero());
     int64_t p = 0;
-    if (m == 1 && n <= kSums) {
+    if (m == 1 && b_rs <= kSums) {
       const int64_t quarter = k / 4;
       for (; p < quarter; ++p)
         stream_rows<V, S, 4>(m, columns, a + p * a_cs, a_rs, quarter * a_cs, b + p * b_rs + j, quarter * b_rs, sums,
