@@ -92,7 +92,8 @@ class Server {
     control_.on_loaded([this](const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
       const std::string problem = problem_of([&] {
         service_.pushes.restore(place_of(served), start.pushes, start.generation);
-        guard_keeper_.loaded(served, start);
+        service_.pushes.restore(place_of(served), pushes_of_sets(served->model()), 0);
+        if (served->kept()) guard_keeper_.loaded(served, start);
       });
       if (!problem.empty())
         log_error("model {} version {}: what was kept of its last push or watch is lost: {}", served->interface().name,
@@ -193,8 +194,9 @@ class Server {
     return packages;
   }
 
-  // With weights_keep, a restart knows what became of a push.
+  // With weights_keep, a restart knows what became of a push. Those of named sets are noted in the sets' files.
   void keep_end(const PushRecord& push) noexcept {
+    if (!push.terms.set.empty()) return;
     succeeds([&] {
       const std::shared_ptr<KeptWeights> kept = store_.of(push.model, push.version);
       if (!kept) return;

@@ -127,6 +127,20 @@ std::shared_ptr<const WeightSet> Model::bring_set(std::string_view name) {
   return in_memory("bring_set", [&] { return impl_->runner.bring_set(name); });
 }
 std::vector<NamedSetInfo> Model::named_sets() const { return impl_->runner.named_set_list(); }
+NamedSetInfo Model::named_set(std::string_view name) const { return impl_->runner.named_set(name); }
+std::string Model::set_digest(std::string_view name) {
+  return in_memory("set_digest", [&] { return impl_->runner.set_digest(name); });
+}
+std::unique_ptr<WeightSetFile> Model::open_set(std::string_view name) {
+  return in_memory("open_set", [&] { return impl_->runner.open_set(name, shared_from_this()); });
+}
+uint64_t Model::commit_set(std::string_view name) {
+  return in_memory("commit_set", [&] { return impl_->runner.commit_set(name); });
+}
+void Model::abort_set(std::string_view name) { impl_->runner.abort_set(name); }
+uint64_t Model::restore_set(std::string_view name) {
+  return in_memory("restore_set", [&] { return impl_->runner.restore_set(name); });
+}
 NamedSetsMemory Model::named_sets_memory() const { return impl_->runner.named_sets_memory(); }
 void Model::remove_set(std::string_view name) { impl_->runner.remove_set(name); }
 uint64_t Model::promote_set(std::string_view name) {

@@ -204,7 +204,18 @@ class Model : public std::enable_shared_from_this<Model> {
   // of another package.
   std::shared_ptr<const WeightSet> bring_set(std::string_view name);
   std::vector<NamedSetInfo> named_sets() const;  // by name
+  NamedSetInfo named_set(std::string_view name) const;
+  // As weights_digest() and open_weights(). If the set is on disk, it is read as bring_set() does.
+  std::string set_digest(std::string_view name);
+  std::unique_ptr<WeightSetFile> open_set(std::string_view name);
   NamedSetsMemory named_sets_memory() const;
+  // The two phases of a named set (UpdateOptions::hold). The name gets the set that waits for it; returns the set's
+  // generation. kFailedPrecondition if none waits; kIo, and then nothing has changed.
+  uint64_t commit_set(std::string_view name);
+  void abort_set(std::string_view name);  // drops the set that waits; kFailedPrecondition if there is none
+  // What commit_set() replaced comes back under a new generation, which is returned; a name that was new goes. It is
+  // kept until another set gets the name, and without a folder until its memory is needed. kFailedPrecondition, kIo.
+  uint64_t restore_set(std::string_view name);
   // Nobody finds the set any more; runs that have it end with it.
   void remove_set(std::string_view name);
   // Makes the named set's weights active, as commit_weights() does with a staged set. The name stays.

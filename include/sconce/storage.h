@@ -65,8 +65,19 @@ class Storage {
   const std::vector<std::byte>* opaque_metadata() const noexcept { return opaque_.get(); }
   void set_opaque_metadata(std::vector<std::byte> bytes);
 
+  // A value that was computed from a storage's bytes, and the memory that it holds. Null: there is none to keep.
+  struct Value {
+    Value(std::nullptr_t) noexcept {}
+    // A small object: its own size.
+    template <class T>
+    Value(std::shared_ptr<T> value) noexcept : Value(std::move(value), sizeof(T)) {}
+    Value(std::shared_ptr<void> value, size_t bytes) noexcept
+        : value(std::move(value)), bytes(this->value ? bytes : 0) {}
+    std::shared_ptr<void> value;
+    size_t bytes = 0;
+  };
   // Computes a value from a storage's bytes. It may outlive the storage it was made for, so it refers to none.
-  using Derive = std::function<std::shared_ptr<void>(Storage& from)>;
+  using Derive = std::function<Value(Storage& from)>;
   // Returns a value that is computed from the bytes once and lives as long as they do (a repacked weight, say).
   // Requires immutable(). Finding it takes no lock. Making it holds the storage's own lock, so only threads that need a
   // value of these bytes wait.
@@ -75,6 +86,8 @@ class Storage {
   void* known(const DerivedKey& key) const noexcept;
   // Computes now every value that `other`, a storage of the same layout, has, so that no run waits for it later.
   void derive_as(const Storage& other);
+  // Memory that the values computed so far hold. Takes no lock.
+  uint64_t derived_bytes() const noexcept;
   static uint64_t derivations() noexcept;  // values computed so far in this process
 
   // Replaces the bytes (resize_, set_). Nobody else may be reading them.

@@ -14,7 +14,7 @@
 // has accepted the names of the next one.
 //
 // Besides these a model may hold named sets (LoadOptions::sets), which requests choose by name. An update with
-// UpdateOptions::set makes one; there is nothing to commit, since nobody uses the name before.
+// UpdateOptions::set makes one; unless UpdateOptions::hold is given, there is nothing to commit.
 #pragma once
 
 #include <atomic>
@@ -47,6 +47,9 @@ struct UpdateOptions {
   std::string set = {};
   // The named set that a partial update of a named set starts from. Empty: the active one.
   std::string base = {};
+  // The named set waits, filled, until Model::commit_set() or Model::abort_set(); requests find what the name had.
+  bool hold = false;
+  std::string note = {};      // kept with a named set, in its file too, and shown by named_sets(); at most 64 KiB
   std::string label = {};     // shown with answers instead of the generation; at most 256 bytes, printable
   bool check_finite = false;  // kInvalidArgument names the first NaN or infinity: constant and element
   bool dry_run = false;       // finish() does all possible checks and stages nothing
@@ -110,20 +113,23 @@ class WeightSet {
 };
 
 struct NamedSetInfo {
-  std::string name, label;
+  std::string name, label, note;
   uint64_t generation = 0;
   bool on_disk = false;  // else in memory
   uint64_t bytes = 0;    // of all constants of the set
   uint64_t own_bytes =
-      0;             // those that neither the active nor another named set in memory has; on disk: those in the file
-  int replicas = 0;  // as WeightSet::replicas()
+      0;  // those that neither the active nor another named set in memory has; on disk: those in the file
+  // Of bytes, and beyond them, what kernels keep of these constants in an order of their own; 0 on disk.
+  uint64_t packed_bytes = 0;
+  int replicas = 0;                                   // as WeightSet::replicas()
   std::chrono::system_clock::time_point since, used;  // when it was made; when it was last asked for
 };
 
 // What the named sets of a model hold together.
 struct NamedSetsMemory {
-  uint64_t bytes = 0;  // beyond the active set
-  uint64_t limit = 0;  // LoadOptions::sets_memory
+  uint64_t bytes = 0;         // beyond the active set, with packed_bytes, and sets that wait or may be restored
+  uint64_t packed_bytes = 0;  // what kernels keep of these constants in an order of their own
+  uint64_t limit = 0;         // LoadOptions::sets_memory
   int in_memory = 0, on_disk = 0;
 };
 

@@ -54,7 +54,7 @@ class Weights:
         self._pools, self._lock = {}, threading.Lock()
 
     def push(self, model, state_dict, *, label="", to=None, partial=False, ignore=(), check_finite=False, dry_run=False,
-             digest=True, progress=None, timeout=600.0, lease=30.0, relay=False):
+             digest=True, progress=None, timeout=600.0, lease=30.0, relay=False, set=None):
         """Gives new weights to all of these servers, or to none.
 
         state_dict: names to arrays or tensors, as state_dict() has them. Tensors are sent from where they are, those on a
@@ -65,6 +65,7 @@ class Weights:
         progress: a bar on stderr; None: if stderr is a terminal.
         timeout: seconds in which all servers must have staged, and again for the commit.
         lease: seconds after which servers drop what is staged if they hear nothing of this process.
+        set: the named set that gets the weights, in place of the model's own; what it had is served until the commit.
         relay: the first server gets the weights and passes them on to the next one, and so on (weights_peers).
 
         First asks every server whether it has the model and has no other push under way. Then all stage at once; only
@@ -83,7 +84,8 @@ class Weights:
         if not 0.1 <= lease <= 3600:
             raise ValueError(f"lease: expected 0.1 to 3600 seconds, got {lease!r}")
         with concurrent.futures.ThreadPoolExecutor(len(servers), "sconce-push") as threads:
-            push = _Push(self, servers, target, threads, timeout, lease)
+            place = target if set is None else self._target(model, "/sets/" + urllib.parse.quote(set, safe=""))
+            push = _Push(self, servers, target, place, threads, timeout, lease)
             found = push.look()
             if not dry_run:
                 push.settle()
@@ -192,8 +194,9 @@ class Weights:
 class _Push:
     """One push, by its id: every request that changes something may be repeated."""
 
-    def __init__(self, weights, servers, target, threads, timeout, lease):
+    def __init__(self, weights, servers, target, place, threads, timeout, lease):
         self.weights, self.servers, self.target, self.threads = weights, servers, target, threads
+        self.place = place  # where the weights go
         self.timeout, self.lease, self.stop = timeout, lease, threading.Event()
         self.id = secrets.token_hex(8)
         members = ",".join(server.name for server in servers)
@@ -297,7 +300,7 @@ class _Push:
 
         def upload(server):
             try:
-                answer = server.pool.upload("POST", self.target + of(server), self.weights._fields(**fields),
+                answer = server.pool.upload("POST", self.place + of(server), self.weights._fields(**fields),
                                             pieces(server), deadline, opened(server))
                 server.staged = answer.status == 200 and not dry_run
                 return document_of(server.pool, answer)

@@ -278,6 +278,10 @@ void active_weights(Service& service, AdminRequest request, AdminDone done) {
   WeightsDownload::start(service, std::move(request), std::move(done), open_active_weights);
 }
 
+void set_weights(Service& service, AdminRequest request, AdminDone done) {
+  WeightsDownload::start(service, std::move(request), std::move(done), open_named_set);
+}
+
 }  // namespace admin
 
 WeightsBody weights_body(std::string_view content_type) noexcept {

@@ -24,7 +24,7 @@ AdminText constants, weights, weights_difference, guard, commit_weights, abort_w
 AdminText pushes, prepare_push, prolong_push;
 AdminText replicas, add_replicas, remove_replica;
 AdminText operations, operation, cancel_operation, audit;
-AdminStart stage_weights, active_weights;
+AdminStart stage_weights, active_weights, set_weights;
 
 }  // namespace admin
 

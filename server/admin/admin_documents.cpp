@@ -141,6 +141,19 @@ std::string constants_document(const ModelInterface& model, std::span<const Cons
   return dump(json);
 }
 
+void add_difference(OrderedJson& json, const Difference& difference, const char* not_finite_a,
+                    const char* not_finite_b) {
+  json["elements"] = difference.elements;
+  json["changed"] = difference.changed;
+  json["largest"] = number_or_null(difference.largest);
+  json["largest_at"] = difference.largest_at;
+  json["mean"] = number_or_null(difference.mean());
+  json["relative"] = number_or_null(difference.relative());
+  json["cosine"] = number_or_null(difference.cosine());
+  json[not_finite_a] = difference.not_finite_a;
+  json[not_finite_b] = difference.not_finite_b;
+}
+
 std::string difference_document(const ModelInterface& model, WeightState to,
                                 std::span<const TensorDifference> constants) {
   Json json = of_model(model.name, model.version);
@@ -154,17 +167,9 @@ std::string difference_document(const ModelInterface& model, WeightState to,
       ++same;
       continue;
     }
-    const Difference& d = constant.difference;
-    differences.push_back({{"name", constant.name},
-                           {"elements", d.elements},
-                           {"changed", d.changed},
-                           {"largest", number_or_null(d.largest)},
-                           {"largest_at", d.largest_at},
-                           {"mean", number_or_null(d.mean())},
-                           {"relative", number_or_null(d.relative())},
-                           {"cosine", number_or_null(d.cosine())},
-                           {"not_finite_from", d.not_finite_a},
-                           {"not_finite_to", d.not_finite_b}});
+    Json one = {{"name", constant.name}};
+    add_difference(one, constant.difference, "not_finite_from", "not_finite_to");
+    differences.push_back(std::move(one));
   }
   json["same"] = same;
   json["differences"] = std::move(differences);

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "sconce/difference.h"
 #include "sconce/model.h"
 #include "server/admin/work/guards.h"
 #include "server/admin/work/operation_log.h"
+#include "server/base/json_document.h"
 #include "server/judging/golden.h"
 #include "server/judging/shadow.h"
 #include "server/kept/weight_store.h"
@@ -30,6 +32,10 @@ struct WeightsState {
   std::optional<GoldenVerdict> golden;      // the last verdict, whichever set it was about
   std::optional<Shadow::Report> shadow;     // of the staged set; none: it has had no shadow
 };
+// The members of a difference, which is of values with the same shape; not_finite_*: what the counts of NaN and
+// infinity are called.
+void add_difference(OrderedJson& json, const Difference& difference, const char* not_finite_a,
+                    const char* not_finite_b);
 // digests: one for each set, or none.
 // constants: as Model::weights_difference() has them; equal ones are only counted.
 std::string difference_document(const ModelInterface& model, WeightState to,

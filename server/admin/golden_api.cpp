@@ -45,6 +45,7 @@ std::optional<GoldenVerdict> judge_staged(ServedModel& served, const std::functi
     about.label = set.label;
     about.staged = set.since;
   }
+  succeeds([&] { about.digest = model.weights_digest(WeightState::kStaged); });
   return served.golden()->judge(served.interface(), *model.rehearse(WeightState::kStaged), std::move(about), check);
 }
 
@@ -54,8 +55,8 @@ std::optional<GoldenVerdict> judge_set(ServedModel& served, const std::string& n
   GoldenVerdict about;
   about.set = name;
   Model& model = served.model();
-  for (const NamedSetInfo& info : model.named_sets())
-    if (info.name == name) about.label = info.label;
+  about.label = model.named_set(name).label;
+  succeeds([&] { about.digest = model.set_digest(name); });
   return served.golden()->judge(served.interface(), *model.rehearse(model.bring_set(name)), std::move(about), check);
 }
 
@@ -65,6 +66,7 @@ void require_good(Service& service, const ServedModel& served, const std::option
   AuditEntry entry = audit_of("judged", served);
   entry.label = verdict->label;
   entry.set = verdict->set;
+  entry.digest = verdict->digest;
   entry.push = push;
   entry.verdict = dump({{"verdict", verdict->good() ? "passed" : "failed"},
                         {"passed", verdict->passed},

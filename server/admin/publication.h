@@ -41,6 +41,7 @@ struct Published {
 struct GuardWish {
   std::optional<std::chrono::microseconds> window, p99;
   std::optional<double> errors, nan;
+  bool any() const noexcept { return window || p99 || errors || nan; }
 };
 
 struct PublishOptions {

@@ -21,8 +21,19 @@ using Json = OrderedJson;
 // How long a request waits for another one that works on the same model.
 constexpr std::chrono::milliseconds kClaimPatience{10'000};
 
+// Whether what the push published, or what undoing it published, is what the model has.
+bool is_served(const PushRecord& record, const ServedModel& served) {
+  if (record.served.lock().get() != &served) return false;
+  const std::string& set = record.terms.set;
+  if (set.empty()) return served.model().generation() == record.generation;
+  NamedSetInfo info;
+  const bool there = succeeds([&] { info = served.model().named_set(set); });
+  return there ? info.generation == record.generation : record.state == PushState::kUndone;
+}
+
 Json describe(const PushRecord& record, const ServedModel& served) {
   Json json = {{"push", record.terms.id}, {"state", push_state_name(record.state)}};
+  if (!record.terms.set.empty()) json["set"] = record.terms.set;
   if (!record.terms.label.empty()) json["label"] = record.terms.label;
   if (record.open()) {
     const std::chrono::duration<double> left = record.deadline - Clock::now();
@@ -31,7 +42,7 @@ Json describe(const PushRecord& record, const ServedModel& served) {
   }
   if (record.generation != 0) {
     json["generation"] = record.generation;
-    json["active"] = record.served.lock().get() == &served && served.model().generation() == record.generation;
+    json["active"] = is_served(record, served);
   }
   if (!record.terms.members.empty()) {
     json["members"] = record.terms.members;
@@ -60,6 +71,29 @@ bool has_state(Service& service, const PushPlace& place, const std::string& id, 
 
 bool holds_set(PushState state) noexcept { return state == PushState::kStaged || state == PushState::kPrepared; }
 
+// It has happened, so nothing here throws.
+void tell_set(Service& service, const ServedModel& served, const PushRecord& record, uint64_t generation,
+              const char* event, const char* words) {
+  succeeds([&] {
+    AuditEntry entry = audit_of(event, served);
+    entry.generation = generation;
+    entry.label = record.terms.label;
+    entry.set = record.terms.set;
+    entry.push = record.terms.id;
+    service.audit.add(entry);
+    log_info("model {} version {}: push {} {} set '{}', generation {}", served.interface().name,
+             served.interface().version, record.terms.id, words, record.terms.set, generation);
+  });
+}
+
+Published publish_set_push(Service& service, const PushPlace& place, ServedModel& served, const PushRecord& record) {
+  check_served(service, served);
+  const Published published{served.model().commit_set(record.terms.set), false};
+  service.pushes.committed(place, record.terms.id, published.generation);
+  tell_set(service, served, record, published.generation, "set_filled", "fills");
+  return published;
+}
+
 void log_end(const PushPlace& place, const std::string& id, const char* what) {
   log_info("model {} version {}: push {} {}", place.model, place.version, id, what);
 }
@@ -70,9 +104,27 @@ PushPlace place_of(const std::shared_ptr<ServedModel>& served) {
   return {served->interface().name, served->interface().version, served};
 }
 
+void drop_held(Model& model, const std::string& set) { set.empty() ? model.abort_weights() : model.abort_set(set); }
+
+std::vector<KeptPush> pushes_of_sets(const Model& model) {
+  std::vector<NamedSetInfo> infos = model.named_sets();
+  std::sort(infos.begin(), infos.end(), [](const auto& a, const auto& b) { return a.since < b.since; });
+  std::vector<KeptPush> pushes;
+  for (const NamedSetInfo& info : infos) {
+    std::optional<KeptPush> push = parse_push(info.note);
+    if (!push || push->set != info.name) continue;
+    push->generation = info.generation;
+    push->kept = true;
+    pushes.push_back(std::move(*push));
+  }
+  return pushes;
+}
+
 Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
                        const PublishedBy& by, PublishOptions options) {
   service.pushes.check_open(place, id);
+  if (const auto record = service.pushes.find(place.model, place.version, id); record && !record->terms.set.empty())
+    return publish_set_push(service, place, served, *record);
   options.push = id;
   const Published published = publish_staged(service, served, by, options);
   service.pushes.committed(place, id, published.generation);
@@ -95,8 +147,9 @@ void tell_end(Service& service, const PushPlace& place, const std::string& id, c
 }
 
 void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id, const std::string& why) {
+  const auto record = service.pushes.find(place.model, place.version, id);
   const std::optional<PushState> before = service.pushes.abort(place, id);
-  if (before && holds_set(*before)) model.abort_weights();
+  if (before && holds_set(*before)) drop_held(model, record->terms.set);
   if (!before || *before > PushState::kPrepared) return;
   log_end(place, id, "was aborted");
   tell_end(service, place, id, "aborted", why);
@@ -107,6 +160,9 @@ std::string commit_push(Service& service, const AdminRequest& request, const std
   const PushPlace place = place_of(served);
   if (!has_state(service, place, id, PushState::kCommitted)) {
     service.pushes.check_open(place, id);
+    const auto record = service.pushes.find(place.model, place.version, id);
+    SCONCE_CHECK(record->terms.set.empty() || !options.guard.any(), kInvalidArgument,
+                 "a named set is not watched: the active one is");
     const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being committed", kClaimPatience);
     // The same request may have come twice.
     if (!has_state(service, place, id, PushState::kCommitted))
@@ -130,7 +186,8 @@ std::string abort_push(Service& service, const AdminRequest& request, const std:
   }
   const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being aborted", kClaimPatience);
   // The set may have been staged just before the record was aborted.
-  if (before && holds_set(*before)) served->model().abort_weights();
+  if (before && holds_set(*before))
+    drop_held(served->model(), service.pushes.find(place.model, place.version, id)->terms.set);
   drop_push(service, place, served->model(), id);
   return told(service, place, *served, id);
 }
@@ -142,10 +199,18 @@ std::string rollback_push(Service& service, const AdminRequest& request, const s
   const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being undone", kClaimPatience);
   if (!has_state(service, place, id, PushState::kUndone)) {
     service.pushes.check_committed(place, id);
-    const Model& model = served->model();
+    Model& model = served->model();
     const auto record = service.pushes.find(place.model, place.version, id);
-    SCONCE_CHECK(record->served.lock() == place.served && record->generation == model.generation(), kBusy, "push ", id,
-                 " cannot be undone: generation ", model.generation(), " is active, not its ", record->generation);
+    const std::string& set = record->terms.set;
+    SCONCE_CHECK(is_served(*record, *served), kBusy, "push ", id, " cannot be undone: generation ",
+                 set.empty() ? model.generation() : model.named_set(set).generation, " is active, not its ",
+                 record->generation);
+    if (!set.empty()) {
+      const uint64_t generation = model.restore_set(set);
+      service.pushes.undone(place, id, generation);
+      tell_set(service, *served, *record, generation, "undone", "was undone, which restores");
+      return told(service, place, *served, id);
+    }
     options.push = id;
     const uint64_t generation = publish_previous(service, *served, published_by(request), options).generation;
     service.pushes.undone(place, id, generation);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "server/admin/publication.h"
 #include "server/admin/service.h"
@@ -13,13 +14,19 @@ namespace sconce::server {
 
 PushPlace place_of(const std::shared_ptr<ServedModel>& served);
 
-// The caller has claimed the model. The set that the push staged becomes active, or is dropped. kNotFound and kBusy as
-// in PushLedger; errors of Model.
+// The caller has claimed the model. The set that the push staged becomes active, or gets its name, or is dropped.
+// kNotFound and kBusy as in PushLedger; errors of Model.
 Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
                        const PublishedBy& by, PublishOptions options = {});
 // why: for the audit log.
 void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id,
                const std::string& why = {});
+
+// What a push has staged goes: the model's staged set, or the one that waits for the name `set`.
+void drop_held(Model& model, const std::string& set);
+
+// The pushes that filled named sets which the model has had since it was loaded.
+std::vector<KeptPush> pushes_of_sets(const Model& model);
 
 // The push has ended without being committed: "aborted", "expired". For the audit log.
 void tell_end(Service& service, const PushPlace& place, const std::string& id, const char* event,

@@ -92,7 +92,7 @@ void PushSettler::settle(const PushRecord& record) {
   {
     const ModelClaims::Claim claim(service_.claims, *served, "push " + id + " has expired");
     if (service_.pushes.expire(place, id, Clock::now())) {
-      served->model().abort_weights();
+      drop_held(served->model(), record.terms.set);
       log_warn("model {} version {}: push {} expired, its staged weights were dropped", record.model, record.version,
                id);
       tell_end(service_, place, id, "expired");

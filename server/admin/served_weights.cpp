@@ -37,6 +37,9 @@ AuditEntry audit_of(std::string_view event, const Service& service, const Served
     if (set.state == state) entry.label = set.label;
   // If libcrypto is missing, the entry has no digest.
   if (service.audit.has_file()) succeeds([&] { entry.digest = model.weights_digest(state); });
+  // A rollback to the active set will have to say its digest; it should not have to read the set for that.
+  if (service.audit.has_file() && state == WeightState::kStaged)
+    succeeds([&] { (void)model.weights_digest(WeightState::kActive); });
   return entry;
 }
 

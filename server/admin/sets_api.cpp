@@ -37,6 +37,7 @@ Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> count
                {"label", info.label},
                {"bytes", info.bytes},
                {"own_bytes", info.own_bytes},
+               {"packed_bytes", info.packed_bytes},
                {"replicas", info.replicas},
                {"since", time_text(info.since)},
                {"used", time_text(info.used)}};
@@ -62,6 +63,7 @@ std::string sets_text(const ServedModel& served) {
   Json json = {{"model", served.interface().name}, {"version", std::to_string(served.interface().version)}};
   json["limit"] = served.most_sets();
   json["bytes"] = memory.bytes;
+  json["packed_bytes"] = memory.packed_bytes;
   json["limit_bytes"] = memory.limit;
   json["in_memory"] = memory.in_memory;
   json["on_disk"] = memory.on_disk;
@@ -84,11 +86,13 @@ std::string sets_text(const ServedModel& served) {
 std::string sets(Service& service, const AdminRequest& request) { return sets_text(*served_of(service, request)); }
 
 std::string set(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = served_of(service, request);
+  const bool digest = Query(request.query, {"digest"}).flag("digest");
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
   const ModelSets& own = sets_of(*served);
-  for (const NamedSetInfo& info : served->model().named_sets())
-    if (info.name == request.set) return dump(described(info, own.counts()));
-  SCONCE_FAIL(kNotFound, "the model has no set '", excerpt(request.set), "'");
+  const std::string of = digest ? served->model().set_digest(request.set) : std::string();
+  Json json = described(served->model().named_set(request.set), own.counts());
+  if (digest) json["digest"] = of;
+  return dump(json);
 }
 
 std::string remove_set(Service& service, const AdminRequest& request) {
@@ -114,6 +118,8 @@ std::string promote_set(Service& service, const AdminRequest& request) {
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
   service.guards.check_over(*served);
   require_good(service, *served, judge_set(*served, request.set, [&] { check_served(service, *served); }), rule);
+  // As when a set is staged: a rollback should not have to read the set that is active now.
+  if (service.audit.has_file()) succeeds([&] { (void)served->model().weights_digest(WeightState::kActive); });
   const uint64_t generation = publish_set(service, *served, request.set, published_by(request), options).generation;
   log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
            served->interface().version, generation, request.set);

@@ -42,6 +42,7 @@ Json described(const std::string& name, const OutputDifference& output) {
 
 void describe(Json& json, const ModelInterface& model, const ShadowSummary& summary) {
   json["set"] = {{"label", summary.label}, {"since", time_text(summary.since)}};
+  if (!summary.digest.empty()) json["set"]["digest"] = summary.digest;
   json["beside"] = summary.beside;
   json["compared"] = summary.compared;
   json["failed"] = summary.failed;

@@ -6,6 +6,7 @@
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
+#include "server/admin/served_weights.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/base/time_text.h"
@@ -18,19 +19,27 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
 
-}  // namespace
-
-DownloadedFile open_active_weights(Service& service, const AdminRequest& request) {
-  const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = service.repository.snapshot()->loaded(request.model, request.version);
-  std::unique_ptr<WeightSetFile> set = served->model().open_weights(WeightState::kActive);
-  SCONCE_CHECK(set->info().missing.empty(), kUnavailable, "the model has no weights yet: constant '",
-               set->info().missing, "' has no value");
+DownloadedFile described(std::unique_ptr<WeightSetFile> set) {
   const std::string digest = set->digest();
   std::string fields =
       fmt::format("ETag: \"{}\"\r\nSconce-Generation: {}\r\nSconce-Weights-Label: {}\r\nSconce-Weights-Digest: {}\r\n",
                   digest, set->info().generation, percent_encoded(set->info().label), digest);
   return {std::move(set), std::move(fields)};
+}
+
+}  // namespace
+
+DownloadedFile open_active_weights(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  std::unique_ptr<WeightSetFile> set = model_of(service, request)->model().open_weights(WeightState::kActive);
+  SCONCE_CHECK(set->info().missing.empty(), kUnavailable, "the model has no weights yet: constant '",
+               set->info().missing, "' has no value");
+  return described(std::move(set));
+}
+
+DownloadedFile open_named_set(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  return described(model_of(service, request)->model().open_set(request.set));
 }
 
 WeightsDownload::WeightsDownload(Service& service, AdminRequest request, AdminDone done, OpenDownload& open)

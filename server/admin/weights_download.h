@@ -1,5 +1,5 @@
-// WeightsDownload: handles GET .../weights/active and GET .../golden/recording, which send a safetensors file from
-// where its values are. Used only by its thread of AdminThreads.
+// WeightsDownload: handles GET .../weights/active, GET .../sets/NAME/weights and GET .../golden/recording, which send a
+// safetensors file from where its values are. Used only by its thread of AdminThreads.
 #pragma once
 
 #include <memory>
@@ -40,6 +40,6 @@ class WeightsDownload {
   Download download_;
 };
 
-OpenDownload open_active_weights;
+OpenDownload open_active_weights, open_named_set;
 
 }  // namespace sconce::server

@@ -65,6 +65,21 @@ class WeightsJob::Arrival {
   WeightsJob& job_;
 };
 
+// Drops the set that waits for its name, unless keep() is called.
+class WeightsJob::HeldPush {
+ public:
+  explicit HeldPush(WeightsJob& job) : job_(&job) {}
+  ~HeldPush() {
+    if (job_) succeeds([this] { job_->model_->model().abort_set(job_->request_.set); });
+  }
+  HeldPush(const HeldPush&) = delete;
+  HeldPush& operator=(const HeldPush&) = delete;
+  void keep() noexcept { job_ = nullptr; }
+
+ private:
+  WeightsJob* job_;
+};
+
 void WeightsJob::run() {
   const LogRequest log_request(request_.id, request_.peer);
   const AuditRequest audit_request(request_);
@@ -98,6 +113,15 @@ void WeightsJob::run() {
     if (options_.update.dry_run) {
       if (relay_) relay_->end();
       if (options_.push) service_.pushes.forget(place_, options_.push->id);
+    } else if (named() && options_.push) {
+      // The set waits for its name.
+      HeldPush held(*this);
+      if (relay_) relay_->end();
+      check_going_on();
+      service_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
+      tell("staged");
+      outcome = Operation::Outcome::kStaged;
+      held.keep();
     } else if (named()) {
       outcome = Operation::Outcome::kHeld;
       tell("set_filled");
@@ -138,7 +162,11 @@ void WeightsJob::read_options() {
   options_.golden = golden_rule(query);
   SCONCE_CHECK(!options_.update.dry_run || !options_.commit, kInvalidArgument, "dry_run and commit exclude each other");
   options_.push = push_terms(query, request_.authorization);
-  if (options_.push) options_.push->label = options_.update.label;
+  if (options_.push) {
+    options_.push->label = options_.update.label;
+    options_.push->set = request_.set;
+    if (named()) hold_for_push();
+  }
   const size_t members = options_.push ? options_.push->members.size() : 0;
   SCONCE_CHECK(!options_.commit || members <= 1, kInvalidArgument,
                "commit and members exclude each other: servers commit when all have staged");
@@ -148,8 +176,15 @@ void WeightsJob::read_options() {
   options_.relay = relay && options_.push->member + 1 < members;
   SCONCE_CHECK(request_.set.empty() || !options_.commit, kInvalidArgument,
                "a named set is not committed: POST .../sets/NAME/promote publishes it");
-  SCONCE_CHECK(request_.set.empty() || !options_.push, kInvalidArgument,
-               "a push is of a model's own weights: a named set takes no 'push'");
+}
+
+// The set waits, with a note by which a later process knows the push that filled it.
+void WeightsJob::hold_for_push() {
+  PushRecord record;
+  record.terms = *options_.push;
+  record.state = PushState::kCommitted;
+  options_.update.hold = true;
+  options_.update.note = push_text(note_of(record));
 }
 
 void WeightsJob::find_model() {
@@ -171,8 +206,9 @@ void WeightsJob::begin_relay() {
   SCONCE_CHECK(upload_->length(), kInvalidArgument, "relay needs a body with Content-Length");
   const auto patience = std::chrono::ceil<std::chrono::seconds>(service_.config.upload_timeout);
   relay_.emplace(service_.peers, *options_.push, patience, [this] { check_going_on(); });
+  const std::string what = named() ? "/sets/" + request_.set : "/weights";
   relay_->begin(
-      admin_path(request_.model, request_.version) + "/weights?" + query_for_next(request_.query, *options_.push),
+      admin_path(request_.model, request_.version) + what + "?" + query_for_next(request_.query, *options_.push),
       *upload_->length(), request_.content_digest);
 }
 
@@ -282,8 +318,8 @@ uint64_t WeightsJob::publish() {
 // Makes an entry in the audit log. The event has happened already, so a failure here is no error.
 void WeightsJob::tell(std::string_view event, const std::string& reason) noexcept {
   succeeds([&] {
-    AuditEntry entry =
-        event == "staged" ? audit_of(event, service_, *model_, WeightState::kStaged) : audit_of(event, *model_);
+    AuditEntry entry = event == "staged" && !named() ? audit_of(event, service_, *model_, WeightState::kStaged)
+                                                     : audit_of(event, *model_);
     entry.label = options_.update.label;
     entry.set = request_.set;
     entry.reason = reason;

@@ -43,9 +43,11 @@ class WeightsJob {
 
   bool named() const noexcept { return !request_.set.empty(); }  // fills a named set
   void read_options();
+  void hold_for_push();
   void read_reference();
   void find_model();
   class Arrival;
+  class HeldPush;
   void begin_relay();
   void check_going_on();
   void receive(WeightUpdate& update);

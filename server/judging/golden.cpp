@@ -100,6 +100,7 @@ OrderedJson verdict_json(const GoldenVerdict& verdict) {
                       {"needed", verdict.needed},
                       {"label", verdict.label}};
   if (!verdict.set.empty()) json["set"] = verdict.set;
+  if (!verdict.digest.empty()) json["digest"] = verdict.digest;
   json["time"] = time_text(verdict.time);
   json["seconds"] = verdict.seconds.count();
   json["failures"] = OrderedJson::array();

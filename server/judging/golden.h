@@ -23,6 +23,7 @@ struct GoldenVerdict {
   };
   // Which set it is about: a staged one by its label and when it was staged, or a named one.
   std::string label, set;
+  std::string digest;                                  // empty without libcrypto
   std::chrono::system_clock::time_point staged, time;  // time: when it was judged
   size_t passed = 0, requests = 0, needed = 0;
   std::chrono::duration<double> seconds{};

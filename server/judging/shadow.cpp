@@ -88,6 +88,7 @@ struct Shadow::Trial {
 
   mutable Mutex mutex;                           // the thread holds it for moments
   std::string problem SCONCE_GUARDED_BY(mutex);  // why the set has no replica
+  std::string digest SCONCE_GUARDED_BY(mutex);
   std::string first_failure SCONCE_GUARDED_BY(mutex);
   std::vector<OutputDifference> differences SCONCE_GUARDED_BY(mutex);
   RunTimes live SCONCE_GUARDED_BY(mutex), staged SCONCE_GUARDED_BY(mutex);
@@ -202,11 +203,14 @@ void Shadow::work(const Model& model, Trial& trial, ShadowQueue& queue, Sums& su
     differences = trial.differences;
     outputs.resize(differences.size());
   });
+  std::string digest;
+  succeeds([&] { digest = model.weights_digest(WeightState::kStaged); });
   // If weights change meanwhile, the staged set may be another one by now; but then the queue was closed before.
   if (queue.closed()) return;
   {
     const MutexLock lock(trial.mutex);
     trial.problem.swap(problem);
+    trial.digest.swap(digest);
     if (!trial.problem.empty()) return queue.close();
   }
   queue.open();
@@ -247,6 +251,7 @@ Shadow::Report Shadow::report() const {
     const ShadowCounts& counts = trial_->counts;
     const MutexLock trial_lock(trial_->mutex);
     report.summary = {trial_->label,
+                      trial_->digest,
                       trial_->since,
                       trial_->beside,
                       counts[ShadowCounts::kCompared],

@@ -48,7 +48,7 @@ class RunTimes {
 
 // What the live requests showed of one staged set.
 struct ShadowSummary {
-  std::string label;                            // of the staged set
+  std::string label, digest;                    // of the staged set; digest: "" without libcrypto
   std::chrono::system_clock::time_point since;  // when it was staged
   uint64_t beside = 0;                          // the generation whose answers it was compared with
   // Requests; ShadowCounts says what each means.

@@ -5,6 +5,7 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
 
@@ -47,6 +48,7 @@ OrderedJson json_of(const KeptGuard& guard) {
 
 OrderedJson json_of(const KeptPush& push) {
   OrderedJson json = {{"push", push.id}, {"state", push.state}, {"label", push.label}};
+  if (!push.set.empty()) json["set"] = push.set;
   if (push.generation != 0) {
     json["generation"] = push.generation;
     json["kept"] = push.kept;
@@ -121,6 +123,8 @@ KeptPush read_push(JsonCursor& json, const std::string& where) {
       push.state = json.string("'state'");
     else if (key == "label")
       push.label = json.string("'label'");
+    else if (key == "set")
+      push.set = json.string("'set'");
     else if (key == "generation")
       check_generation(push.generation = json.unsigned_integer("'generation'"), where);
     else if (key == "kept")
@@ -146,6 +150,19 @@ void Journal::note(KeptPush push) {
   }
   pushes.push_back(std::move(push));
   if (pushes.size() > kMostPushes) pushes.erase(pushes.begin());
+}
+
+std::string push_text(const KeptPush& push) { return dump(json_of(push)); }
+
+std::optional<KeptPush> parse_push(std::string_view text) {
+  std::optional<KeptPush> push;
+  if (text.empty()) return push;
+  const bool good = succeeds([&] {
+    JsonCursor json(text);
+    push = read_push(json, "the note of a named set");
+    json.finish();
+  });
+  return good ? push : std::nullopt;
 }
 
 std::string journal_text(const Journal& journal) {

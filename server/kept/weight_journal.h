@@ -42,6 +42,7 @@ struct KeptGuard {
 struct KeptPush {
   std::string id, state;    // "committed", as push_state_name()
   std::string label;        // of its set
+  std::string set;          // the named set that it filled; empty: the model's own weights
   uint64_t generation = 0;  // which it got when it was committed or undone; 0: none
   bool kept = false;        // the set of that generation was kept
   std::vector<std::string> members;
@@ -58,6 +59,11 @@ struct Journal {
   // Puts it in the place of what was known of the push, or behind the others; the oldest ones beyond kMostPushes go.
   void note(KeptPush push);
 };
+
+// A push as the note of the named set that it fills.
+std::string push_text(const KeptPush& push);
+// nullopt for a note that is none, or of a later release.
+std::optional<KeptPush> parse_push(std::string_view text);
 
 std::string journal_text(const Journal& journal);
 // Says what is wrong with the text, which is called `where`: kCorruptPackage, kInvalidArgument.

@@ -200,14 +200,15 @@ void Control::load(const PackageEntry& package) {
     log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
              package.file.version, info.replicas, info.constant_bytes,
              std::chrono::duration<double, std::milli>(info.load_time).count());
-    if (!loaded.kept) return repository_.publish(package, std::move(loaded));
+    const auto tell = [&](const std::shared_ptr<ServedModel>& served) {
+      if (loaded_) loaded_(served, start);
+    };
+    if (!loaded.kept) return repository_.publish(package, std::move(loaded), tell);
     for (const std::shared_ptr<KeptWeights> kept = loaded.kept;;) {
       {
         const MutexLock turn(kept->turn());
         if (kept->revision() == start.revision) {
-          repository_.publish(package, std::move(loaded), [&](const std::shared_ptr<ServedModel>& served) {
-            if (loaded_) loaded_(served, start);
-          });
+          repository_.publish(package, std::move(loaded), tell);
           return kept->report(start.kept.generation, std::move(start.kept.problem));
         }
       }

@@ -36,8 +36,8 @@ class Control {
   // entry under its stem. kAlreadyExists for two of one name and version.
   static std::vector<PackageEntry> open(const std::vector<PackageFile>& files, bool exit_on_error);
 
-  // Called on the control thread when a loaded model whose sets are kept is about to be served: nobody else can find it
-  // yet. Before start().
+  // Called on the control thread when a loaded model is about to be served: nobody else can find it yet. Before
+  // start().
   using Loaded = std::function<void(const std::shared_ptr<ServedModel>&, const StartingWeights&)>;
   void on_loaded(Loaded loaded) { loaded_ = std::move(loaded); }
   void start();

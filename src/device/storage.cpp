@@ -57,7 +57,7 @@ void release_moved(void* data, size_t bytes, void* context) noexcept {
 
 struct Storage::Derived {
   DerivedKey key;
-  std::shared_ptr<void> value;
+  Value value;
   Derive how;
   Derived* next;
 };
@@ -106,14 +106,14 @@ void Storage::reset(void* data, size_t bytes, Release release, void* context) no
 
 void* Storage::known(const DerivedKey& key) const noexcept {
   const Derived* const node = find_derived(key);
-  return node ? node->value.get() : nullptr;
+  return node ? node->value.value.get() : nullptr;
 }
 
 void* Storage::derived(const DerivedKey& key, const std::function<Derive()>& how) {
   SCONCE_CHECK(immutable_, kInternal, "derived value asked of a storage whose bytes may change");
-  if (const Derived* known = find_derived(key)) return known->value.get();
+  if (const Derived* known = find_derived(key)) return known->value.value.get();
   const Making making(maker_);
-  if (const Derived* known = find_derived(key)) return known->value.get();
+  if (const Derived* known = find_derived(key)) return known->value.value.get();
   return derive(key, how());
 }
 
@@ -124,18 +124,25 @@ const Storage::Derived* Storage::find_derived(const DerivedKey& key) const noexc
 }
 
 void* Storage::derive(const DerivedKey& key, Derive how) {
-  std::shared_ptr<void> value = how(*this);
+  Value value = how(*this);
   derivations_so_far.fetch_add(1, std::memory_order_relaxed);
   // Deriving the value may have derived others of these bytes.
   auto* node = new Derived{key, std::move(value), std::move(how), derived_.load(std::memory_order_relaxed)};
   derived_.store(node, std::memory_order_release);
-  return node->value.get();
+  return node->value.value.get();
 }
 
 void Storage::derive_as(const Storage& other) {
   if (!immutable_ || &other == this) return;
   for (const Derived* node = other.derived_.load(std::memory_order_acquire); node; node = node->next)
     derived(node->key, [node] { return node->how; });
+}
+
+uint64_t Storage::derived_bytes() const noexcept {
+  uint64_t bytes = 0;
+  for (const Derived* node = derived_.load(std::memory_order_acquire); node; node = node->next)
+    bytes += node->value.bytes;
+  return bytes;
 }
 
 uint64_t Storage::derivations() noexcept { return derivations_so_far.load(std::memory_order_relaxed); }

@@ -59,11 +59,14 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
     : package_(std::move(package)),
       check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs),
       slots_([this](ReplicaSlot& slot, RunRequest& request) {
-        const Held held(slot);
-        if (!request.starting()) return;
-        check_(request.inputs);
-        run_on(slot, request.inputs, request.outputs, request.weights, request.device_outputs, request.info);
-        request.ran();
+        {
+          const Held held(slot);
+          if (!request.starting()) return;
+          check_(request.inputs);
+          run_on(slot, request.inputs, request.outputs, request.weights, request.device_outputs, request.info);
+          request.ran();
+        }
+        settle_packed();
       }) {
   const auto start = std::chrono::steady_clock::now();
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "devices: none given");
@@ -235,9 +238,12 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
   check_(inputs);
   if (inline_runs_)
     if (ReplicaSlot* slot = slots_.acquire_idle(affinity)) {
-      const Held held(*slot, Held::Adopt{});
       RunInfo info;
-      run_on(*slot, inputs, outputs, weights, false, info);
+      {
+        const Held held(*slot, Held::Adopt{});
+        run_on(*slot, inputs, outputs, weights, false, info);
+      }
+      settle_packed();
       return info;
     }
   struct Waiting final : RunRequest {

@@ -66,6 +66,12 @@ class Runner {
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const { return named_sets().find(name); }
   std::shared_ptr<const WeightSet> bring_set(std::string_view name) { return named_sets().bring(name); }
   std::vector<NamedSetInfo> named_set_list() const { return sets_ ? sets_->list() : std::vector<NamedSetInfo>(); }
+  NamedSetInfo named_set(std::string_view name) const { return named_sets().info(name); }
+  std::string set_digest(std::string_view name);
+  std::unique_ptr<WeightSetFile> open_set(std::string_view name, std::shared_ptr<const void> owner);
+  uint64_t commit_set(std::string_view name) { return named_sets().commit(name); }
+  void abort_set(std::string_view name) { named_sets().abort(name); }
+  uint64_t restore_set(std::string_view name) { return named_sets().restore(name); }
   NamedSetsMemory named_sets_memory() const { return sets_ ? sets_->memory() : NamedSetsMemory(); }
   void remove_set(std::string_view name) { named_sets().remove(name); }
   uint64_t promote_set(std::string_view name);
@@ -131,8 +137,13 @@ class Runner {
       SCONCE_EXCLUDES(work_mutex_, state_mutex_);
   // Updates the memory of named sets after other weights became active. If memory runs out, the activation still
   // stands.
-  void settle_sets() noexcept SCONCE_EXCLUDES(work_mutex_, state_mutex_);
+  // if_idle: as NamedSets::settle_if_idle().
+  void settle_sets(bool if_idle = false) noexcept SCONCE_EXCLUDES(work_mutex_, state_mutex_);
   void unbind(const std::vector<NamedSets::Held>& sets) noexcept SCONCE_EXCLUDES(work_mutex_);
+  // Call this after a run, without its slot: if it has packed values of a named set, the sets' memory is looked at.
+  void settle_packed() noexcept {
+    if (packed_.load(std::memory_order_relaxed) && packed_.exchange(false)) settle_sets(true);
+  }
   void finish_set(Staging& staging, const UpdateOptions& options, const HeldSet* base);
   std::shared_ptr<const ConstantSet> active_set() const SCONCE_EXCLUDES(state_mutex_);
   uint64_t next_generation() SCONCE_EXCLUDES(state_mutex_);
@@ -218,6 +229,7 @@ class Runner {
   mutable std::atomic<int64_t> looked_{0};                    // when the package's files were last looked at
   std::atomic<bool> failed_{false};                           // no slot has a working device any more
   size_t bound_sets_ = 0;                                     // containers of named sets that a replica keeps
+  std::atomic<bool> packed_{false};                           // a run has packed values of a named set
   std::unique_ptr<NamedSets> sets_;                           // null: the model holds none
   ReplicaSlots slots_;  // last, so that its lanes finish what is queued before anything else is destroyed
 };

@@ -4,6 +4,7 @@
 
 #include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
+#include "src/runner/constants/set_weights.h"
 #include "src/runner/runner.h"
 #include "src/shim/guard.h"
 
@@ -68,7 +69,7 @@ void Runner::finish_set(Staging& staging, const UpdateOptions& options, const He
       break;
     }
   }
-  sets_->put(options.set, options.label, values);
+  sets_->put(options.set, {options.label, options.note}, values, options.hold);
 }
 
 BoundContainer& Runner::bound_set(ReplicaSlot& slot, const Generation& active, const HeldSet& set) const {
@@ -101,7 +102,10 @@ void Runner::run_set(ReplicaSlot& slot, const Generation& active, const WeightSe
       if (set.gone() && slot.sets) slot.sets->forget(set);
     }
   } const leave{slot, set};
+  const uint64_t before = Storage::derivations();
   run_container(slot, bound_set(slot, active, set), set.reads_package, inputs, outputs, device_outputs, info);
+  if (Storage::derivations() != before) [[unlikely]]
+    packed_.store(true, std::memory_order_relaxed);
   info.generation = set.generation();
   info.label = set.name();
   info.set = set.name();
@@ -118,8 +122,30 @@ void Runner::unbind(const std::vector<NamedSets::Held>& sets) noexcept {
   }
 }
 
-void Runner::settle_sets() noexcept {
-  if (sets_ && shim::guard("settling named sets", [&] { sets_->settle(); }) != 0) shim::take_error();
+void Runner::settle_sets(bool if_idle) noexcept {
+  const auto settle = [&] { if_idle ? sets_->settle_if_idle() : sets_->settle(); };
+  if (sets_ && shim::guard("settling named sets", settle) != 0) shim::take_error();
+}
+
+std::string Runner::set_digest(std::string_view name) {
+  const auto set = std::static_pointer_cast<const HeldSet>(bring_set(name));
+  std::string digest = set->values->digest(*table_);
+  check_package(*set->values);
+  return digest;
+}
+
+std::unique_ptr<WeightSetFile> Runner::open_set(std::string_view name, std::shared_ptr<const void> owner) {
+  const auto set = std::static_pointer_cast<const HeldSet>(bring_set(name));
+  const NamedSetInfo about = named_set(name);
+  WeightSetInfo info;
+  info.generation = set->generation();
+  info.label = about.label;
+  info.since = about.since;
+  info.bytes = set->values->bytes();
+  info.own_bytes = set->values->bytes(active_set().get());
+  return std::make_unique<SetWeights>(
+      *table_, set->values, std::move(info), [this, values = set->values] { check_package(*values); },
+      std::move(owner));
 }
 
 uint64_t Runner::promote_set(std::string_view name) {

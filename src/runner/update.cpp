@@ -10,6 +10,8 @@ namespace sconce::runner {
 
 namespace {
 
+constexpr size_t kMostNote = size_t{64} * 1024;
+
 void check_label(const std::string& label) {
   SCONCE_CHECK(label.size() <= 256, kInvalidArgument, "label: ", label.size(), " bytes are too many, 256 is the most");
   const bool printable = std::none_of(label.begin(), label.end(), [](char c) {
@@ -24,6 +26,10 @@ void check_label(const std::string& label) {
 std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::shared_ptr<void> owner) {
   check_label(options.label);
   if (!options.set.empty()) named_sets().check_name(options.set);
+  SCONCE_CHECK(!options.set.empty() || (!options.hold && options.note.empty()), kInvalidArgument,
+               "hold, note: only a named set waits for its name, and has a note");
+  SCONCE_CHECK(options.note.size() <= kMostNote, kInvalidArgument, "note: ", options.note.size(),
+               " bytes are too many, ", kMostNote, " is the most");
   SCONCE_CHECK(options.base.empty() || !options.set.empty(), kInvalidArgument,
                "base: only a named set starts from another");
   return std::make_unique<Update>(*this, std::move(options), std::move(owner));

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -99,6 +100,25 @@ TEST_CASE("storage: what was derived of one is derived of another before anybody
   const auto changing = StoragePtr::adopt(new Storage(&writable, sizeof writable, {}, nullptr, nullptr));
   changing->derive_as(*before);  // nothing: its bytes may change
   CHECK(Storage::derivations() == made);
+}
+
+TEST_CASE("storage: derived values say what memory they hold") {
+  int bytes = 3;
+  const StoragePtr storage = constant(bytes);
+  static const char kBlock = 0, kNone = 0;
+  CHECK(storage->derived_bytes() == 0);
+  storage->derived({&kBlock, {}}, [] {
+    return [](Storage&) -> Storage::Value { return {std::make_shared<std::array<char, 100>>(), 1000}; };
+  });
+  CHECK(storage->derived_bytes() == 1000);
+  storage->derived({&kOuter, {}}, negated);  // and what it is made of
+  CHECK(storage->derived_bytes() == 1000 + 2 * sizeof(int));
+  CHECK(storage->derived({&kNone, {}}, [] { return [](Storage&) -> Storage::Value { return nullptr; }; }) == nullptr);
+  CHECK(storage->derived_bytes() == 1000 + 2 * sizeof(int));
+  int others = 5;
+  const StoragePtr other = constant(others);
+  other->derive_as(*storage);
+  CHECK(other->derived_bytes() == storage->derived_bytes());
 }
 
 TEST_CASE("storage: who derives from one keeps nobody from deriving from another") {

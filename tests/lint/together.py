@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Has the compiler read the sources that the preset product compiles as one (SCONCE_TOGETHER); it makes no code.
 
-Usage: python3 tests/lint/together.py FOLDER
-
 The other presets compile each source alone, so they do not see what can go wrong: two sources of one group that have
-the same name in their anonymous namespaces, or a macro that reaches the next source. FOLDER is for the configuration.
+the same name in their anonymous namespaces, or a macro that reaches the next source.
 """
+import argparse
 import concurrent.futures
 import json
 import os
@@ -33,9 +32,9 @@ def look(entry):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    folder = pathlib.Path(sys.argv[1]).absolute()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, help="for the configuration")
+    folder = parser.parse_args().folder.absolute()
     subprocess.run(["cmake", "--preset", "product", "-B", folder, "-DSCONCE_CUDA=OFF"], cwd=ROOT, check=True,
                    stdout=subprocess.DEVNULL)
     groups = [entry for entry in json.loads((folder / "compile_commands.json").read_text())

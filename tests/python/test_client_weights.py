@@ -45,6 +45,25 @@ def test_push_to_two_servers_and_back(pair):
     assert {c["name"] for c in client.weights.constants("fake")} == {"scale.w", "scale.b"}
 
 
+def test_push_of_a_named_set():
+    flags = ["--set", "fake.sets=4"]
+    with AdminServer(f"fake={FAKE}", flags=flags) as one, AdminServer(f"fake={FAKE}", flags=flags) as two, \
+            AdminServer(f"fake={FAKE}") as without, \
+            Client(url(one), admin=[admin(one), admin(two)], timeout=20) as client:
+        def held(server):
+            return {s["name"]: s["label"] for s in server.admin("GET", "fake/sets").json["sets"]}
+
+        before = one.ones()
+        client.weights.push("fake", GOOD, label="v2", set="tenant-a")
+        assert held(one) == held(two) == {"tenant-a": "v2"} and one.ones() == two.ones() == before
+        # A server that holds no named sets refuses it, so none takes it.
+        with pytest.raises(PushFailed, match="no server has changed"):
+            client.weights.push("fake", GOOD, label="v3", set="tenant-a", to=[admin(one), admin(without)])
+        assert held(one) == {"tenant-a": "v2"}
+        client.weights.push("fake", GOOD, label="v4", set="tenant-a", dry_run=True)
+        assert held(one) == held(two) == {"tenant-a": "v2"}
+
+
 @pytest.mark.parametrize("wrong, more, said", [
     ({"scale.w": np.zeros(4, np.float32)}, {}, "scale.b"),
     ({**GOOD, "scale.c": X}, {}, "scale.c"),

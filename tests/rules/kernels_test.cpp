@@ -144,6 +144,27 @@ Words violations(const SourceFile& file, const Table& table) {
   return bad;
 }
 
+// Where a device's kernels are defined: names and paths below the device's folder, without ending.
+std::map<std::string, std::string> places(const Words& folders, const Table& table) {
+  std::map<std::string, std::string> found;
+  for (const SourceFile& file : read_tree(folders, {".cpp", ".cu"})) {
+    static const std::regex device("^src/(?:cpu/|cuda/|(?=tensor/))");
+    const std::string below = std::regex_replace(file.path, device, "");
+    for (const Function& function : functions_in(file.text)) {
+      const auto row = table.rows.find(function.name);
+      if (function.scope == table.scope && row != table.rows.end() && function.defined &&
+          is_kernel(function, row->second))
+        found[function.name] = below.substr(0, below.rfind('.'));
+    }
+  }
+  return found;
+}
+
+// Whether two files are one on both devices, or a part of it: pooling/pooling and pooling/pooling_backward.
+bool same_stem(const std::string& a, const std::string& b) {
+  return a == b || a.starts_with(b + '_') || b.starts_with(a + '_');
+}
+
 }  // namespace
 
 TEST_CASE("kernels: defined under the declaration of their row, which is the only one") {
@@ -161,6 +182,20 @@ TEST_CASE("kernels: defined under the declaration of their row, which is the onl
   // Checks that the parser sees every kernel.
   for (const Table* table : {&cpu, &cuda})
     for (const auto& [name, types] : table->rows) CHECK_MESSAGE(defined.contains(table->scope + "::" + name), name);
+}
+
+TEST_CASE("kernels: both devices define an operator in files of one stem, which one of them may divide") {
+  const auto cpu = places({"src/tensor", "src/cpu"}, read_table("cpu", {"src/operators/op_table.def"}));
+  const auto cuda = places({"src/cuda"}, read_table("cuda", {"src/operators/op_table.def"}));
+  int both = 0;
+  for (const auto& [name, place] : cpu)
+    if (const auto other = cuda.find(name); other != cuda.end() && ++both > 0)
+      CHECK_MESSAGE(same_stem(place, other->second), name, " is in ", place, " on CPUs, in ", other->second,
+                    " on CUDA");
+  CHECK(both > 120);
+  CHECK(same_stem("pooling/pooling", "pooling/pooling_backward"));
+  CHECK_FALSE(same_stem("pooling/pooling", "pooling/pool"));
+  CHECK_FALSE(same_stem("reduction/scan", "sorting/scan"));
 }
 
 TEST_CASE("kernels: a violation is seen") {

@@ -83,7 +83,7 @@ class FakeAdmin:
         action = path.rsplit("/", 1)[1]
         if request.command == "GET":
             action = "look"
-        elif action == "weights":
+        elif action == "weights" or "/sets/" in path:
             action = "stage"
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             return self.answer(request, 401, {"error": "a token is needed"})

@@ -19,9 +19,10 @@ STREAM = {"Content-Type": "application/octet-stream"}
 
 
 class Member:
-    """A server on ports that stay, its client, and what may be done to it."""
+    """A server on ports that stay, its client, and what may be done to it. named: the named set that its client asks for."""
 
-    def __init__(self, flags=()):
+    def __init__(self, flags=(), named=None):
+        self.named = named
         self.http, self.admin_port = reserve_port(), reserve_port()
         self.flags = ["--http", f"127.0.0.1:{self.http}", "--admin", f"127.0.0.1:{self.admin_port}", "--io-threads", "1",
                       *flags]
@@ -57,7 +58,7 @@ class Member:
         while not self.ended.wait(0.02):
             killed, down = self.killed, self.down
             try:
-                connection.request("POST", "/v1/models/digits:call", REQUEST)
+                connection.request("POST", f"/v1/models/{'digits@' + self.named if self.named else 'digits'}:call", REQUEST)
                 answer = connection.getresponse()
                 answer.read()
             except (OSError, http.client.HTTPException) as problem:
@@ -77,10 +78,17 @@ class Member:
                 self.answers += 1
         connection.close()
 
+    @property
+    def place(self):
+        """Where weights of this fleet are staged."""
+        return f"/v2/admin/models/digits/{'sets/' + self.named if self.named else 'weights'}"
+
     def admin(self, method, action="", body=None, timeout=10):
+        """action: an action on weights, or a query: bodies go to the fleet's set."""
         connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=timeout)
+        place = self.place if body else "/v2/admin/models/digits/weights"
         try:
-            connection.request(method, f"/v2/admin/models/digits/weights{action}", body, STREAM if body else {})
+            connection.request(method, place + action, body, STREAM if body else {})
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
         finally:
@@ -93,6 +101,12 @@ class Member:
 
     def active(self):
         """Generation, label and digest."""
+        if self.named:
+            connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=10)
+            connection.request("GET", self.place + "?digest=true")
+            told = json.loads(connection.getresponse().read())
+            connection.close()
+            return told["generation"], told["label"], told["digest"]
         _, told = self.admin("GET", "?digest=true")
         one = next(s for s in told["sets"] if s["state"] == "active")
         return one["generation"], one["label"], one["digest"]
@@ -112,11 +126,18 @@ def at_once(action, members):
 
 
 class Fleet:
-    """folder: where the weights that are pushed are written, by their label. peers: whom its servers may ask."""
+    """folder: where the weights that are pushed are written, by their label. peers: whom its servers may ask. named: pushes
+    fill this named set, which servers find again after a restart."""
 
-    def __init__(self, count, folder, peers="127.0.0.1"):
-        self.folder = folder
-        self.members = [Member(["--weights-peers", peers] if peers else []) for _ in range(count)]
+    def __init__(self, count, folder, peers="127.0.0.1", named=None):
+        self.folder, self.named = folder, named
+        allowed = ["--weights-peers", peers] if peers else []
+        self.members = [Member(allowed + self.sets_flags(i), named) for i in range(count)]
+
+    def sets_flags(self, number):
+        if not self.named:
+            return []
+        return ["--set", "digits.sets=4", "--set", f"digits.sets_dir={self.folder / f'server-{number}'}"]
 
     def file(self, number):
         """A label, and the file of its weights."""
@@ -126,6 +147,10 @@ class Fleet:
 
     def __enter__(self):
         at_once(Member.start, self.members)
+        if self.named:
+            label, path = self.file(0)
+            result = self.run("push", path, "--label", label)
+            assert result.returncode == 0, result.stdout
         for member in self.members:
             member.client.start()
         until(lambda: all(m.answers for m in self.members))
@@ -145,7 +170,9 @@ class Fleet:
         return ",".join(member.url for member in self.members)
 
     def command(self, *arguments):
-        return [PROGRAM, "weights", *[str(a) for a in arguments], "--model", "digits", "--to", self.to(), "--patience", "2"]
+        named = ["--set", self.named] if self.named else []
+        return [PROGRAM, "weights", *[str(a) for a in arguments], "--model", "digits", *named, "--to", self.to(),
+                "--patience", "2"]
 
     def run(self, *arguments, timeout=60):
         return subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -182,4 +209,6 @@ class Fleet:
         for member in self.members:
             _, told = member.admin("GET")
             assert "staged" not in [s["state"] for s in told["sets"]], told
+            _, told = member.admin("GET", "/pushes")
+            assert not [p for p in told["pushes"] if p["state"] in ("receiving", "staged", "prepared")], told
             assert member.problems == [], (member.url, member.problems)

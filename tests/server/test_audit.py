@@ -66,6 +66,7 @@ def test_every_event_once_and_in_order(tmp_path):
         committed = by_event["committed", "first"]
         assert (committed["before"], committed["generation"], committed["digest"]) == (1, 2, staged)
         assert by_event["staged", "first"]["digest"] == staged and by_event["rolled_back", "first"]["digest"] == staged
+        assert by_event["judged", "first"]["digest"] == staged and by_event["judged", "as"]["digest"] == digest(server)
         assert by_event["judged", "bad"]["golden"] == {"verdict": "failed", "passed": 0, "failed": 1}
         assert "must pass" in by_event["refused", "bad"]["reason"] and by_event["refused", "worse"]["reason"]
         assert (by_event["rolled_back", "first"]["before"], by_event["rolled_back", "first"]["generation"]) == (3, 4)

@@ -64,6 +64,7 @@ def test_what_passes_is_staged(server):
     assert answer.status == 200 and answer.json["result"] == "staged", answer.body
     verdict = answer.json["golden"]
     assert (verdict["verdict"], verdict["passed"], verdict["failed"], verdict["label"]) == ("passed", 3, 0, "good")
+    assert verdict["digest"] == server.sets("fake", "digest=true")["staged"]["digest"]
     assert server.sets("fake")["staged"]["golden"] == verdict == judged(server)["last"]
     assert server.operation(answer.json["operation"])["golden"] == verdict
     server.admin("POST", "fake/weights/commit")

@@ -22,9 +22,10 @@ SERVERS = 16
 LEASE_MS = 500
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    with Fleet(SERVERS, tmp_path_factory.mktemp("pushed")) as running:
+@pytest.fixture(scope="module", params=[None, "tenant"], ids=["active", "named"])
+def fleet(tmp_path_factory, request):
+    """Pushes are of the active weights, or of a named set that is kept on the disk."""
+    with Fleet(SERVERS, tmp_path_factory.mktemp("pushed"), named=request.param) as running:
         yield running
 
 
@@ -100,7 +101,8 @@ class HandPush:
             sent = body[:len(body) // 2] if ending == "in the middle" else body
             try:
                 with socket.create_connection(("127.0.0.1", self.fleet.members[i].admin_port), timeout=1) as connection:
-                    connection.sendall(f"POST /v2/admin/models/digits/weights{target} HTTP/1.1\r\nHost: x\r\n"
+                    place = self.fleet.members[i].place if action == "stage" else "/v2/admin/models/digits/weights"
+                    connection.sendall(f"POST {place}{target} HTTP/1.1\r\nHost: x\r\n"
                                        "Content-Type: application/octet-stream\r\n"
                                        f"Content-Length: {len(body)}\r\n\r\n".encode() + sent)
             except OSError:

@@ -87,6 +87,7 @@ def test_differences_are_those_of_the_two_sets_answers():
         assert server.shadow() == {"model": "digits", "version": "1", "share": 1.0, "state": "waiting"}
         server.stage(V2.read_bytes(), label="v2")
         server.wait_for("running")
+        assert server.shadow()["set"]["digest"] == server.sets("digits", "digest=true")["staged"]["digest"]
         pairs = []
         for i, (request, answer) in enumerate(zip(requests, answers, strict=True)):
             pairs.append((server.digits(request), answer))

@@ -43,6 +43,7 @@ KeptPush note_of(const PushRecord& record) {
   push.id = record.terms.id;
   push.state = push_state_name(record.state);
   push.label = record.terms.label;
+  push.set = record.terms.set;
   push.generation = record.generation;
   push.members = record.terms.members;
   push.member = record.terms.member;
@@ -94,13 +95,20 @@ void PushLedger::restore(const PushPlace& place, std::span<const KeptPush> pushe
       terms.members = push.members;
       terms.member = static_cast<size_t>(push.member);
       terms.label = push.label;
+      terms.set = push.set;
       record = &add({place.model, place.version, nullptr}, std::move(terms));
       record->state = *state;
       record->generation = push.generation;
       record->told = true;
     }
-    if (push.kept && active != 0 && push.generation == active && record->generation == active)
+    if (!push.set.empty()) {
+      // Its set is there, so that is what became of it.
+      record->state = *state;
+      record->generation = push.generation;
       record->served = place.served;
+    } else if (push.kept && active != 0 && push.generation == active && record->generation == active) {
+      record->served = place.served;
+    }
   }
 }
 
@@ -136,7 +144,8 @@ PushRecord& PushLedger::under_way(const PushPlace& place, std::string_view id) {
 
 PushRecord& PushLedger::add(const PushPlace& place, PushTerms terms) {
   const auto ended = [&](const PushRecord& one) {
-    return !one.open() && one.version == place.version && one.model == place.model;
+    return !one.open() && one.version == place.version && one.model == place.model &&
+           one.terms.set.empty() == terms.set.empty();
   };
   for (auto count = std::count_if(records_.begin(), records_.end(), ended); count >= static_cast<long>(kKept); --count)
     records_.erase(std::find_if(records_.begin(), records_.end(), ended));
@@ -150,7 +159,7 @@ PushRecord& PushLedger::add(const PushPlace& place, PushTerms terms) {
 
 PushRecord* PushLedger::open_at(const PushPlace& place) noexcept {
   for (PushRecord& record : records_)
-    if (record.open() && record.version == place.version && record.model == place.model &&
+    if (record.open() && record.terms.set.empty() && record.version == place.version && record.model == place.model &&
         record.served.lock() == place.served)
       return &record;
   return nullptr;
@@ -276,7 +285,8 @@ void PushLedger::set_published(const PushPlace& place, uint64_t generation) {
 void PushLedger::renumbered(const PushPlace& place, uint64_t from, uint64_t to) noexcept {
   const MutexLock lock(mutex_);
   for (PushRecord& record : records_)
-    if (record.generation == from && record.served.lock() == place.served) record.generation = to;
+    if (record.terms.set.empty() && record.generation == from && record.served.lock() == place.served)
+      record.generation = to;
 }
 
 void PushLedger::forget(const PushPlace& place, std::string_view id) noexcept {

@@ -40,6 +40,7 @@ struct PushTerms {
   std::vector<std::string> members;  // URLs of the servers' admin ports, the one that decides first; may be empty
   size_t member = 0;                 // which of them this server is
   std::string label;                 // of its set
+  std::string set;                   // the named set that it fills; empty: the model's own weights
   std::string authorization;         // the field that the staging request came with, for asking the other members
 };
 
@@ -75,7 +76,7 @@ class PushLedger {
   // Called, with no lock held, for each push that has ended, and again when a committed one was undone. Must not throw.
   void on_end(std::function<void(const PushRecord&)> hook);
   // Pushes that had ended when the model was loaded. active: the generation that is active since then, if it was kept
-  // under this number; 0: it was not.
+  // under this number; 0: it was not. Those of named sets have the generation that their set got now.
   void restore(const PushPlace& place, std::span<const KeptPush> pushes, uint64_t active);
 
   // Each of these throws kNotFound for an id that is not known, and kBusy, with what became of it, for one that has
@@ -97,7 +98,8 @@ class PushLedger {
   // Returns the state that it had.
   std::optional<PushState> abort(const PushPlace& place, std::string_view id);
 
-  // Ends an open push without its id: its set was dropped or published by a request without one.
+  // Ends an open push of the model's own weights without its id: its set was dropped or published by a request without
+  // one.
   void set_dropped(const PushPlace& place);
   void set_published(const PushPlace& place, uint64_t generation);
   // The active set has got another number.
@@ -119,7 +121,7 @@ class PushLedger {
   std::optional<Clock::time_point> next_deadline() const;
 
  private:
-  static constexpr size_t kKept = Journal::kMostPushes;  // of a model, ended
+  static constexpr size_t kKept = Journal::kMostPushes;  // of a model, ended; as many again of its named sets
 
   PushRecord* look_up(std::string_view model, int64_t version, std::string_view id) SCONCE_REQUIRES(mutex_);
   PushRecord& known(const PushPlace& place, std::string_view id) SCONCE_REQUIRES(mutex_);

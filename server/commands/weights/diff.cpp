@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sconce/difference.h"
+#include "server/admin/admin_documents.h"
 #include "server/base/json_document.h"
 #include "server/commands/terminal.h"
 
@@ -44,16 +45,7 @@ OrderedJson document(const TensorDifference& tensor) {
   if (tensor.kind != Kind::kOnlyB) result["a"] = {{"dtype", dtype_name(tensor.a.dtype)}, {"shape", tensor.a.shape}};
   if (tensor.kind != Kind::kOnlyA) result["b"] = {{"dtype", dtype_name(tensor.b.dtype)}, {"shape", tensor.b.shape}};
   if (tensor.kind != Kind::kSame && tensor.kind != Kind::kChanged) return result;
-  const Difference& d = tensor.difference;
-  result["elements"] = d.elements;
-  result["changed"] = d.changed;
-  result["largest"] = number_or_null(d.largest);
-  result["largest_at"] = d.largest_at;
-  result["mean"] = number_or_null(d.mean());
-  result["relative"] = number_or_null(d.relative());
-  result["cosine"] = number_or_null(d.cosine());
-  result["not_finite_a"] = d.not_finite_a;
-  result["not_finite_b"] = d.not_finite_b;
+  add_difference(result, tensor.difference, "not_finite_a", "not_finite_b");
   return result;
 }
 

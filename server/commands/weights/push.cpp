@@ -91,6 +91,11 @@ class Push {
     return weights_target(options_.model, options_.version, action);
   }
 
+  // Where the weights go.
+  std::string place() const {
+    return options_.set.empty() ? target() : set_target(options_.model, options_.version, options_.set);
+  }
+
   std::string by_id() const { return "?push=" + id_; }
 
   static int refuse(const char* why) {
@@ -144,7 +149,7 @@ class Push {
       } stop_all{*this};
       SafetensorsEncoder body(open());
       states_[i].staged = !options_.dry_run;  // until an answer says otherwise
-      const Answer answer = servers_[i].upload(target() + query(i), body, digest, states_[i].flags);
+      const Answer answer = servers_[i].upload(place() + query(i), body, digest, states_[i].flags);
       if ((answer.status != 0 || !answer.delivered) && !options_.relay)
         states_[i].staged = answer.ok() && !options_.dry_run;
       stop_all.good = answer.ok();
@@ -270,6 +275,11 @@ class Push {
       roll_back();
       return 1;
     }
+    if (!options_.set.empty()) {
+      for (const AdminClient& server : servers_)
+        report(server, true, fmt::format("has the weights as set '{}'", options_.set));
+      return 0;
+    }
     for (size_t i = 0; i < servers_.size(); ++i) {
       const Answer sets = answers[i].ok() ? answers[i] : servers_[i].get(target());
       const std::optional<Active> active = active_of(sets);
@@ -347,7 +357,7 @@ class Push {
       if (!states_[i].committed) continue;
       const bool good = answers[i].ok();
       report(servers_[i], good,
-             good ? "rolled back" : "serves the new weights, and could not roll back: " + answers[i].reason());
+             good ? "rolled back" : "has the new weights, and could not roll back: " + answers[i].reason());
     }
     abort_staged();
   }

@@ -13,6 +13,7 @@ struct PushOptions {
   std::string file, package_model;
   std::string model, version;  // version: empty for the one that is served
   std::string label;
+  std::string set;  // the named set to fill; empty: the model's own weights
   std::vector<std::string> ignore;
   bool partial = false, dry_run = false, check_finite = false, relay = false;
   std::chrono::milliseconds lease{30'000};

@@ -23,7 +23,7 @@ uint64_t number_in(const Json& object, const char* key) {
 }
 
 PushStatus push_from(const Json& json) {
-  PushStatus push{.id = text_in(json, "push"), .state = text_in(json, "state")};
+  PushStatus push{.id = text_in(json, "push"), .state = text_in(json, "state"), .set = text_in(json, "set")};
   if (const auto left = json.find("expires_in"); left != json.end() && left->is_number())
     push.expires_in = left->get<double>();
   push.generation = number_in(json, "generation");
@@ -39,6 +39,11 @@ PushStatus push_from(const Json& json) {
 
 std::string weights_target(const std::string& model, const std::string& version, std::string_view action) {
   return admin_path(model, version) + "/weights" + std::string(action);
+}
+
+std::string set_target(const std::string& model, const std::string& version, const std::string& set,
+                       std::string_view action) {
+  return admin_path(model, version) + "/sets/" + set + std::string(action);
 }
 
 std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask) {
@@ -72,6 +77,17 @@ std::optional<Active> active_of(const Answer& answer) {
     active.digest = text_in(set, "digest");
   }
   return active;
+}
+
+std::optional<Active> named_of(const Answer& answer) {
+  if (answer.status == 404) return Active{.digest = "absent"};
+  const Json json = Json::parse(answer.body, nullptr, false);
+  if (!answer.ok() || !json.is_object() || text_in(json, "name").empty()) return std::nullopt;
+  return Active{.generation = number_in(json, "generation"),
+                .version = text_in(json, "name"),
+                .label = text_in(json, "label"),
+                .since = text_in(json, "since"),
+                .digest = text_in(json, "digest")};
 }
 
 std::string staged_digest(const Answer& answer) {

@@ -16,6 +16,10 @@ namespace sconce::server::commands {
 // "/v2/admin/models/M/weights", with the version if given, and with an action after it.
 std::string weights_target(const std::string& model, const std::string& version, std::string_view action = {});
 
+// "/v2/admin/models/M/sets/NAME", with an action after it.
+std::string set_target(const std::string& model, const std::string& version, const std::string& set,
+                       std::string_view action = {});
+
 // A request to each server, by its index, all at once on a thread each.
 using Ask = std::function<Answer(size_t)>;
 std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask);
@@ -33,6 +37,9 @@ struct Active {
   std::string label = {}, since = {}, digest = {};  // digest: if it was asked for
 };
 std::optional<Active> active_of(const Answer& answer);
+// A named set, as GET .../sets/NAME describes it; without a generation and with the digest "absent" if the server has
+// no such set.
+std::optional<Active> named_of(const Answer& answer);
 // The digest of the staged set; empty if there is none.
 std::string staged_digest(const Answer& answer);
 
@@ -45,7 +52,7 @@ std::optional<Guard> guard_of(const Answer& answer);
 
 // A push, as GET .../weights/pushes describes it.
 struct PushStatus {
-  std::string id = {}, state = {};
+  std::string id = {}, state = {}, set = {};  // set: a named one; empty: the model's own weights
   double expires_in = 0;
   uint64_t generation = 0;
   bool active = false;  // what it published, or what undoing it published, is what the server serves

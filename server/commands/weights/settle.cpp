@@ -228,20 +228,22 @@ class Difference {
  public:
   explicit Difference(const SettleOptions& options) : options_(options), servers_(options.servers) {
     const std::vector<Answer> sets = ask_all(servers_.size(), [&](size_t i) {
-      return servers_[i].get(weights_target(options.model, options.version, "?digest=true"));
+      return servers_[i].get(options.set.empty()
+                                 ? weights_target(options.model, options.version, "?digest=true")
+                                 : set_target(options.model, options.version, options.set, "?digest=true"));
     });
     const std::vector<Answer> pushes = ask_all(servers_.size(), [&](size_t i) {
       return servers_[i].get(weights_target(options.model, options.version, "/pushes"));
     });
     for (size_t i = 0; i < servers_.size(); ++i) {
-      std::optional<Active> active = active_of(sets[i]);
+      std::optional<Active> active = options.set.empty() ? active_of(sets[i]) : named_of(sets[i]);
       if (!active || active->digest.empty()) {
         report(servers_[i], complete_ = false, sets[i].ok() ? "its answer is none of an admin port" : sets[i].reason());
         active.reset();
       }
       bool pushed = false;
       for (const PushStatus& push : pushes_of(pushes[i]).pushes)
-        pushed |= push.active && active && push.generation == active->generation;
+        pushed |= push.active && push.set == options.set && active && push.generation == active->generation;
       active_.push_back(std::move(active));
       pushed_.push_back(pushed);
     }
@@ -277,6 +279,7 @@ class Difference {
   // Servers that serve the source's set under a smaller number than others take the largest one. Whether all serve that
   // set under one number then.
   bool level(size_t source) {
+    if (!options_.set.empty()) return others(source).empty();  // numbers of named sets are each server's own
     uint64_t most = 0;
     const auto same = [&](size_t i) { return active_[i] && active_[i]->digest == active_[source]->digest; };
     for (size_t i = 0; i < servers_.size(); ++i)
@@ -304,7 +307,13 @@ class Difference {
 
   void print() const {
     for (size_t i = 0; i < servers_.size(); ++i)
-      if (active_[i])
+      if (active_[i] && active_[i]->generation == 0)
+        report(servers_[i], true, fmt::format("has no set '{}'", options_.set));
+      else if (active_[i] && !options_.set.empty())
+        report(
+            servers_[i], true,
+            fmt::format("has set '{}' as generation {}, {}", options_.set, active_[i]->generation, active_[i]->digest));
+      else if (active_[i])
         report(servers_[i], true,
                fmt::format("serves {} as generation {}, {}", active_[i]->version, active_[i]->generation,
                            active_[i]->digest));
@@ -338,13 +347,16 @@ int give_set(const SettleOptions& options, const Difference& difference, size_t 
   push.version = options.version;
   push.package_model = options.package_model;
   push.label = difference.active(source).label;
-  push.digest = difference.active(source).digest;
+  push.set = options.set;
+  if (options.set.empty()) push.digest = difference.active(source).digest;
   push.file = options.file;
   std::optional<TemporaryFile> fetched;
   if (push.file.empty()) {
     fetched.emplace();
     push.file = fetched->path;
-    const Answer answer = fetch(from, weights_target(options.model, options.version, "/active"), push.file);
+    const std::string held = options.set.empty() ? weights_target(options.model, options.version, "/active")
+                                                 : set_target(options.model, options.version, options.set, "/weights");
+    const Answer answer = fetch(from, held, push.file);
     if (!answer.ok()) {
       for (const AdminClient& client : to)
         report(client, false, "needs the weights that " + from.server().text + " serves");
@@ -383,6 +395,11 @@ int settle_weights(const SettleOptions& options) {
     return 1;
   }
   const std::vector<size_t> wanting = difference->others(*source);
+  if (!wanting.empty() && difference->active(*source).generation == 0) {
+    difference->print();
+    std::cout << red("the server that counts has no such set: remove it from the others") << "\n";
+    return 1;
+  }
   if (!wanting.empty()) {
     if (give_set(options, *difference, *source, wanting) != 0) return 1;
     difference.emplace(options);

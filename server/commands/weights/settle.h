@@ -14,6 +14,7 @@ struct SettleOptions {
   std::vector<std::string> gone = {};  // servers of a push that will not come back
   std::string from = {}, file = {};    // whose active set counts; where its bytes are
   std::string package_model = {};
+  std::string set = {};  // the named set to compare; empty: the active one
 };
 
 // Decides the pushes that are open on any of the servers, as the rule says, and carries the decision out. Returns

@@ -167,6 +167,8 @@ Action add_weights(CommandLine& app) {
       .required();
   add_server_options(push, *options);
   push.option("--label", options->push.label, "Shown with answers in place of the generation");
+  push.option("--set", options->push.set, "The named set to fill, in place of the model's own weights")
+      .placeholder("NAME");
   push.option("--package-model", options->push.package_model, "Which model of a package");
   push.flag("--partial", options->push.partial, "What the file lacks stays as it is");
   push.option("--ignore", options->push.ignore,
@@ -199,6 +201,8 @@ Action add_weights(CommandLine& app) {
   add_server_options(settle, *options);
   settle.option("--from", options->from, "The server whose weights count; without, the one that published last");
   settle.option("--gone", options->gone, "Servers of the push that will not come back").listed();
+  settle.option("--set", options->push.set, "The named set to compare, in place of the active weights")
+      .placeholder("NAME");
   settle.option("--package-model", options->push.package_model, "Which model of a package");
   CommandLine diff = app.subcommand("diff", "Show how far the tensors of two files of weights are apart");
   diff.option("A", options->diff.a, "A .safetensors, .npz or .npy file, or a .pt2 package").required();
@@ -225,11 +229,15 @@ Action add_weights(CommandLine& app) {
       return record_golden(clients.front(), options->golden);
     }
     if (!options->lease.empty()) options->push.lease = parse_lease(options->lease);
-    if (push.parsed()) return push_weights(clients_of(*options), options->push);
+    const PushOptions& pushed = options->push;
+    SCONCE_CHECK(
+        pushed.set.empty() || (pushed.guard + pushed.guard_errors + pushed.guard_nan + pushed.guard_p99).empty(),
+        kInvalidArgument, "--guard does not go with --set: a named set is not watched");
+    if (push.parsed()) return push_weights(clients_of(*options), pushed);
     if (settle.parsed()) {
       const std::vector<AdminClient> clients = clients_of(*options);
       return settle_weights({clients, options->push.model, options->push.version, options->gone, options->from,
-                             options->push.file, options->push.package_model});
+                             options->push.file, options->push.package_model, options->push.set});
     }
     return state.parsed() ? status(*options) : rollback(*options);
   };

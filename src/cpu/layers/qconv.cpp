@@ -89,10 +89,12 @@ Tensor integer_sums(const Quantised& q, const ConvolutionShape& shape, const Blo
   Tensor wide;
   if (constant) {
     const auto how = [&]() -> Storage::Derive {
-      return [form = TensorForm(q.weight), packed = blocked != nullptr, sizes](Storage& from) {
+      return [form = TensorForm(q.weight), packed = blocked != nullptr, sizes](Storage& from) -> Storage::Value {
         const Tensor weight = form.over(from);
         BlockedWeight own;
-        return std::make_shared<Tensor>(widen(weight, packed ? &blocked_weight(weight, own) : nullptr, sizes));
+        auto wide = std::make_shared<Tensor>(widen(weight, packed ? &blocked_weight(weight, own) : nullptr, sizes));
+        const size_t bytes = wide->storage()->bytes();
+        return {std::move(wide), bytes};
       };
     };
     wide = *static_cast<const Tensor*>(q.weight.storage()->derived(

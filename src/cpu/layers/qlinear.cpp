@@ -61,8 +61,11 @@ PlainWeight unpack(const Tensor& weight) {
 const PlainWeight& plain_weight(const Tensor& weight, PlainWeight& own) {
   if (!weight.storage()->immutable()) return own = unpack(weight);
   const auto how = [&]() -> Storage::Derive {
-    return
-        [form = TensorForm(weight)](Storage& from) { return std::make_shared<PlainWeight>(unpack(form.over(from))); };
+    return [form = TensorForm(weight)](Storage& from) -> Storage::Value {
+      auto plain = std::make_shared<PlainWeight>(unpack(form.over(from)));
+      const size_t bytes = plain->values.size() + plain->column_sums.size() * sizeof(uint32_t);
+      return {std::move(plain), bytes};
+    };
   };
   return *static_cast<const PlainWeight*>(
       weight.storage()->derived({&kPlainWeight, {weight.storage_offset()}}, std::ref(how)));

@@ -93,10 +93,10 @@ const float* floats_of(const Tensor& weight, const void* kind, int64_t count, Te
     return own.data_as<float>();
   }
   const auto how = [&]() -> Storage::Derive {
-    return [form = TensorForm(weight), count, fill](Storage& from) {
+    return [form = TensorForm(weight), count, fill](Storage& from) -> Storage::Value {
       auto made = std::make_shared_for_overwrite<float[]>(static_cast<size_t>(count));
       fill(form.over(from), made.get());
-      return made;
+      return {std::move(made), static_cast<size_t>(count) * sizeof(float)};
     };
   };
   return static_cast<const float*>(storage.derived({kind, {weight.storage_offset(), count}}, std::ref(how)));

@@ -103,12 +103,14 @@ std::optional<dnnl::memory::desc> blocked_desc(const BlockedWeight& w, bool turn
 dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayout& layout, Hold hold) {
   const int64_t offset = static_cast<const std::byte*>(data) - static_cast<const std::byte*>(constant.data());
   const auto how = [&]() -> Storage::Derive {
-    return [offset, layout, hold](Storage& from) -> std::shared_ptr<void> {
+    return [offset, layout, hold](Storage& from) -> Storage::Value {
       if (hold == Hold::kOnce && !from.has_source()) return nullptr;
-      const auto made =
+      auto made =
           make(static_cast<const std::byte*>(from.data()) + offset, from.bytes() - static_cast<size_t>(offset), layout);
-      if (made->bytes) from.give_up(static_cast<size_t>(offset));
-      return made;
+      if (!made->bytes) return made;
+      from.give_up(static_cast<size_t>(offset));
+      const size_t bytes = made->memory.get_desc().get_size();
+      return {std::move(made), bytes};
     };
   };
   const DerivedKey key{&kKind, {offset, static_cast<int64_t>(layout.hash), static_cast<int64_t>(hold)}};

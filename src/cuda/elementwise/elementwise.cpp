@@ -223,29 +223,6 @@ Tensor angle(const Tensor& self) {
   return of_one("angle", OfOne::kAngle, self, dtype, value_dtype(dtype), is_complex(dtype));
 }
 
-Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                                 int64_t reduction) {
-  constexpr const char* kName = "soft_margin_loss_backward";
-  const DeviceScope scope(self.device());
-  const Shape shape =
-      broadcast_shapes(kName, broadcast_shapes(kName, self.sizes(), target.sizes()), grad_output.sizes());
-  const Tensor* const operands[] = {&target, &self};
-  Tensor out = Tensor::empty_strided(shape, elementwise_strides(shape, operands), self.dtype(), self.device());
-  if (out.numel() == 0) return out;
-  const auto packed = [&](const Tensor& t) {
-    Tensor like_out = Tensor::empty_strided(shape, out.strides(), self.dtype(), self.device());
-    copy(t, like_out, t.is_cpu());
-    return like_out;
-  };
-  const Tensor x = packed(self), y = packed(target), g = packed(grad_output);
-  check_launch(kName,
-               launch_soft_margin_slopes(static_cast<int>(self.dtype()), x.data(), y.data(), g.data(),
-                                         reduction == 1 ? -1.0 / static_cast<double>(self.numel()) : -1.0, out.numel(),
-                                         out.data(), current_stream()),
-               self.dtype());
-  return out;
-}
-
 Tensor hann_window(int64_t window_length, OptType dtype, OptEnum, OptDevice device, OptEnum) {
   SCONCE_CHECK(window_length >= 0, kInvalidArgument,
                "hann_window: requires non-negative window_length, got window_length=", window_length);

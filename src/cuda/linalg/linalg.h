@@ -37,7 +37,7 @@ Tensor linalg_matrix_exp(const Tensor& self);
 Tensor linalg_matrix_sqrth(const Tensor& self);
 std::array<Tensor, 2> linalg_polar(const Tensor& A);
 
-// Defined in linalg_solve.cpp for all files. Zeroed int32.
+// Defined in linalg_lu.cpp for all files. Zeroed int32.
 Tensor zeroed_info(IntSpan batch, Device device);
 // Waits for the device.
 void check_info(const Tensor& info, std::string_view name, bool is_matrix);

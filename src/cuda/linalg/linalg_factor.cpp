@@ -1,5 +1,5 @@
-// QR, eigenvalues and singular values. Match aten operators of the same names (torch 2.15, CUDA with cuSOLVER) except
-// for the signs of vectors; float32, float64 and their complex dtypes; any strides.
+// Cholesky, QR, eigenvalues and singular values. Match aten operators of the same names (torch 2.15, CUDA with
+// cuSOLVER) except for the signs of vectors; float32, float64 and their complex dtypes; any strides.
 #include <algorithm>
 
 #include "src/cuda/linalg/linalg.h"
@@ -48,28 +48,20 @@ std::array<Tensor, 2> eigen(const char* name, const Tensor& self, bool vectors) 
 
 }  // namespace
 
-std::array<Tensor, 2> geqrf(const Tensor& self) {
-  SCONCE_CHECK(self.dim() >= 2, kInvalidArgument, "torch.geqrf: input must have at least 2 dimensions.");
-  check_matrices("geqrf", self);
-  const LinalgScope scope("geqrf", self);
-  const int64_t k = std::min(self.size(self.dim() - 2), self.size(self.dim() - 1));
-  Tensor a = column_major_copy(self), tau = Tensor::empty(with_last(batch_shape(self), k), self.dtype(), self.device());
-  if (a.numel() > 0) factor_qr(Matrices(a), tau.data());
-  return {a, tau};
-}
-
-Tensor ormqr(const Tensor& self, const Tensor& input2, const Tensor& input3, bool left, bool transpose) {
-  const char* const name = "torch.ormqr";
-  const Tensor &tau = input2, &other = input3;
-  check_reflectors(name, self, tau, other, left);
-  const LinalgScope scope(name, self);
-  Tensor out = column_major_copy(other);
-  const int64_t reflectors = tau.size(tau.dim() - 1);
-  if (out.numel() == 0 || reflectors == 0) return out;
-  const Tensor a = column_major_copy(self), packed = contiguous(tau);
-  apply_q(Matrices(a), packed.data(), reflectors, Matrices(out), left ? Side::kLeft : Side::kRight,
-          transpose ? Form::kAdjoint : Form::kPlain);
-  return out;
+std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
+  check_square("linalg.cholesky", self);
+  const LinalgScope scope("linalg.cholesky", self);
+  Tensor l = column_major_copy(self), info = zeroed_info(batch_shape(self), self.device());
+  if (l.numel() > 0) {
+    const Matrices a(l);
+    factor_cholesky(a, upper ? Triangle::kUpper : Triangle::kLower, info.data_as<int32_t>());
+    launch_part({upper ? Part::kUpper : Part::kLower, a.count, a.rows, a.columns, a.rows * a.columns, 1, a.rows,
+                 a.rows * a.columns, 1, a.rows},
+                l.data(), l.data(), static_cast<int>(l.dtype()), current_stream());
+    SCONCE_CUDA(cudaGetLastError());
+  }
+  if (check_errors) check_info(info, "linalg.cholesky_ex", self.dim() == 2);
+  return {l, info};
 }
 
 Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) {

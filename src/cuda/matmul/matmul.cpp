@@ -1,5 +1,5 @@
-// Matrix products. Match aten::mm.out, mm.dtype_out, addmm.out, bmm.out, baddbmm.out, _int_mm.out, addmv, addbmm,
-// _addmm_activation and _trilinear (torch 2.11, CUDA).
+// Matrix products. Match aten::mm.out, mm.dtype_out, addmm.out, bmm.out, baddbmm.out, _int_mm.out, addmv, addbmm and
+// _addmm_activation (torch 2.11, CUDA).
 #include "src/cuda/matmul/matmul.h"
 
 #include "src/cuda/matmul/cublaslt_matmul.h"
@@ -8,7 +8,6 @@
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
-#include "src/tensor/matrices/trilinear.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
@@ -169,12 +168,6 @@ Tensor _addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& m
                launch_activation(out.data(), out.numel(), use_gelu, static_cast<int>(out.dtype()), current_stream()),
                out.dtype());
   return out;
-}
-
-Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2,
-                  IntSpan expand3, IntSpan sumdim, int64_t) {
-  const DeviceScope scope(i1.device());
-  return trilinear_by(bmm, i1, i2, i3, expand1, expand2, expand3, sumdim);
 }
 
 }  // namespace sconce::cuda

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/cuda/random/draws.h"
 #include "src/cuda/random/random_kernels.h"
 #include "src/cuda/random/sampling.h"
 #include "src/cuda/runtime/copy.h"
@@ -21,6 +22,26 @@
 #include "src/tensor/view.h"
 
 namespace sconce::cuda {
+void check_drawn_dtype(const char* name, const Tensor& out) {
+  SCONCE_CHECK(out.dtype() == DType::kFloat32 || out.dtype() == DType::kFloat64 || out.dtype() == DType::kFloat16 ||
+                   out.dtype() == DType::kBFloat16,
+               kUnsupported, name, ": not implemented for '", dtype_name(out.dtype()), "' on CUDA");
+}
+
+PhiloxGenerator::State reserve(uint64_t count) {
+  refuse_capture("random numbers");
+  return philox_generator(current().device).reserve(count);
+}
+
+Draw draw_for(int64_t count, int64_t numbers) {
+  const DeviceProperties& device = device_properties(current().device);
+  const int64_t most = int64_t{device.multiprocessors} * (device.threads_per_multiprocessor / int{kRandomThreads});
+  const int64_t blocks = std::min<int64_t>((count + kRandomThreads - 1) / kRandomThreads, most);
+  const int64_t turns = (count - 1) / (blocks * kRandomThreads * numbers) + 1;
+  const PhiloxGenerator::State state = reserve(static_cast<uint64_t>(turns) * 4);
+  return {state.seed, state.offset, static_cast<unsigned>(blocks)};
+}
+
 namespace {
 
 constexpr int64_t kIndexLimit = std::numeric_limits<int32_t>::max();
@@ -66,21 +87,6 @@ void check_generator(const char* name, const Generator* generator) {
   SCONCE_CHECK(!generator, kUnsupported, name, ": only the default generator is supported on CUDA");
 }
 
-PhiloxGenerator::State reserve(uint64_t count) {
-  refuse_capture("random numbers");
-  return philox_generator(current().device).reserve(count);
-}
-
-// The grid for `count` elements if a thread draws `numbers` at a time.
-Draw draw_for(int64_t count, int64_t numbers) {
-  const DeviceProperties& device = device_properties(current().device);
-  const int64_t most = int64_t{device.multiprocessors} * (device.threads_per_multiprocessor / int{kRandomThreads});
-  const int64_t blocks = std::min<int64_t>((count + kRandomThreads - 1) / kRandomThreads, most);
-  const int64_t turns = (count - 1) / (blocks * kRandomThreads * numbers) + 1;
-  const PhiloxGenerator::State state = reserve(static_cast<uint64_t>(turns) * 4);
-  return {state.seed, state.offset, static_cast<unsigned>(blocks)};
-}
-
 bool has_small_offsets(const CopyShape& shape) {
   if (shape.numel > kIndexLimit) return false;
   int64_t most = 1;
@@ -119,14 +125,8 @@ RandomTarget target_of(const Tensor& out) {
   return {order_of(out, out.strides(), out.itemsize()), out.data(), static_cast<int>(out.dtype())};
 }
 
-void check_floating(const char* name, const Tensor& out) {
-  SCONCE_CHECK(out.dtype() == DType::kFloat32 || out.dtype() == DType::kFloat64 || out.dtype() == DType::kFloat16 ||
-                   out.dtype() == DType::kBFloat16,
-               kUnsupported, name, ": not implemented for '", dtype_name(out.dtype()), "' on CUDA");
-}
-
 void fill_random(const char* name, Distribution distribution, Tensor& out, double a, double b) {
-  check_floating(name, out);
+  check_drawn_dtype(name, out);
   check_no_internal_overlap(name, out);
   const DeviceScope scope(out.device());
   draw_into(target_of(out), numbers_per_draw(distribution, static_cast<int>(out.dtype())),
@@ -338,51 +338,6 @@ Tensor exponential(const Tensor& self, double lambda, Generator* generator) {
   SCONCE_CHECK(lambda > 0.0, kInvalidArgument, "exponential: lambda ", lambda, " is not positive");
   const auto fill = [&](Tensor& out) { fill_random("exponential", Distribution::kExponential, out, lambda, 0); };
   return drawn_like("exponential", fill, generator, self);
-}
-
-std::array<Tensor, 2> native_dropout(const Tensor& input, double p, std::optional<bool> train) {
-  SCONCE_CHECK(!is_complex(input.dtype()), kUnsupported, "native_dropout: not implemented for '",
-               dtype_name(input.dtype()), "' on CUDA");
-  check_floating("native_dropout", input);
-  const DeviceScope scope(input.device());
-  Tensor out = make_like("native_dropout", input, {}, {}, {}, {}, {});
-  Tensor mask = make_like("native_dropout", input, DType::kBool, {}, {}, {}, {});
-  const int64_t count = input.numel();
-  if (const bool trains = train.value_or(true); count == 0 || !trains || p == 1) {
-    const unsigned char none[16] = {};
-    const bool one = !trains;
-    fill(mask, &one);
-    if (one)
-      copy(input, out, false);
-    else
-      fill(out, none);
-    return {std::move(out), std::move(mask)};
-  }
-  int vector = 1;
-  if (input.is_dense()) {
-    const auto address = reinterpret_cast<uintptr_t>(input.data());
-    // ATen loads 16 bytes at a time.
-    for (vector = 16 / static_cast<int>(input.itemsize()); vector > 1; vector /= 2)
-      if (address % (static_cast<size_t>(vector) * input.itemsize()) == 0) break;
-    while (vector > 1 && count % vector != 0) vector /= 2;
-  }
-  const Draw draw = draw_for(count, 4);
-  const auto launch = [&](const Tensor& from, Tensor& to, Tensor& kept) {
-    launch_dropout(from.data(), to.data(), kept.data_as<bool>(), static_cast<int>(input.dtype()), count, 1 - p, vector,
-                   draw, current_stream());
-    SCONCE_CUDA(cudaGetLastError());
-  };
-  if (vector > 1 || input.is_contiguous()) {
-    launch(input, out, mask);
-    return {std::move(out), std::move(mask)};
-  }
-  // With single elements ATen follows the order of indices, with vectors that of memory.
-  Tensor row_major = Tensor::empty(input.sizes(), input.dtype(), input.device()),
-         kept = Tensor::empty(input.sizes(), DType::kBool, input.device());
-  launch(contiguous(input), row_major, kept);
-  copy(row_major, out, false);
-  copy(kept, mask, false);
-  return {std::move(out), std::move(mask)};
 }
 
 }  // namespace sconce::cuda

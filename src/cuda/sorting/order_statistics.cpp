@@ -4,7 +4,7 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/sorting/search_kernels.h"
+#include "src/cuda/sorting/order_statistics_kernels.h"
 #include "src/cuda/sorting/sorted_rows.h"
 #include "src/cuda/tensor/filled.h"
 #include "src/operators/cuda_ops.h"

@@ -1,9 +1,7 @@
-// Searching and counting. Match aten::searchsorted, bucketize, repeat_interleave.Tensor and histc (torch 2.15, CUDA).
-// What is wrong with values is found when the stream has passed, and fails the run.
+// Searching. Match aten::searchsorted and bucketize (torch 2.15, CUDA). A sorter's index out of bounds is found when
+// the stream has passed, and fails the run.
+#include <algorithm>
 
-#include <limits>
-
-#include "src/cuda/indexing/index.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
@@ -86,64 +84,6 @@ Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_i
   SCONCE_CHECK(boundaries.dim() == 1, kInvalidArgument,
                "bucketize: boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
   return searchsorted_Tensor(boundaries, self, out_int32, right, std::nullopt, nullptr);
-}
-
-// Waits for the sum if output_size is not given.
-Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> output_size) {
-  SCONCE_CHECK(repeats.dim() == 1, kInvalidArgument, "repeat_interleave only accept 1D vector as repeat, got ",
-               describe(repeats));
-  SCONCE_CHECK(is_integral(repeats.dtype(), false) && repeats.itemsize() <= 8, kInvalidArgument,
-               "repeats has to be an integer tensor, got ", dtype_name(repeats.dtype()));
-  SCONCE_CHECK(!output_size || *output_size >= 0, kInvalidArgument, "repeat_interleave: output_size ", *output_size);
-  const DeviceScope scope(repeats.device());
-  const int64_t n = repeats.numel();
-  if (n == 0) return Tensor::empty(repeats.sizes(), repeats.dtype(), repeats.device());
-  const Tensor sums = cumsum(repeats, 0, DType::kInt64);
-  int64_t count = output_size.value_or(0);
-  if (!output_size) {
-    refuse_capture("results whose size depends on values");
-    SCONCE_CUDA(cudaMemcpyAsync(&count, sums.data_as<int64_t>() + n - 1, sizeof count, cudaMemcpyDeviceToHost,
-                                current_stream()));
-    SCONCE_CUDA(cudaStreamSynchronize(current_stream()));
-    SCONCE_CHECK(count >= 0, kInvalidArgument, "repeats can not be negative: they sum to ", count);
-  }
-  Tensor out = Tensor::empty(IntSpan(&count, 1), repeats.dtype(), repeats.device());
-  if (count == 0) return out;
-  launch_repeat(sums.data_as<int64_t>(), n, count, static_cast<int>(repeats.itemsize()), out.data(), noted_by_kernels(),
-                kNote, current_stream());
-  check_indices();
-  return out;
-}
-
-Tensor histc(const Tensor& self, int64_t bins, double min, double max) {
-  SCONCE_CHECK(bins > 0, kInvalidArgument, "histc: bins must be > 0, got ", bins);
-  SCONCE_CHECK(min <= max && max - min < std::numeric_limits<double>::infinity(), kInvalidArgument, "histc: range of [",
-               min, ", ", max, "] is not finite, or its ends are swapped");
-  const DeviceScope scope(self.device());
-  const DType dtype = self.dtype();
-  Tensor counts = Tensor::empty(IntSpan(&bins, 1), DType::kInt64, self.device());
-  const int64_t zero = 0, two = 2;
-  fill(counts, &zero);
-  if (self.numel() > 0) {
-    const Tensor packed = cuda::contiguous(self);
-    Tensor range = Tensor::empty(IntSpan(&two, 1), DType::kFloat64, self.device());
-    if (min == max) {
-      check_launch("histc",
-                   launch_range(static_cast<int>(dtype), packed.data(), packed.numel(), range.data_as<double>(),
-                                current_stream()),
-                   dtype);
-    } else {
-      const int64_t none = 1;
-      Tensor low = range.as_strided({}, {}, 0), high = range.as_strided({}, {}, none);
-      fill(low, &min);
-      fill(high, &max);
-    }
-    check_launch("histc",
-                 launch_count_bins(static_cast<int>(dtype), packed.data(), packed.numel(), bins,
-                                   range.data_as<double>(), counts.data_as<unsigned long long>(), current_stream()),
-                 dtype);
-  }
-  return converted(counts, dtype);
 }
 
 }  // namespace sconce::cuda

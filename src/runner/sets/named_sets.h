@@ -1,5 +1,8 @@
 // NamedSets: the named sets of a model: which there are, which of them are in memory, and what these may hold.
 //
+// A set may wait for its name (hold), until commit() gives it or abort() drops the set. What the name had before can be
+// restored: from its file, or from memory as long as nobody else needs it.
+//
 // Beyond the limits the set that was asked for least lately leaves memory, if it has a file (SetFolder), and comes back
 // when it is asked for. Whoever has a set keeps it; it only cannot be found in memory any more. Thread-safe.
 #pragma once
@@ -51,13 +54,23 @@ class NamedSets {
   void check_name(const std::string& name) const;
   // Values that others have as well are taken from there.
   Values share(const ConstantSet& set) const { return pool_.share(set, *owner_.active()); }
-  // Puts the set under the name, in place of another. kOutOfMemory, kIo: nothing changed.
-  void put(const std::string& name, const std::string& label, const Values& values);
+  using Words = SetFolder::Words;
+  // Puts the set under the name, in place of another, or lets it wait for the name. kBusy if another one waits;
+  // kOutOfMemory, kIo: nothing changed.
+  void put(const std::string& name, const Words& words, const Values& values, bool hold);
+  // As Model::commit_set(), Model::abort_set() and Model::restore_set().
+  uint64_t commit(std::string_view name);
+  void abort(std::string_view name);
+  uint64_t restore(std::string_view name);
   void remove(std::string_view name);
   // Call this after another set became active, because other values are shared with it now.
   void settle();
+  // Call this after a run has packed values, which takes memory. If others change the sets, it does nothing: they look
+  // at the memory, too.
+  void settle_if_idle();
 
   std::vector<NamedSetInfo> list() const;
+  NamedSetInfo info(std::string_view name) const;  // kNotFound
   NamedSetsMemory memory() const;
   std::string label(std::string_view name) const;  // kNotFound
 
@@ -65,7 +78,7 @@ class NamedSets {
   using Clock = std::chrono::system_clock;
   struct Entry {
     Held held;  // null: on disk
-    std::string label;
+    Words words;
     uint64_t generation = 0;
     bool has_file = false;
     uint64_t file_bytes = 0, bytes = 0;
@@ -75,16 +88,23 @@ class NamedSets {
     mutable uint64_t turn = 0;  // of the last use
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
+  static NamedSetInfo describe(const std::string& name, const Entry& entry);
+  void add_amounts(NamedSetInfo& info, const Held& held) const;
   Entry& at(std::string_view name) SCONCE_REQUIRES(mutex_);
   const Entry& at(std::string_view name) const SCONCE_REQUIRES(mutex_);
   void touch(const Entry& entry) const SCONCE_REQUIRES(mutex_);
-  // Moves sets out of memory, but not `keep`, until `further` bytes more are within the limit. Returns whether they
-  // are.
+  // Moves sets out of memory, but not `keep`, until `further` bytes more are within the limit; then drops what could be
+  // restored. Returns whether they are.
   bool make_room(uint64_t further, const ConstantSet& active, std::string_view keep, std::vector<Held>& left)
       SCONCE_REQUIRES(mutex_);
-  // The same before the values are added; returns the bytes that they need. kOutOfMemory.
-  uint64_t make_room(const ConstantSet& values, const ConstantSet& active, std::string_view name,
+  // The same before the values are added, in place of what the name has if they replace it; returns the bytes that they
+  // need. kOutOfMemory.
+  uint64_t make_room(const ConstantSet& values, const ConstantSet& active, std::string_view name, bool replaces,
                      std::vector<Held>& left) SCONCE_REQUIRES(mutex_);
+  // Takes a set out of memory, where its file or nobody needs it.
+  void leave(Held& held, std::vector<Held>& left) noexcept SCONCE_REQUIRES(mutex_);
+  void forget_replaced(std::string_view name, std::vector<Held>& left) SCONCE_REQUIRES(mutex_);
+  void settle_now() SCONCE_REQUIRES(files_);
   void say_left(const std::vector<Held>& left) const;
 
   const ConstantTable& table_;
@@ -95,6 +115,9 @@ class NamedSets {
   Mutex files_;  // held around files; taken before mutex_
   mutable Mutex mutex_;
   Entries entries_ SCONCE_GUARDED_BY(mutex_);
+  Entries waiting_ SCONCE_GUARDED_BY(mutex_);  // for their names; in memory
+  // What commit() replaced; none: the name was new.
+  std::map<std::string, std::optional<Entry>, std::less<>> replaced_ SCONCE_GUARDED_BY(mutex_);
   mutable uint64_t turn_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 

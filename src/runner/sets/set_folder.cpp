@@ -16,13 +16,16 @@
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
 #include "src/runner/constants/staging.h"
+#include "src/shim/guard.h"
 #include "src/types/write_error.h"
 
 namespace sconce::runner {
 namespace {
 
 constexpr std::string_view kSuffix = ".safetensors";
-constexpr const char *kLabel = "sconce_label", *kBase = "sconce_base", *kDigest = "sconce_digest";
+constexpr const char *kLabel = "sconce_label", *kNote = "sconce_note", *kBase = "sconce_base",
+                     *kDigest = "sconce_digest";
+constexpr const char *kNew = ".new", *kWaiting = ".waiting", *kReplaced = ".replaced";
 
 // The constants of a set that the package does not have; undefined where it has them.
 ConstantSet beyond(const ConstantSet& set, const ConstantSet& packaged) {
@@ -40,6 +43,10 @@ void to_disk(const std::filesystem::path& path, int flags) {
   const int problem = errno;
   if (fd >= 0) ::close(fd);
   if (!good) throw Error(write_error_code(problem), "cannot write: " + path.string() + ": " + std::strerror(problem));
+}
+
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
+  SCONCE_CHECK(::rename(from.c_str(), to.c_str()) == 0, kIo, "cannot write: ", to.string(), ": ", std::strerror(errno));
 }
 
 // The file's length less its header's, which its first eight bytes give; 0 for what cannot be.
@@ -91,9 +98,13 @@ SetFolder::SetFolder(std::filesystem::path folder, const ConstantTable& table,
   SCONCE_CHECK(!ec && ::access(folder_.c_str(), W_OK | X_OK) == 0, kIo,
                "cannot use the folder for named sets: ", folder_.string(), ": ",
                ec ? ec.message() : std::strerror(errno));
-  // Removes unfinished files of processes that ended while writing.
+  // Removes what processes left that have ended.
+  const auto left = [](const std::string& name) {
+    return name.starts_with('.') &&
+           (name.find(kNew) != std::string::npos || name.ends_with(kWaiting) || name.ends_with(kReplaced));
+  };
   for (const std::string& name : names_in(folder_.string(), ec))
-    if (name.starts_with('.') && name.find(".new") != std::string::npos) ::unlink((folder_ / name).c_str());
+    if (left(name)) ::unlink((folder_ / name).c_str());
 }
 
 std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
@@ -105,12 +116,20 @@ std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
     name.resize(name.size() - kSuffix.size());
     struct ::stat stat;
     if (!is_set_name(name) || ::stat(path.c_str(), &stat) != 0 || !S_ISREG(stat.st_mode)) continue;
-    files.emplace(std::move(name), File{data_bytes(path), std::chrono::system_clock::from_time_t(stat.st_mtim.tv_sec)});
+    File file{data_bytes(path), std::chrono::system_clock::from_time_t(stat.st_mtim.tv_sec), {}, {}};
+    // What is wrong with the file shows when the set is asked for.
+    if (shim::guard("listing named sets", [&] {
+          const auto metadata = read_safetensors_metadata(path);
+          if (const auto label = metadata.find(kLabel); label != metadata.end()) file.label = label->second;
+          if (const auto note = metadata.find(kNote); note != metadata.end()) file.note = note->second;
+        }) != 0)
+      shim::take_error();
+    files.emplace(std::move(name), std::move(file));
   }
   return files;
 }
 
-uint64_t SetFolder::write(const std::string& name, const std::string& label, const ConstantSet& set) const {
+uint64_t SetFolder::write(const std::string& name, const Words& words, const ConstantSet& set, Place place) const {
   const ConstantSet added = beyond(set, *packaged_);
   std::map<std::string_view, NamedTensor> by_name;  // constants of one name have one value
   for (size_t i = 0; i < added.tensors().size(); ++i) {
@@ -121,21 +140,55 @@ uint64_t SetFolder::write(const std::string& name, const std::string& label, con
   }
   std::vector<NamedTensor> tensors;
   for (auto& [text, tensor] : by_name) tensors.push_back(std::move(tensor));
-  // Begins with a dot, so that no set is called this.
   struct Temporary {
     std::filesystem::path path;
     ~Temporary() { ::unlink(path.c_str()); }
-  } const temporary{folder_ / ("." + name + ".new")};
+  } const temporary{beside(name, kNew)};
   write_safetensors(temporary.path, tensors,
-                    {{kLabel, label}, {kBase, packaged_->digest(table_)}, {kDigest, added.digest(table_)}});
+                    {{kLabel, words.label},
+                     {kNote, words.note},
+                     {kBase, packaged_->digest(table_)},
+                     {kDigest, added.digest(table_)}});
   to_disk(temporary.path, O_RDONLY);
-  const std::filesystem::path path = path_of(name);
-  SCONCE_CHECK(::rename(temporary.path.c_str(), path.c_str()) == 0, kIo, "cannot write: ", path.string(), ": ",
-               std::strerror(errno));
-  to_disk(folder_, O_RDONLY | O_DIRECTORY);
+  rename_file(temporary.path, place == Place::kNamed ? path_of(name) : beside(name, kWaiting));
+  write_names();
   uint64_t bytes = 0;
   for (const NamedTensor& tensor : tensors) bytes += tensor.tensor.bytes();
   return bytes;
+}
+
+void SetFolder::write_names() const { to_disk(folder_, O_RDONLY | O_DIRECTORY); }
+
+void SetFolder::publish(const std::string& name) const {
+  const std::filesystem::path path = path_of(name), replaced = beside(name, kReplaced);
+  ::unlink(replaced.c_str());
+  errno = 0;
+  SCONCE_CHECK(::link(path.c_str(), replaced.c_str()) == 0 || errno == ENOENT, kIo,
+               "cannot keep the set that is replaced: ", replaced.string(), ": ", std::strerror(errno));
+  const bool was_there = errno != ENOENT;
+  const std::filesystem::path waiting = beside(name, kWaiting);
+  rename_file(waiting, path);
+  struct Undo {
+    const std::filesystem::path &path, &waiting, &replaced;
+    bool was_there, done = false;
+    ~Undo() {
+      if (done) return;
+      ::rename(path.c_str(), waiting.c_str());
+      if (was_there) ::rename(replaced.c_str(), path.c_str());
+    }
+  } undo{path, waiting, replaced, was_there};
+  write_names();
+  undo.done = true;
+}
+
+void SetFolder::restore(const std::string& name, bool was_there) const {
+  const std::filesystem::path path = path_of(name);
+  if (was_there)
+    rename_file(beside(name, kReplaced), path);
+  else
+    SCONCE_CHECK(::unlink(path.c_str()) == 0 || errno == ENOENT, kIo, "cannot remove: ", path.string(), ": ",
+                 std::strerror(errno));
+  write_names();
 }
 
 SetFolder::Content SetFolder::read(const std::string& name) const {
@@ -153,9 +206,12 @@ SetFolder::Content SetFolder::read(const std::string& name) const {
   std::shared_ptr<const ConstantSet> set = taker.over(*packaged_);
   SCONCE_CHECK(text(kDigest) == beyond(*set, *packaged_).digest(table_), kCorruptPackage, "the file of set '", name,
                "' is damaged: ", path.string());
-  return {text(kLabel), std::move(set)};
+  const auto note = metadata.find(kNote);
+  return {{text(kLabel), note != metadata.end() ? note->second : std::string()}, std::move(set)};
 }
 
 void SetFolder::remove(const std::string& name) const noexcept { ::unlink(path_of(name).c_str()); }
+void SetFolder::drop_waiting(const std::string& name) const noexcept { ::unlink(beside(name, kWaiting).c_str()); }
+void SetFolder::drop_replaced(const std::string& name) const noexcept { ::unlink(beside(name, kReplaced).c_str()); }
 
 }  // namespace sconce::runner

@@ -1,6 +1,8 @@
 // SetFolder: the files of a model's named sets, NAME.safetensors each: the constants in which a set differs from the
-// package. The metadata has the label, the digest of the package's own set, without which the file means nothing, and
-// the digest of what the file adds. A file appears under its name when it is complete and on the disk.
+// package. The metadata has the label, the caller's note, the digest of the package's own set, without which the file
+// means nothing, and the digest of what the file adds. A file appears under its name when it is complete and on the
+// disk. A set that waits for its name and one that may be restored have files that begin with a dot; they end with the
+// process.
 //
 // One thread at a time uses it.
 #pragma once
@@ -25,23 +27,39 @@ class SetFolder {
   struct File {
     uint64_t bytes = 0;  // of the constants in it
     std::chrono::system_clock::time_point written;
+    std::string label, note;
   };
   // The sets that are there, by name. Files that are no sets are left alone.
   std::map<std::string, File, std::less<>> list() const;
-  // Replaces the file and returns the bytes of the constants in it. kIo; kOutOfMemory for a full disk; kUnsupported for
-  // a dtype that the format lacks.
-  uint64_t write(const std::string& name, const std::string& label, const ConstantSet& set) const;
+  struct Words {
+    std::string label, note;
+  };
+  enum class Place : int8_t { kNamed, kWaiting };
+  // Replaces the file at that place and returns the bytes of the constants in it. kIo; kOutOfMemory for a full disk;
+  // kUnsupported for a dtype that the format lacks.
+  uint64_t write(const std::string& name, const Words& words, const ConstantSet& set, Place place) const;
+  // The waiting file gets the name. What had it can be restored. kIo: nothing changed.
+  void publish(const std::string& name) const;
+  // Undoes publish(). was_there: the name had a file before.
+  void restore(const std::string& name, bool was_there) const;
   // The set, its constants in memory of its own, except those of the package. kIo, kCorruptPackage, kOutOfMemory;
   // kFailedPrecondition if the file belongs to another package.
   struct Content {
-    std::string label;
+    Words words;
     std::shared_ptr<const ConstantSet> set;
   };
   Content read(const std::string& name) const;
   void remove(const std::string& name) const noexcept;
+  void drop_waiting(const std::string& name) const noexcept;
+  void drop_replaced(const std::string& name) const noexcept;
 
  private:
   std::filesystem::path path_of(const std::string& name) const { return folder_ / (name + ".safetensors"); }
+  // Begins with a dot, so that no set is called this.
+  std::filesystem::path beside(const std::string& name, const char* suffix) const {
+    return folder_ / ("." + name + suffix);
+  }
+  void write_names() const;
 
   const std::filesystem::path folder_;
   const ConstantTable& table_;

@@ -173,37 +173,37 @@ void SetPool::remove(const ConstantSet& set) noexcept {
   });
 }
 
-uint64_t SetPool::further_bytes(const ConstantSet& set, const ConstantSet& active) const {
-  uint64_t bytes = 0;
+SetPool::Amount SetPool::further(const ConstantSet& set, const ConstantSet& active) const {
+  Amount amount;
   const MutexLock lock(mutex_);
   for_each_counted(set, [&](const Storage* storage, size_t) {
     mutex_.assert_held();
-    if (!entries_.contains(storage) && !has_storage(active, storage)) bytes += storage->bytes();
+    if (!entries_.contains(storage) && !has_storage(active, storage)) amount.add(*storage);
   });
-  return bytes;
+  return amount;
 }
 
-uint64_t SetPool::own_bytes(const ConstantSet& set, const ConstantSet& active) const {
-  uint64_t bytes = 0;
+SetPool::Amount SetPool::own(const ConstantSet& set, const ConstantSet& active) const {
+  Amount amount;
   const MutexLock lock(mutex_);
   for_each_counted(set, [&](const Storage* storage, size_t) {
     mutex_.assert_held();
     const auto it = entries_.find(storage);
-    if ((it == entries_.end() || it->second.sets == 1) && !has_storage(active, storage)) bytes += storage->bytes();
+    if ((it == entries_.end() || it->second.sets == 1) && !has_storage(active, storage)) amount.add(*storage);
   });
-  return bytes;
+  return amount;
 }
 
-uint64_t SetPool::bytes(const ConstantSet& active) const {
+SetPool::Amount SetPool::amount(const ConstantSet& active) const {
   std::vector<const Storage*> shared;
   for (const Tensor& tensor : active.tensors())
     if (tensor.defined()) shared.push_back(tensor.storage().get());
   std::sort(shared.begin(), shared.end());
-  uint64_t bytes = 0;
+  Amount amount;
   const MutexLock lock(mutex_);
   for (const auto& [storage, entry] : entries_)
-    if (!std::binary_search(shared.begin(), shared.end(), storage)) bytes += storage->bytes();
-  return bytes;
+    if (!std::binary_search(shared.begin(), shared.end(), storage)) amount.add(*storage);
+  return amount;
 }
 
 }  // namespace sconce::runner

@@ -27,12 +27,21 @@ class SetPool {
 
   void add(const ConstantSet& set) SCONCE_EXCLUDES(mutex_);
   void remove(const ConstantSet& set) noexcept SCONCE_EXCLUDES(mutex_);
-  // By how much adding the set would increase bytes().
-  uint64_t further_bytes(const ConstantSet& set, const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
-  // Bytes of one set that no other and not the active one has.
-  uint64_t own_bytes(const ConstantSet& set, const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
-  // Bytes of all sets that are not shared with the active one.
-  uint64_t bytes(const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
+  // Memory of constants, and of what kernels keep of them in an order of their own (Storage::derived_bytes).
+  struct Amount {
+    uint64_t plain = 0, packed = 0;
+    uint64_t total() const noexcept { return plain + packed; }
+    void add(const Storage& storage) noexcept {
+      plain += storage.bytes();
+      packed += storage.derived_bytes();
+    }
+  };
+  // By how much adding the set would increase amount().
+  Amount further(const ConstantSet& set, const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
+  // What one set has that no other and not the active one has.
+  Amount own(const ConstantSet& set, const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
+  // What all sets have that is not shared with the active one.
+  Amount amount(const ConstantSet& active) const SCONCE_EXCLUDES(mutex_);
 
   const ConstantSet& packaged() const noexcept { return *packaged_; }
 

@@ -38,4 +38,20 @@ LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t 
 void check_low_pass(LowPass filter, const Tensor& self, IntSpan output_size);
 void check_low_pass_gradient(LowPass filter, const Tensor& grad_output, IntSpan output_size, IntSpan input_size);
 
+// A device's kernels for all filters.
+using LowPassKernel = Tensor(LowPass filter, const Tensor& self, IntSpan output_size, bool align_corners,
+                             OptScale scales_h, OptScale scales_w);
+using LowPassGradient = Tensor(LowPass filter, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
+                               bool align_corners, OptScale scales_h, OptScale scales_w);
+// The operators of one filter.
+template <LowPassKernel* kKernel, LowPass kFilter>
+Tensor upsample_aa(const Tensor& self, IntSpan output_size, bool align_corners, OptScale scales_h, OptScale scales_w) {
+  return kKernel(kFilter, self, output_size, align_corners, scales_h, scales_w);
+}
+template <LowPassGradient* kKernel, LowPass kFilter>
+Tensor upsample_aa_backward(const Tensor& grad_output, IntSpan output_size, IntSpan input_size, bool align_corners,
+                            OptScale scales_h, OptScale scales_w) {
+  return kKernel(kFilter, grad_output, output_size, input_size, align_corners, scales_h, scales_w);
+}
+
 }  // namespace sconce

@@ -34,8 +34,10 @@ TEST_CASE("upsample_nearest3d_backward: row-major whatever the gradient is") {
   run_kernel("sampling.cases", "_upsample_nearest_exact3d_backward", cpu::_upsample_nearest_exact3d_backward);
 }
 TEST_CASE("_upsample_bicubic2d_aa_backward: row-major whatever the gradient is, unlike the bilinear one") {
-  run_kernel("sampling.cases", "_upsample_bicubic2d_aa_backward", cpu::upsample_aa_backward<LowPass::kBicubic>);
-  run_kernel("sampling.cases", "_upsample_bilinear2d_aa_backward", cpu::upsample_aa_backward<LowPass::kBilinear>);
+  run_kernel("sampling.cases", "_upsample_bicubic2d_aa_backward",
+             upsample_aa_backward<cpu::low_pass_backward, LowPass::kBicubic>);
+  run_kernel("sampling.cases", "_upsample_bilinear2d_aa_backward",
+             upsample_aa_backward<cpu::low_pass_backward, LowPass::kBilinear>);
 }
 
 // Expected strides and values come from PyTorch.

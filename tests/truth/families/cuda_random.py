@@ -1,6 +1,6 @@
 """Random numbers on a device: equal to PyTorch's to the bit after the same seed, and so are the next ones.
 
-Limits (random.cpp): 256 threads, as many blocks as fit the device, four numbers of 32 bits or two of 64 per turn
+Limits (random.cpp, dropout.cpp): 256 threads, as many blocks as fit the device, four numbers of 32 bits or two of 64 per turn
 (1,081,344 and 540,672 elements per turn of an H100); integers of 32 bits below a range of 2^28; dropout by vectors of 4,
 2 and 1, by alignment; permutations by keys of 32 and 64 bits."""
 import torch

@@ -1,5 +1,5 @@
 """cumsum, cumprod, cummax, cummin, logcumsumexp, segment_reduce and its gradient, histograms, bincount: src/cpu/reduction/scan.cpp, scan_loop.h,
-logcumsumexp.cpp, segment_reduce.cpp, histogram.cpp, sets.cpp.
+scan_logcumsumexp.cpp, segment_reduce.cpp, histogram.cpp, sets.cpp.
 
 Integers, extremes and counts to the bit, the rest near ATen's in float64. Limits: 4 slices at once or 8 and more neighbouring ones,
 blocks of 256 neighbours (scan_packed), four floats at a time (cumsum_packed), 4 slices and blocks of 256 of half types

@@ -128,12 +128,13 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
   const auto offset = static_cast<const std::byte*>(weight.data) - static_cast<const std::byte*>(constant->data());
   const DerivedKey key{&kKind, {static_cast<int64_t>(order.hash), offset}};
   const auto how = [&]() -> Storage::Derive {
-    return [shape, view = weight, order, dtype = dtype_, offset](Storage& from) mutable {
+    return [shape, view = weight, order, dtype = dtype_, offset](Storage& from) mutable -> Storage::Value {
       view.data = static_cast<const std::byte*>(from.data()) + offset;
       auto made = std::make_shared<Kept>();
       made->recipe = order.recipe;
       const int64_t elems = order.group_elems() * order.groups;
-      made->data = allocate_kept("convolution", static_cast<size_t>(elems) * dtype_bytes(dtype));
+      const size_t bytes = static_cast<size_t>(elems) * dtype_bytes(dtype);
+      made->data = allocate_kept("convolution", bytes);
       if (dtype == DType::kFloat32) {
         order_weight(shape, view, order, static_cast<float*>(made->data.get()));
       } else {
@@ -142,7 +143,7 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
         scatter_floats(floats.data_as<float>(), dtype, made->data.get(), 1, elems);
       }
       from.give_up(static_cast<size_t>(offset));
-      return made;
+      return {std::move(made), bytes};
     };
   };
   // The description of a packed weight belongs to its storage and never changes.

@@ -117,7 +117,7 @@ int64_t padded(const GemmKernels<S, Factor>& kernels, int64_t n) {
 // All panels of all batches of a constant. `twice`: its plain form stays in memory too; null where all such panels
 // together would take too much.
 template <class S, class Factor>
-std::shared_ptr<void> make_panels(const Job<S, Factor>& job, int64_t batches, int64_t batch_elements, bool twice) {
+Storage::Value make_panels(const Job<S, Factor>& job, int64_t batches, int64_t batch_elements, bool twice) {
   const int64_t bytes = batches * batch_elements * static_cast<int64_t>(sizeof(S));
   const int64_t count = twice ? bytes : 0;
   KeptMemory kept = allocate_kept("matrix product", static_cast<size_t>(bytes));
@@ -145,7 +145,7 @@ std::shared_ptr<void> make_panels(const Job<S, Factor>& job, int64_t batches, in
         }
     }
   });
-  return memory;
+  return {std::move(memory), static_cast<size_t>(bytes)};
 }
 
 template <class S, class Factor>
@@ -160,11 +160,11 @@ bool use_panels(Job<S, Factor>& job, int64_t batch, Storage* constant) {
   const bool columns = job.b_cs != 1 && Job<S, Factor>::kSteps == 1;
   const bool pays = small || (job.m > kStreamRows && job.m <= (columns ? kKeptRowsOfColumns : kKeptRows));
   const auto how = [&]() -> Storage::Derive {
-    return [of = job, batches, elements, offset, small](Storage& from) mutable -> std::shared_ptr<void> {
+    return [of = job, batches, elements, offset, small](Storage& from) mutable -> Storage::Value {
       if (!small && !from.has_source()) return nullptr;
       of.b = reinterpret_cast<const S*>(static_cast<const char*>(from.data()) + offset);
-      auto made = make_panels(of, batches, elements, !from.has_source());
-      if (made) from.give_up(static_cast<size_t>(offset));
+      Storage::Value made = make_panels(of, batches, elements, !from.has_source());
+      if (made.value) from.give_up(static_cast<size_t>(offset));
       return made;
     };
   };

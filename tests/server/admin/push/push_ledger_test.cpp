@@ -254,6 +254,49 @@ TEST_CASE("push ledger: what was known before a restart") {
   CHECK(w.ledger.find("digits", 1, "good")->served.lock() == later.served);
 }
 
+TEST_CASE("push ledger: pushes of named sets are none of the model's own weights") {
+  World w;
+  PushTerms terms;
+  terms.id = "s";
+  terms.lease = 30s;
+  terms.set = "tenant";
+  w.ledger.begin(w.place, terms, w.now);
+  w.ledger.staged(w.place, "s", w.now);
+  // Requests without an id touch the staged set, which it is not.
+  w.ledger.set_dropped(w.place);
+  w.ledger.set_published(w.place, 3);
+  CHECK(w.state("s") == PushState::kStaged);
+  w.stage("p");
+  w.ledger.set_published(w.place, 4);
+  CHECK(w.state("p") == PushState::kCommitted);
+  w.ledger.committed(w.place, "s", 4);
+  w.ledger.renumbered(w.place, 4, 9);
+  CHECK(w.ledger.find("digits", 1, "p")->generation == 9);
+  CHECK(w.ledger.find("digits", 1, "s")->generation == 4);
+  CHECK(note_of(*w.ledger.find("digits", 1, "s")).set == "tenant");
+  // As many of each kind are remembered.
+  for (int i = 0; i < 200; ++i) {
+    PushTerms more = terms;
+    more.id = "s" + std::to_string(i);
+    w.ledger.begin(w.place, more, w.now);
+    w.ledger.abort(w.place, more.id);
+  }
+  CHECK(w.ledger.find("digits", 1, "p"));
+  CHECK_FALSE(w.ledger.find("digits", 1, "s"));
+  // After another load, a set has the push that filled it, under the number that it has now.
+  KeptPush kept;
+  kept.id = "s199";
+  kept.state = "committed";
+  kept.set = "tenant";
+  kept.generation = 2;
+  kept.kept = true;
+  const PushPlace later{"digits", 1, std::make_shared<int>(2)};
+  w.ledger.restore(later, std::vector{kept}, 0);
+  CHECK(w.state("s199") == PushState::kCommitted);
+  CHECK(w.ledger.find("digits", 1, "s199")->generation == 2);
+  CHECK(w.ledger.find("digits", 1, "s199")->served.lock() == later.served);
+}
+
 TEST_CASE("push ledger: ids") {
   for (const char* good : {"a", "step-1200", "A.b_c-9"}) CHECK(is_push_id(good));
   CHECK(is_push_id(std::string(64, 'x')));

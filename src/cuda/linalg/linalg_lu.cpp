@@ -1,6 +1,6 @@
-// Operators built on LU and Cholesky factorisations, and triangular systems. Match aten operators of the same names
-// (torch 2.15, CUDA with cuSOLVER) and their result strides; float32, float64 and their complex dtypes; any strides.
-// The info of a factorisation is read, with a wait, only if an error is asked for.
+// Operators built on LU factorisations, and triangular systems. Match aten operators of the same names (torch 2.15,
+// CUDA with cuSOLVER) and their result strides; float32, float64 and their complex dtypes; any strides. The info of a
+// factorisation is read, with a wait, only if an error is asked for.
 #include <algorithm>
 
 #include "src/cuda/linalg/linalg.h"
@@ -75,35 +75,6 @@ std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool chec
   if (lu.numel() > 0) factor_lu(Matrices(lu), pivot ? pivots.data_as<int32_t>() : nullptr, info.data_as<int32_t>());
   if (check_errors) check_info(info, "torch.linalg.lu_factor_ex", A.dim() == 2);
   return {lu, pivots, info};
-}
-
-std::array<Tensor, 3> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data, bool unpack_pivots) {
-  check_factored("torch.lu_unpack", LU_data, unpack_pivots ? &LU_pivots : nullptr);
-  const DeviceScope scope(LU_data.device());
-  const int64_t m = LU_data.size(LU_data.dim() - 2), n = LU_data.size(LU_data.dim() - 1), k = std::min(m, n);
-  const Shape batch = batch_shape(LU_data);
-  const int64_t count = count_of(batch);
-  const DType dtype = LU_data.dtype();
-  const Device device = LU_data.device();
-  Tensor P = no_matrix(dtype, device), L = no_matrix(dtype, device), U = no_matrix(dtype, device);
-  if (unpack_data) {
-    L = Tensor::empty(with_matrix(batch, m, k), dtype, device);
-    U = Tensor::empty(with_matrix(batch, k, n), dtype, device);
-    const Tensor lu = contiguous(LU_data);
-    launch_part({Part::kUnitLower, count, m, k, m * k, k, 1, m * n, n, 1}, L.data(), lu.data(), number(lu),
-                current_stream());
-    launch_part({Part::kUpper, count, k, n, k * n, n, 1, m * n, n, 1}, U.data(), lu.data(), number(lu),
-                current_stream());
-  }
-  if (unpack_pivots) {
-    const Tensor pivots = contiguous(LU_pivots);
-    P = Tensor::empty(with_matrix(batch, m, m), dtype, device);
-    const Tensor order = Tensor::empty(with_last(batch, m), DType::kInt32, device);
-    launch_permutations(pivots.data_as<int32_t>(), count, m, k, order.data_as<int32_t>(), P.data(), number(P),
-                        current_stream());
-  }
-  SCONCE_CUDA(cudaGetLastError());
-  return {P, L, U};
 }
 
 std::array<Tensor, 3> linalg_lu(const Tensor& A, bool pivot) {
@@ -207,61 +178,6 @@ Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, 
     solve_triangular(Matrices(a), Matrices(out), left ? Side::kLeft : Side::kRight,
                      upper ? Triangle::kUpper : Triangle::kLower, Form::kPlain, unitriangular);
   return out;
-}
-
-std::array<Tensor, 2> triangular_solve(const Tensor& self, const Tensor& A, bool upper, bool transpose,
-                                       bool unitriangular) {
-  const char* const name = "triangular_solve";
-  check_solvable(name, self, A);
-  const LinalgScope scope(name, self);
-  const Shape batch = broadcast_shapes(name, batch_shape(self), batch_shape(A));
-  Tensor x = column_major_copy(broadcast_matrices(name, self, batch)),
-         a = column_major_copy(broadcast_matrices(name, A, batch));
-  if (x.numel() > 0)
-    solve_triangular(Matrices(a), Matrices(x), Side::kLeft, upper ? Triangle::kUpper : Triangle::kLower,
-                     transpose ? Form::kTransposed : Form::kPlain, unitriangular);
-  return {x, a};
-}
-
-std::array<Tensor, 2> linalg_cholesky_ex(const Tensor& self, bool upper, bool check_errors) {
-  check_square("linalg.cholesky", self);
-  const LinalgScope scope("linalg.cholesky", self);
-  Tensor l = column_major_copy(self), info = zeroed_info(batch_shape(self), self.device());
-  if (l.numel() > 0) {
-    const Matrices a(l);
-    factor_cholesky(a, upper ? Triangle::kUpper : Triangle::kLower, info.data_as<int32_t>());
-    launch_part({upper ? Part::kUpper : Part::kLower, a.count, a.rows, a.columns, a.rows * a.columns, 1, a.rows,
-                 a.rows * a.columns, 1, a.rows},
-                l.data(), l.data(), number(l), current_stream());
-    SCONCE_CUDA(cudaGetLastError());
-  }
-  if (check_errors) check_info(info, "linalg.cholesky_ex", self.dim() == 2);
-  return {l, info};
-}
-
-Tensor cholesky_solve(const Tensor& self, const Tensor& input2, bool upper) {
-  const char* const name = "cholesky_solve";
-  check_solvable(name, self, input2);
-  check_matrices(name, self);
-  const LinalgScope scope(name, self);
-  const Shape batch = broadcast_shapes(name, batch_shape(self), batch_shape(input2));
-  const Tensor factor = column_major_copy(broadcast_matrices(name, input2, batch));
-  Tensor out = column_major_copy(broadcast_matrices(name, self, batch));
-  if (out.numel() == 0) return out;
-  const Matrices a(factor), x(out);
-  const Triangle triangle = upper ? Triangle::kUpper : Triangle::kLower;
-  solve_triangular(a, x, Side::kLeft, triangle, upper ? Form::kAdjoint : Form::kPlain, false);
-  solve_triangular(a, x, Side::kLeft, triangle, upper ? Form::kPlain : Form::kAdjoint, false);
-  return out;
-}
-
-// A singular factor gives infinities, as in ATen on CUDA.
-Tensor cholesky_inverse(const Tensor& self, bool upper) {
-  check_square("cholesky_inverse", self);
-  const LinalgScope scope("cholesky_inverse", self);
-  Tensor identity = empty_matrices(Shape(self.sizes()), self.dtype(), true, self.device());
-  fill_identity(identity);
-  return cholesky_solve(identity, self, upper);
 }
 
 }  // namespace sconce::cuda
