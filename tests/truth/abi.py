@@ -7,6 +7,7 @@
 
 Operators get views of torch's memory, so that they write in place; results are copied out.
 """
+import contextlib
 import ctypes
 import json
 import os
@@ -39,7 +40,18 @@ class Failed(Exception):
 
 
 class Missing(Exception):
-    """The installed torch declares no such function."""
+    """The installed torch has no such function, or not on this CPU."""
+
+
+@contextlib.contextmanager
+def packing():
+    """Draws nothing where PyTorch's oneDNN packs no weights of this dtype on this CPU, as half types without AVX-512."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "primitive descriptor" not in str(error) and "needs the cpu support" not in str(error):
+            raise
+        raise Missing(str(error)) from None
 
 
 def open_libraries(folder, kind):

@@ -10,6 +10,7 @@
 #include "src/cpu/convolution/direct/convolution_plan.h"
 #include "src/cpu/onednn/mkldnn_weight.h"
 #include "src/cpu/onednn/onednn_weight.h"
+#include "src/cpu/onednn/weight_blocks.h"
 #include "src/device/cpu_arena.h"
 
 namespace sconce::onednn {
@@ -39,7 +40,9 @@ struct Plan {
   // Copies between such tensors and ones whose channels lie side by side; unusable if no copy is needed.
   Primitive input, output, old_output;
   size_t input_bytes = 0, output_bytes = 0;
-  Primitive order;  // of a weight that is no constant; unusable if it is read as it lies
+  // Of a weight that is no constant; neither is usable if it is read as it lies.
+  WeightBlocks blocks;
+  Primitive order;
 };
 
 // [groups,] out, in, kernel. None where its layout cannot be said in the library's words.
@@ -147,7 +150,8 @@ bool ours_is_faster(const ConvolutionShape& s, bool constant, bool copies) {
     const int64_t narrower = std::min(s.in_channels, s.out_channels);
     if (s.taps() == 1 || narrower < kCopiedChannels || pixels > kCopiedPixels) return true;
   }
-  if (!constant && !s.transposed && s.batch * pixels < kOrderedPixels) return true;
+  const int64_t least = s.taps() == 1 ? kOrderedPixelsAlone : kOrderedPixels;
+  if (!constant && !s.transposed && s.batch * pixels < least) return true;
   // The library computes whole vectors of 16 channels, our kernels halves of them too.
   return s.out_channels < 32 && s.out_channels % 16 >= 1 && s.out_channels % 16 <= 8;
 }
@@ -188,7 +192,10 @@ Plan finish(const Description& d, const memory::desc& has, const ConvolutionShap
     p.add(DNNL_ARG_TO, to);
     return p;
   };
-  if (!o.constant && plan.weight.from != plan.weight.to) plan.order = copy(plan.weight.from, plan.weight.to);
+  if (!o.constant && plan.weight.from != plan.weight.to) {
+    plan.blocks = WeightBlocks(plan.weight.from, plan.weight.to);
+    if (!plan.blocks.usable()) plan.order = copy(plan.weight.from, plan.weight.to);
+  }
   if (!is_channels_last(o.input, s.batch, s.in_channels, s.input)) {
     plan.input = copy(desc(g.input, o.input), src);
     plan.input_bytes = src.get_size();
@@ -273,9 +280,12 @@ bool run(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_p
 
   StoragePtr input_copy, output_copy, weight_copy;
   const void* weight = o.weight.data;
-  if (plan.order.usable()) {
+  if (plan.blocks.usable() || plan.order.usable()) {
     weight_copy = allocate_cpu(plan.weight.to.get_size());
-    plan.order.run(std::array{weight, static_cast<const void*>(weight_copy->data())});
+    if (plan.blocks.usable())
+      plan.blocks.order(weight, weight_copy->data());
+    else
+      plan.order.run(std::array{weight, static_cast<const void*>(weight_copy->data())});
     weight = weight_copy->data();
   }
   const void* input = o.input.data;

@@ -14,10 +14,12 @@ constexpr double kConvolutionBytes = 1 << 17;
 // one thread (Zen 4): 512 channels of 6 x 6 0.58, 128 of 24 x 24 0.84, 64 of 48 x 48 0.88, 48 of 48 x 48 0.99, 256 of
 // 56 x 56 0.95; 24 of 96 x 96 1.50, 32 of 96 x 96 1.04, 128 of 64 x 64 1.07. 1 x 1: 1.07 to 1.34.
 constexpr int64_t kCopiedChannels = 32, kCopiedPixels = 3584;
-// Weights that are no constants are put in order at each call, which the library does at a third of our speed: it takes
-// such float32 convolutions of at least so many pixels. The same ratio, 512 channels, 3 x 3: 49 pixels 1.15 (two
-// threads 1.10), 100 pixels 1.11 (1.07); 256 channels: 144 pixels 0.89 (0.91), 196 pixels 0.93 (0.91).
-constexpr int64_t kOrderedPixels = 128;
+// Weights that are no constants are put in order at each call: once for all threads where the library multiplies, each
+// thread its own channels where our kernels do. The library takes such float32 convolutions of at least so many pixels.
+// Time of the library / time of our kernels, one thread and two (Zen 5): 3 x 3, 512 channels, 9 pixels 1.25 and 1.26,
+// 49 pixels 0.84 and 0.89, 100 pixels 0.82 and 0.96; 256 channels, 16 pixels 0.94 and 0.98; 1 x 1, 2,048 to 512
+// channels, 49 pixels 0.94 and 1.18.
+constexpr int64_t kOrderedPixels = 32, kOrderedPixelsAlone = 128;
 
 // Writes all of `output`; false, and nothing is done, where our kernels are to be used.
 bool convolve(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output);

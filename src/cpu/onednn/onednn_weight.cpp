@@ -8,6 +8,7 @@
 
 #include "sconce/check.h"
 #include "src/cpu/onednn/plan_table.h"
+#include "src/cpu/onednn/weight_blocks.h"
 #include "src/device/kept_memory.h"
 
 namespace sconce::onednn {
@@ -49,6 +50,10 @@ std::shared_ptr<Kept> make(const void* data, size_t available, const WeightLayou
   }
   kept->bytes = allocate_kept("oneDNN", layout.to.get_size());
   kept->memory = dnnl::memory(layout.to, engine(), kept->bytes.get());
+  if (const WeightBlocks blocks(layout.from, layout.to); blocks.usable()) {
+    blocks.order(data, kept->bytes.get());
+    return kept;
+  }
   // The library writes zeros into the paddings of a source. This one must not be written, so it is copied first.
   dnnl::memory source(layout.from, engine(), DNNL_MEMORY_NONE);
   KeptMemory copy;

@@ -86,7 +86,7 @@ Draw draw(Random& random) {
   Draw d;
   const DType dtype = random() % 4 ? DType::kFloat32 : DType::kBFloat16;
   const int64_t kernel = pick({1, 1, 2, 3, 3, 5}), stride = pick({1, 1, 2}), padding = pick({0, kernel / 2});
-  const int64_t side = pick({1, 2, 3, 7, 11, 12, 24, 59, 60});
+  const int64_t side = pick({1, 2, 3, 5, 6, 7, 11, 12, 24, 59, 60});
   const int64_t height = std::max(side, kernel), width = std::max(pick({1, side, side}), kernel);
   const bool large = height * width > 300;
   d.stride = {stride, stride};
@@ -185,9 +185,12 @@ TEST_CASE("oneDNN: the convolutions that are its own") {
   CHECK_FALSE(takes(false, 32, 32, 56, 65, 3));
   CHECK_FALSE(takes(false, 128, 128, 24, 24, 1));
   // Weights that are no constants.
-  CHECK_FALSE(takes(true, 128, 128, 1, 127, 3, false));
-  CHECK(takes(true, 128, 128, 1, 128, 3, false));
-  CHECK(takes(true, 128, 128, 1, 127, 3, true));
+  CHECK_FALSE(takes(true, 128, 128, 1, 31, 3, false));
+  CHECK(takes(true, 128, 128, 1, 32, 3, false));
+  CHECK(takes(true, 128, 128, 1, 31, 3, true));
+  CHECK_FALSE(takes(true, 256, 256, 1, 127, 1, false));
+  CHECK(takes(true, 256, 256, 1, 128, 1, false));
+  CHECK(takes(true, 256, 256, 1, 127, 1, true));
   // Depthwise.
   CHECK(takes(true, 672, 672, 7, 7, 3, false, DType::kFloat32, 672));
   CHECK_FALSE(takes(true, 512, 512, 7, 7, 3, true, DType::kFloat32, 512));

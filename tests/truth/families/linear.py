@@ -47,7 +47,8 @@ def held(d, w):
         return "plain", lambda w: w, lambda w: w
     if way < 0.6:
         return "constant", abi.Constant, lambda w: w
-    packed = torch.ops.mkldnn._reorder_linear_weight(w.contiguous(), d.choice((None, 1, 4, 64)))
+    with abi.packing():
+        packed = torch.ops.mkldnn._reorder_linear_weight(w.contiguous(), d.choice((None, 1, 4, 64)))
     return "packed", lambda w: packed, lambda w: packed
 
 

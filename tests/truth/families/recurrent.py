@@ -48,7 +48,8 @@ def draw(d):
     hold = abi.Constant if way == "constant" else (lambda t: t)
     packed = None
     if way == "packed":
-        packed = torch.ops.mkldnn._reorder_mkldnn_rnn_layer_weight(w0, w1, hidden, reverse, biased, False, d.choice((None, [steps, batch, inputs])))
+        with abi.packing():
+            packed = torch.ops.mkldnn._reorder_mkldnn_rnn_layer_weight(w0, w1, hidden, reverse, biased, False, d.choice((None, [steps, batch, inputs])))
     if d.chance(0.3) and way != "packed":
         w0, w1 = d.laid_out(w0, ("permuted", "sliced")), d.laid_out(w1, ("permuted", "sliced"))
     by_name = d.chance(0.2)

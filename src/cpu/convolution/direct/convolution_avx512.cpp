@@ -21,6 +21,8 @@
 // After gemm_vectors.h.
 #include "src/cpu/convolution/direct/convolution_depthwise_tiles.h"
 // After convolution_depthwise_tiles.h.
+#include "src/cpu/vector/transpose_blocks.h"
+// After transpose_blocks.h.
 #include "src/cpu/convolution/direct/convolution_channels_tiles.h"
 #include "src/cpu/convolution/direct/convolution_planes_tiles.h"
 

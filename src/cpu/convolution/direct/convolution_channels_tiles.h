@@ -203,28 +203,6 @@ void depthwise_entry(int vectors, int64_t pixels, const ChannelTile& tile) noexc
   }
 }
 
-// Eight columns, rows k..k+8.
-inline void transpose_block(const float* const* columns, int64_t k, const int64_t* row, float* to, int64_t apart) {
-  __m256 r[8], t[8];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const float *low = columns[i] + k, *high = columns[i + 4] + k;
-    r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
-    r[i + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low + 4)), _mm_loadu_ps(high + 4), 1);
-  }
-#pragma GCC unroll 2
-  for (int h = 0; h < 8; h += 4) {
-    t[h + 0] = _mm256_unpacklo_ps(r[h + 0], r[h + 1]);
-    t[h + 1] = _mm256_unpackhi_ps(r[h + 0], r[h + 1]);
-    t[h + 2] = _mm256_unpacklo_ps(r[h + 2], r[h + 3]);
-    t[h + 3] = _mm256_unpackhi_ps(r[h + 2], r[h + 3]);
-    const __m256 rows[4] = {_mm256_shuffle_ps(t[h], t[h + 2], 0x44), _mm256_shuffle_ps(t[h], t[h + 2], 0xEE),
-                            _mm256_shuffle_ps(t[h + 1], t[h + 3], 0x44), _mm256_shuffle_ps(t[h + 1], t[h + 3], 0xEE)};
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) _mm256_storeu_ps(to + (row ? row[k + h + i] : k + h + i) * apart, rows[i]);
-  }
-}
-
 void transpose_entry(const float* from, int64_t from_apart, int64_t columns, int64_t rows, const int64_t* row, bool pad,
                      float* to, int64_t apart) noexcept {
   const int64_t whole = pad ? columns : columns & ~int64_t{7};
@@ -233,7 +211,9 @@ void transpose_entry(const float* from, int64_t from_apart, int64_t columns, int
     const float* at[8];
     for (int64_t c = 0; c < 8; ++c) at[c] = from + std::min(j + c, columns - 1) * from_apart;
     int64_t k = 0;
-    for (; k + 8 <= rows; k += 8) transpose_block(at, k, row, to + j, apart);
+    for (; k + 8 <= rows; k += 8)
+      transpose8([&](int64_t c) { return reinterpret_cast<const char*>(at[c] + k); },
+                 [&](int64_t i) { return to + (row ? row[k + i] : k + i) * apart + j; });
     for (; k < rows; ++k)
       for (int64_t c = 0; c < 8; ++c) to[(row ? row[k] : k) * apart + j + c] = at[c][k];
   }

@@ -1,10 +1,12 @@
 #include "src/cpu/convolution/direct/convolution_weights.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 
 #include "sconce/check.h"
+#include "src/cpu/vector/transpose_runs.h"
 #include "src/device/kept_memory.h"
 #include "src/device/threads.h"
 
@@ -18,46 +20,40 @@ struct Kept {
 constexpr char kKind = 0;
 constexpr int64_t kElementsPerThread = 16384;  // of a weight: fewer are not worth a thread
 
-// One group's block of vectors.
-void order_block(const WeightView& weight, const WeightOrder& order, const std::vector<int64_t>& tap_at,
-                 const std::vector<int64_t>& rows, int64_t group, int64_t block, float* to) noexcept {
+// One group's block of vectors. The kernel also computes lanes without a channel, so they must hold numbers.
+void order_block(const WeightView& weight, const WeightOrder& order, const std::vector<int64_t>& tap_at, int64_t group,
+                 int64_t block, float* to) noexcept {
   const ChannelTiles& tiles = *order.tiles;
   const ChannelBlocks blocks(tiles, order.out);
-  const int64_t apart = blocks.vectors(block) * tiles.width;
+  const int64_t apart = blocks.vectors(block) * tiles.width, lane = blocks.first_vector(block) * tiles.width;
+  const int64_t columns = std::min(apart, order.out - lane), in = order.in;
   const auto taps = static_cast<int64_t>(order.taps.size());
   const auto evenly = [&](int64_t step) {
     for (size_t t = 1; t < tap_at.size(); ++t)
       if (tap_at[t] != tap_at[t - 1] + step) return false;
     return true;
   };
-  const int64_t in = order.in;
-  for (int v = 0; v < blocks.vectors(block); ++v, to += tiles.width) {
-    const int64_t lane = (blocks.first_vector(block) + v) * tiles.width;
-    const int64_t columns = std::min<int64_t>(tiles.width, order.out - lane);
-    const float* from = static_cast<const float*>(weight.data) + group * weight.group + lane * weight.out;
-    if (in > 1 && weight.in == 1) {
-      if (evenly(in)) {
-        tiles.transpose(from + tap_at[0], weight.out, columns, taps * in, nullptr, true, to, apart);
-      } else {
-        for (int64_t t = 0; t < taps; ++t)
-          tiles.transpose(from + tap_at[static_cast<size_t>(t)], weight.out, columns, in, nullptr, true,
-                          to + t * in * apart, apart);
-      }
-    } else if (evenly(1) && (in == 1 || weight.in == taps)) {
-      tiles.transpose(from + tap_at[0], weight.out, columns, taps * in, in == 1 ? nullptr : rows.data(), true, to,
-                      apart);
-    } else {
-      for (int64_t t = 0; t < taps; ++t)
-        for (int64_t i = 0; i < in; ++i) {
-          float* row = to + (t * in + i) * apart;
-          const float* at = from + tap_at[static_cast<size_t>(t)] + i * weight.in;
-          for (int64_t c = 0; c < columns; ++c) row[c] = at[c * weight.out];
-        }
+  const float* from = static_cast<const float*>(weight.data) + group * weight.group + lane * weight.out;
+  RunsToPanel runs{from + tap_at[0], weight.out, columns, taps * in, 1, to, 0, apart, apart};
+  if (in > 1 && weight.in == 1 && evenly(in)) {
+    transpose_runs(runs);
+  } else if (in > 1 && weight.in == 1) {
+    runs.rows = in;
+    for (int64_t t = 0; t < taps; ++t, runs.to += in * apart) {
+      runs.from = from + tap_at[static_cast<size_t>(t)];
+      transpose_runs(runs);
     }
-    // The kernel also computes lanes without a channel, so they must hold numbers.
-    const int64_t written = std::min<int64_t>((columns + 7) / 8 * 8, tiles.width);
-    for (int64_t k = 0; written < tiles.width && k < taps * in; ++k)
-      std::fill(to + k * apart + written, to + k * apart + tiles.width, 0.0f);
+  } else if (evenly(1) && (in == 1 || weight.in == taps)) {
+    runs.taps = taps;
+    runs.tap_apart = in * apart;
+    transpose_runs(runs);
+  } else {
+    for (int64_t t = 0; t < taps; ++t)
+      for (int64_t i = 0; i < in; ++i, to += apart) {
+        const float* at = from + tap_at[static_cast<size_t>(t)] + i * weight.in;
+        for (int64_t c = 0; c < columns; ++c) to[c] = at[c * weight.out];
+        std::fill(to + columns, to + apart, 0.0f);
+      }
   }
 }
 
@@ -71,19 +67,14 @@ void order_weight(const ConvolutionShape& shape, const WeightView& given, const 
   for (const int64_t t : order.taps)
     tap_at.push_back(t / (kernel[1] * kernel[2]) * weight.kernel[0] + t / kernel[2] % kernel[1] * weight.kernel[1] +
                      t % kernel[2] * weight.kernel[2]);
-  // Where input i, tap t lies at i * taps + t, this is the row it belongs to.
-  std::vector<int64_t> rows;
   const auto taps = static_cast<int64_t>(order.taps.size());
-  if (order.in > 1 && weight.in == taps)
-    for (int64_t i = 0; i < order.in; ++i)
-      for (int64_t t = 0; t < taps; ++t) rows.push_back(t * order.in + i);
   const ChannelBlocks blocks(*order.tiles, order.out);
   const int64_t vector = order.tiles->width * order.in * taps;
   const int64_t grain = std::max<int64_t>(1, kElementsPerThread / (blocks.vectors(0) * vector));
   parallel_for(0, order.groups * blocks.count, grain, [&](int64_t begin, int64_t end) noexcept {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t g = i / blocks.count, b = i % blocks.count;
-      order_block(weight, order, tap_at, rows, g, b, to + (g * blocks.all_vectors + blocks.first_vector(b)) * vector);
+      order_block(weight, order, tap_at, g, b, to + (g * blocks.all_vectors + blocks.first_vector(b)) * vector);
     }
   });
 }

@@ -34,8 +34,8 @@ template const GemmKernels<ComplexDouble>& gemm_kernels() noexcept;
 
 namespace {
 
-// Less work than this is not worth another thread.
-constexpr int64_t kFlopsPerThread = 1'000'000;
+// Less work than this is not worth another thread. Of few rows, reading B takes the time.
+constexpr int64_t kFlopsPerThread = 1'000'000, kBytesPerThread = int64_t{256} << 10;
 // Rows of A and steps of k that are worked on together: their bytes fit the second-level cache beside a chunk of B.
 constexpr int64_t kBlockRows = 168;
 constexpr int64_t kBlockBytes = 1536;  // of one row of A; so long a panel of B fits the first-level cache
@@ -290,9 +290,14 @@ void run_job(const Job<S, Factor>& job, int64_t batch) {
   const int64_t scratch_bytes = job.scratch_a() + job.scratch_b();
   const double flops = 2.0 * static_cast<double>(batch) * static_cast<double>(job.m) * static_cast<double>(job.n) *
                        static_cast<double>(job.k);
+  double worth = flops / kFlopsPerThread;  // threads
+  if (job.m <= kStreamRows) {
+    const double read = static_cast<double>(job.b_bs == 0 ? 1 : batch) * static_cast<double>(job.n) *
+                        static_cast<double>(job.k) * static_cast<double>(sizeof(S));
+    worth = std::max(worth, read / kBytesPerThread);
+  }
   int64_t parts = 1;
-  if (flops >= 2 * kFlopsPerThread)
-    parts = static_cast<int64_t>(std::min<double>(kernel_threads(), flops / kFlopsPerThread));
+  if (worth >= 2) parts = static_cast<int64_t>(std::min<double>(kernel_threads(), worth));
   if (parts == 1 && scratch_bytes <= static_cast<int64_t>(kStackBytes)) {
     alignas(64) std::byte scratch[kStackBytes];
     for (int64_t i = 0; i < batch; ++i) rectangle(job, i, 0, job.m, 0, job.n, scratch);

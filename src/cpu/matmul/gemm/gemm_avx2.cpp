@@ -11,7 +11,7 @@
 #include "src/cpu/vector/gemm_vectors.h"
 // After gemm_vectors.h.
 #include "src/cpu/matmul/gemm/gemm_finish.h"
-#include "src/cpu/matmul/gemm/gemm_pack.h"
+#include "src/cpu/vector/transpose_blocks.h"
 // After these.
 #include "src/cpu/matmul/gemm/gemm_tiles.h"
 

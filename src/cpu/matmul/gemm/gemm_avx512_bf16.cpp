@@ -19,7 +19,7 @@
 #include "src/cpu/vector/gemm_vectors.h"
 // After gemm_vectors.h.
 #include "src/cpu/matmul/gemm/gemm_finish.h"
-#include "src/cpu/matmul/gemm/gemm_pack.h"
+#include "src/cpu/vector/transpose_blocks.h"
 
 namespace sconce {
 namespace {
@@ -126,7 +126,7 @@ void dot_tile(int64_t k, const BFloat16* a, int64_t a_rs, const BFloat16* b, int
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       const __m512i bs = _mm512_maskz_loadu_epi16(mask, b + j * b_cs + p);
-      if constexpr (Rows == 1) __builtin_prefetch(b + (j + 4) * b_cs + p, 0, 2);  // as in gemm_tiles.h
+      if constexpr (Rows == 1) __builtin_prefetch(b + j * b_cs + p + kDotAhead / sizeof(BFloat16), 0, 2);
 #pragma GCC unroll 8
       for (int i = 0; i < Rows; ++i) sum[i][j] = multiply_add(as[i], bs, sum[i][j]);
     }

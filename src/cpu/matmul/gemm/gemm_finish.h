@@ -4,6 +4,9 @@
 namespace sconce {
 namespace {
 
+// Bytes of a column that are on their way while others are multiplied by a single row.
+constexpr int64_t kDotAhead = 2048;
+
 template <class S>
 using Real = decltype(std::real(Sum<S>()));
 
@@ -45,33 +48,48 @@ template <class V, class S>
   }
 }
 
-// Dot products by tiles of four columns and up to DotRows rows: kByRows[rows - 1](k, a, a_rs, b, b_cs, sums).
+// Dot products by tiles of four columns and up to DotRows rows: kByRows[rows - 1](k, a, a_rs, b, b_cs, sums). The four
+// columns lie a quarter of b apart, so that memory is read as four long streams. Reading a weight of 32,000 x 1,024
+// floats, one row, one thread (Zen 5): 34 GB/s by neighbours, 43 by quarters.
 template <class S, class Factor, int DotRows, class Tiles>
 void dot_by_rows(const Tiles& by_rows, int64_t m, int64_t n, int64_t k, const Factor* a, int64_t a_rs, const S* b,
                  int64_t b_cs, const GemmEpilogue<S>& e, S* c, int64_t c_rs) {
-  for (int64_t j = 0; j < n; j += 4) {
-    // Where fewer than four columns are left, the last four are computed, or one column four times.
-    const int64_t columns = n - j < 4 ? n - j : 4, skip = n >= 4 ? 4 - columns : 0;
-    const S* const at = b + (j - skip) * b_cs;
-    int64_t left = (m + DotRows - 1) / DotRows;
-    for (int64_t row = 0; row < m; --left) {
-      const int64_t rows = (m - row + left - 1) / left;
-      const auto tile = by_rows[static_cast<size_t>(rows - 1)];
-      Sum<S> sums[DotRows][4];
-      if (n >= 4) {
-        tile(k, a + row * a_rs, a_rs, at, b_cs, sums);
-      } else {
-        for (int64_t column = 0; column < columns; ++column) {
-          Sum<S> same[DotRows][4];
-          tile(k, a + row * a_rs, a_rs, at + column * b_cs, 0, same);
-          for (int64_t i = 0; i < rows; ++i) sums[i][column] = same[i][0];
-        }
-      }
-      for (int64_t i = 0; i < rows; ++i)
-        finish_row<S>(sums[i] + skip, columns, e, e.self ? e.self + (row + i) * e.self_rs + j * e.self_cs : nullptr,
-                      c + (row + i) * c_rs + j);
-      row += rows;
+  const auto finish = [&](const Sum<S>* sums, int64_t columns, int64_t row, int64_t j) {
+    finish_row<S>(sums, columns, e, e.self ? e.self + row * e.self_rs + j * e.self_cs : nullptr, c + row * c_rs + j);
+  };
+  const auto tiles = [&](int64_t rows, auto f) {  // f(first row, rows, tile), as even as possible
+    int64_t left = (rows + DotRows - 1) / DotRows;
+    for (int64_t row = 0; row < rows; --left) {
+      const int64_t some = (rows - row + left - 1) / left;
+      f(row, some, by_rows[static_cast<size_t>(some - 1)]);
+      row += some;
     }
+  };
+  constexpr int64_t kColumns = 16, kRows = 2 * DotRows;
+  const int64_t quarter = n / 4;
+  for (int64_t row0 = 0; row0 < m; row0 += kRows) {
+    const int64_t rows = m - row0 < kRows ? m - row0 : kRows;
+    const Factor* const from = a + row0 * a_rs;
+    for (int64_t j = 0; j < quarter; j += kColumns) {
+      const int64_t columns = quarter - j < kColumns ? quarter - j : kColumns;
+      Sum<S> all[kRows][4][kColumns];
+      for (int64_t at = 0; at < columns; ++at)
+        tiles(rows, [&](int64_t row, int64_t some, auto tile) {
+          Sum<S> sums[DotRows][4];
+          tile(k, from + row * a_rs, a_rs, b + (j + at) * b_cs, quarter * b_cs, sums);
+          for (int64_t i = 0; i < some; ++i)
+            for (int64_t s = 0; s < 4; ++s) all[row + i][s][at] = sums[i][s];
+        });
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t s = 0; s < 4; ++s) finish(all[i][s], columns, row0 + i, s * quarter + j);
+    }
+    // The last one to three, each four times.
+    for (int64_t j = 4 * quarter; j < n; ++j)
+      tiles(rows, [&](int64_t row, int64_t some, auto tile) {
+        Sum<S> sums[DotRows][4];
+        tile(k, from + row * a_rs, a_rs, b + j * b_cs, 0, sums);
+        for (int64_t i = 0; i < some; ++i) finish(sums[i], 1, row0 + row + i, j);
+      });
   }
 }
 

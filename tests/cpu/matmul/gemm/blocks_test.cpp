@@ -106,14 +106,14 @@ void check(uint64_t seed) {
   set_kernel_threads(threads);
 }
 
-// Sizes at which all rows fit one block or not, k takes one step or several, and A is small enough to be copied whole
-// or not.
+using Sizes = std::initializer_list<int64_t>;
+
+// A product of random ones of these sizes.
 template <class S>
-void check_blocks(uint64_t seed) {
+void check_sizes(uint64_t seed, Sizes ms, Sizes ns, Sizes ks) {
   Random random(seed);
-  const auto pick = [&](std::initializer_list<int64_t> from) { return from.begin()[random() % from.size()]; };
-  const int64_t m = pick({9, 100, 167, 168, 169, 340}), n = pick({17, 64, 65, 130, 300});
-  const int64_t k = pick({191, 192, 193, 384, 385, 769, 3100, 6200, 6300});
+  const auto pick = [&](Sizes from) { return from.begin()[random() % from.size()]; };
+  const int64_t m = pick(ms), n = pick(ns), k = pick(ks);
   const bool rows = random() % 2, a_rows = random() % 4;
   std::vector<S> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(n * k)), c(static_cast<size_t>(m * n));
   for (S& v : a) v = make_value<S>(random);
@@ -138,6 +138,22 @@ void check_blocks(uint64_t seed) {
   CAPTURE(n);
   CAPTURE(k);
   CHECK(wrong<S>(p, 300, random) == 0);
+}
+
+// Sizes at which all rows fit one block or not, k takes one step or several, and A is small enough to be copied whole
+// or not.
+template <class S>
+void check_blocks(uint64_t seed) {
+  check_sizes<S>(seed, {9, 100, 167, 168, 169, 340}, {17, 64, 65, 130, 300},
+                 {191, 192, 193, 384, 385, 769, 3100, 6200, 6300});
+}
+
+// Sizes at which b is read where it lies or not, by quarters of its columns or rows with and without a rest, in one
+// block of columns or several.
+template <class S>
+void check_few_rows(uint64_t seed) {
+  check_sizes<S>(seed, {1, 1, 1, 2, 4, 6, 7, 8, 12, 13, 24, 25}, {1, 3, 4, 7, 63, 64, 67, 68, 131, 4096, 4097},
+                 {1, 2, 3, 4, 5, 31, 32, 33, 64, 130, 515});
 }
 
 // How often a product of m rows with a constant of 520 x 520 floats makes it give up its plain form.
@@ -176,6 +192,15 @@ TEST_CASE("gemm: blocks of rows, of columns and of steps, random shapes") {
     check_blocks<float>(seed);
     if (seed % 3 == 0) check_blocks<double>(seed);
     if (seed % 6 == 1) check_blocks<BFloat16>(seed);
+  }
+}
+
+TEST_CASE("gemm: few rows, random shapes") {
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    check_few_rows<float>(seed);
+    if (seed % 3 == 0) check_few_rows<double>(seed);
+    if (seed % 3 == 1) check_few_rows<BFloat16>(seed);
+    if (seed % 3 == 2) check_few_rows<Half>(seed);
   }
 }
 

@@ -1,20 +1,24 @@
-// Transposition for packing. Included once per instruction set; everything is internal to that translation unit.
+// Transposition for packing. Internal to each translation unit, which may be compiled for other instruction sets.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
 
 namespace sconce {
 namespace {
 
 inline __m128 load4(const char* from) { return _mm_loadu_ps(reinterpret_cast<const float*>(from)); }
 
-// An 8 x 8 block of 4-byte elements, columns to rows. The columns are `apart` units of `unit` bytes apart.
-inline void transpose8(const float* start, int64_t apart, int64_t unit, float* to, int64_t to_apart) {
-  const auto* const from = reinterpret_cast<const char*>(start);
-  apart *= unit;
+// An 8 x 8 block of 4-byte elements, columns to rows: column j starts at from(j), row k of the result at to(k).
+template <class From, class To>
+inline void transpose8(const From& from, const To& to) {
   __m256 r[8], t[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 4; ++i) {
-    r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(load4(from + i * apart)), load4(from + (i + 4) * apart), 1);
-    r[i + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(load4(from + i * apart + 16)),
-                                    load4(from + (i + 4) * apart + 16), 1);
+    const char *low = from(i), *high = from(i + 4);
+    r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(load4(low)), load4(high), 1);
+    r[i + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(load4(low + 16)), load4(high + 16), 1);
   }
 #pragma GCC unroll 2
   for (int h = 0; h < 8; h += 4) {
@@ -25,11 +29,18 @@ inline void transpose8(const float* start, int64_t apart, int64_t unit, float* t
   }
 #pragma GCC unroll 2
   for (int h = 0; h < 8; h += 4) {
-    _mm256_storeu_ps(to + (h + 0) * to_apart, _mm256_shuffle_ps(t[h], t[h + 2], 0x44));
-    _mm256_storeu_ps(to + (h + 1) * to_apart, _mm256_shuffle_ps(t[h], t[h + 2], 0xEE));
-    _mm256_storeu_ps(to + (h + 2) * to_apart, _mm256_shuffle_ps(t[h + 1], t[h + 3], 0x44));
-    _mm256_storeu_ps(to + (h + 3) * to_apart, _mm256_shuffle_ps(t[h + 1], t[h + 3], 0xEE));
+    _mm256_storeu_ps(to(h + 0), _mm256_shuffle_ps(t[h], t[h + 2], 0x44));
+    _mm256_storeu_ps(to(h + 1), _mm256_shuffle_ps(t[h], t[h + 2], 0xEE));
+    _mm256_storeu_ps(to(h + 2), _mm256_shuffle_ps(t[h + 1], t[h + 3], 0x44));
+    _mm256_storeu_ps(to(h + 3), _mm256_shuffle_ps(t[h + 1], t[h + 3], 0xEE));
   }
+}
+
+// The same; the columns are `apart` units of `unit` bytes apart.
+inline void transpose8(const float* from, int64_t apart, int64_t unit, float* to, int64_t to_apart) {
+  apart *= unit;
+  transpose8([=](int64_t j) { return reinterpret_cast<const char*>(from) + j * apart; },
+             [=](int64_t k) { return to + k * to_apart; });
 }
 
 // A 4 x 4 block of 8-byte elements, columns to rows.
