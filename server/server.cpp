@@ -65,9 +65,9 @@ class Server {
         finder_(config_),
         packages_(find_packages()),
         request_memory_(request_memory(config)),
-        repository_(config_, clock_, reaper_, packages_, threads_ + 1),
+        repository_(config_, clock_, idle_watch_, reaper_, packages_, threads_ + 1),
         store_(config.weights_keep),
-        control_(config_, finder_, repository_, store_, std::move(packages_),
+        control_(config_, finder_, repository_, store_, idle_watch_, std::move(packages_),
                  [this](std::exception_ptr failure) noexcept { fail(std::move(failure)); }),
         service_{config_,
                  repository_,
@@ -307,6 +307,7 @@ class Server {
   RequestBudget request_memory_;                       // outlives the models, which may keep inputs
   OpenConnections connections_;                        // outlives the I/O threads
   AlarmClock clock_;                                   // outlives the models that set it
+  IdleWatch idle_watch_{[this] { control_.wake(); }};  // outlives the models that tell it
   Reaper reaper_;                                      // outlives whoever holds a model
   std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the requests, whose lanes post to them
   Repository repository_;

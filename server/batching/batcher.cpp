@@ -116,6 +116,7 @@ bool Batcher::acquire_permit() noexcept {
 }
 
 void Batcher::release_permit() noexcept {
+  if (idle_watch_ != nullptr) idle_watch_->ran();
   free_.fetch_add(1);
   if (waiting_.load() != 0) attend();
 }

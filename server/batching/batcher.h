@@ -19,6 +19,7 @@
 #include "server/base/alarm_clock.h"
 #include "server/batching/batch_pace.h"
 #include "server/batching/batch_tensors.h"
+#include "server/batching/idle_watch.h"
 #include "server/batching/inline_policy.h"
 #include "server/batching/request_queue.h"
 
@@ -36,6 +37,8 @@ class Batcher final : private AlarmClock::Alarm {
   ~Batcher() override;
 
   const BatchPolicy& policy() const noexcept { return policy_; }
+  // Tells it of every run that ends. Call this before the first request; it outlives the batcher.
+  void tell_runs(IdleWatch& watch) noexcept { idle_watch_ = &watch; }
 
   // Takes a permit for a run of the caller's own, if one is free.
   bool acquire_permit() noexcept;
@@ -90,6 +93,7 @@ class Batcher final : private AlarmClock::Alarm {
   const BatchPolicy policy_;
   const Submit submit_;
   InlinePolicy& inline_policy_;
+  IdleWatch* idle_watch_ = nullptr;
 
   alignas(64) std::atomic<QueuedRequest*> arrivals_{nullptr};  // newest first
   std::atomic<int64_t> waiting_{0};                            // not yet part of a run

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "server/json/number_writer.h"
 #include "server/json/tensor_json.h"
 
@@ -26,13 +28,8 @@ class Writer {
   void row(const T* data, int64_t count, int64_t stride) {
     constexpr int64_t kBlock = 64;
     for (int64_t i = 0; i < count; i += kBlock) {
-      char* p = out_.reserve(kBlock * (kElementRoom + 1));
-      const int64_t stop = i + kBlock < count ? i + kBlock : count;
-      for (int64_t j = i; j < stop; ++j) {
-        p = write_element(p, data[j * stride]);
-        *p++ = ',';
-      }
-      out_.commit(p);
+      char* const p = out_.reserve(kBlock * (kElementRoom + 1));
+      out_.commit(write_elements(p, data + i * stride, std::min(kBlock, count - i), stride));
     }
     out_.truncate(out_.size() - 1);
   }
@@ -44,7 +41,7 @@ class Writer {
     }
   }
   void nested_from(int64_t dim, const T* data) {
-    if (dim == tensor_.dim()) return row_of_one(data);
+    if (dim == tensor_.dim()) return row(data, 1, 1);
     out_.append('[');
     if (dim + 1 == tensor_.dim()) {
       if (tensor_.size(dim) != 0) row(data, tensor_.size(dim), tensor_.stride(dim));
@@ -56,7 +53,6 @@ class Writer {
     }
     out_.append(']');
   }
-  void row_of_one(const T* data) { out_.commit(write_element(out_.reserve(kElementRoom), *data)); }
 
   TextBuffer& out_;
   const Tensor& tensor_;

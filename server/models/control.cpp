@@ -58,11 +58,13 @@ bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const
 }  // namespace
 
 Control::Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository, WeightStore& store,
-                 std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed)
+                 IdleWatch& idle_watch, std::vector<PackageEntry> packages,
+                 std::function<void(std::exception_ptr)> failed)
     : config_(config),
       finder_(finder),
       repository_(repository),
       store_(store),
+      idle_watch_(idle_watch),
       first_(std::move(packages)),
       failed_(std::move(failed)),
       watch_(repository_files_of(first_, finder)) {}
@@ -105,16 +107,37 @@ void Control::submit(std::function<void()> work, Done done) {
   wake_.notify_one();
 }
 
+void Control::wake() noexcept {
+  { const MutexLock lock(mutex_); }  // it waits, or has not looked yet
+  wake_.notify_one();
+}
+
+// Until there is a task, the end, or one of the times. While no model runs there is nothing to rest from.
+void Control::wait_for_work(Clock::time_point next_look, Clock::time_point next_rest) {
+  const bool rested = idle_watch_.asleep();
+  const auto wakes = [&] {
+    mutex_.assert_held();
+    return stopping_ || !tasks_.empty() || idle_watch_.asleep() != rested;
+  };
+  if (rested && config_.watch.count() == 0) {
+    while (!wakes()) wake_.wait(mutex_);
+    return;
+  }
+  Clock::time_point at_last = rested ? next_look : next_rest;
+  if (config_.watch.count() > 0) at_last = std::min(next_look, at_last);
+  while (!wakes() && wake_.wait_until(mutex_, at_last) == std::cv_status::no_timeout) {
+  }
+}
+
 void Control::run() {
   load_first();
   Clock::time_point next_look = Clock::now() + config_.watch, next_rest = Clock::now() + kRest;
+  bool rested = false;  // no model ran since its memory was given back
   for (;;) {
     Task task;
     {
-      const Clock::time_point at_last = config_.watch.count() > 0 ? std::min(next_look, next_rest) : next_rest;
       const MutexLock lock(mutex_);
-      while (!stopping_ && tasks_.empty() && wake_.wait_until(mutex_, at_last) == std::cv_status::no_timeout) {
-      }
+      wait_for_work(next_look, next_rest);
       if (stopping_) break;
       if (!tasks_.empty()) {
         task = std::move(tasks_.front());
@@ -126,13 +149,19 @@ void Control::run() {
       look();
       next_look = Clock::now() + config_.watch;
     }
-    if (Clock::now() >= next_rest) {
+    if (rested && !idle_watch_.asleep()) {
+      rested = false;
+      next_rest = Clock::now() + kRest;
+    }
+    if (!rested && Clock::now() >= next_rest) {
       for (const Catalog::Entry& entry : repository_.snapshot()->entries())
         for (const Catalog::Version& version : entry.versions)
           if (version.model) version.model->model().give_back_idle_memory();
       next_rest = Clock::now() + kRest;
+      rested = idle_watch_.end_period();
     }
   }
+  idle_watch_.ran();  // nobody wakes this thread any more
   // Refuse the tasks that are left. They are taken one at a time, because a second list could find no memory.
   for (;;) {
     Task task;
@@ -171,6 +200,7 @@ void Control::load_first() {
 }
 
 void Control::load(const PackageEntry& package) {
+  idle_watch_.ran();  // it will be tried on made-up inputs
   try {
     const bool rewritten = repository_.was_rewritten(package);
     repository_.publish_loading(package);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "server/batching/idle_watch.h"
 #include "server/kept/starting_weights.h"
 #include "server/kept/weight_store.h"
 #include "server/models/repository.h"
@@ -28,8 +29,9 @@ class Control {
 
   // packages: loaded first. failed: called once, on the control thread, if one of them cannot be loaded and that shall
   // end the server (exit_on_error).
+  // idle_watch: is told of models' runs and calls wake().
   Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository, WeightStore& store,
-          std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed);
+          IdleWatch& idle_watch, std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed);
   ~Control() { stop(); }
 
   // The models of the files, by name and version. If a file cannot be opened, throws with exit_on_error, else makes an
@@ -44,6 +46,8 @@ class Control {
   // Finishes the current task; the others get kUnavailable.
   void stop();
 
+  // On any thread: a model ran while this one slept.
+  void wake() noexcept;
   // Queues a task, on any thread. Tasks run in order. kQueueFull; kUnavailable after stop().
   void submit(std::function<void()> work, Done done);
 
@@ -64,6 +68,7 @@ class Control {
   };
 
   void run();
+  void wait_for_work(Clock::time_point next_look, Clock::time_point next_rest) SCONCE_REQUIRES(mutex_);
   void load_first();
   void perform(Task task);
   void load(const PackageEntry& package);
@@ -83,6 +88,7 @@ class Control {
   const PackageFinder& finder_;
   Repository& repository_;
   WeightStore& store_;
+  IdleWatch& idle_watch_;
   std::vector<PackageEntry> first_;
   const std::function<void(std::exception_ptr)> failed_;
   Loaded loaded_;

@@ -116,9 +116,9 @@ void Catalog::index() {
   for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].name, i);
 }
 
-Repository::Repository(const ServerConfig& config, AlarmClock& clock, Reaper& reaper,
+Repository::Repository(const ServerConfig& config, AlarmClock& clock, IdleWatch& idle_watch, Reaper& reaper,
                        const std::vector<PackageEntry>& packages, size_t threads)
-    : config_(config), clock_(clock), reaper_(reaper), threads_(threads) {
+    : config_(config), clock_(clock), idle_watch_(idle_watch), reaper_(reaper), threads_(threads) {
   auto catalog = std::make_unique<Catalog>();
   for (const PackageEntry& package : packages) catalog->edit(package).awaited = true;
   catalog_ = reaper_.own(std::move(catalog));
@@ -206,6 +206,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
   std::shared_ptr<ServedModel> served = reaper_.own(
       std::make_unique<ServedModel>(std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics,
                                     config_.inline_below, std::move(loaded.kept), std::move(loaded.golden)));
+  served->tell_runs(idle_watch_);
   const BatchPolicy& policy = served->policy();
   if (policy.alone.empty()) {
     log_info("model {} version {}: requests share runs of up to {} rows", package.name, package.file.version,

@@ -91,8 +91,9 @@ struct LoadedModel {
 class Repository {
  public:
   // packages: loading at the start. threads: number of I/O threads.
-  Repository(const ServerConfig& config, AlarmClock& clock, Reaper& reaper, const std::vector<PackageEntry>& packages,
-             size_t threads);
+  // idle_watch: is told of models' runs.
+  Repository(const ServerConfig& config, AlarmClock& clock, IdleWatch& idle_watch, Reaper& reaper,
+             const std::vector<PackageEntry>& packages, size_t threads);
 
   // Increases with each published snapshot. A reader that has the snapshot of this revision need not take snapshot()'s
   // lock.
@@ -132,6 +133,7 @@ class Repository {
 
   const ServerConfig& config_;
   AlarmClock& clock_;
+  IdleWatch& idle_watch_;
   Reaper& reaper_;
   Mutex changing_;  // before mutex_
   const size_t threads_;

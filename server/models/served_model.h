@@ -47,6 +47,8 @@ class ServedModel final : public Reaped {
   const std::shared_ptr<KeptWeights>& kept() const noexcept { return kept_; }
   // Why its active set is not to be served: a constant has no value, or the label is not require_label. Empty: it is.
   std::string why_held() const;
+  // Tells it of every run that ends. Call this before the first request; it outlives the model.
+  void tell_runs(IdleWatch& watch) noexcept { batcher_.tell_runs(watch); }
   // Call this after replicas were added or removed, with their new number.
   void set_replicas(int64_t count) noexcept {
     replicas_.store(count, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-"""A server that nobody asks does nothing, except that it looks every ten seconds for memory to give back."""
+"""A server that nobody asks does nothing, once the memory of its last runs was given back."""
 import email.utils
 import pathlib
 import re
@@ -25,13 +25,18 @@ def rests(server, seconds):
 
 
 def test_an_idle_server_is_not_woken():
-    """A thread that polls every three seconds or more often fails this. What a request left to be done has a minute."""
+    """A thread that polls every twelve seconds or more often fails this. What a request left to be done, among it memory to
+    give back after ten and twenty seconds, has a minute and a half."""
     request = (DIGITS / "request.json").read_bytes()
-    with Server(DIGITS / "digits.pt2") as server:
+    with Server(DIGITS / "digits.pt2", flags=["--header-timeout", "500ms"]) as server:
         for _ in range(2):
-            until(lambda: rests(server, 3), 60, why=lambda: f"it is woken: {wake_ups(server.process)}\n" + "".join(server.log))
+            until(lambda: rests(server, 12), 90, why=lambda: f"it is woken: {wake_ups(server.process)}\n" + "".join(server.log))
             asked = time.time()
             answer = server.request("POST", "/v1/models/digits:call", request)
             assert answer.status == 200
             # The thread that rested has no old time. A date has whole seconds, of a clock that may be some ms behind.
             assert email.utils.parsedate_to_datetime(answer.headers["Date"]).timestamp() > asked - 1.5
+            # Nor is a deadline lost that begins after a rest.
+            begun = time.time()
+            assert b" 408 " in server.raw(b"GET / HTTP/1.1\r\nHost: a\r\n")
+            assert time.time() - begun < 5

@@ -54,6 +54,7 @@ struct World {
   const TempFolder folder;
   ServerConfig config;
   AlarmClock clock;
+  IdleWatch idle_watch{[this] { control->wake(); }};
   Reaper reaper;
   std::unique_ptr<PackageFinder> finder;
   std::unique_ptr<Repository> repository;
@@ -70,8 +71,8 @@ struct World {
     config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
     finder = std::make_unique<PackageFinder>(config);
     const std::vector<PackageEntry> packages = Control::open(finder->files([](const std::string&) {}), true);
-    repository = std::make_unique<Repository>(config, clock, reaper, packages, 1);
-    control = std::make_unique<Control>(config, *finder, *repository, store, std::vector<PackageEntry>(),
+    repository = std::make_unique<Repository>(config, clock, idle_watch, reaper, packages, 1);
+    control = std::make_unique<Control>(config, *finder, *repository, store, idle_watch, std::vector<PackageEntry>(),
                                         [](const std::exception_ptr&) {});
     repository->publish(packages.front(), repository->load(packages.front(), false));
     service = std::unique_ptr<Service>(new Service{config,
