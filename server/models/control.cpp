@@ -200,6 +200,9 @@ void Control::load(const PackageEntry& package) {
     log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
              package.file.version, info.replicas, info.constant_bytes,
              std::chrono::duration<double, std::milli>(info.load_time).count());
+    if (!info.no_warm_up.empty())
+      log_info("model {}: its first requests take longer, as it was not warmed up: {}", package.name,
+               printable(info.no_warm_up));
     if (!loaded.kept) return repository_.publish(package, std::move(loaded));
     for (const std::shared_ptr<KeptWeights> kept = loaded.kept;;) {
       {
