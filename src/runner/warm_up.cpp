@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 
 #include "sconce/check.h"
 #include "src/custom_ops/registry.h"
@@ -64,7 +65,9 @@ std::string Runner::warm_up(ReplicaSlot& slot) const {
   const MutexLock work(work_mutex_);
   const Generation& served = *active();
   if (!served.missing.empty()) return {};
-  return on_cores(slot.lane.cpus(), [&]() -> std::string {
+  const std::vector<int>& cpus = slot.lane.cpus();
+  const auto run = [&]() -> std::string {
+    if (!cpus.empty()) stay_on(cpus);
     const bool failed = shim::guard("a run on made-up inputs", [&] {
       const std::vector<Tensor> inputs = made_up_inputs(info_.spec.inputs);
       // What the model writes to its buffers must not stay.
@@ -77,7 +80,10 @@ std::string Runner::warm_up(ReplicaSlot& slot) const {
     });
     const std::optional<shim::ShimError> error = shim::take_error();
     return !failed ? "" : error ? error->text : "a run on made-up inputs: no memory is left";
-  });
+  };
+  // Runs that take several threads are a lane's. If this thread kept a team of OpenMP's for ever, there would be more
+  // threads than cores, and libgomp's threads would sleep at each barrier instead of spinning.
+  return on_caller_ ? run() : std::async(std::launch::async, run).get();
 }
 
 }  // namespace sconce::runner
