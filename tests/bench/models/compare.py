@@ -245,6 +245,8 @@ def compare_values(name, threads, args):
         worst = max(worst, ((a.double() - b.double()).abs().max() / b.double().abs().max()).item())
         # Roundings of single operators add up over the layers.
         allowed = max(allowed, 64 * torch.finfo(b.dtype).eps if b.dtype.is_floating_point else 0)
+        if name.endswith("-int8"):  # an activation that rounds to the next of its 256 values moves the outputs by as much
+            allowed = max(allowed, 2 / 256)
     return worst, worst <= allowed
 
 
