@@ -217,7 +217,7 @@ typedef struct sconce_load_options {
   size_t op_library_count;
   int32_t skip_input_checks; /* 1: sizes and strides of inputs are not checked; count, dtype and rank are */
   int32_t verify;            /* 1: compares checksums of weights too */
-  int32_t skip_warm_up;      /* 1: the first runs, not a commit, pack new weights */
+  int32_t skip_warm_up;      /* 1: the first runs, not a load or a commit, pack weights */
   int32_t device_outputs;    /* 1: outputs of CUDA models stay on the device; 0: they come in host memory */
   int32_t cuda_graphs;       /* CUDA graphs that a replica keeps; 0: 8, -1: none */
   int32_t allow_tf32;        /* 1: float32 matrix products on CUDA devices may round operands to 10 bits */

@@ -157,6 +157,20 @@ void Package::read_models() {
   archive_->check_files();
 }
 
+std::vector<int64_t> strides_for(const TensorSpec& spec, std::span<const int64_t> sizes) {
+  SCONCE_CHECK(sizes.size() == spec.strides.size(), kInvalidArgument, "strides_for: ", sizes.size(), " sizes for ",
+               spec.strides.size(), " strides");
+  int64_t dense = 1;
+  for (size_t d = sizes.size(); d-- > 0;)
+    if (spec.strides[d]) dense = std::max(dense, *spec.strides[d] * std::max<int64_t>(sizes[d], 1));
+  std::vector<int64_t> strides(sizes.size());
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = spec.strides[d].value_or(dense);
+    if (!spec.strides[d]) dense *= std::max<int64_t>(sizes[d], 1);
+  }
+  return strides;
+}
+
 Package::~Package() = default;
 
 const ModelSpec& Package::model(std::string_view name) const {

@@ -40,8 +40,10 @@ struct LoadOptions {
   // Checks static sizes, ranges, equal symbols and strides of inputs. Count, dtype and rank are always checked.
   bool check_inputs = true;
   bool verify = false;  // compares the CRC of weights too
-  // Packs new weights before they are published, as runs have packed the current ones; otherwise the first runs do
-  // that. Constants are always folded before load() returns and before new weights are published.
+  // Does ahead what the first runs would wait for: load() runs a CPU model of at least 1 MiB of weights once, on the
+  // first replica and made-up inputs, which packs its weights for all replicas, and new weights are packed before they
+  // are published. That run changes no buffer and draws no random number; a model that calls operators of a library, or
+  // has a loop, is not run. Constants are always folded before load() returns and before new weights are published.
   bool warm_up = true;
   // For CUDA models: outputs arrive in pinned host memory. Otherwise they are tensors on the device.
   bool host_outputs = true;
@@ -71,6 +73,7 @@ struct ModelInfo {
   std::vector<Device> devices;
   std::chrono::nanoseconds load_time{};
   uint64_t constant_bytes = 0;  // of one constant set
+  std::string no_warm_up;       // why load() made no run, or it failed, if one was due: the first requests take longer
 };
 
 struct RunInfo {

@@ -96,12 +96,16 @@ struct ModelSpec {
   // Empty: none was found, though there may be one.
   std::string rows_joined;
   std::optional<DType> coarsest_buffer;  // bfloat16 or float16, if the graph has such a buffer
+  bool loops = false;                    // the graph has a loop whose end may depend on values
   int threads = 0;                       // num_threads(N) of the compiled kernels; 0: none are parallel or unknown
   std::string so_member;                 // the model's .so in the archive
   uint64_t so_bytes = 0;
   std::vector<std::string> imports;        // undefined symbols of the .so
   std::vector<std::string> proxy_targets;  // operators that are called by name: "aten::_linalg_det.default"
 };
+
+// The strides of a tensor of these sizes: those that the package records, and dense ones where it records none.
+std::vector<int64_t> strides_for(const TensorSpec& spec, std::span<const int64_t> sizes);
 
 class ArchiveReader;  // package_format/archive/archive_reader.h
 

@@ -265,6 +265,7 @@ WrapperSource read_wrapper_source(std::string_view text, ModelSpec& spec) {
   if (folding_end != std::string_view::npos) source.folding = folding.substr(0, folding_end);
   read_checks(before, spec);
   read_graph(source.body, spec);
+  spec.loops = find_text(source.body, "while (") != std::string_view::npos;
   const std::string_view command = behind(source.body, "// Compile cmd\n");
   read_compile_command(command.substr(0, command.find('\n')), spec);
   return source;

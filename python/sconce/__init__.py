@@ -62,7 +62,8 @@ def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str]
     cpu_set: numbers of cores to pin replicas to.
     check_inputs: checks sizes, ranges and strides of inputs. Count, dtype and rank are always checked.
     verify: compares checksums of the weights, too.
-    warm_up: packs new weights before they serve, instead of in the first calls.
+    warm_up: does ahead what the first calls would wait for: loading runs a model of at least 1 MiB of weights once, on
+        made-up inputs and without a trace, and new weights are packed before they serve.
     outputs: "numpy", "dlpack" (sconce.Tensor, where the model put it) or "torch". None: "numpy" for models on the CPU,
         "dlpack" for others.
     cuda_graphs: how many CUDA graphs each replica keeps, one for each shape of inputs; 0: none.

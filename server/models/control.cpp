@@ -230,6 +230,9 @@ void Control::load(const PackageEntry& package) {
     log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
              package.file.version, info.replicas, info.constant_bytes,
              std::chrono::duration<double, std::milli>(info.load_time).count());
+    if (!info.no_warm_up.empty())
+      log_info("model {}: its first requests take longer, as it was not warmed up: {}", package.name,
+               printable(info.no_warm_up));
     const auto tell = [&](const std::shared_ptr<ServedModel>& served) {
       if (loaded_) loaded_(served, start);
     };

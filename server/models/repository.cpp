@@ -168,6 +168,7 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   options.cuda_graphs = static_cast<int>(std::min<int64_t>(config.cuda_graphs, 1024));
   options.allow_tf32 = config.allow_tf32;
   options.cpu_set = find_cores(config.cpu_set);
+  options.warm_up = config.warm_up;
   options.check_inputs = config.check_inputs;
   options.verify = config.verify || verify;
   options.sets = static_cast<int>(config.sets);

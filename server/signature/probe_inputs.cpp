@@ -28,7 +28,7 @@ ProbeInputs make_probe_inputs(const ModelInterface& interface, ProbeSizes sizes,
       made.problem = Problem::kNotDescribed;
       return made;
     }
-    std::vector<int64_t> shape, strides(spec.dims.size());
+    std::vector<int64_t> shape;
     int64_t product = 1;
     made.problem = Problem::kTooLarge;
     for (size_t d = 0; d < spec.dims.size(); ++d) {
@@ -39,16 +39,7 @@ ProbeInputs make_probe_inputs(const ModelInterface& interface, ProbeSizes sizes,
     }
     if (product > most || (elements += product) > most) return made;
     made.problem = Problem::kNone;
-    // The order of dimensions does not matter for zeros, but the model may check strides.
-    int64_t dense = 1;
-    for (size_t d = spec.dims.size(); d-- > 0;) {
-      if (spec.strides[d]) dense = std::max(dense, *spec.strides[d] * std::max<int64_t>(shape[d], 1));
-    }
-    for (size_t d = spec.dims.size(); d-- > 0;) {
-      strides[d] = spec.strides[d].value_or(dense);
-      if (!spec.strides[d]) dense *= std::max<int64_t>(shape[d], 1);
-    }
-    Tensor tensor = Tensor::empty_strided(shape, strides, *spec.dtype);
+    Tensor tensor = Tensor::empty_strided(shape, strides_for(spec, shape), *spec.dtype);
     std::memset(tensor.storage()->data(), 0, tensor.storage()->bytes());
     made.tensors.push_back(std::move(tensor));
   }

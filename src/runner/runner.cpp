@@ -9,6 +9,7 @@
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
 #include "src/runner/replicas/openmp_limits.h"
+#include "src/runner/warm_up.h"
 
 namespace sconce::runner {
 namespace {
@@ -99,6 +100,8 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
                 std::make_unique<Replica>(devices[i / static_cast<size_t>(options.replicas)], replica_settings_),
                 share(options.cpu_set, i, count));
   load_constants(options);
+  if (warm_up_ && devices.front().type == DeviceType::kCpu && info_.constant_bytes >= kWarmUpBytes)
+    info_.no_warm_up = warm_up(slots_[0]);
   info_.load_time = std::chrono::steady_clock::now() - start;
 }
 

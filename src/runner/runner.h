@@ -109,6 +109,8 @@ class Runner {
   };
 
   void load_constants(const LoadOptions& options);
+  // warm_up.cpp: runs the model once on made-up inputs. Returns why that was not done or failed; empty: it ran.
+  std::string warm_up(ReplicaSlot& slot) const SCONCE_EXCLUDES(work_mutex_);
   // Used around work on the slot's device: if the work loses the device, it is lost for good, and requests and updates
   // use other replicas.
   class Watch {

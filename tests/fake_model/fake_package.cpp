@@ -63,13 +63,15 @@ std::vector<Constant> constants(const Model& model) {
 Model model(const std::string& name) {
   Model result;
   result.name = name;
-  result.state = name == "fake_state";
+  result.state = name == "fake_state" || name == "fake_wide_state";
   result.folded = name == "fake_folded";
   result.cuda = name == "fake_cuda";
   if (name == "fake_appended") result.weights = Model::Weights::kAppended;
   if (name == "fake_external") result.weights = Model::Weights::kExternal;
   if (name == "fake_weightless") result.weights = Model::Weights::kNone;
   if (name == "fake_large") result.features = 2097152;
+  if (name.starts_with("fake_wide")) result.features = 131072;
+  if (name == "fake_narrower") result.features = 131056;
   return result;
 }
 

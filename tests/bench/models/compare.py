@@ -72,6 +72,19 @@ def count_work(module, inputs):
     return flops.get_total_flops(), total[0]
 
 
+def bytes_of(tensors):
+    """Each storage once; of a tensor that is made of others (a quantised one), those."""
+    import torch
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    def parts(tensor):
+        if not is_traceable_wrapper_subclass(tensor):
+            return [tensor] if isinstance(tensor, torch.Tensor) else []
+        return [p for name in tensor.__tensor_flatten__()[0] for p in parts(getattr(tensor, name))]
+
+    return sum({t.data_ptr(): t.numel() * t.element_size() for tensor in tensors for t in parts(tensor)}.values())
+
+
 def compile_model(name, folder):
     import torch
     from definitions import MODELS
@@ -90,12 +103,18 @@ def compile_model(name, folder):
         described.append(storage_of(t, len(data)))
         data += bytes(t.contiguous().view(torch.uint8).flatten().tolist())
     loader.write_inputs({"inputs": described}, data, folder / f"{name}.inputs")
-    weights = sum(t.numel() * t.element_size() for t in {t.data_ptr(): t for t in [*module.parameters(), *module.buffers()]}.values())
+    with torch.no_grad():
+        plain = bytes_of([*module.parameters(), *module.buffers()])
+        if quantise := options.get("quantise"):
+            module = quantise(module, inputs)
+        program = torch.export.export(module, inputs)
+    weights = bytes_of([*program.state_dict.values(), *program.constants.values()])
     configs = {"freezing": bool(options.get("frozen")), "cpp.dynamic_threads": True}
     with torch.no_grad():
-        program = torch.export.export(module, inputs)
         torch._inductor.aoti_compile_and_package(program, package_path=str(folder / f"{name}.new.pt2"),
                                                  inductor_configs=configs)
+    if quantise:  # the float module was counted
+        touched += weights - plain
     (folder / f"{name}.json").write_text(json.dumps({"flops": flops, "bytes": touched, "weights": weights}))
     (folder / f"{name}.new.pt2").rename(folder / f"{name}.pt2")
 
@@ -226,6 +245,8 @@ def compare_values(name, threads, args):
         worst = max(worst, ((a.double() - b.double()).abs().max() / b.double().abs().max()).item())
         # Roundings of single operators add up over the layers.
         allowed = max(allowed, 64 * torch.finfo(b.dtype).eps if b.dtype.is_floating_point else 0)
+        if name.endswith("-int8"):  # an activation that rounds to the next of its 256 values moves the outputs by as much
+            allowed = max(allowed, 2 / 256)
     return worst, worst <= allowed
 
 

@@ -1,7 +1,8 @@
 """Models of real size with random weights, in the fewest lines that give PyTorch's compiler the same operators and shapes
 as the published ones. MODELS maps a name to a function that returns (module, inputs, options).
 
-Options: `dtype` that the module and its floating inputs are converted to, `frozen` for Inductor's freezing.
+Options: `dtype` that the module and its floating inputs are converted to, `frozen` for Inductor's freezing, `quantise`: a
+function that makes the module that is compiled of the module and its inputs.
 """
 import math
 
@@ -24,8 +25,37 @@ def model(name, **variants):
     return register
 
 
+def static_int8(module, inputs):
+    """Weights and activations in int8: PT2E, with a run over the inputs for the ranges."""
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+    quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
+    prepared = prepare_pt2e(torch.export.export(module, inputs).module(), quantizer)
+    prepared(*inputs)
+    return convert_pt2e(prepared)
+
+
+def weights_int8(module, inputs):
+    from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+    quantize_(module, Int8WeightOnlyConfig(set_inductor_config=False))
+    return module
+
+
+def weights_int4(module, inputs):
+    from torchao.prototype.quantization.int4 import PrototypeInt4WeightOnlyConfig
+    from torchao.quantization import quantize_
+
+    quantize_(module, PrototypeInt4WeightOnlyConfig(group_size=32, set_inductor_config=False))
+    return module
+
+
 FROZEN = {"frozen": True}
 BF16 = {"dtype": torch.bfloat16}
+INT8 = {"frozen": True, "quantise": static_int8}
+WEIGHTS_INT8 = {"dtype": torch.bfloat16, "frozen": True, "quantise": weights_int8}
+WEIGHTS_INT4 = {"dtype": torch.bfloat16, "frozen": True, "quantise": weights_int4}
 
 
 # Convolutional networks: one image of 224 x 224.
@@ -69,7 +99,7 @@ def resnet18():
     return resnet([2, 2, 2, 2], False)
 
 
-@model("resnet50", frozen=FROZEN)
+@model("resnet50", frozen=FROZEN, int8=INT8)
 def resnet50():
     return resnet([3, 4, 6, 3], True)
 
@@ -100,7 +130,7 @@ def inverted_network(rows, first, last, act, squeeze):
     return nn.Sequential(*layers, conv(i, last, 1, act=act), classifier(last)), (torch.randn(1, 3, 224, 224), )
 
 
-@model("mobilenet-v2", frozen=FROZEN)
+@model("mobilenet-v2", frozen=FROZEN, int8=INT8)
 def mobilenet_v2():
     rows = [(1, 16, 1, 3, 1), (6, 24, 2, 3, 2), (6, 32, 3, 3, 2), (6, 64, 4, 3, 2), (6, 96, 3, 3, 1),
             (6, 160, 3, 3, 2), (6, 320, 1, 3, 1)]
@@ -374,7 +404,7 @@ def bert_base():
     return Bert(12), (tokens(128, 30522), torch.ones(1, 128, dtype=torch.int64))
 
 
-@model("distilbert")
+@model("distilbert", int8=INT8)
 def distilbert():
     return Bert(6), (tokens(128, 30522), torch.ones(1, 128, dtype=torch.int64))
 
@@ -505,7 +535,7 @@ def llama_prefill():
     return Llama(), (tokens(128, 32000), torch.arange(128))
 
 
-@model("llama-decode", bf16=BF16)
+@model("llama-decode", bf16=BF16, w8=WEIGHTS_INT8, w4=WEIGHTS_INT4)
 def llama_decode():
     return Llama(cache=512), (tokens(1, 32000), torch.tensor([500]))
 

@@ -184,3 +184,9 @@ TEST_CASE("wrapper source: threads of the kernels") {
   CHECK(kernel_threads("#pragma omp simd") == 0);
   CHECK(kernel_threads("num_threads(") == 0);
 }
+
+TEST_CASE("wrapper source: a loop of the graph") {
+  const std::string head = constructor(15, {"arg0_1"}, 1, {}, specs(1));
+  CHECK_FALSE(parse("void kernel() { while (true) {} }\n" + head + run_impl("    auto buf0 = arg0_1;\n")).spec.loops);
+  CHECK(parse(head + run_impl("    while (1) {\n    }\n")).spec.loops);
+}
