@@ -69,7 +69,7 @@ struct World {
     const std::vector<std::byte> library = fake::library(fake::model("fake_folded"));
     config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
     finder = std::make_unique<PackageFinder>(config);
-    const std::vector<PackageEntry> packages = Control::open(finder->files([](const std::string&) {}), true);
+    const std::vector<PackageEntry> packages = Control::open(*finder, finder->files([](const std::string&) {}), true);
     repository = std::make_unique<Repository>(config, clock, reaper, packages, 1);
     control = std::make_unique<Control>(config, *finder, *repository, store, std::vector<PackageEntry>(),
                                         [](const std::exception_ptr&) {});
