@@ -177,7 +177,7 @@ class Server {
 
   std::vector<PackageEntry> find_packages() const {
     const auto note = [](const std::string& text) { log_warn("{}", printable(text)); };
-    std::vector<PackageEntry> packages = Control::open(finder_.files(note), config_.exit_on_error);
+    std::vector<PackageEntry> packages = Control::open(finder_, finder_.files(note), config_.exit_on_error);
     std::vector<std::string> names;
     for (const PackageEntry& package : packages) {
       if (names.empty() || names.back() != package.name) names.push_back(package.name);

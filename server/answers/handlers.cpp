@@ -12,14 +12,17 @@
 namespace sconce::server {
 namespace {
 
-IndexEntry describe(const std::string& model, const Catalog::Version& version) {
+IndexEntry describe(const Catalog::Entry& entry, const Catalog::Version& version) {
   const std::string fault = version.fault();
   const char* const state = version.state == Catalog::State::kReady && fault.empty() ? "READY"
                             : version.state == Catalog::State::kLoading              ? "LOADING"
                                                                                      : "UNAVAILABLE";
   std::string reason = !fault.empty() ? fault : !version.held.empty() ? version.held : version.reason;
   if (reason.empty() && version.model && version.model->kept()) reason = version.model->kept()->status().problem;
-  return {model, version.version(), state, std::move(reason)};
+  std::vector<std::string> labels;
+  for (const auto& [label, number] : entry.labels)
+    if (number == version.version()) labels.push_back(label);
+  return {entry.name, version.version(), state, std::move(reason), std::move(labels)};
 }
 
 ServerTotals totals_of(const Service& service) {
@@ -117,7 +120,7 @@ void statistics(const RequestView& request, Response& response) {
     if (!route.model.empty() && entry.name != route.model) continue;
     for (const Catalog::Version& v : entry.versions) {
       if (v.state != Catalog::State::kReady) continue;
-      if (route.version.empty() || std::to_string(v.version()) == route.version)
+      if (route.version.empty() || &v == &request.catalog.find(route.model, route.version))
         models.push_back(v.model->statistics_now());
     }
   }
@@ -132,7 +135,7 @@ void repository_index(const RequestView& request, Response& response) {
   for (const Catalog::Entry& entry : request.catalog.entries()) {
     for (const Catalog::Version& v : entry.versions) {
       if (ready_only && (v.state != Catalog::State::kReady || !v.fault().empty())) continue;
-      entries.push_back(describe(entry.name, v));
+      entries.push_back(describe(entry, v));
     }
   }
   response.set_text(index_document(entries));
@@ -150,9 +153,10 @@ void model_status(const RequestView& request, Response& response) {
   check_set(request, found);
   const bool is_ready = !is_draining(request) && found.state == Catalog::State::kReady && found.fault().empty();
   std::vector<IndexEntry> versions;
-  for (const Catalog::Version& v : request.catalog.entry(route.model).versions) {
+  const Catalog::Entry& entry = request.catalog.entry(route.model);
+  for (const Catalog::Version& v : entry.versions) {
     if (!route.version.empty() && &v != &found) continue;
-    versions.push_back(describe(std::string(route.model), v));
+    versions.push_back(describe(entry, v));
   }
   response.status = is_ready ? 200 : 503;
   response.set_text(status_document(std::string(route.model), is_ready, versions));

@@ -92,7 +92,8 @@ Json schema(std::string_view name) { return {{"$ref", std::string("#/components/
 Json path_parameter(std::string_view name) {
   Json type = {{"type", "string"}};
   if (name == "model") type["pattern"] = "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$";
-  if (name == "version" || name == "number") type["pattern"] = "^[0-9]{1,18}$";
+  if (name == "version") type["pattern"] = "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$";
+  if (name == "number") type["pattern"] = "^[0-9]{1,18}$";
   if (name == "set") type["pattern"] = "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$";
   if (name == "region") type["pattern"] = "^[A-Za-z0-9_-]{1,64}$";
   return {{"name", name}, {"in", "path"}, {"required", true}, {"schema", std::move(type)}};

@@ -30,6 +30,13 @@ constexpr std::string_view kHealth = "health", kModels = "models", kInference = 
 #define MODEL_PATHS(prefix, rest) \
   Paths { prefix "/{model}" rest, prefix "/{model}/versions/{version}" rest }
 
+// TensorFlow Serving has a path of its own for labels.
+#define V1_PATHS(rest)                                                       \
+  Paths {                                                                    \
+    "/v1/models/{model}" rest, "/v1/models/{model}/versions/{version}" rest, \
+        "/v1/models/{model}/labels/{version}" rest                           \
+  }
+
 // The first match wins, so literal segments come before {model}.
 constexpr std::array kTable{
     Route{kGet, Paths{"/"}, kEverywhere, kOfListener, Here(answers::page),
@@ -94,13 +101,13 @@ constexpr std::array kTable{
           Description{kServer, "This document", "", "Object"}},
     Route{kPost, MODEL_PATHS("/v1/models", ":call"), kPublic, kOfListener, OnLane(Form::kCall),
           Description{kInference, "Call a model as in Python", "Call", "Any"}, kInputs},
-    Route{kPost, MODEL_PATHS("/v1/models", ":predict"), kPublic, kOfListener, OnLane(Form::kPredict),
+    Route{kPost, V1_PATHS(":predict"), kPublic, kOfListener, OnLane(Form::kPredict),
           Description{kV1, "Run a model on rows or columns", "Predict", "Predictions"}, kInputs},
     Route{kGet, Paths{"/v1/models"}, kPublic, kOfListener, Here(answers::model_list),
           Description{kV1, "Names of models", "", "ModelList"}},
-    Route{kGet, MODEL_PATHS("/v1/models", ""), kPublic, kOfListener, Here(answers::model_status),
+    Route{kGet, V1_PATHS(""), kPublic, kOfListener, Here(answers::model_status),
           Description{kV1, "State of a model; 503 if it is not ready", "", "ModelStatus", kTakesSet}},
-    Route{kGet, MODEL_PATHS("/v1/models", "/metadata"), kPublic, kOfListener, Here(answers::model_signature),
+    Route{kGet, V1_PATHS("/metadata"), kPublic, kOfListener, Here(answers::model_signature),
           Description{kV1, "Signature of a model", "", "Object", kTakesSet}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/constants"), kAdmin, kOfListener, OnAdminThread(admin::constants),
           Description{kAdministration, "Weights by name, dtype and shape", "", "Any"}},
@@ -234,6 +241,7 @@ constexpr std::array kTable{
           Description{kTrainers, "vLLM: 1", "", "Any"}},
 };
 
+#undef V1_PATHS
 #undef MODEL_PATHS
 
 constexpr size_t kCount = kTable.size();

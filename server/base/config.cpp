@@ -276,11 +276,12 @@ ServerConfig::ServerConfig() {
   }
 }
 
-ModelConfig ServerConfig::model(std::string_view name) const {
+ModelConfig ServerConfig::model(std::string_view name, std::span<const ModelSetting> beside) const {
   ModelConfig config;
   for (const SettingRow& row : setting_rows()) {
     if (row.of_model) assign(config, Source{row.key, row.default_value, "default"});
   }
+  for (const ModelSetting& s : beside) assign(config, Source{s.key, s.value, s.origin});
   for (const std::string_view which : {std::string_view("*"), name}) {
     for (const ModelSetting& s : model_settings) {
       if (s.model == which) assign(config, Source{s.key, s.value, s.origin});
@@ -301,6 +302,7 @@ void ServerConfig::check_model_names(std::span<const std::string> names) const {
 
 void ServerConfig::set(std::string_view key, std::string_view value, std::string_view origin) {
   assign(*this, Source{key, trim(value, kBlanks), origin});
+  given.emplace_back(key);
 }
 
 void ServerConfig::set_model(std::string_view assignment, std::string_view origin) {

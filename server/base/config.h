@@ -78,11 +78,12 @@ struct ServerConfig {
 #undef SERVER
 #undef SECTION
   std::vector<ModelSetting> model_settings;
+  std::vector<std::string> given;  // keys of the server's settings that a source set
 
   ServerConfig();  // the defaults
 
-  // Settings of the named model: defaults, then those of "*", then its own.
-  ModelConfig model(std::string_view name) const;
+  // Settings of the named model: defaults, then those of a file beside the model, of "*", and its own.
+  ModelConfig model(std::string_view name, std::span<const ModelSetting> beside = {}) const;
   // kInvalidArgument if a setting is for a model that is not among the names.
   void check_model_names(std::span<const std::string> names) const;
 

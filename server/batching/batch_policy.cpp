@@ -35,6 +35,7 @@ bool batch_elsewhere(const TensorSpec& spec, std::string_view symbol) {
 }
 
 std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
+  if (model.pipeline) return "each step of a pipeline shares runs by itself";
   if (config.batching == Batching::kOff) return "setting batching is off";
   if (model.mutates_constants) return "the model writes its buffers";
   const std::string symbol = model.batch_symbol();

@@ -25,7 +25,7 @@ std::exception_ptr late_error(const std::string& model, std::chrono::nanoseconds
 }  // namespace
 
 // A slot for one run at a time, used again and again.
-class Batcher::Execution final : public RunRequest {
+class Batcher::Execution final : public BatchRun {
  public:
   explicit Execution(Batcher& owner) : batcher(owner) {
     requests.reserve(static_cast<size_t>(std::clamp<int64_t>(owner.policy_.max_rows, 1, kMostRequests)));
@@ -68,7 +68,7 @@ class Batcher::Execution final : public RunRequest {
     for (const QueuedRequest* request : requests) rows += request->rows;
     for (QueuedRequest* request : requests) {
       request->info = info;
-      request->info.queue = started - request->submitted_;
+      request->info.queue = started - request->submitted_ + waited;
       // The last request gets the lane's own reference, so that the last client's thread frees the error. end() needs
       // the error only if no run has begun.
       request->error = begun && request == requests.back() ? std::exchange(error, nullptr) : error;
@@ -80,7 +80,6 @@ class Batcher::Execution final : public RunRequest {
   }
 
   Batcher& batcher;
-  std::vector<QueuedRequest*> requests;
   BatchTensors tensors;
   Clock::time_point started, gathered;
   std::chrono::nanoseconds splitting{};
@@ -158,6 +157,7 @@ void Batcher::submit(QueuedRequest& request) {
     SCONCE_FAIL(kQueueFull, "Exceeds maximum queue size: model '", name_, "' has ", policy_.queue, " requests waiting");
   }
   queue_.classify(request, Clock::now());
+  request.given_up_.store(false, std::memory_order_relaxed);
   request.error = nullptr;
   request.run_rows = -1;
   request.gather = request.split = {};
@@ -227,12 +227,34 @@ Batcher::Execution* Batcher::next_run() noexcept {
   return execution;
 }
 
+// The batchers in whose look() this thread is. A run may end before submit_() returns, and its end looks again: the
+// look that is under way does that instead, so that many runs one after the other need no deeper stack than one.
+class Batcher::Looking {
+ public:
+  explicit Looking(const Batcher& batcher) noexcept : batcher_(batcher), outer_(std::exchange(innermost_, this)) {}
+  ~Looking() { innermost_ = outer_; }
+  Looking(const Looking&) = delete;
+  static bool at(const Batcher& batcher) noexcept {
+    const Looking* one = innermost_;
+    while (one && &one->batcher_ != &batcher) one = one->outer_;
+    return one != nullptr;
+  }
+
+ private:
+  static thread_local Looking* innermost_;
+  const Batcher& batcher_;
+  Looking* const outer_;
+};
+thread_local constinit Batcher::Looking* Batcher::Looking::innermost_ = nullptr;
+
 void Batcher::attend() noexcept {
   again_.store(true);
   look();
 }
 
 void Batcher::look() noexcept {
+  if (Looking::at(*this)) return;
+  const Looking looking(*this);
   // If a thread sets again_ but cannot enter, the thread inside sees again_ here after it has left.
   while (again_.load() && section_.try_enter()) {
     again_.store(false);
@@ -268,6 +290,27 @@ void Batcher::finish_late(QueuedRequest* late, Clock::time_point now) noexcept {
   }
 }
 
+// Takes those out of the list that nobody waits for.
+QueuedRequest* Batcher::take_unwanted(std::vector<QueuedRequest*>& requests) noexcept {
+  QueuedRequest* unwanted = nullptr;
+  std::erase_if(requests, [&](QueuedRequest* request) {
+    if (request->wanted()) [[likely]]
+      return false;
+    request->next_ = std::exchange(unwanted, request);
+    return true;
+  });
+  return unwanted;
+}
+
+void Batcher::finish_unwanted(QueuedRequest* unwanted) noexcept {
+  while (unwanted) {
+    QueuedRequest& request = *std::exchange(unwanted, unwanted->next_);
+    request.error = std::make_exception_ptr(
+        Error(ErrorCode::kCancelled, "nobody waits for the request to model '" + name_ + "' any more"));
+    request.finished();
+  }
+}
+
 void Batcher::start(Execution& execution) noexcept {
   const Clock::time_point now = Clock::now();
   execution.begun = true;
@@ -282,6 +325,7 @@ void Batcher::start(Execution& execution) noexcept {
   waiting_.fetch_sub(static_cast<int64_t>(execution.requests.size()));
   section_.leave();
   finish_late(late, now);
+  finish_unwanted(take_unwanted(execution.requests));
   look();
 }
 
@@ -298,6 +342,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
   execution.outputs = {};
   execution.weights = nullptr;
   execution.info = {};
+  execution.waited = {};
   const std::exception_ptr error = std::exchange(execution.error, nullptr);
   const bool begun = std::exchange(execution.begun, false);
 

@@ -25,10 +25,23 @@
 
 namespace sconce::server {
 
+// A run of the requests that a batcher joined.
+class BatchRun : public RunRequest {
+ public:
+  // What whoever performs runs keeps from one run to the next in the same slot.
+  class Keep {
+   public:
+    virtual ~Keep() = default;
+  };
+  std::unique_ptr<Keep> keep;
+  std::chrono::nanoseconds waited{};  // in further queues, set by who performs it
+  std::vector<QueuedRequest*> requests;
+};
+
 class Batcher final : private AlarmClock::Alarm {
  public:
   using Clock = QueuedRequest::Clock;
-  using Submit = std::function<void(RunRequest&)>;  // Model::submit
+  using Submit = std::function<void(BatchRun&)>;  // to what performs runs, such as Model::submit
 
   // name: the model's, for errors. inline_policy: receives the times of runs.
   Batcher(std::string name, BatchPolicy policy, Submit submit, AlarmClock& clock, InlinePolicy& inline_policy,
@@ -55,6 +68,7 @@ class Batcher final : private AlarmClock::Alarm {
 
  private:
   class Execution;
+  class Looking;
   // Admits one thread at a time. Leaving makes a system call only if somebody waits.
   class Section {
    public:
@@ -85,6 +99,8 @@ class Batcher final : private AlarmClock::Alarm {
   Execution* next_run() noexcept;
   void wake_at(Clock::time_point time) noexcept;
   void finish_late(QueuedRequest* late, Clock::time_point now) noexcept;
+  QueuedRequest* take_unwanted(std::vector<QueuedRequest*>& requests) noexcept;
+  void finish_unwanted(QueuedRequest* unwanted) noexcept;
 
   void start(Execution& execution) noexcept;
   void end(Execution& execution, std::chrono::nanoseconds time) noexcept;

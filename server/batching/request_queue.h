@@ -2,6 +2,7 @@
 // waits, and is told the time. Not thread-safe; its owner guards it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -39,6 +40,12 @@ class QueuedRequest {
     for (const Tensor& input : inputs) bytes += input.bytes();
     return bytes;
   }
+  // Says that nobody waits for it any more. It may wait for a run or be in one, and finished() will still be called.
+  void give_up() noexcept { given_up_.store(true, std::memory_order_relaxed); }
+  // A request that nobody wants when its run starts is left out of it, and finishes with kCancelled.
+  virtual bool wanted() const noexcept { return !given_up_.load(std::memory_order_relaxed); }
+  // When its time for waiting ends; max: never. From submit() to finished().
+  Clock::time_point deadline() const noexcept { return deadline_; }
   // Called on the lane after a successful run of its own. May throw.
   virtual void ran() {}
   // Called once, on any thread. Must not block and must not throw.
@@ -48,6 +55,7 @@ class QueuedRequest {
   friend class RequestQueue;
   friend class Batcher;
   enum class State : int8_t { kElsewhere, kArriving, kQueued };
+  std::atomic<bool> given_up_{false};
   QueuedRequest *next_ = nullptr, *previous_ = nullptr;
   Clock::time_point submitted_, deadline_;  // of waiting; max: none
   size_t level_ = 0;

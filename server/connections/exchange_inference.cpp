@@ -69,6 +69,7 @@ void Exchange::encode_answer() {
 Exchange::Next Exchange::finish_answer() {
   trace_outputs();
   inference_.succeed();
+  if (io_thread_.service().config.server_timing) inference_.tell_times(response_);
   return Next::kAnswer;
 }
 

@@ -76,6 +76,10 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
     put("\r\nX-Request-Id: ");
     put(request_id);
   }
+  if (timing_bytes != 0) {
+    put("\r\nServer-Timing: ");
+    put({timing.data(), timing_bytes});
+  }
   put("\r\nDate: ");
   put(date);
   put("\r\n");

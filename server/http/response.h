@@ -2,6 +2,7 @@
 // piece; tensors follow from where they are. Reused for each request; used only on the connection's thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,6 +24,7 @@ constexpr std::string_view kHtml = "text/html; charset=utf-8";
 class Response {
  public:
   static constexpr size_t kHeadRoom = 1024;
+  static constexpr size_t kMostTiming = 160;  // bytes of `timing`
 
   struct Segment {
     const void* data;
@@ -37,6 +39,7 @@ class Response {
     generation = 0;
     weights = {};
     request_id = {};
+    timing_bytes = 0;
     segments.clear();
     text_.clear();
     text_.commit(text_.reserve(kHeadRoom) + kHeadRoom);
@@ -44,12 +47,14 @@ class Response {
 
   int status = 200;
   std::string_view type = content_type::kJson;
-  std::string_view fields;            // further header fields, each with CRLF; static text
-  std::optional<size_t> json_length;  // Inference-Header-Content-Length
-  uint64_t generation = 0;            // of the weights that answered, sent as Sconce-Generation; 0: none
-  std::string_view weights;           // the named set that answered, sent as Sconce-Weights; empty: none
-  std::string_view request_id;        // X-Request-Id, 128 characters at most; empty: not sent
-  std::vector<Segment> segments;      // bytes after the text; their owners live until the answer is sent
+  std::string_view fields;               // further header fields, each with CRLF; static text
+  std::optional<size_t> json_length;     // Inference-Header-Content-Length
+  uint64_t generation = 0;               // of the weights that answered, sent as Sconce-Generation; 0: none
+  std::string_view weights;              // the named set that answered, sent as Sconce-Weights; empty: none
+  std::string_view request_id;           // X-Request-Id, 128 characters at most; empty: not sent
+  std::array<char, kMostTiming> timing;  // of a Server-Timing field
+  size_t timing_bytes = 0;               // 0: it is not sent
+  std::vector<Segment> segments;         // bytes after the text; their owners live until the answer is sent
 
   TextBuffer& text() noexcept { return text_; }
   size_t text_bytes() const noexcept { return text_.size() - kHeadRoom; }

@@ -5,6 +5,7 @@
 #include <boost/url/url_view.hpp>
 
 #include "sconce/check.h"
+#include "server/base/config.h"
 
 namespace sconce::server {
 namespace {
@@ -46,14 +47,12 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
     }
     if (found.set.empty() && match_variable(segment, expected, "{set}", found.set)) continue;
     if (match_variable(segment, expected, "{region}", found.region)) continue;
-    std::string_view digits;
-    if (match_variable(segment, expected, "{version}", digits)) {
-      found.version = digits;
-    } else if (match_variable(segment, expected, "{number}", digits)) {
-      found.number = digits;
-    } else {
-      return false;
+    if (match_variable(segment, expected, "{version}", found.version)) {
+      if (!is_model_name(found.version)) return false;
+      continue;
     }
+    std::string_view& digits = found.number;
+    if (!match_variable(segment, expected, "{number}", digits)) return false;
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     if (!std::all_of(digits.begin(), digits.end(), is_digit)) return false;
   }

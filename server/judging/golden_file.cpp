@@ -140,7 +140,6 @@ void check_request(const GoldenRequest& request, const ModelInterface& interface
   for (size_t i = 0; i < request.inputs.size(); ++i)
     SCONCE_CHECK(request.inputs[i].defined(), kInvalidArgument, "request '", name, "' lacks input '",
                  interface.input_names.name(i), "'");
-  SCONCE_CHECK(!request.outputs.empty(), kInvalidArgument, "request '", name, "' has no outputs");
   const std::string problem = problem_of([&] {
     std::vector<Tensor> inputs = request.inputs;
     TensorScratch scratch;
@@ -151,25 +150,35 @@ void check_request(const GoldenRequest& request, const ModelInterface& interface
   SCONCE_CHECK(problem.empty(), kInvalidArgument, "request '", name, "': ", problem);
 }
 
+bool is_safetensors(const std::filesystem::path& path) { return path.extension() == ".safetensors"; }
+
 GoldenFile read(const ModelConfig& config, const ModelInterface& interface, const Model& model) {
   GoldenFile golden;
   golden.path = config.golden;
-  const bool is_safetensors = golden.path.extension() == ".safetensors";
-  SCONCE_CHECK(is_safetensors || golden.path.extension() == ".npz", kInvalidArgument,
-               "it is not a .safetensors or .npz file");
-  FileOptions options;
-  options.format = is_safetensors ? WeightFormat::kSafetensors : WeightFormat::kNpz;
-  const std::unique_ptr<WeightFile> file = WeightFile::open(golden.path, options);
-  read_tolerance(config, is_safetensors ? read_safetensors_metadata(golden.path) : Metadata(), golden);
-  Reader reader(interface, golden.requests);
-  for (size_t i = 0; i < file->entries().size(); ++i) reader.add(*file, i);
-  file->check_whole();
-  SCONCE_CHECK(!golden.requests.empty(), kInvalidArgument, "it has no requests");
-  for (const GoldenRequest& request : golden.requests) check_request(request, interface, model);
+  golden.requests = read_requests(golden.path, interface, model);
+  read_tolerance(config, is_safetensors(golden.path) ? read_safetensors_metadata(golden.path) : Metadata(), golden);
+  for (const GoldenRequest& request : golden.requests)
+    SCONCE_CHECK(!request.outputs.empty(), kInvalidArgument, "request '", excerpt(request.name), "' has no outputs");
   return golden;
 }
 
 }  // namespace
+
+std::vector<GoldenRequest> read_requests(const std::filesystem::path& path, const ModelInterface& interface,
+                                         const Model& model) {
+  SCONCE_CHECK(is_safetensors(path) || path.extension() == ".npz", kInvalidArgument,
+               "it is not a .safetensors or .npz file");
+  FileOptions options;
+  options.format = is_safetensors(path) ? WeightFormat::kSafetensors : WeightFormat::kNpz;
+  const std::unique_ptr<WeightFile> file = WeightFile::open(path, options);
+  std::vector<GoldenRequest> requests;
+  Reader reader(interface, requests);
+  for (size_t i = 0; i < file->entries().size(); ++i) reader.add(*file, i);
+  file->check_whole();
+  SCONCE_CHECK(!requests.empty(), kInvalidArgument, "it has no requests");
+  for (const GoldenRequest& request : requests) check_request(request, interface, model);
+  return requests;
+}
 
 GoldenFile read_golden(const ModelConfig& config, const ModelInterface& interface, const Model& model) {
   const std::string where = "golden file " + config.golden;

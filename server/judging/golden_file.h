@@ -33,6 +33,10 @@ struct GoldenFile {
   std::vector<GoldenRequest> requests;  // one or more, in the order in which their first tensors lie in the file
 };
 
+// The requests of a file in this form, which need no answers. Errors of WeightFile; kInvalidArgument as below.
+std::vector<GoldenRequest> read_requests(const std::filesystem::path& path, const ModelInterface& interface,
+                                         const Model& model);
+
 // Reads the file into memory and checks it against the model. What the settings golden_* leave open, the metadata of a
 // .safetensors file says (rtol, atol, pass, argmax). Errors of WeightFile; kInvalidArgument names the tensor, request
 // or tolerance that is wrong.

@@ -9,6 +9,7 @@
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/batching/batch_policy.h"
+#include "server/models/warm_up.h"
 #include "server/signature/output_probe.h"
 #include "server/signature/row_trial.h"
 
@@ -34,6 +35,18 @@ bool is_served(const Catalog& catalog, const PackageEntry& package) {
   return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
            return v.loaded() && v.reason.empty() && v.file == package.file;
          });
+}
+
+// One line for all that a config.pbtxt says in vain.
+void name_ignored(const PackageEntry& package) {
+  std::string text;
+  const TritonConfig& triton = *package.triton;
+  if (!triton.name.empty() && triton.name != package.file.stem)
+    text = "name '" + triton.name + "': the folder's is served";
+  for (const std::string& ignored : triton.ignored) text += (text.empty() ? "" : ", ") + ignored;
+  if (!text.empty())
+    log_warn("model {} version {}: {} is not followed in: {}", package.name, package.file.version,
+             package.file.config.native(), printable(text));
 }
 
 // The files that came from a repository; the watch ignores packages that the command line names one by one.
@@ -69,14 +82,15 @@ Control::Control(const ServerConfig& config, const PackageFinder& finder, Reposi
       failed_(std::move(failed)),
       watch_(repository_files_of(first_, finder)) {}
 
-std::vector<PackageEntry> Control::open(const std::vector<PackageFile>& files, bool exit_on_error) {
+std::vector<PackageEntry> Control::open(const PackageFinder& finder, const std::vector<PackageFile>& files,
+                                        bool exit_on_error) {
   std::vector<PackageEntry> entries;
   for (const PackageFile& file : files) {
     try {
-      for (PackageEntry& entry : PackageFinder::open(file)) entries.push_back(std::move(entry));
+      for (PackageEntry& entry : finder.open(file)) entries.push_back(std::move(entry));
     } catch (...) {
       if (exit_on_error) throw;
-      entries.push_back({file.stem, file, {}, nullptr});
+      entries.push_back({.name = file.stem, .file = file});
     }
   }
   PackageFinder::sort(entries);
@@ -156,7 +170,7 @@ void Control::run() {
     if (!rested && Clock::now() >= next_rest) {
       for (const Catalog::Entry& entry : repository_.snapshot()->entries())
         for (const Catalog::Version& version : entry.versions)
-          if (version.model) version.model->model().give_back_idle_memory();
+          if (version.model && !version.model->pipeline()) version.model->model().give_back_idle_memory();
       next_rest = Clock::now() + kRest;
       rested = idle_watch_.end_period();
     }
@@ -183,6 +197,11 @@ void Control::perform(Task task) {
 }
 
 void Control::load_first() {
+  // Models come before the pipelines that are made of them, and pipelines that others are made of may come in any
+  // order.
+  std::stable_partition(first_.begin(), first_.end(), [](const PackageEntry& entry) { return !entry.pipeline; });
+  for (const PackageEntry& package : first_)
+    if (package.pipeline) succeeds([&] { repository_.publish_pipeline(package); });
   for (const PackageEntry& package : first_) {
     {
       const MutexLock lock(mutex_);
@@ -204,11 +223,17 @@ void Control::load(const PackageEntry& package) {
   try {
     const bool rewritten = repository_.was_rewritten(package);
     repository_.publish_loading(package);
-    if (!package.package) {
+    if (!package.opened()) {
       // Throws the reason. If the package can be opened by now, it is left to the next load, because it may hold
       // several models.
-      PackageFinder::open(package.file);
+      finder_.open(package.file);
       SCONCE_FAIL(kUnavailable, "the package could not be opened");
+    }
+    if (package.triton) name_ignored(package);
+    if (package.pipeline) {
+      const std::string reason = repository_.publish_pipeline(package);
+      SCONCE_CHECK(reason.empty(), kUnavailable, reason);
+      return;
     }
     LoadedModel loaded = repository_.load(package, rewritten);
     loaded.kept = store_.of(package.name, package.file.version);
@@ -221,11 +246,13 @@ void Control::load(const PackageEntry& package) {
                  printable(e.what()));
       }
     }
-    const ModelConfig config = config_.model(package.name);
+    const ModelConfig config = repository_.config_of(package);
     const int64_t rows = rows_to_try(loaded.interface, config);
     if (rows > 1) try_rows(*loaded.model, loaded.interface, rows);
     if (!config.golden.empty())
       loaded.golden = std::make_shared<Golden>(read_golden(config, loaded.interface, *loaded.model));
+    warm_up(*loaded.model, loaded.interface, config.warm_up_requests,
+            package.triton ? std::span<const TritonWarmUp>(package.triton->warm_ups) : std::span<const TritonWarmUp>());
     const ModelInfo& info = loaded.model->info();
     log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
              package.file.version, info.replicas, info.constant_bytes,
@@ -269,7 +296,7 @@ bool Control::serves(const PackageEntry& package) const {
 }
 
 StartingWeights Control::start_weights(const PackageEntry& package, LoadedModel& loaded) {
-  const ModelConfig config = config_.model(package.name);
+  const ModelConfig config = repository_.config_of(package);
   StartingWeights start =
       server::start_weights({package.name, package.file.version, *loaded.model, config, loaded.kept.get(), ending_});
   loaded.refused = start.refused;
@@ -283,7 +310,7 @@ Control::Found Control::find(const std::string& name) {
     if (!found.versions.empty() && file.stem != stem) break;
     stem = file.stem;
     try {
-      for (PackageEntry& entry : PackageFinder::open(file)) {
+      for (PackageEntry& entry : finder_.open(file)) {
         if (entry.name == name) found.versions.push_back(std::move(entry));
       }
     } catch (...) {
@@ -292,7 +319,7 @@ Control::Found Control::find(const std::string& name) {
       log_error("model {} version {} cannot be opened: {}", name, file.version, printable(reason));
       // Any other name only begins with the file's stem. Such a model may not exist, so nothing is recorded.
       if (file.stem == name || repository_.snapshot()->look_up(name))
-        repository_.publish_failure({name, file, {}, nullptr}, reason);
+        repository_.publish_failure({.name = name, .file = file}, reason);
     }
   }
   PackageFinder::sort(found.versions);
@@ -368,7 +395,7 @@ bool Control::update_stem(const std::string& stem, const std::vector<PackageFile
   for (const PackageFile& file : files) {
     if (file.stem != stem) continue;
     try {
-      for (const PackageEntry& entry : PackageFinder::open(file)) names[entry.name].push_back(file);
+      for (const PackageEntry& entry : finder_.open(file)) names[entry.name].push_back(file);
     } catch (...) {
       complete = false;
     }

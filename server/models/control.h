@@ -36,7 +36,8 @@ class Control {
 
   // The models of the files, by name and version. If a file cannot be opened, throws with exit_on_error, else makes an
   // entry under its stem. kAlreadyExists for two of one name and version.
-  static std::vector<PackageEntry> open(const std::vector<PackageFile>& files, bool exit_on_error);
+  static std::vector<PackageEntry> open(const PackageFinder& finder, const std::vector<PackageFile>& files,
+                                        bool exit_on_error);
 
   // Called on the control thread when a loaded model is about to be served: nobody else can find it yet. Before
   // start().

@@ -1,9 +1,13 @@
 #include "server/models/documents.h"
 
+#include <algorithm>
+
 #include "sconce/excerpt.h"
+#include "sconce/parse_number.h"
 #include "sconce/version.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
+#include "server/models/version_policy.h"
 
 namespace sconce::server {
 namespace {
@@ -81,6 +85,32 @@ Json structure(const SpecNode& node) {
   return json;
 }
 
+const char* platform_of(const ModelInterface& model) { return model.pipeline ? "ensemble" : "torch_aoti"; }
+
+Json step_json(const PipelineSpec::Step& step) {
+  Json inputs = Json::object(), outputs = Json::object(), casts = Json::object();
+  for (const PipelineSpec::Input& input : step.inputs) {
+    inputs[input.name] = input.tensor;
+    if (input.cast) casts[input.name] = config_type(dtype_oip(*input.cast));
+  }
+  for (const PipelineSpec::Output& output : step.outputs) outputs[output.name] = output.tensor;
+  const auto version = parse_number<int64_t>(step.version);
+  Json json = {{"model_name", step.model},
+               {"model_version", version.value_or(-1)},
+               {"input_map", std::move(inputs)},
+               {"output_map", std::move(outputs)},
+               {"model_namespace", ""}};
+  if (!step.version.empty() && !version) json["model_version_label"] = step.version;
+  if (!casts.empty()) json["casts"] = std::move(casts);
+  return json;
+}
+
+Json version_policy(const VersionPolicy& policy) {
+  if (!policy.specific.empty()) return {{"specific", {{"versions", policy.specific}}}};
+  if (policy.latest == VersionPolicy::kAll) return {{"all", Json::object()}};
+  return {{"latest", {{"num_versions", policy.latest}}}};
+}
+
 }  // namespace
 
 // By hand, because memory may be short.
@@ -122,7 +152,7 @@ std::string server_document(bool shared_memory) {
 }
 
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions) {
-  Json json = {{"name", model.name}, {"versions", Json::array()}, {"platform", "torch_aoti"}};
+  Json json = {{"name", model.name}, {"versions", Json::array()}, {"platform", platform_of(model)}};
   for (const int64_t version : versions) json["versions"].push_back(std::to_string(version));
   json["inputs"] = tensors_json(model.input_names, model.inputs);
   json["outputs"] = tensors_json(model.output_names, model.outputs);
@@ -133,8 +163,8 @@ std::string metadata_document(const ModelInterface& model, std::span<const int64
   return dump(json);
 }
 
-std::string config_document(const ModelInterface& model, const BatchPolicy& batching, int64_t replicas,
-                            std::string_view device) {
+std::string config_document(const ModelInterface& model, const BatchPolicy& batching, const ModelConfig& settings,
+                            const PipelineSpec* pipeline) {
   const bool batched = model.max_batch_size > 0;
   Json inputs = Json::array(), outputs = Json::array();
   for (size_t i = 0; i < model.inputs.size(); ++i) {
@@ -149,12 +179,16 @@ std::string config_document(const ModelInterface& model, const BatchPolicy& batc
     output["label_filename"] = "";
     outputs.push_back(std::move(output));
   }
-  const bool cuda = device.starts_with("cuda");
+  Json gpus = Json::array();
+  for (const std::string& device : settings.devices)
+    if (const auto gpu = parse_number<int>(device.substr(std::min(device.size(), device.find(':') + 1))); gpu)
+      gpus.push_back(*gpu);
+  const bool cuda = model.spec.device_key == "cuda";
   Json config = {{"name", model.name},
-                 {"platform", "torch_aoti"},
-                 {"backend", "pytorch"},
+                 {"platform", platform_of(model)},
+                 {"backend", pipeline ? "" : "pytorch"},
                  {"runtime", ""},
-                 {"version_policy", {{"latest", {{"num_versions", 1}}}}},
+                 {"version_policy", version_policy(parse_version_policy(settings.version_policy))},
                  {"max_batch_size", model.max_batch_size},
                  {"input", std::move(inputs)},
                  {"output", std::move(outputs)},
@@ -166,21 +200,28 @@ std::string config_document(const ModelInterface& model, const BatchPolicy& batc
                    {"output_pinned_memory", {{"enable", true}}},
                    {"gather_kernel_buffer_threshold", 0},
                    {"eager_batching", false}}},
-                 {"instance_group", Json::array({{{"name", model.name},
-                                                  {"kind", cuda ? "KIND_GPU" : "KIND_CPU"},
-                                                  {"count", replicas},
-                                                  {"gpus", Json::array()},
-                                                  {"secondary_devices", Json::array()},
-                                                  {"profile", Json::array()},
-                                                  {"passive", false},
-                                                  {"host_policy", ""}}})},
-                 {"default_model_filename", "model.pt2"},
+                 {"instance_group", Json::array()},
+                 {"default_model_filename", pipeline ? "" : "model.pt2"},
                  {"cc_model_filenames", Json::object()},
                  {"metric_tags", Json::object()},
                  {"parameters", Json::object()},
                  {"model_warmup", Json::array()},
                  {"model_transaction_policy", {{"decoupled", false}}},
                  {"response_cache", {{"enable", false}}}};
+  if (pipeline) {
+    Json steps = Json::array();
+    for (const PipelineSpec::Step& step : pipeline->steps) steps.push_back(step_json(step));
+    config["ensemble_scheduling"] = {{"step", std::move(steps)}};
+    return dump(config);
+  }
+  config["instance_group"].push_back({{"name", model.name},
+                                      {"kind", cuda ? "KIND_GPU" : "KIND_CPU"},
+                                      {"count", settings.replicas},
+                                      {"gpus", std::move(gpus)},
+                                      {"secondary_devices", Json::array()},
+                                      {"profile", Json::array()},
+                                      {"passive", false},
+                                      {"host_policy", ""}});
   if (batching.alone.empty()) {
     config["dynamic_batching"] = dynamic_batching(batching);
   } else {
@@ -274,6 +315,7 @@ std::string index_document(std::span<const IndexEntry> entries) {
   for (const IndexEntry& entry : entries) {
     Json json = {{"name", entry.name}, {"version", std::to_string(entry.version)}, {"state", entry.state}};
     if (!entry.reason.empty()) json["reason"] = entry.reason;
+    if (!entry.labels.empty()) json["labels"] = entry.labels;
     list.push_back(std::move(json));
   }
   return dump(list);

@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "server/base/config.h"
 #include "server/batching/batch_policy.h"
 #include "server/models/statistics.h"
+#include "server/pipelines/pipeline_spec.h"
 #include "server/signature/interface.h"
 
 namespace sconce::server {
@@ -20,9 +22,9 @@ std::string error_document(std::string_view message);
 std::string server_document(bool shared_memory);
 // GET /v2/models/M. versions: the ones to list.
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions);
-// GET /v2/models/M/config. replicas: how many for each kind of device, "cpu" or "cuda".
-std::string config_document(const ModelInterface& model, const BatchPolicy& batching, int64_t replicas,
-                            std::string_view device);
+// GET /v2/models/M/config. pipeline: null for a model of a package.
+std::string config_document(const ModelInterface& model, const BatchPolicy& batching, const ModelConfig& config,
+                            const PipelineSpec* pipeline);
 
 // GET /v1/models/M/metadata, TensorFlow Serving's.
 std::string signature_document(const ModelInterface& model);
@@ -34,6 +36,7 @@ struct IndexEntry {
   int64_t version = 1;
   std::string state;   // READY, LOADING, UNAVAILABLE
   std::string reason;  // why UNAVAILABLE, or why a newer package is not the READY one; else empty
+  std::vector<std::string> labels = {};
 };
 // GET /v1/models.
 std::string model_list_document(std::span<const std::string> names);

@@ -3,12 +3,16 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <optional>
 
 #include "package_format/files/directory.h"
 #include "sconce/check.h"
+#include "sconce/error_context.h"
 #include "sconce/parse_number.h"
+#include "server/base/failure.h"
+#include "server/models/version_policy.h"
 
 namespace sconce::server {
 namespace {
@@ -71,6 +75,41 @@ std::vector<fs::path> children(const fs::path& directory) {
   return paths;
 }
 
+constexpr std::string_view kPipeline = ".pipeline.json";
+// A file of settings, not of data.
+constexpr size_t kMostText = 1 << 20;
+
+bool is_pipeline(const fs::path& path) { return path.filename().native().ends_with(kPipeline); }
+
+// kIo, kInvalidArgument if it is too large.
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMostText + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  SCONCE_CHECK(file.is_open() && !file.bad(), kIo, "cannot read ", path.native());
+  text.resize(static_cast<size_t>(file.gcount()));
+  SCONCE_CHECK(text.size() <= kMostText, kInvalidArgument, path.native(), " has more than ", kMostText, " bytes");
+  return text;
+}
+
+TritonConfig read_config(const fs::path& path) {
+  const std::string where = path.native();
+  const ErrorContext context(where);
+  return read_triton_config(read_text(path), path.parent_path());
+}
+
+std::string stem_of(const fs::path& path) {
+  std::string name = path.filename().native();
+  if (is_pipeline(path)) return name.substr(0, name.size() - kPipeline.size());
+  return path.stem().string();
+}
+
+FileStamp stamp_of(const fs::path& path, const fs::path& config) {
+  FileStamp stamp = stamp_of(path);
+  if (!config.empty()) add_stamp(config, stamp);
+  return stamp;
+}
+
 void no_note(const std::string&) {}
 constexpr auto kAny = [](const std::string&) { return true; };
 
@@ -79,7 +118,8 @@ constexpr auto kAny = [](const std::string&) { return true; };
 // The package files of a repository with a wanted stem.
 class PackageFinder::Listing {
  public:
-  Listing(Versions policy, Note note, std::vector<PackageFile>& files) : policy_(policy), note_(note), files_(files) {}
+  Listing(const PackageFinder& finder, Note note, std::vector<PackageFile>& files)
+      : finder_(finder), note_(note), files_(files) {}
 
   template <class Wanted>
   void add(const fs::path& directory, Wanted&& wanted) {
@@ -89,12 +129,12 @@ class PackageFinder::Listing {
       if (name.starts_with('.')) continue;
       if (is_folder(child) && !is_package_directory(child)) {
         if (wanted(name)) add_versions(child, name);
-      } else if (child.extension() == ".pt2" || is_package_directory(child)) {
-        const std::string stem = child.stem().string();
+      } else if (child.extension() == ".pt2" || is_pipeline(child) || is_package_directory(child)) {
+        const std::string stem = stem_of(child);
         if (!is_model_name(stem)) {
           note_("passed over, its stem is not a model's name: " + child.string());
         } else if (wanted(stem)) {
-          files_.push_back({stem, 1, child, stamp_of(child)});
+          files_.push_back({stem, 1, child, {}, stamp_of(child)});
         }
       }
     }
@@ -109,17 +149,42 @@ class PackageFinder::Listing {
       const std::optional<int64_t> version = version_of(child.filename().string());
       if (version && is_there(child / "model.pt2")) versions.emplace(*version, child / "model.pt2");
     }
-    if (versions.empty()) return note_("passed over, no VERSION/model.pt2 in it: " + directory.string());
-    if (policy_ == Versions::kLatest) versions.erase(versions.begin(), std::prev(versions.end()));
-    for (const auto& [version, path] : versions) files_.push_back({name, version, path, stamp_of(path)});
+    fs::path config = directory / "config.pbtxt";
+    if (!is_there(config)) config.clear();
+    VersionPolicy policy;
+    if (!config.empty()) {
+      bool ensemble = false;
+      // What is wrong with the file is said when it is opened.
+      succeeds([&] {
+        const TritonConfig read = read_config(config);
+        ensemble = read.ensemble;
+        policy = finder_.version_policy(name, finder_.settings_of(read, config));
+      });
+      // An ensemble is the file itself; its versions are empty folders.
+      if (ensemble) return files_.push_back({name, newest_folder(directory), config, config, stamp_of(config)});
+    } else {
+      policy = finder_.version_policy(name, {});
+    }
+    std::vector<int64_t> numbers;
+    for (const auto& [version, path] : versions) numbers.push_back(version);
+    if (numbers.empty()) return note_("passed over, no VERSION/model.pt2 in it: " + directory.string());
+    for (const auto& [version, path] : versions)
+      if (policy.serves(version, numbers)) files_.push_back({name, version, path, config, stamp_of(path, config)});
   }
 
-  const Versions policy_;
+  static int64_t newest_folder(const fs::path& directory) {
+    int64_t newest = 1;
+    for (const fs::path& child : children(directory))
+      newest = std::max(newest, version_of(child.filename().string()).value_or(1));
+    return newest;
+  }
+
+  const PackageFinder& finder_;
   const Note note_;
   std::vector<PackageFile>& files_;
 };
 
-PackageFinder::PackageFinder(const ServerConfig& config) : versions_(config.versions) {
+PackageFinder::PackageFinder(const ServerConfig& config) : config_(config) {
   SCONCE_CHECK(!config.serve.empty(), kInvalidArgument, "nothing to serve: name a package or a repository");
   for (const std::string& argument : config.serve) add_source(argument);
 }
@@ -139,7 +204,7 @@ void PackageFinder::add_source(const std::string& argument) {
     sources_.push_back({path, {}});
     return;
   }
-  const std::string stem = (path.has_filename() ? path : path.parent_path()).stem().string();
+  const std::string stem = stem_of(path.has_filename() ? path : path.parent_path());
   SCONCE_CHECK(is_model_name(stem), kInvalidArgument, "not a model's name (letters, digits, '_', '-', '.'): '", stem,
                "', give another with NAME=", path.string());
   sources_.push_back({path, stem});
@@ -148,18 +213,53 @@ void PackageFinder::add_source(const std::string& argument) {
 template <class Wanted>
 void PackageFinder::add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const {
   if (source.repository()) {
-    Listing(versions_, note, found).add(source.path, wanted);
+    Listing(*this, note, found).add(source.path, wanted);
   } else if (wanted(source.stem)) {
-    found.push_back({source.stem, 1, source.path, stamp_of(source.path)});
+    found.push_back({source.stem, 1, source.path, {}, stamp_of(source.path)});
   }
 }
 
-std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) {
+std::vector<ModelSetting> PackageFinder::settings_of(const TritonConfig& config, const fs::path& origin) const {
+  std::vector<ModelSetting> settings;
+  for (const auto& [key, value] : config.settings) {
+    // `versions` is of whoever started the server, if it was given.
+    const bool overruled = key == "version_policy" && std::ranges::count(config_.given, "versions") > 0;
+    if (!overruled) settings.push_back({{}, key, value, origin.native()});
+  }
+  return settings;
+}
+
+VersionPolicy PackageFinder::version_policy(const std::string& name, std::span<const ModelSetting> beside) const {
+  const ModelConfig config = config_.model(name, beside);
+  if (config.version_policy.empty() && config_.versions == Versions::kAll) return parse_version_policy("all");
+  return parse_version_policy(config.version_policy);
+}
+
+std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
+  std::shared_ptr<const TritonConfig> triton;
+  std::vector<ModelSetting> settings;
+  if (!file.config.empty()) {
+    triton = std::make_shared<const TritonConfig>(read_config(file.config));
+    settings = settings_of(*triton, file.config);
+    config_.model(file.stem, settings);  // throws what is wrong with a value
+  }
+  if (triton ? triton->ensemble : is_pipeline(file.path)) {
+    PipelineSpec spec =
+        triton ? pipeline_of(*triton, file.config.native()) : read_pipeline(read_text(file.path), file.path.native());
+    return {{file.stem,
+             file,
+             {},
+             nullptr,
+             std::make_shared<const PipelineSpec>(std::move(spec)),
+             std::move(triton),
+             std::move(settings)}};
+  }
   const std::shared_ptr<const Package> package = Package::open(file.path);
   const bool several = package->models().size() > 1;
   std::vector<PackageEntry> entries;
   for (const ModelSpec& model : package->models()) {
-    entries.push_back({several ? file.stem + "." + model.name : file.stem, file, model.name, package});
+    entries.push_back(
+        {several ? file.stem + "." + model.name : file.stem, file, model.name, package, nullptr, triton, settings});
     SCONCE_CHECK(is_model_name(entries.back().name), kInvalidArgument, "not a model's name: '", entries.back().name,
                  "' in ", file.path.string());
   }

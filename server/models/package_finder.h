@@ -1,4 +1,4 @@
-// PackageFinder: finds the packages where `serve` points, and the names of their models.
+// PackageFinder: finds the packages and pipelines where `serve` points, and the names of their models.
 //
 // Reads directories and opens packages, and keeps neither. A client's name is compared with what a directory holds; it
 // never becomes part of a path. Immutable; calls block on the file system.
@@ -9,12 +9,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sconce/package.h"
 #include "server/base/config.h"
+#include "server/models/version_policy.h"
+#include "server/pipelines/pipeline_spec.h"
+#include "server/triton/model_config.h"
 
 namespace sconce::server {
 
@@ -31,23 +35,29 @@ struct PackageFile {
   std::string stem;  // the start of its models' names
   int64_t version = 1;
   std::filesystem::path path;
-  FileStamp stamp;
+  std::filesystem::path config;  // Triton's config.pbtxt of the model; empty: there is none
+  FileStamp stamp;               // of both
   friend bool operator==(const PackageFile&, const PackageFile&) = default;
 };
 
-// One version of one model, and its source.
+// One version of one model or pipeline, and its source.
 struct PackageEntry {
   std::string name;
   PackageFile file;
-  std::string model;                       // in the package
-  std::shared_ptr<const Package> package;  // null if it could not be opened
+  std::string model{};                       // in the package
+  std::shared_ptr<const Package> package{};  // null if it could not be opened, and for a pipeline
+  std::shared_ptr<const PipelineSpec> pipeline{};
+  std::shared_ptr<const TritonConfig> triton{};  // null: there is none
+  std::vector<ModelSetting> settings{};          // said there
+
+  bool opened() const noexcept { return package || pipeline; }
 };
 
 class PackageFinder {
  public:
   using Note = void (*)(const std::string&);
 
-  // kNotFound for a path of `serve` that does not exist.
+  // config outlives it. kNotFound for a path of `serve` that does not exist.
   explicit PackageFinder(const ServerConfig& config);
 
   // All files. Calls `note` for each entry of a repository that is no model, and skips it.
@@ -61,8 +71,9 @@ class PackageFinder {
   // The files of the repositories by stem and version, unopened.
   std::vector<PackageFile> repository_files() const;
 
-  // Opens one file; its model names decide the served names. Errors of Package::open, kInvalidArgument for names.
-  static std::vector<PackageEntry> open(const PackageFile& file);
+  // Opens one file; its model names decide the served names. Errors of Package::open, kInvalidArgument for names and
+  // for what is no pipeline or config.pbtxt.
+  std::vector<PackageEntry> open(const PackageFile& file) const;
   // By name and version. kAlreadyExists if a version occurs twice.
   static void sort(std::vector<PackageEntry>& entries);
 
@@ -75,10 +86,13 @@ class PackageFinder {
   class Listing;
 
   void add_source(const std::string& argument);
+  // What a config.pbtxt says that the server's own settings leave open.
+  std::vector<ModelSetting> settings_of(const TritonConfig& config, const std::filesystem::path& origin) const;
+  VersionPolicy version_policy(const std::string& name, std::span<const ModelSetting> beside) const;
   template <class Wanted>
   void add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const;
 
-  Versions versions_;
+  const ServerConfig& config_;
   std::vector<Source> sources_;
 };
 

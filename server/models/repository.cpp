@@ -8,7 +8,10 @@
 #include "sconce/excerpt.h"
 #include "sconce/parse_number.h"
 #include "server/base/cores.h"
+#include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/models/triton_names.h"
+#include "server/pipelines/pipeline_plan.h"
 
 namespace sconce::server {
 namespace {
@@ -21,6 +24,10 @@ std::vector<std::string> read_labels(const std::string& path) {
   SCONCE_CHECK(file, kIo, "cannot read setting labels: ", path);
   for (std::string line; std::getline(file, line);) labels.push_back(std::move(line));
   return labels;
+}
+
+void limit_batch(const ModelConfig& config, ModelInterface& interface) {
+  if (config.max_batch_size > 0) interface.max_batch_size = std::min(interface.max_batch_size, config.max_batch_size);
 }
 
 }  // namespace
@@ -46,7 +53,8 @@ const Catalog::Version& Catalog::find(std::string_view name, std::string_view ve
         std::find_if(versions.rbegin(), versions.rend(), [](const Version& v) { return v.state == State::kHeld; });
     return held != versions.rend() ? *held : versions.back();
   }
-  const std::optional<int64_t> number = parse_number<int64_t>(version);
+  std::optional<int64_t> number = parse_number<int64_t>(version);
+  if (!number) number = version_of(entry(name).labels, version);
   for (const Version& v : versions) {
     if (number && v.version() == *number) return v;
   }
@@ -77,6 +85,25 @@ void Catalog::fail(std::string_view name, std::string_view version, const Versio
               reason.empty() ? "" : ": ", reason);
 }
 
+bool Catalog::needs(std::string_view pipeline, std::string_view model) const {
+  std::vector<std::string_view> seen, open{pipeline};
+  while (!open.empty()) {
+    const Entry* const entry = look_up(open.back());
+    open.pop_back();
+    if (!entry) continue;
+    for (const Version& version : entry->versions) {
+      if (!version.pipeline) continue;
+      for (const PipelineSpec::Step& step : version.pipeline->spec->steps) {
+        if (step.model == model) return true;
+        if (std::find(seen.begin(), seen.end(), step.model) != seen.end()) continue;
+        seen.push_back(step.model);
+        open.push_back(step.model);
+      }
+    }
+  }
+  return false;
+}
+
 bool Catalog::is_ready() const noexcept {
   bool any = !had_models_;
   for (const Entry& entry : entries_) {
@@ -92,7 +119,7 @@ Catalog::Entry& Catalog::edit(const std::string& name) {
   const auto at = std::lower_bound(entries_.begin(), entries_.end(), name,
                                    [](const Entry& entry, const std::string& text) { return entry.name < text; });
   if (at != entries_.end() && at->name == name) return *at;
-  Entry& made = *entries_.insert(at, Entry{name, {}});
+  Entry& made = *entries_.insert(at, Entry{name, {}, {}});
   index();
   return made;
 }
@@ -129,11 +156,18 @@ std::shared_ptr<const Catalog> Repository::snapshot() const {
   return catalog_;
 }
 
+ModelConfig Repository::config_of(const PackageEntry& package) const {
+  ModelConfig config = config_.model(package.name, package.settings);
+  if (config.version_policy.empty() && config_.versions == Versions::kAll) config.version_policy = "all";
+  return config;
+}
+
 template <class Edit>
 void Repository::change(Edit&& edit) {
   const MutexLock changing(changing_);
   auto next = std::make_unique<Catalog>(*snapshot());
   edit(*next);
+  bind_pipelines(*next);
   std::shared_ptr<const Catalog> published = reaper_.own(std::move(next));
   {
     const MutexLock lock(mutex_);
@@ -153,11 +187,14 @@ bool Repository::was_rewritten(const PackageEntry& package) const {
 }
 
 LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
-  const ModelConfig config = config_.model(package.name);
+  const ModelConfig config = config_of(package);
   LoadOptions options;
   options.model_name = package.model;
   options.devices.clear();
-  for (const std::string& device : config.devices) options.devices.push_back(parse_device(device));
+  for (const std::string& device : config.devices) {
+    const bool on_gpu = package.package->model(package.model).device_key == "cuda";
+    options.devices.push_back(parse_device(device != "auto" ? device : on_gpu ? "cuda" : "cpu"));
+  }
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "setting devices of model '", package.name, "' is empty");
   SCONCE_CHECK(config.replicas >= 1, kInvalidArgument, "setting replicas of model '", package.name,
                "' must be 1 or more");
@@ -180,6 +217,7 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);
   interface.labels = read_labels(config.labels);
+  if (package.triton) take_names(*package.triton, interface);
   return {std::move(interface), std::move(model), nullptr, {}, nullptr};
 }
 
@@ -201,9 +239,9 @@ void Repository::publish_loading(const PackageEntry& package) {
 void Repository::publish(const PackageEntry& package, LoadedModel loaded, const Before& before) {
   auto& statistics = statistics_[{package.name, package.file.version}];
   if (!statistics) statistics = std::make_shared<Statistics>(threads_);
-  const ModelConfig config = config_.model(package.name);
-  if (config.max_batch_size > 0 && loaded.interface.max_batch_size > 0)
-    loaded.interface.max_batch_size = std::min(loaded.interface.max_batch_size, config.max_batch_size);
+  const ModelConfig config = config_of(package);
+  VersionLabels labels = parse_version_labels(config.version_labels);
+  limit_batch(config, loaded.interface);
   std::shared_ptr<ServedModel> served = reaper_.own(
       std::make_unique<ServedModel>(std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics,
                                     config_.inline_below, std::move(loaded.kept), std::move(loaded.golden)));
@@ -231,6 +269,9 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
     version.held = std::move(held);
     version.awaited = false;
     version.model = std::move(served);
+    version.pipeline.reset();
+    version.bound.reset();
+    next.edit(package.name).labels = std::move(labels);
     next.had_models_ = true;
   });
 }
@@ -255,6 +296,78 @@ void Repository::weights_changed(const ServedModel& model) {
     log_warn("model {} version {} is not ready any more: {}", name, model.interface().version, printable(held));
 }
 
+std::string Repository::publish_pipeline(const PackageEntry& package) {
+  auto& statistics = statistics_[{package.name, package.file.version}];
+  if (!statistics) statistics = std::make_shared<Statistics>(threads_);
+  const auto source =
+      std::make_shared<const PipelineSource>(PipelineSource{package.pipeline, config_of(package), statistics});
+  VersionLabels labels = parse_version_labels(source->config.version_labels);
+  std::string reason;
+  change([&](Catalog& next) {
+    const Catalog::Version before = next.edit(package);
+    next.edit(package).pipeline = source;
+    next.edit(package.name).labels = std::move(labels);
+    next.had_models_ = true;
+    bind_pipelines(next);
+    Catalog::Version& version = next.edit(package);
+    if (version.loaded()) return;
+    reason = version.reason;
+    // What was served goes on.
+    if (before.loaded() && before.pipeline) version = before;
+  });
+  return reason;
+}
+
+// A pipeline may be a step of another, so this goes on until nothing changes.
+void Repository::bind_pipelines(Catalog& next) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Catalog::Entry& entry : next.entries_)
+      for (Catalog::Version& version : entry.versions)
+        if (version.pipeline) changed = bind(next, entry.name, version) || changed;
+  }
+}
+
+// Returns whether what is served changed, so that others may have to be bound again.
+bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& version) {
+  const std::shared_ptr<const PipelineSource>& source = version.pipeline;
+  std::shared_ptr<ServedModel> bound;
+  std::string problem = problem_of([&] {
+    SCONCE_CHECK(!next.needs(name, name), kInvalidArgument, "the pipeline is a step of itself [", source->spec->origin,
+                 "]");
+    std::vector<std::shared_ptr<ServedModel>> members;
+    for (const PipelineSpec::Step& step : source->spec->steps) members.push_back(next.ready(step.model, step.version));
+    const Pipeline* const before = version.model ? version.model->pipeline() : nullptr;
+    if (before && version.bound == source && std::ranges::equal(before->members(), members)) {
+      bound = version.model;
+      return;
+    }
+    std::vector<const ModelInterface*> interfaces;
+    for (const auto& member : members) interfaces.push_back(&member->interface());
+    PipelinePlan plan = plan_pipeline(*source->spec, name, version.version(), interfaces);
+    limit_batch(source->config, plan.interface);
+    bound = reaper_.own(std::make_unique<ServedModel>(
+        std::make_unique<Pipeline>(std::move(plan), std::move(members),
+                                   source->config.timeout_action == TimeoutAction::kReject),
+        *source->spec, source->config, clock_, source->statistics));
+  });
+  const bool changed = version.model != bound;
+  if (bound) {
+    if (changed) {
+      version.reason.clear();
+      log_info("pipeline {} version {} is ready: {} steps", name, version.version(), source->spec->steps.size());
+    }
+    version.awaited = false;
+  } else {
+    if (changed) log_warn("pipeline {} version {} is not ready: {}", name, version.version(), printable(problem));
+    version.reason = std::move(problem);
+  }
+  version.state = bound ? Catalog::State::kReady : Catalog::State::kUnavailable;
+  version.bound = bound ? source : nullptr;
+  version.model = std::move(bound);
+  return changed;
+}
+
 void Repository::publish_failure(const PackageEntry& package, std::string reason) {
   change([&](Catalog& next) {
     Catalog::Version& version = next.edit(package);
@@ -269,6 +382,8 @@ void Repository::unload(const std::string& name, Catalog::Version& version) {
   version.held.clear();
   version.awaited = false;
   version.model.reset();
+  version.pipeline.reset();
+  version.bound.reset();
   statistics_.erase({name, version.version()});
 }
 

@@ -22,8 +22,12 @@
 #include "server/base/reaper.h"
 #include "server/models/package_finder.h"
 #include "server/models/served_model.h"
+#include "server/models/version_policy.h"
+#include "server/pipelines/pipeline_spec.h"
 
 namespace sconce::server {
+
+struct PipelineSource;
 
 class Catalog final : public Reaped {
  public:
@@ -38,17 +42,21 @@ class Catalog final : public Reaped {
     // The server is not ready before this is. Set for models that it starts with, until they are loaded or unloaded.
     bool awaited = false;
     std::shared_ptr<ServedModel> model;  // if kReady or kHeld
+    // Of a pipeline: it is ready while all of its models are.
+    std::shared_ptr<const PipelineSource> pipeline;
+    std::shared_ptr<const PipelineSource> bound;  // what its `model` was made from
     bool loaded() const noexcept { return state == State::kReady || state == State::kHeld; }
     int64_t version() const noexcept { return file.version; }
     // Why a served model answers with errors: somebody wrote its package in place. Empty: it works.
-    std::string fault() const { return model ? model->model().package_fault() : std::string(); }
+    std::string fault() const { return model && !model->pipeline() ? model->model().package_fault() : std::string(); }
   };
   struct Entry {
     std::string name;
     std::vector<Version> versions;  // ascending, at least one
+    VersionLabels labels;
   };
 
-  // Finds a version by its digits in the URL; empty: the highest ready one, else the highest. kNotFound.
+  // Finds a version by its digits or its label in the URL; empty: the highest ready one, else the highest. kNotFound.
   const Version& find(std::string_view name, std::string_view version) const;
   // The same, if it is ready. Otherwise as Triton: kNotFound if no version was named and all are unloaded,
   // kUnavailable.
@@ -58,6 +66,8 @@ class Catalog final : public Reaped {
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   const Entry& entry(std::string_view name) const;  // kNotFound
   const Entry* look_up(std::string_view name) const noexcept;
+  // Whether a pipeline has the model among its steps, or among those of its steps.
+  bool needs(std::string_view pipeline, std::string_view model) const;
   // Whether every awaited model is there, none is lost for good, and, if there ever was a model, at least one is served
   // whose package is unchanged.
   bool is_ready() const noexcept;
@@ -77,6 +87,13 @@ class Catalog final : public Reaped {
   std::vector<Entry> entries_;  // by name
   bool had_models_ = false;     // at some time since the start
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
+};
+
+// What a pipeline is made from whenever its models change.
+struct PipelineSource {
+  std::shared_ptr<const PipelineSpec> spec;
+  ModelConfig config;
+  std::shared_ptr<Statistics> statistics;
 };
 
 // A model that is loaded but not served yet.
@@ -103,6 +120,9 @@ class Repository {
   // Call this when weights of a loaded model were published: it becomes ready, or is held.
   void weights_changed(const ServedModel& model);
 
+  // A model's settings, with what is said beside its package.
+  ModelConfig config_of(const PackageEntry& package) const;
+
   // The rest is for the control thread.
 
   // Whether the file was rewritten in place since it was loaded or tried. It may then mix two contents, and only
@@ -116,6 +136,8 @@ class Repository {
   // before: is called with the model before others can find it.
   using Before = std::function<void(const std::shared_ptr<ServedModel>&)>;
   void publish(const PackageEntry& package, LoadedModel loaded, const Before& before = {});
+  // Serves a pipeline as soon as its models are ready, and whenever they are. Returns why it is not; empty: it is.
+  std::string publish_pipeline(const PackageEntry& package);
   // Records a failed load. What was served stays.
   void publish_failure(const PackageEntry& package, std::string reason);
   // Unloads the model's versions that are not among these, and forgets those that were unloaded before.
@@ -130,6 +152,8 @@ class Repository {
   template <class Edit>
   void change(Edit&& edit);
   void unload(const std::string& name, Catalog::Version& version);
+  void bind_pipelines(Catalog& next);
+  bool bind(Catalog& next, const std::string& name, Catalog::Version& version);
 
   const ServerConfig& config_;
   AlarmClock& clock_;

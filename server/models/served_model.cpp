@@ -1,10 +1,13 @@
 #include "server/models/served_model.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/memory/request_memory.h"
 #include "server/models/documents.h"
 #include "server/signature/body_bound.h"
 
@@ -21,33 +24,55 @@ std::chrono::nanoseconds inline_limit(const ModelInterface& interface, const Mod
   return possible ? limit : std::chrono::nanoseconds(0);
 }
 
+Batcher::Submit performer(Model* model, Pipeline* pipeline) {
+  if (pipeline) return [pipeline](BatchRun& run) { pipeline->submit(run); };
+  return [model](BatchRun& run) { model->submit(run); };
+}
+
 }  // namespace
 
 ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config,
                          AlarmClock& clock, std::shared_ptr<Statistics> statistics,
                          std::chrono::nanoseconds inline_below, std::shared_ptr<KeptWeights> kept,
                          std::shared_ptr<Golden> golden)
-    : interface_(std::move(interface)),
-      model_(std::move(model)),
+    : ServedModel({std::move(interface), std::move(model), nullptr, inline_below, std::move(kept), std::move(golden)},
+                  nullptr, config, clock, std::move(statistics)) {}
+
+ServedModel::ServedModel(std::unique_ptr<Pipeline> pipeline, const PipelineSpec& spec, const ModelConfig& config,
+                         AlarmClock& clock, std::shared_ptr<Statistics> statistics)
+    : ServedModel({pipeline->plan().interface, nullptr, std::move(pipeline), {}, nullptr, nullptr}, &spec, config,
+                  clock, std::move(statistics)) {}
+
+ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfig& config, AlarmClock& clock,
+                         std::shared_ptr<Statistics> statistics)
+    : interface_(std::move(parts.interface)),
+      model_(std::move(parts.model)),
+      pipeline_(std::move(parts.pipeline)),
       statistics_(std::move(statistics)),
-      most_sets_(config.sets),
-      sets_(config.sets > 0 ? std::make_unique<ModelSets>(*model_, config.routes) : nullptr),
-      replicas_(model_->info().replicas),
-      inline_policy_(inline_limit(interface_, config, inline_below), batch_policy(interface_, config).max_rows > 1),
-      batcher_(
-          interface_.name, batch_policy(interface_, config), [m = model_.get()](RunRequest& run) { m->submit(run); },
-          clock, inline_policy_, model_->info().replicas),
-      config_json_(config_document(interface_, batcher_.policy(), config.replicas, config.devices.front())),
+      most_sets_(model_ ? config.sets : 0),
+      sets_(most_sets_ > 0 ? std::make_unique<ModelSets>(*model_, config.routes) : nullptr),
+      replicas_(model_ ? model_->info().replicas : std::max<int64_t>(config.pipeline_requests, 1)),
+      inline_policy_(inline_limit(interface_, config, parts.inline_below),
+                     batch_policy(interface_, config).max_rows > 1),
+      batcher_(interface_.name, batch_policy(interface_, config), performer(model_.get(), pipeline_.get()), clock,
+               inline_policy_, replicas_),
+      config_json_(config_document(interface_, batcher_.policy(), config, spec)),
       // Without checks of sizes, no input is known to be too large.
       most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
       guard_{config.guard, config.guard_errors, config.guard_nan, config.guard_p99},
       device_fault_(config.device_fault),
       require_label_(config.require_label),
-      kept_(std::move(kept)),
-      golden_(std::move(golden)),
-      shadow_(std::make_unique<Shadow>(
-          *model_, interface_, answers_, [this] { return batcher_.waiting(); }, config.shadow,
-          static_cast<uint64_t>(config.shadow_memory))) {}
+      kept_(std::move(parts.kept)),
+      golden_(std::move(parts.golden)),
+      shadow_(model_ ? std::make_unique<Shadow>(
+                           *model_, interface_, answers_, [this] { return batcher_.waiting(); }, config.shadow,
+                           static_cast<uint64_t>(config.shadow_memory))
+                     : nullptr) {}
+
+void ServedModel::fail_without_model() const {
+  SCONCE_FAIL(kUnsupported, "'", interface_.name,
+              "' is a pipeline: it has no weights and no replicas of its own, its models have");
+}
 
 std::shared_ptr<Recording> ServedModel::recording() const {
   const MutexLock lock(recording_mutex_);
@@ -61,11 +86,12 @@ void ServedModel::record(std::shared_ptr<Recording> recording, const std::shared
 }
 
 ModelStatistics ServedModel::statistics_now() const {
-  return {interface_.name, interface_.version, statistics_->totals(), model_->info().constant_bytes,
+  return {interface_.name, interface_.version, statistics_->totals(), model_ ? model_->info().constant_bytes : 0,
           sets_ ? sets_->counts() : std::vector<ModelSets::Count>()};
 }
 
 std::string ServedModel::why_held() const {
+  if (!model_) return {};
   const WeightSetInfo active = model_->weight_sets().front();
   if (!active.missing.empty())
     return "the package brings no weights and constant '" + excerpt(active.missing) + "' has not been given";
@@ -76,7 +102,7 @@ std::string ServedModel::why_held() const {
 
 bool ServedModel::run_here(size_t bytes) noexcept {
   // A model that runs on other threads would block this one. Waiting requests go first.
-  return model_->runs_on_caller() && batcher_.waiting() == 0 && inline_policy_.run_inline(bytes) &&
+  return model_ && model_->runs_on_caller() && batcher_.waiting() == 0 && inline_policy_.run_inline(bytes) &&
          batcher_.acquire_permit();
 }
 
@@ -86,7 +112,38 @@ void ServedModel::ran_here(std::chrono::nanoseconds compute, size_t bytes) noexc
   failed();
 }
 
+void ServedModel::submit(QueuedRequest& request) {
+  if (!pipeline_) return batcher_.submit(request);
+  const Pipeline::Here here;
+  batcher_.submit(request);
+}
+
+bool ServedModel::cancel(QueuedRequest& request) noexcept {
+  if (batcher_.cancel(request)) return true;
+  request.give_up();
+  return false;
+}
+
+void ServedModel::count_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept {
+  const std::chrono::nanoseconds total = std::chrono::steady_clock::now() - begun;
+  if (step.error) failed();
+  statistics_->in_turn([&](size_t thread) {
+    if (step.run_rows >= 0) statistics_->execution(thread, step.run_rows, step.gather, step.info.compute, step.split);
+    if (!step.error)
+      return statistics_->success(thread, {total, step.info.queue, step.gather, step.info.compute, step.split},
+                                  step.rows);
+    statistics_->failure(thread, failure_reason(describe_failure(step.error).code), total);
+  });
+  if (!step.error && answers_.watched())
+    answers_.show({step.inputs, step.outputs, step.info, total, step.gather.count() == 0});
+}
+
 bool ServedModel::failed() noexcept {
+  if (pipeline_) {
+    bool any = false;
+    for (const std::shared_ptr<ServedModel>& member : pipeline_->members()) any = member->failed() || any;
+    return any;
+  }
   if (!model_->failed()) [[likely]]
     return false;
   if (failure_said_.exchange(true)) return true;
@@ -99,6 +156,15 @@ bool ServedModel::failed() noexcept {
   if (device_fault_ == DeviceFault::kRestart) restart = true;
   std::raise(SIGTERM);
   return true;
+}
+
+void keep_outputs(std::span<Tensor> outputs) {
+  for (Tensor& output : outputs) {
+    if (!output.defined() || !output.is_cpu() || output.storage()->references() == 1) continue;
+    Tensor copy = Tensor::empty(output.sizes(), output.dtype());
+    copy_to_contiguous(output, static_cast<std::byte*>(copy.data()));
+    output = std::move(copy);
+  }
 }
 
 bool restart_wanted() noexcept { return restart; }

@@ -1,11 +1,12 @@
-// ServedModel: a loaded version of a model with the server's data about it. Thread-safe. The reaper destroys it when it
-// is no longer served and its last request has ended.
+// ServedModel: a loaded version of a model, or a pipeline of such, with the server's data about it. Thread-safe. The
+// reaper destroys it when it is no longer served and its last request has ended.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "sconce/model.h"
@@ -20,6 +21,7 @@
 #include "server/judging/shadow.h"
 #include "server/kept/weight_store.h"
 #include "server/models/model_sets.h"
+#include "server/models/pipeline.h"
 #include "server/models/statistics.h"
 #include "server/signature/interface.h"
 
@@ -34,9 +36,19 @@ class ServedModel final : public Reaped {
   ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config, AlarmClock& clock,
               std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below,
               std::shared_ptr<KeptWeights> kept, std::shared_ptr<Golden> golden);
+  // spec: what the pipeline was planned from.
+  ServedModel(std::unique_ptr<Pipeline> pipeline, const PipelineSpec& spec, const ModelConfig& config,
+              AlarmClock& clock, std::shared_ptr<Statistics> statistics);
 
   const ModelInterface& interface() const noexcept { return interface_; }
-  Model& model() const noexcept { return *model_; }
+  // kUnsupported for a pipeline, which has no weights and no replicas of its own.
+  Model& model() const {
+    if (!model_) [[unlikely]]
+      fail_without_model();
+    return *model_;
+  }
+  // Null: it is a model of a package.
+  const Pipeline* pipeline() const noexcept { return pipeline_.get(); }
   const BatchPolicy& policy() const noexcept { return batcher_.policy(); }
   const std::string& config_json() const noexcept { return config_json_; }
   Statistics& statistics() const noexcept { return *statistics_; }
@@ -69,7 +81,10 @@ class ServedModel final : public Reaped {
   // The golden requests that new weights must pass; null: there are none.
   const std::shared_ptr<Golden>& golden() const noexcept { return golden_; }
   // Runs live requests on the staged set too.
-  Shadow& shadow() const noexcept { return *shadow_; }
+  Shadow& shadow() const {
+    model();
+    return *shadow_;
+  }
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
@@ -79,16 +94,41 @@ class ServedModel final : public Reaped {
   bool run_here(size_t input_bytes) noexcept;
   // compute: zero if the model did not run.
   void ran_here(std::chrono::nanoseconds compute, size_t input_bytes) noexcept;
-  void submit(QueuedRequest& request) { batcher_.submit(request); }
-  bool cancel(QueuedRequest& request) noexcept { return batcher_.cancel(request); }
+  // Throws what a run would throw for these inputs, as far as that is known without running.
+  void check_inputs(std::span<const Tensor> inputs) const {
+    if (model_) model_->check_inputs(inputs);
+  }
+  // Queues a request of this thread's own connections. A pipeline may run short steps before this returns.
+  void submit(QueuedRequest& request);
+  // Queues a request on a thread that must not run models.
+  void enqueue(QueuedRequest& request) { batcher_.submit(request); }
+  // True: it was still waiting, and finished() will not be called. False: nobody waits for it any more, so a pipeline
+  // begins no further step for it.
+  bool cancel(QueuedRequest& request) noexcept;
+  // Counts a request that a pipeline made at `begun`, and shows its answer to those who watch. On any thread.
+  void count_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept;
 
   // Whether its devices are lost to this process. The first call that finds out logs it, and ends the server if that is
   // configured.
   bool failed() noexcept;
 
  private:
+  // Of a model; of a pipeline all but the interface is empty.
+  struct Parts {
+    ModelInterface interface;
+    std::shared_ptr<Model> model;
+    std::unique_ptr<Pipeline> pipeline;
+    std::chrono::nanoseconds inline_below{};
+    std::shared_ptr<KeptWeights> kept;
+    std::shared_ptr<Golden> golden;
+  };
+  ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfig& config, AlarmClock& clock,
+              std::shared_ptr<Statistics> statistics);
+  [[noreturn, gnu::cold]] void fail_without_model() const;
+
   const ModelInterface interface_;
-  const std::shared_ptr<Model> model_;
+  const std::shared_ptr<Model> model_;        // null: it is a pipeline
+  const std::unique_ptr<Pipeline> pipeline_;  // null: it is not
   const std::shared_ptr<Statistics> statistics_;
   const int64_t most_sets_;
   const std::unique_ptr<ModelSets> sets_;
@@ -108,6 +148,9 @@ class ServedModel final : public Reaped {
   std::atomic<bool> failure_said_{false};
   const std::unique_ptr<Shadow> shadow_;  // destroyed first: its thread uses the members above
 };
+
+// Copies outputs that the model's next run may overwrite, because they are buffers that it writes.
+void keep_outputs(std::span<Tensor> outputs);
 
 // Whether a model lost its devices and its settings ask for a restart.
 bool restart_wanted() noexcept;

@@ -1,7 +1,8 @@
 // Statistics: a model's requests and their times. Each I/O thread has counters of its own, so counting shares no cache
 // line and needs no atomic read-modify-write; readers add them up.
 //
-// Count on the owner's thread only; totals() works on any thread. It may see a request partly counted.
+// Count on the owner's thread only; totals() works on any thread. It may see a request partly counted. Threads that
+// own no counters, such as those on which the steps of pipelines end, take turns.
 #pragma once
 
 #include <array>
@@ -61,13 +62,19 @@ struct ModelStatistics {
 };
 class Statistics {
  public:
-  explicit Statistics(size_t threads) : counters_(threads) {}
+  explicit Statistics(size_t threads) : counters_(threads + 1) {}
 
   void success(size_t thread, const RequestTimes& times, int64_t rows) noexcept;
   // Counts a run, which may have served several requests. rows: the total.
   void execution(size_t thread, int64_t rows, std::chrono::nanoseconds input, std::chrono::nanoseconds compute,
                  std::chrono::nanoseconds output) noexcept;
   void failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept;
+  // The same on any thread: calls count(thread) in its turn.
+  template <class F>
+  void in_turn(F&& count) noexcept {
+    const MutexLock lock(turn_);
+    count(counters_.size() - 1);
+  }
   Totals totals() const;
 
  private:
@@ -85,7 +92,8 @@ class Statistics {
     mutable Mutex mutex;
     std::map<int64_t, BatchTotals> large SCONCE_GUARDED_BY(mutex);  // of more rows than that
   };
-  std::vector<Counters> counters_;
+  std::vector<Counters> counters_;  // the last one is for turns
+  Mutex turn_;
 };
 
 }  // namespace sconce::server

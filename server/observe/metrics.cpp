@@ -38,6 +38,7 @@ struct Sample {
 
 Sample sample_of(std::string labels, const ServedModel& model) {
   Sample sample{std::move(labels), &model, model.statistics().totals()};
+  if (model.pipeline()) return sample;
   for (const ReplicaInfo& replica : model.model().replicas()) {
     if (replica.device.type != DeviceType::kCuda) continue;
     ++sample.devices;
@@ -142,6 +143,7 @@ void named_sets(Text& text, std::span<const Sample> samples) {
 void shadows(Text& text, std::span<const Sample> samples) {
   text.head(kShadowRequests);
   for (const Sample& sample : samples) {
+    if (sample.model->pipeline()) continue;
     const ModelInterface& model = sample.model->interface();
     const Shadow::Totals totals = sample.model->shadow().totals();
     for (const auto& [result, count] : {std::pair("compared", totals.compared), std::pair("failed", totals.failed),
@@ -151,7 +153,8 @@ void shadows(Text& text, std::span<const Sample> samples) {
   }
   const auto each = [&](MetricId id, auto member) {
     text.head(id);
-    for (const Sample& sample : samples) text.value(id, sample.labels, sample.model->shadow().totals().*member);
+    for (const Sample& sample : samples)
+      if (!sample.model->pipeline()) text.value(id, sample.labels, sample.model->shadow().totals().*member);
   };
   each(kShadowArgmax, &Shadow::Totals::other_argmax);
   each(kShadowNonfinite, &Shadow::Totals::new_nonfinite);
@@ -262,10 +265,15 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each(kInferDuration, [](const Sample& s) { return s.totals.compute_ns / 1000; });
   each(kOutputDuration, [](const Sample& s) { return s.totals.output_ns / 1000; });
   each(kPending, [](const Sample& s) { return s.model->pending(); });
-  each(kLoadDuration,
-       [](const Sample& s) { return std::chrono::duration<double>(s.model->model().info().load_time).count(); });
-  each(kModelWeights, [](const Sample& s) { return s.model->model().info().constant_bytes; });
-  each(kModelGeneration, [](const Sample& s) { return s.model->model().generation(); });
+  const auto each_of_a_package = [&](MetricId id, auto&& number) {
+    text.head(id);
+    for (const Sample& sample : samples)
+      if (!sample.model->pipeline()) text.value(id, sample.labels, number(sample.model->model()));
+  };
+  each_of_a_package(kLoadDuration,
+                    [](const Model& m) { return std::chrono::duration<double>(m.info().load_time).count(); });
+  each_of_a_package(kModelWeights, [](const Model& m) { return m.info().constant_bytes; });
+  each_of_a_package(kModelGeneration, [](const Model& m) { return m.generation(); });
   const auto each_kept = [&](MetricId id, auto&& number) {
     text.head(id);
     for (const Sample& sample : samples)

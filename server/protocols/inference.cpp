@@ -1,5 +1,6 @@
 #include "server/protocols/inference.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -104,7 +105,7 @@ bool Inference::run() {
     return true;
   }
   // Inputs that the run would refuse are refused now, not after waiting.
-  model_->model().check_inputs(request_.inputs);
+  model_->check_inputs(request_.inputs);
   outputs = results_;
   rows = request_.rows;
   priority = request_.schedule.priority;
@@ -119,14 +120,7 @@ Inference::Clock::time_point Inference::deadline() const noexcept {
 }
 
 void Inference::ran() {
-  if (!model_->interface().mutates_constants) return;
-  // An output may be a buffer that the next run overwrites.
-  for (Tensor& output : results_) {
-    if (!output.defined() || !output.is_cpu() || output.storage()->references() == 1) continue;
-    Tensor copy = Tensor::empty(output.sizes(), output.dtype());
-    copy_to_contiguous(output, static_cast<std::byte*>(copy.data()));
-    output = std::move(copy);
-  }
+  if (model_->interface().mutates_constants) keep_outputs(results_);
 }
 
 void Inference::finished() noexcept {
@@ -206,6 +200,31 @@ void Inference::fetch_outputs() {
 Inference::Timeline Inference::timeline() const noexcept {
   if (!model_ || run_done_ == Clock::time_point{}) return {model_ ? decoded_ : Clock::time_point{}, {}, {}, {}};
   return {decoded_, run_done_, info.queue, info.compute};
+}
+
+void Inference::tell_times(Response& response) const noexcept {
+  char* p = response.timing.data();
+  char* const end = p + response.timing.size();
+  const auto put = [&](std::string_view name, std::chrono::nanoseconds time) {
+    constexpr std::string_view kDuration = ";dur=";
+    // A thousandth of a millisecond is the last place.
+    constexpr int64_t kLongest = 999'999'999'999;
+    const auto micros = std::clamp<int64_t>(time / std::chrono::microseconds(1), 0, kLongest);
+    if (p != response.timing.data()) p = std::copy_n(", ", 2, p);
+    p = std::copy(name.begin(), name.end(), p);
+    p = std::copy(kDuration.begin(), kDuration.end(), p);
+    p = std::to_chars(p, end, micros / 1000).ptr;
+    const auto rest = static_cast<int>(micros % 1000);
+    for (const char c : {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10),
+                         static_cast<char>('0' + rest % 10)})
+      *p++ = c;
+  };
+  put("queue", info.queue);
+  put("input", decoded_ - start_ + gather);
+  put("compute", info.compute);
+  put("output", answered_ - run_done_ + split);
+  put("total", answered_ - start_);
+  response.timing_bytes = static_cast<size_t>(p - response.timing.data());
 }
 
 void Inference::trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const {

@@ -64,6 +64,8 @@ class Inference final : public QueuedRequest {
     std::chrono::nanoseconds queue{}, compute{};
   };
   Timeline timeline() const noexcept;
+  // Writes the times of an answered request, in milliseconds, as the answer's Server-Timing field.
+  void tell_times(Response& response) const noexcept;
   // Adds tensors to a trace, after decode() and after encode().
   void trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const;
   void trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const;

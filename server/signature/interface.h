@@ -33,6 +33,7 @@ struct ModelInterface {
   bool batch_observed = false;      // two runs showed that each output has one row per input row
   bool rows_independent = false;    // a trial showed that rows do not influence each other
   std::string rows_reason = "it was not tried whether rows influence each other";  // why they may, else
+  bool pipeline = false;                                                           // it is made of other models
   bool mutates_constants = false;  // a run may change what the next one returns
 
   ModelInterface(std::string name, int64_t version, ModelSpec spec);

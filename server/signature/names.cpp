@@ -1,5 +1,7 @@
 #include "server/signature/names.h"
 
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/base/json_cursor.h"
 
 namespace sconce::server {
@@ -59,6 +61,18 @@ TensorNames TensorNames::of_outputs(const ModelSpec& spec) {
   if (spec.call_spec.known) collect(spec.call_spec.result, "RESULT", names);
   if (names.size() != spec.outputs.size()) names.assign(spec.outputs.size(), {});
   return {std::move(names), "OUTPUT__", spec.outputs};
+}
+
+TensorNames TensorNames::renamed(std::vector<std::string> names) const {
+  SCONCE_CHECK(names.size() == size(), kInternal, names.size(), " names for ", size(), " tensors");
+  TensorNames other;
+  for (size_t i = 0; i < names.size(); ++i)
+    SCONCE_CHECK(other.index_.emplace(names[i], i).second, kInvalidArgument, "two tensors have the name '",
+                 excerpt(names[i]), "'");
+  other.index_.insert(index_.begin(), index_.end());
+  for (const std::string& name : names) append_json_string(other.json_.emplace_back(), name);
+  other.first_ = std::move(names);
+  return other;
 }
 
 std::string TensorNames::list() const {

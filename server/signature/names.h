@@ -30,6 +30,9 @@ class TensorNames {
     return it->second;
   }
   std::string list() const;  // "'ARGS[0]', 'ARGS[1]'"
+  // The same tensors with other main names; those from before are accepted too. names: one for each tensor, all
+  // different (kInvalidArgument).
+  TensorNames renamed(std::vector<std::string> names) const;
 
  private:
   struct Hash {
@@ -37,6 +40,7 @@ class TensorNames {
     size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
   };
 
+  TensorNames() = default;
   TensorNames(std::vector<std::string> names, std::string_view alias, const std::vector<TensorSpec>& tensors);
 
   std::vector<std::string> first_, json_;

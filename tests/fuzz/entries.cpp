@@ -26,12 +26,14 @@
 #include "server/http/compression.h"
 #include "server/http/request_parser.h"
 #include "server/http/router.h"
+#include "server/pipelines/pipeline_plan.h"
 #include "server/protocols/call_codec.h"
 #include "server/protocols/generate_codec.h"
 #include "server/protocols/infer_codec.h"
 #include "server/protocols/predict_codec.h"
 #include "server/trainers/shared_tensors.h"
 #include "server/trainers/torch_pickles.h"
+#include "server/triton/model_config.h"
 #include "src/loader/library/elf_fixups.h"
 
 namespace sconce::fuzz {
@@ -474,6 +476,33 @@ bool run_request(std::string_view text) {
   return !failed();
 }
 
+// A config.pbtxt, and the pipeline that it may be.
+bool run_triton(std::string_view text) {
+  return accepted([&] {
+    const TritonConfig config = read_triton_config(text, "/models/m");
+    if (config.ensemble) pipeline_of(config, "config.pbtxt");
+  });
+}
+
+// A pipeline whose steps are all one model, rows of four numbers to such rows.
+bool run_pipeline(std::string_view text) {
+  static const ModelInterface layer = [] {
+    ModelSpec spec;
+    spec.inputs = spec.outputs = {input(DType::kFloat32, {{2, 64, "s0"}, {4, 4, ""}})};
+    return ModelInterface("layer", 1, std::move(spec));
+  }();
+  return accepted([&] {
+    const PipelineSpec spec = read_pipeline(text, "p.pipeline.json");
+    const std::vector<const ModelInterface*> members(spec.steps.size(), &layer);
+    const PipelinePlan plan = plan_pipeline(spec, "p", 1, members);
+    for (const PipelinePlan::Step& step : plan.steps)
+      for (const PipelinePlan::Input& input : step.inputs)
+        if (input.value >= plan.values) broken("a step's input is no value");
+    if (plan.interface.inputs.size() + plan.interface.outputs.size() > 2 * plan.values)
+      broken("more tensors than values");
+  });
+}
+
 constexpr Entry kEntries[] = {
     {"package", run_package, package_seeds},
     {"library", run_library, library_seeds},
@@ -490,6 +519,8 @@ constexpr Entry kEntries[] = {
     {"predict", run_predict, predict_seeds},
     {"compressed", run_compressed, compressed_seeds},
     {"request", run_request, request_seeds},
+    {"triton", run_triton, triton_seeds},
+    {"pipeline", run_pipeline, pipeline_seeds},
 };
 
 }  // namespace

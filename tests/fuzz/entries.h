@@ -36,5 +36,7 @@ std::vector<std::string> generate_seeds();
 std::vector<std::string> predict_seeds();
 std::vector<std::string> compressed_seeds();
 std::vector<std::string> request_seeds();
+std::vector<std::string> triton_seeds();
+std::vector<std::string> pipeline_seeds();
 
 }  // namespace sconce::fuzz

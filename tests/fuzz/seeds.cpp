@@ -247,4 +247,31 @@ std::vector<std::string> request_seeds() {
       "003 ; a = \"b\\\"c\" ; d=e\r\nabc\r\n0;f\r\nX: y\r\nZ:\r\n\r\n"};
 }
 
+std::vector<std::string> triton_seeds() {
+  return {
+      "name: \"m\" # c\nplatform: 'torch_aoti' max_batch_size: 8\n"
+      "input [ { name: \"x\", data_type: TYPE_FP32, dims: [ -1, 3 ] } ] output < name: 'y' dims: 1; >\n"
+      "instance_group { count: 2 kind: KIND_GPU gpus: [0, 1] } version_policy: { specific { versions: [1, 3] } }",
+      "dynamic_batching { preferred_batch_size: [4, 8] max_queue_delay_microseconds: 100 default_queue_policy {"
+      " timeout_action: DELAY default_timeout_microseconds: 0x10 max_queue_size: 1 allow_timeout_override: true } }"
+      " parameters { key: \"a\\n\\x41\\101\\u00e9\" value { string_value: 'b' \"c\" } }",
+      "model_warmup { name: 'w' batch_size: 1 inputs { key: 'x' value { data_type: TYPE_INT64 dims: 4 "
+      "input_data_file: 'a/b' } } inputs { key: 'z' value { data_type: TYPE_FP16 zero_data: true } } }",
+      "platform: \"ensemble\" input { name: 'x' data_type: TYPE_FP32 dims: 4 } output { name: 'y' } "
+      "ensemble_scheduling {"
+      " step [ { model_name: \"a\" model_version: -1 input_map { key: 'i' value: 'x' } output_map { key: 'o' value: "
+      "'y' }"
+      " } ] }"};
+}
+
+std::vector<std::string> pipeline_seeds() {
+  return {
+      R"({"inputs": ["x"], "outputs": ["y"], "steps": [{"model": "a", "version": 1, "inputs": {"INPUT__0": "x"},)"
+      R"( "outputs": {"OUTPUT__0": "m"}}, {"model": "b", "inputs": {"INPUT__0": {"tensor": "m", "cast": "FP32"}},)"
+      R"( "outputs": {"OUTPUT__0": "y"}}]})",
+      R"({"outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 4]}], "inputs": [{"name": "x", "datatype":)"
+      R"( "INT64"}], "steps": [{"model": "a", "version": "stable", "inputs": {"INPUT__0": {"cast": "FP32", "tensor":)"
+      R"( "x"}}, "outputs": {"OUTPUT__0": "y"}}]})"};
+}
+
 }  // namespace sconce::fuzz

@@ -117,6 +117,7 @@ COMMANDS = {
         ("[--set MODEL.KEY=VALUE]", "--set digits.queue=4")),
     "sconce serve model.pt2 --set model.sets=1000 --set model.sets_memory=2G --set model.sets_dir=SETS": serves(),
     "sconce serve /models": serves(("/models", "repository")),
+    "sconce serve a.pt2 b.pt2 p.pipeline.json": run_by("tests/server/test_pipelines.py::test_the_document"),
     "sconce serve m=m.pt2": serves(),
     "sconce serve M=/mnt/models/model.pt2 --http 0.0.0.0:8080": serves(("/mnt/models/", "")),
     "sconce serve model.pt2 --set model.devices=cuda": refused_device,
@@ -175,7 +176,7 @@ COMMANDS = {
     ".venv/bin/python -m pytest tests/server": pytest_file,
     "SCONCE_PROGRAM=build/release/server/sconce .venv/bin/python -m pytest -q tests/server/test_serve.py": pytest_file,
     **{f"pytest tests/server/test_{name}.py": pytest_file
-       for name in ("bad_input", "client_exam", "device_memory", "migrating", "openapi")},
+       for name in ("bad_input", "client_exam", "device_memory", "migrating", "openapi", "pipelines", "triton_config")},
     **{f"P -k {words}": pytest_words for words in (
         '"during_an_upload or drain_refuses or until_the_end"', '"fold_that_fails or progress"', '"gone_midway or ctrl_c"',
         '"gone_midway or truncated or too_early"', '"stops_arriving or stop_arriving or hardly_arrives"', "digest",
@@ -260,6 +261,8 @@ COMMANDS = {
     "tests/bench/http/overload.py": script(),
     "tests/bench/http/peers.py": script(without=NETWORK),
     "tests/bench/http/perf_analyzer.py": script(without=NETWORK),
+    "ninja -C build/release http_bench fake_models": ninja,
+    "tests/bench/http/pipelines.py": script(without=NETWORK),
 }
 
 
@@ -307,6 +310,9 @@ OTHERS = {
         "tests/server/test_audit.py::test_every_event_once_and_in_order"),
     '{"operation": "7", "model": "digits",': said,
     '{"model_name":"digits","model_version":"1",': said,
+    '{"inputs": ["x"], "outputs": ["y"], "steps": [': run_by("tests/server/test_pipelines.py::test_the_document"),
+    "step 2 (model 'b'): input 'INPUT__0', tensor 'mid':": run_by(
+        "tests/server/pipelines/pipeline_plan_test.cpp::pipeline plan: sizes that no size suits"),
     '{"tensors": [{"name": "l.weight",': run_by("tests/server/test_trainers.py::test_tensors_by_their_handles"),
     "# scopes          token": said,
     "stage      checks names": said,

@@ -26,12 +26,13 @@ def set_request():
     return path.replace("fake", "fake@tenant-a"), body, {"Sconce-Weights": "tenant-a"}
 
 
-def allocations(tmp_path, place, model, flags, prepare, request):
-    """Starts a server, calls `prepare` with it and counts its allocations for requests after the first 200."""
+def allocations(tmp_path, place, model, flags, prepare, request, more=()):
+    """Starts a server, calls `prepare` with it and counts its allocations for requests after the first 200. more: what it
+    serves besides the model "fake"."""
     count_file = tmp_path / "count"
     count_file.write_bytes(bytes(8))
     flags = ["--io-threads", "1", "--inline-below", "1s" if place == "here" else "0", *flags]
-    with Server(f"fake={model}", flags=flags,
+    with Server(f"fake={model}", *more, flags=flags,
                 environment={"LD_PRELOAD": str(COUNTER), "COUNT_FILE": str(count_file)}) as server:
         prepare(server)
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
@@ -91,3 +92,18 @@ def test_no_allocation_before_and_after_a_shadow(tmp_path, place):
         spent = allocations(tmp_path, place, FAKE_MODELS / "fake_batched.pt2", ["--set", "fake.shadow=1"], prepare,
                             binary_request())
         assert spent < MOST, f"{spent} allocations in {REQUESTS} requests"
+
+
+@pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")
+@pytest.mark.parametrize("place", ["here", "lane"])
+def test_no_allocation_for_a_request_to_a_pipeline(tmp_path, place):
+    """Two branches and a step behind one of them."""
+    step = {"model": "fake", "inputs": {"INPUT__0": "INPUT__0"}, "outputs": {"OUTPUT__0": "OUTPUT__0"}}
+    steps = [step, {**step, "outputs": {"OUTPUT__0": "branch"}},
+             {**step, "inputs": {"INPUT__0": "branch"}, "outputs": {"OUTPUT__0": "end"}}]
+    pipeline = tmp_path / "pipe.pipeline.json"
+    pipeline.write_text(json.dumps({"inputs": ["INPUT__0"], "outputs": ["OUTPUT__0", "end"], "steps": steps}))
+    path, body, headers = binary_request()
+    spent = allocations(tmp_path, place, FAKE, [], lambda server: None,
+                        (path.replace("fake", "pipe"), body, headers), [pipeline])
+    assert spent < MOST, f"{spent} allocations in {REQUESTS} requests"

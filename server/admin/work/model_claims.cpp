@@ -9,8 +9,9 @@ namespace sconce::server {
 ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what,
                           std::chrono::milliseconds patience)
     : claims_(claims), model_(&model) {
+  Shadow& shadow = model.shadow();  // a pipeline has none, and nothing that could be claimed
   enter(std::move(what), patience);
-  model.shadow().weights_change();
+  shadow.weights_change();
 }
 
 void ModelClaims::Claim::enter(std::string what, std::chrono::milliseconds patience) {

@@ -70,7 +70,7 @@ struct World {
     const std::vector<std::byte> library = fake::library(fake::model("fake_folded"));
     config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
     finder = std::make_unique<PackageFinder>(config);
-    const std::vector<PackageEntry> packages = Control::open(finder->files([](const std::string&) {}), true);
+    const std::vector<PackageEntry> packages = Control::open(*finder, finder->files([](const std::string&) {}), true);
     repository = std::make_unique<Repository>(config, clock, idle_watch, reaper, packages, 1);
     control = std::make_unique<Control>(config, *finder, *repository, store, idle_watch, std::vector<PackageEntry>(),
                                         [](const std::exception_ptr&) {});

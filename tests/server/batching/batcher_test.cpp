@@ -500,3 +500,55 @@ TEST_CASE("batcher: many threads, replicas and cancellations: each request is an
   CHECK(wrong == 0);
   CHECK(rows == answered);
 }
+
+TEST_CASE("batcher: a request that nobody waits for is left out of the run") {
+  Puppet puppet(up_to(8));
+  TestRequest first(1), gone(2), kept(3), last(4);
+  puppet.submit(first, gone, kept, last);
+  gone.give_up();
+  last.give_up();
+  CHECK(puppet.run_next() == 2);
+  CHECK(done(first, gone, kept, last));
+  CHECK(kept.output_values() == std::vector<float>(2, 6));
+  CHECK(text_of(gone.error) == "CANCELLED: nobody waits for the request to model 'puppet' any more");
+  CHECK(text_of(last.error) == text_of(gone.error));
+  CHECK(puppet.batcher.waiting() == 0);
+  // The next submit() begins anew.
+  puppet.batcher.submit(gone);
+  CHECK(puppet.run_next() == 1);
+  CHECK(gone.error == nullptr);
+  // If nobody waits for any of them, nothing runs.
+  puppet.batcher.submit(gone);
+  gone.give_up();
+  CHECK(puppet.run_next() == 0);
+  CHECK(puppet.runs == 2);
+  CHECK(puppet.batcher.waiting() == 0);
+}
+
+TEST_CASE("batcher: runs that end while they are launched need no deeper stack for being many") {
+  AlarmClock clock;
+  InlinePolicy place(0ns, true);
+  int64_t depth = 0, deepest = 0, held = 1;
+  std::deque<BatchRun*> waiting;
+  const auto perform = [&](BatchRun& run) {
+    deepest = std::max(deepest, ++depth);
+    as_lane(run, [&] { double_all(run); });
+    --depth;
+  };
+  Batcher batcher(
+      "here", up_to(1),
+      [&](BatchRun& run) {
+        if (held)
+          waiting.push_back(&run);
+        else
+          perform(run);
+      },
+      clock, place, 1);
+  std::deque<TestRequest> requests;
+  for (int i = 0; i < 500; ++i) batcher.submit(requests.emplace_back(static_cast<float>(i)));
+  REQUIRE(waiting.size() == 1);
+  held = 0;
+  perform(*waiting.front());
+  for (const TestRequest& request : requests) CHECK(request.done());
+  CHECK(deepest == 2);
+}

@@ -117,7 +117,7 @@ TEST_CASE("router: a segment that is written like a variable is a name as any ot
 
 TEST_CASE("router: what no pattern matches") {
   for (const char* path : {"/models", "/models/", "/models/m/", "/models/a:b:call", "/models/:call", "/model/stats",
-                           "/models/m/versions/v7:call", "/models/m/versions/:call", "/regions/r/parts/12"}) {
+                           "/models/m/versions/v@7:call", "/models/m/versions/:call", "/regions/r/parts/12"}) {
     CAPTURE(std::string(path));
     CHECK(find(path).result == Result::kNotFound);
     CHECK(find(path, Method::kPost).result == Result::kNotFound);

@@ -8,7 +8,7 @@ namespace sconce::server {
 namespace {
 
 PackageFile file(const std::string& stem, int64_t version, uint64_t bytes, int64_t time = 1, uint64_t identity = 1) {
-  return {stem, version, stem + ".pt2", {identity, bytes, time}};
+  return {stem, version, stem + ".pt2", {}, {identity, bytes, time}};
 }
 using Files = std::vector<PackageFile>;
 using Stems = std::vector<std::string>;

@@ -93,3 +93,14 @@ TEST_CASE("names: keys that look alike, and keys that need escaping") {
   CHECK(outputs.find("OUTPUT__1") == 1);
   CHECK(outputs.json(2) == "\"RESULT[a\\\"b]\"");
 }
+
+TEST_CASE("names: other main names beside those of the package") {
+  const TensorNames names = TensorNames::of_inputs(model(2, 1)).renamed({"image", "INPUT__0"});
+  CHECK(all(names) == std::vector<std::string>{"image", "INPUT__0"});
+  CHECK(names.json(0) == "\"image\"");
+  CHECK(names.find("image") == 0);
+  CHECK(names.find("INPUT__0") == 1);  // the new name, not the old one of the first
+  CHECK(names.find("INPUT__1") == 1);
+  CHECK(names.find("arg0_1") == 0);
+  CHECK_THROWS_WITH(TensorNames::of_inputs(model(2, 1)).renamed({"x", "x"}), "two tensors have the name 'x'");
+}

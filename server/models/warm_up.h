@@ -1,0 +1,19 @@
+// Requests that a model runs before it is served, so that its first clients do not pay for first runs.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "sconce/model.h"
+#include "server/signature/interface.h"
+#include "server/triton/model_config.h"
+
+namespace sconce::server {
+
+// Runs every request of the files (setting warm_up_requests) and of a config.pbtxt on every replica. Random data of the latter is
+// from 0 to 1, and 0 or 1 for integers, which every table has. What a request's run throws, with the request's name;
+// errors of its file.
+void warm_up(Model& model, const ModelInterface& interface, std::span<const std::string> files,
+             std::span<const TritonWarmUp> requests);
+
+}  // namespace sconce::server

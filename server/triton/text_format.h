@@ -1,0 +1,29 @@
+// Protobuf's text format, read as a tree of fields without a schema. Pure function; safe on hostile text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sconce::server {
+
+struct TextField;
+
+struct TextMessage {
+  std::vector<TextField> fields;  // in the order of the text; a list [a, b] becomes two fields of one name
+};
+
+struct TextField {
+  // kWord: a number, true, or the name of an enum's value, as it stands in the text.
+  enum class Kind : int8_t { kWord, kString, kMessage };
+  std::string name;  // of an extension with its brackets
+  Kind kind = Kind::kWord;
+  std::string text;     // of a word or a string; a string's escapes are read
+  TextMessage message;  // of a message
+  int line = 0;         // from 1
+};
+
+// kInvalidArgument names the line. Nesting is limited to 32 messages, the text to 1 MiB and 65536 fields.
+TextMessage parse_text_format(std::string_view text);
+
+}  // namespace sconce::server
