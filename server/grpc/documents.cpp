@@ -37,9 +37,9 @@ Json bare_values(const Json& settings) {
   Json body = Json::object();
   for (const auto& [key, setting] : settings.items()) {
     SCONCE_CHECK(setting.size() == 1, kInvalidArgument, "'", excerpt(key), "' has no value");
-    const auto& [kind, value] = *setting.items().begin();
+    const auto value = setting.begin();
     // Protobuf's JSON has 64-bit numbers as strings.
-    body[key] = kind == "int64_param" ? parse_document(value.get<std::string>()) : value;
+    body[key] = value.key() == "int64_param" ? parse_document(value->get<std::string>()) : *value;
   }
   return body;
 }

@@ -42,6 +42,7 @@ bool InferenceCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t by
     method_ = method;
     waiter_ = &waiter;
     status_ = {};
+    http_status_ = 200;
     start_ = Clock::now();
     deadline_ = caller.deadline;
     sent_ = 0;
@@ -57,6 +58,7 @@ bool InferenceCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t by
           const CredentialSet::Refusal refusal =
               refusal_of(service, turn.credentials(), &infer_route(), kPublic, caller.authorization, false);
           if (refusal.status != 0) {
+            http_status_ = refusal.status;
             status_ = {grpc_code(refusal.status), std::string(refusal.message)};
             state_ = State::kFinished;
             finished = true;
@@ -103,6 +105,7 @@ void InferenceCall::refuse(GrpcStatus status) noexcept {
     const MutexLock lock(mutex_);
     if (state_ != State::kAdmitted) return;
     status_ = std::move(status);
+    http_status_ = status_.code == GrpcCode::kResourceExhausted ? 413 : 400;
     state_ = State::kFinished;
   }
   tell(true);
@@ -167,6 +170,7 @@ bool InferenceCall::fail(const std::exception_ptr& problem) noexcept {
           const LogRequest log_request(request_id_, peer_);
           log_warn(room_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
         }
+        http_status_ = failure.status;
         status_ = {grpc_code(failure.status), std::move(failure.message)};
       }))
     status_ = {GrpcCode::kResourceExhausted, "no memory"};
@@ -237,6 +241,7 @@ bool InferenceCall::end_waiting(GrpcCode code, ErrorCode error, const char* mess
     inference_.fail(error);
   }
   status_.code = code;
+  http_status_ = http_status(error);
   succeeds([&] { status_.message = message; });
   encoded_ = Clock::now();
   state_ = State::kFinished;
@@ -288,7 +293,7 @@ void InferenceCall::record() noexcept {
     record.request_id = request_id_.text();
     record.method_and_path =
         std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]).append(" ").append(model_);
-    record.status = static_cast<int>(status_.code);
+    record.status = http_status_;
     record.parent = trace_parent_;
     record.levels = traced_;
     record.tensors = std::move(trace_tensors_);

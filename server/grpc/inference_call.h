@@ -72,6 +72,7 @@ class InferenceCall final : public GrpcInference, private AlarmClock::Alarm {
   GrpcMethod method_ = GrpcMethod::kModelInfer;
   GrpcWaiter* waiter_ = nullptr;
   GrpcStatus status_;
+  int http_status_ = 200;  // the same in HTTP's words, for traces
   TensorAnswer answer_;
   char generation_[20] = {};  // in digits
 
