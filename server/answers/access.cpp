@@ -15,8 +15,7 @@ CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, 
   CredentialSet::Refusal refusal = known.check(scope, authorization);
   if (scope == kAdminScope && !known.needs_token(scope) && from_page)
     refusal = {403, "requests of web pages need a token: token_file"};
-  if (refusal.status != 0)
-    log_warn(service.refusals, "request refused with {}: {}", refusal.status, refusal.message);
+  if (refusal.status != 0) log_warn(service.refusals, "request refused with {}: {}", refusal.status, refusal.message);
   return refusal;
 }
 

@@ -12,8 +12,8 @@
 
 namespace sconce::server {
 
-// Why the request's token does not do, and a line in the log about it. route: null if none was found. from_page: any web
-// page could make a visitor's browser send it.
+// Why the request's token does not do, and a line in the log about it. route: null if none was found. from_page: any
+// web page could make a visitor's browser send it.
 CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, const Route* route, Listeners listener,
                                   std::string_view authorization, bool from_page);
 

@@ -201,8 +201,7 @@ void Exchange::name_response() {
 }
 
 void Exchange::end(size_t bytes, Clock::time_point encoded) {
-  if (io_thread_.service().config.access_log)
-    log_access(access_line_, response_.status, bytes, Clock::now() - start_);
+  if (io_thread_.service().config.access_log) log_access(access_line_, response_.status, bytes, Clock::now() - start_);
   if (traced_ && !running()) record_trace(encoded);
   if (!running()) inference_.show();
   count_body(0);

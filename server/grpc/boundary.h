@@ -1,5 +1,5 @@
-// What the program and libsconce_grpc know of each other. The library has gRPC and protobuf, and translates; everything is
-// decided in the program. Both are of one build. Includes std only, and calls nothing of the other side but through
+// What the program and libsconce_grpc know of each other. The library has gRPC and protobuf, and translates; everything
+// is decided in the program. Both are of one build. Includes std only, and calls nothing of the other side but through
 // these interfaces, none of which throws.
 #pragma once
 

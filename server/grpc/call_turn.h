@@ -3,8 +3,8 @@
 // answer, so turns wait for each other only by chance.
 #pragma once
 
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <memory>
 
 #include "sconce/mutex.h"

@@ -25,7 +25,8 @@ Json trace_settings(const Json& settings) {
     if (value == setting.end() || value->empty()) {
       body[key] = nullptr;
     } else {
-      SCONCE_CHECK(several || value->size() == 1, kInvalidArgument, "trace setting '", excerpt(key), "' takes one value");
+      SCONCE_CHECK(several || value->size() == 1, kInvalidArgument, "trace setting '", excerpt(key),
+                   "' takes one value");
       body[key] = several ? *value : value->front();
     }
   }
@@ -138,7 +139,9 @@ std::string answer_message(GrpcMethod method, std::string_view document) {
       Json settings = Json::object();
       const Json known = parse_document(document);
       for (const auto& [key, value] : known.items()) {
-        const char* const kind = value.is_boolean() ? "bool_param" : value.is_string() ? "string_param" : "uint32_param";
+        const char* const kind = value.is_boolean()  ? "bool_param"
+                                 : value.is_string() ? "string_param"
+                                                     : "uint32_param";
         settings[key][kind] = value;
       }
       return dump({{"settings", std::move(settings)}});

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "package_format/text/json_value.h"
 #include "server/answers/methods.h"
 #include "server/http/router.h"
-#include "package_format/text/json_value.h"
 
 namespace sconce::server {
 

@@ -32,8 +32,8 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kLibrary = "libsconcegrpc.so.0";
 constexpr std::chrono::milliseconds kLook{250};  // between looks at readiness and slow clients
 constexpr std::chrono::seconds kComplain{10};
-constexpr uint64_t kMostText = 64 * 1024;    // as BodyLimit::kText
-constexpr int64_t kStreamWindow = 32;        // requests of a stream under way
+constexpr uint64_t kMostText = 64 * 1024;  // as BodyLimit::kText
+constexpr int64_t kStreamWindow = 32;      // requests of a stream under way
 constexpr size_t kWithoutRoute = SIZE_MAX;
 
 // Beside the program's libsconce first, then wherever the dynamic linker looks.
@@ -69,7 +69,8 @@ GrpcOptions options_of(const Service& service) {
   options.memory = service.request_memory.limit();
   options.streams = config.grpc_streams;
   options.stream_window = std::min(kStreamWindow, config.grpc_streams);
-  options.handshake = milliseconds(config.http_tls == TlsMode::kOff ? config.header_timeout : config.tls_handshake_timeout);
+  options.handshake =
+      milliseconds(config.http_tls == TlsMode::kOff ? config.header_timeout : config.tls_handshake_timeout);
   options.idle = milliseconds(config.idle_timeout);
   options.compress_above = config.compress_above;
   options.tls = config.http_tls != TlsMode::kOff;
@@ -162,9 +163,8 @@ void GrpcFront::listen(const Address& address) {
   SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
   const asio::ip::address host = endpoint.address();
   address_ = (host.is_v6() ? "[" + host.to_string() + "]" : host.to_string()) + ":" + std::to_string(endpoint.port());
-  loopback_ = host.is_loopback() ||
-              (host.is_v6() && host.to_v6().is_v4_mapped() &&
-               asio::ip::make_address_v4(asio::ip::v4_mapped, host.to_v6()).is_loopback());
+  loopback_ = host.is_loopback() || (host.is_v6() && host.to_v6().is_v4_mapped() &&
+                                     asio::ip::make_address_v4(asio::ip::v4_mapped, host.to_v6()).is_loopback());
 }
 
 void GrpcFront::start() {
@@ -213,8 +213,9 @@ bool GrpcFront::accept_one() noexcept {
     return false;
   }
   struct stat about {};
-  if (::fstat(descriptor, &about) != 0 ||
-      !succeeds([&] { connections_.push_back({descriptor, static_cast<uint64_t>(about.st_ino)}); })) {
+  if (::fstat(descriptor, &about) != 0 || !succeeds([&] {
+        connections_.push_back({descriptor, static_cast<uint64_t>(about.st_ino)});
+      })) {
     ::close(descriptor);
     return true;
   }
@@ -289,7 +290,8 @@ void GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_
     match.result = RouteMatch::Result::kFound;
     match.route = request.changes ? routes.changes : routes.asks;
     match.model = std::string_view(request.model).substr(0, request.model.find('@'));
-    if (match.model.size() < request.model.size()) match.set = std::string_view(request.model).substr(match.model.size() + 1);
+    if (match.model.size() < request.model.size())
+      match.set = std::string_view(request.model).substr(match.model.size() + 1);
     match.version = request.version;
     match.region = request.region;
     const Route& route = route_of(match);

@@ -1,5 +1,5 @@
-// GrpcFront: the server's gRPC side. Opens libsconce_grpc, accepts connections for it, and answers its calls: inferences
-// by InferenceCall, all else by the table of routes.
+// GrpcFront: the server's gRPC side. Opens libsconce_grpc, accepts connections for it, and answers its calls:
+// inferences by InferenceCall, all else by the table of routes.
 //
 // gRPC's own listener ends for good when there are no descriptors, and has no limit of connections; ours waits.
 #pragma once

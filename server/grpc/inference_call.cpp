@@ -18,9 +18,8 @@ constexpr size_t kLargeAnswer = 64 * 1024;  // smaller ones are small compared w
 constexpr size_t kKeptMemory = 256 * 1024;  // of a free call
 
 const Route& infer_route() {
-  static const Route& route = *std::find_if(kRoutes.begin(), kRoutes.end(), [](const Route& r) {
-    return form_of(r) == Inference::Form::kInfer;
-  });
+  static const Route& route = *std::find_if(kRoutes.begin(), kRoutes.end(),
+                                            [](const Route& r) { return form_of(r) == Inference::Form::kInfer; });
   return route;
 }
 

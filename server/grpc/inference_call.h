@@ -1,5 +1,5 @@
-// InferenceCall: one inference that came by gRPC, from its admission to the answer. Decisions are those of every protocol:
-// access by answers/access.h, the run by protocols/inference.h. Reused from call to call.
+// InferenceCall: one inference that came by gRPC, from its admission to the answer. Decisions are those of every
+// protocol: access by answers/access.h, the run by protocols/inference.h. Reused from call to call.
 //
 //   kFree --admit--> kAdmitted --run--> kWaiting --its run is over, cancel, deadline--> kFinished --release--> kFree
 //

@@ -1,5 +1,5 @@
-// What answers of Open Inference Protocol v2 have in every encoding: which outputs can be sent, outputs in shared memory,
-// and classes. Used only on the connection's thread.
+// What answers of Open Inference Protocol v2 have in every encoding: which outputs can be sent, outputs in shared
+// memory, and classes. Used only on the connection's thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Inference: one request to a model, from its body to its answer, in every protocol. A connection has one and reuses it, so
-// that a request needs no new memory after warm-up. Used by one thread at a time, except finished().
+// Inference: one request to a model, from its body to its answer, in every protocol. A connection has one and reuses
+// it, so that a request needs no new memory after warm-up. Used by one thread at a time, except finished().
 #pragma once
 
 #include <chrono>

@@ -71,9 +71,9 @@ Kind kind_for(DType carrier) noexcept {
 }
 
 std::string_view field_of(Kind kind) noexcept {
-  constexpr std::string_view kNames[] = {"raw_input_contents", "bool_contents",   "int_contents",
-                                         "int64_contents",     "uint_contents",   "uint64_contents",
-                                         "fp32_contents",      "fp64_contents",   "bytes_contents"};
+  constexpr std::string_view kNames[] = {"raw_input_contents", "bool_contents", "int_contents",
+                                         "int64_contents",     "uint_contents", "uint64_contents",
+                                         "fp32_contents",      "fp64_contents", "bytes_contents"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -163,8 +163,8 @@ void decode_tensors(const ModelInterface& model, const TensorRequest& sent, cons
       builder.set_input(index, builder.from_region(index, form, region));
     } else if (sent.raw != nullptr) {
       SCONCE_CHECK(!has_contents, kInvalidArgument, what, " has contents, and the request has raw_input_contents");
-      SCONCE_CHECK(raw < sent.raw->bytes_of.size(), kInvalidArgument, what, " is missing in raw_input_contents, which has ",
-                   sent.raw->bytes_of.size(), " tensors");
+      SCONCE_CHECK(raw < sent.raw->bytes_of.size(), kInvalidArgument, what,
+                   " is missing in raw_input_contents, which has ", sent.raw->bytes_of.size(), " tensors");
       builder.check_bytes(form, sent.raw->bytes_of[raw]);
       Tensor tensor = scratch.tensor(form.shape.span(), form.dtype);
       sent.raw->copy(raw++, static_cast<std::byte*>(tensor.data()));
@@ -174,8 +174,8 @@ void decode_tensors(const ModelInterface& model, const TensorRequest& sent, cons
     }
   }
   check_inputs_complete(model, request);
-  SCONCE_CHECK(sent.raw == nullptr || raw == sent.raw->bytes_of.size(), kInvalidArgument,
-               "raw_input_contents has ", sent.raw->bytes_of.size(), " tensors, ", raw, " inputs are to be there");
+  SCONCE_CHECK(sent.raw == nullptr || raw == sent.raw->bytes_of.size(), kInvalidArgument, "raw_input_contents has ",
+               sent.raw->bytes_of.size(), " tensors, ", raw, " inputs are to be there");
   for (const TensorRequest::Output& output : sent.outputs) {
     WireRegion region;
     uint64_t classes = 0;
@@ -207,8 +207,12 @@ void encode_tensors(const ModelInterface& model, const InferRequest& request, st
     // Outputs that the request did not name have their names as JSON.
     const std::string& own = model.output_names.json(wanted.index);
     const bool named = wanted.json_name.data() != own.data();
-    TensorAnswer::Output output{named ? wanted.json_name : std::string_view(model.output_names.name(wanted.index)), {},
-                                answer.sizes.size(), 0, nullptr, 0};
+    TensorAnswer::Output output{named ? wanted.json_name : std::string_view(model.output_names.name(wanted.index)),
+                                {},
+                                answer.sizes.size(),
+                                0,
+                                nullptr,
+                                0};
     if (wanted.classes != 0) {
       const Classes classes = classify(tensor, wanted.classes, model.max_batch_size > 0, model.labels);
       const std::span<const std::byte> packed = pack_classes(classes, scratch);

@@ -1,5 +1,5 @@
-// Decodes a TensorRequest and encodes a TensorAnswer. Tensors of a request are copied once, into the scratch; those of an
-// answer are where the model put them. Errors are kInvalidArgument and name the tensor.
+// Decodes a TensorRequest and encodes a TensorAnswer. Tensors of a request are copied once, into the scratch; those of
+// an answer are where the model put them. Errors are kInvalidArgument and name the tensor.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
-// An inference request and its answer as tensors and parameters, without an encoding: what a protocol whose messages have
-// fields of their own, such as gRPC, is translated to and from. Views belong to whoever fills them, and must live until
-// the answer was sent. Includes std only, because libsconce_grpc uses it too.
+// An inference request and its answer as tensors and parameters, without an encoding: what a protocol whose messages
+// have fields of their own, such as gRPC, is translated to and from. Views belong to whoever fills them, and must live
+// until the answer was sent. Includes std only, because libsconce_grpc uses it too.
 #pragma once
 
 #include <cstddef>

@@ -35,6 +35,8 @@ const Rooms kServer = {
     "server/admin/trainers/",
     "server/answers/",
     "server/connections/",
+    "server/grpc/",
+    "server/grpc/library/",
     "server/server.",
     "server/commands/",
     "server/commands/weights/",

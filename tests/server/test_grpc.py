@@ -466,7 +466,7 @@ def test_settings(server, client, stub):
     assert code_of(lambda: stub.LogSettings(file)) == grpc.StatusCode.PERMISSION_DENIED
     settings = client.get_trace_settings().settings
     assert list(settings["trace_level"].value) == ["OFF"] and list(settings["trace_rate"].value) == ["1000"]
-    assert list(client.update_trace_settings(settings={"trace_rate": 7}).settings["trace_rate"].value) == ["7"]
+    assert list(client.update_trace_settings(settings={"trace_rate": "7"}).settings["trace_rate"].value) == ["7"]
     assert list(client.update_trace_settings(settings={"trace_rate": None}).settings["trace_rate"].value) == ["1000"]
     assert list(client.update_trace_settings("fake", {"trace_count": "5"}).settings["trace_count"].value) == ["5"]
     with pytest.raises(Error, match="nope"):

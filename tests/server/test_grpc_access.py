@@ -64,8 +64,8 @@ def test_every_method_asks_for_its_scope(tmp_path, http_admin):
                 needs_admin = scope == "admin" and http_admin
                 right, wrong = (ADMIN, INFER) if needs_admin else (INFER, ADMIN)
                 assert code(stub, method, request) == Code.UNAUTHENTICATED, method
-                assert code(stub, method, request, "no-such-token-at-all") == Code.UNAUTHENTICATED, method
-                assert code(stub, method, request, wrong) in (Code.PERMISSION_DENIED, Code.UNAUTHENTICATED), method
+                assert code(stub, method, request, "no-such-token-at-all") == Code.PERMISSION_DENIED, method
+                assert code(stub, method, request, wrong) == Code.PERMISSION_DENIED, method
                 expected = Code.PERMISSION_DENIED if scope == "admin" and not http_admin else Code.OK
                 assert code(stub, method, request, right) == expected, method
             streamed = stub.ModelStreamInfer(iter([infer_request()]))
@@ -88,7 +88,7 @@ def test_shared_memory_is_off_unless_allowed():
 
 def credentials(authority, certificate=None):
     chain = {} if certificate is None else {"private_key": certificate[1].read_bytes(), "certificate_chain": certificate[0].read_bytes()}
-    return grpc.ssl_channel_credentials(root_certificates=authority.certificate.read_bytes(), **chain)
+    return grpc.ssl_channel_credentials(root_certificates=authority.ca.read_bytes(), **chain)
 
 
 def live(server, chosen, timeout=20):
@@ -104,7 +104,7 @@ def test_tls_and_certificates(authority, stranger):
         with grpc.insecure_channel(server.grpc) as channel:
             stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
             assert code(stub, "ServerLive", pb.ServerLiveRequest(), timeout=3) in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
-    flags = tls_flags(*pair, modes=("mutual", "off", "off"), ca=authority.certificate)
+    flags = tls_flags(*pair, modes=("mutual", "off", "off"), ca=authority.ca)
     with GrpcServer(f"fake={FAKE}", wait=False, flags=flags) as server:
         assert live(server, credentials(authority, authority.issue("grpc-client"))) == Code.OK
         assert live(server, credentials(authority), timeout=3) in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
@@ -113,5 +113,5 @@ def test_tls_and_certificates(authority, stranger):
 
 def test_an_open_address_needs_a_token_for_what_it_needs_over_http():
     for flags in (["--http-admin", "true"], ["--allow-shared-memory", "true"]):
-        ended = run_serve("--http", "off", "--metrics", "off", "--admin", "off", "--grpc", "0.0.0.0:0", *flags, f"fake={FAKE}")
-        assert ended.returncode != 0 and "others can reach" in ended.stderr
+        status, log = run_serve("--grpc", "0.0.0.0:0", *flags, f"fake={FAKE}")
+        assert status != 0 and "others can reach" in log

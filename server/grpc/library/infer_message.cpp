@@ -16,9 +16,9 @@
 namespace sconce::server {
 namespace {
 
+using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
-using google::protobuf::internal::WireFormatLite;
 
 constexpr uint32_t kRawInput = inference::ModelInferRequest::kRawInputContentsFieldNumber;
 constexpr uint32_t tag_of_bytes(uint32_t field) { return field << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED; }
@@ -118,9 +118,11 @@ bool InferMessage::read() {
   request_.parameters = parameters_of(head_->parameters());
   request_.inputs.reserve(static_cast<size_t>(head_->inputs_size()));
   for (const auto& input : head_->inputs()) {
-    request_.inputs.push_back({input.name(), input.datatype(),
+    request_.inputs.push_back({input.name(),
+                               input.datatype(),
                                {input.shape().data(), static_cast<size_t>(input.shape_size())},
-                               parameters_of(input.parameters()), contents_of(input.contents())});
+                               parameters_of(input.parameters()),
+                               contents_of(input.contents())});
   }
   request_.outputs.reserve(static_cast<size_t>(head_->outputs_size()));
   for (const auto& output : head_->outputs())
@@ -184,8 +186,8 @@ grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_pt
     slices.emplace_back(piece);
     piece.clear();
     auto kept = std::make_unique<Kept>(Kept{owner});
-    slices.emplace_back(const_cast<void*>(output.data), output.bytes,
-                        [](void* kept) { delete static_cast<Kept*>(kept); }, kept.get());
+    slices.emplace_back(
+        const_cast<void*>(output.data), output.bytes, [](void* kept) { delete static_cast<Kept*>(kept); }, kept.get());
     kept.release();
   }
   if (!piece.empty()) slices.emplace_back(piece);

@@ -32,7 +32,7 @@ std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& optio
   namespace tls = grpc::experimental;
   const auto provider =
       options.mutual ? std::make_shared<tls::FileWatcherCertificateProvider>(options.key, options.certificate,
-                                                                            options.client_ca, kLook)
+                                                                             options.client_ca, kLook)
                      : std::make_shared<tls::FileWatcherCertificateProvider>(options.key, options.certificate, kLook);
   tls::TlsServerCredentialsOptions settings(provider);
   settings.watch_identity_key_cert_pairs();

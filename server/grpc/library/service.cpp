@@ -65,8 +65,7 @@ GrpcCaller caller_of(const grpc::ServerContextBase& context) {
   const auto deadline = context.deadline();
   if (deadline != std::chrono::system_clock::time_point::max()) {
     const auto left = deadline - std::chrono::system_clock::now();
-    caller.deadline =
-        GrpcCaller::Clock::now() + std::chrono::duration_cast<GrpcCaller::Clock::duration>(left);
+    caller.deadline = GrpcCaller::Clock::now() + std::chrono::duration_cast<GrpcCaller::Clock::duration>(left);
   }
   return caller;
 }
@@ -119,7 +118,8 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
     call_ = call;
     bytes_.Swap(&message);
     if (!call->admit(method_, caller, bytes_.Length(), *this)) return true;
-    if (bytes_.Length() > kLongMessage || (bytes_.Length() > kLongCompressed && compression_of(bytes_) != GRPC_COMPRESS_NONE)) {
+    if (bytes_.Length() > kLongMessage ||
+        (bytes_.Length() > kLongCompressed && compression_of(bytes_) != GRPC_COMPRESS_NONE)) {
       host_.lend([self = shared_from_this()] { self->read(); });
     } else {
       read();
@@ -185,7 +185,8 @@ class InferReactor final : public grpc::ServerUnaryReactor {
         context_(context),
         response_(response),
         canceller_(std::make_shared<CancelLater>(context)),
-        inference_(std::make_shared<Inference>(host, options, GrpcMethod::kModelInfer, canceller_, [this] { finish(); })) {
+        inference_(
+            std::make_shared<Inference>(host, options, GrpcMethod::kModelInfer, canceller_, [this] { finish(); })) {
     const std::shared_ptr<Inference> kept = inference_;  // the call may be over before start() returns
     if (!kept->start(caller_of(context), request)) Finish(kNoMemory);
   }
@@ -221,8 +222,8 @@ class InferReactor final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<Inference> inference_;
 };
 
-// Requests of one stream run side by side, as many as the window; their answers leave in the order of the requests. gRPC
-// calls none of the On...() within StartRead(), StartWrite() or Finish(), so these are called under the mutex.
+// Requests of one stream run side by side, as many as the window; their answers leave in the order of the requests.
+// gRPC calls none of the On...() within StartRead(), StartWrite() or Finish(), so these are called under the mutex.
 class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
  public:
   StreamReactor(GrpcHost& host, const GrpcOptions& options, CallbackServerContext& context)
@@ -312,7 +313,8 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
       StartRead(&read_);
     }
     if (writing_ || starting_ || holds_) return;
-    const bool all_ready = std::all_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->ready; });
+    const bool all_ready =
+        std::all_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->ready; });
     if (cancelled_ ? all_ready : ended_ && !reading_ && entries_.empty()) {
       finished_ = true;
       Finish(status_);
@@ -394,8 +396,11 @@ using Stream = inference::GRPCInferenceService::WithRawCallbackMethod_ModelStrea
 using Service0 = Infer<Stream<inference::GRPCInferenceService::Service>>;
 #define RAW(name, base) inference::GRPCInferenceService::WithRawCallbackMethod_##name<base>
 using Service1 = RAW(ServerLive, RAW(ServerReady, RAW(ModelReady, RAW(ServerMetadata, RAW(ModelMetadata, Service0)))));
-using Service2 = RAW(ModelConfig, RAW(ModelStatistics, RAW(RepositoryIndex, RAW(RepositoryModelLoad, RAW(RepositoryModelUnload, Service1)))));
-using Service3 = RAW(SystemSharedMemoryStatus, RAW(SystemSharedMemoryRegister, RAW(SystemSharedMemoryUnregister, Service2)));
+using Service2 = RAW(ModelConfig,
+                     RAW(ModelStatistics,
+                         RAW(RepositoryIndex, RAW(RepositoryModelLoad, RAW(RepositoryModelUnload, Service1)))));
+using Service3 = RAW(SystemSharedMemoryStatus,
+                     RAW(SystemSharedMemoryRegister, RAW(SystemSharedMemoryUnregister, Service2)));
 using Service4 = RAW(CudaSharedMemoryStatus, RAW(CudaSharedMemoryRegister, RAW(CudaSharedMemoryUnregister, Service3)));
 using RawService = RAW(TraceSetting, RAW(LogSettings, Service4));
 #undef RAW
@@ -411,10 +416,10 @@ class InferenceService final : public RawService {
   grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* ModelStreamInfer(CallbackServerContext* context) override {
     return new StreamReactor(host_, options_, *context);
   }
-#define METHOD(name, method, path)                                                                                 \
+#define METHOD(name, method, path)                                                                                \
   grpc::ServerUnaryReactor* name(CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) \
-      override {                                                                                                   \
-    return new TextReactor(host_, options_, GrpcMethod::k##name, *context, *request, *response);                   \
+      override {                                                                                                  \
+    return new TextReactor(host_, options_, GrpcMethod::k##name, *context, *request, *response);                  \
   }
 #include "server/answers/methods.def"
 #undef METHOD
