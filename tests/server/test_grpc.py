@@ -2,12 +2,13 @@
 import asyncio
 import pathlib
 import queue
+import re
 import subprocess
 import time
 
 import pytest
 from grpc_serving import SERVICE, GrpcServer, HeldGrpcServer
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, PROGRAM, Server, fake_expected, until
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, PROGRAM, ROOT, Server, fake_expected, until
 
 np = pytest.importorskip("numpy")
 grpc = pytest.importorskip("grpc", reason="tritonclient[grpc] is not installed: ./dev test installs it into .venv")
@@ -122,6 +123,16 @@ def test_index(server, client):
 
 
 # Inference.
+
+def test_the_lines_of_the_document(server):
+    """Those of docs/grpc.md, for a model and an address that are here."""
+    code = re.search(r"pip install tritonclient\[grpc\]`\):\n\n((?:    .*\n)+)", (ROOT / "docs/grpc.md").read_text()).group(1)
+    code = re.sub(r"^    ", "", code, flags=re.MULTILINE).replace("localhost:8001", server.grpc).replace('"resnet"', '"fake"')
+    code = code.replace("[1, 3, 224, 224]", "[1, 4]").replace("(1, 3, 224, 224)", "(1, 4)").replace("print(", "shown.append(")
+    shown = []
+    exec(code, {"shown": shown})
+    np.testing.assert_array_equal(shown[0], [fake_expected([0, 0, 0, 0])])
+
 
 def test_infer(client):
     image, tensor = image_input()

@@ -4,11 +4,11 @@
 
 #include <google/protobuf/arena.h>
 #include <grpcpp/support/byte_buffer.h>
+#include <inference.pb.h>
 
 #include <memory>
 #include <string>
 
-#include "inference.pb.h"
 #include "server/grpc/boundary.h"
 
 namespace sconce::server {

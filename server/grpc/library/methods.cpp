@@ -3,10 +3,9 @@
 #include <google/protobuf/util/json_util.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
+#include <inference.pb.h>
 
 #include <memory>
-
-#include "inference.pb.h"
 
 namespace sconce::server {
 namespace {

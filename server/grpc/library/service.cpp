@@ -1,17 +1,17 @@
 #include "server/grpc/library/service.h"
 
 #include <grpcpp/support/proto_buffer_reader.h>
+#include <inference.grpc.pb.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
 
-#include "inference.grpc.pb.h"
+#include "sconce/mutex.h"
 #include "server/grpc/library/infer_message.h"
 #include "server/grpc/library/methods.h"
 
@@ -76,18 +76,18 @@ class CancelLater : public std::enable_shared_from_this<CancelLater> {
   explicit CancelLater(CallbackServerContext& context) : context_(&context) {}
   void cancel(GrpcHost& host) noexcept {
     host.lend([self = shared_from_this()] {
-      const std::lock_guard lock(self->mutex_);
-      // May call OnDone within.
+      const MutexLock lock(self->mutex_);
+      // gRPC calls OnDone() on another thread, where it waits for this one.
       if (self->context_ != nullptr) self->context_->TryCancel();
     });
   }
   void done() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     context_ = nullptr;
   }
 
  private:
-  std::recursive_mutex mutex_;
+  Mutex mutex_;
   CallbackServerContext* context_;
 };
 
@@ -243,7 +243,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
   void OnReadDone(bool ok) override {
     std::shared_ptr<Entry> entry;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       reading_ = false;
       if (ok && !cancelled_) {
         entry = std::make_shared<Entry>();
@@ -260,18 +260,18 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
     const bool started = entry->inference->start(caller_of(context_), read_);
     bool cancelled = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       cancelled = cancelled_;
     }
     if (cancelled) entry->inference->cancel();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     starting_ = false;
     if (!started) entry->ready = entry->no_memory = true;
     go_on();
   }
   void OnWriteDone(bool ok) override {
     std::shared_ptr<Entry> over;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writing_ = false;
     over = std::move(entries_.front());
     entries_.pop_front();
@@ -281,24 +281,24 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
   void OnCancel() override {
     std::deque<std::shared_ptr<Entry>> all;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       cancelled_ = true;
       all = entries_;
       holds_ = true;  // while this uses it, the stream does not end
     }
     for (const auto& entry : all) entry->inference->cancel();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     holds_ = false;
     go_on();
   }
   void OnDone() override {
     canceller_->done();
-    { const std::lock_guard lock(mutex_); }  // whoever called Finish() has left
+    { const MutexLock lock(mutex_); }  // whoever called Finish() has left
     delete this;
   }
 
   void end(Entry& entry) noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     entry.ready = true;
     go_on();
   }
@@ -342,7 +342,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
   CallbackServerContext& context_;
   const std::shared_ptr<CancelLater> canceller_;
   bool errors_end_ = false;  // an error ends the stream with its status
-  std::mutex mutex_;
+  Mutex mutex_;
   ByteBuffer read_, write_;
   std::deque<std::shared_ptr<Entry>> entries_;
   bool reading_ = true, writing_ = false, starting_ = false, holds_ = false;
