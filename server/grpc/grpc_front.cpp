@@ -140,6 +140,8 @@ GrpcFront::~GrpcFront() {
   stop(Clock::now());
   if (stopper_.joinable()) stopper_.join();
   server_.reset();
+  // Runs of calls that ended before them.
+  while (!room_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void GrpcFront::listen(const Address& address) {

@@ -31,7 +31,7 @@ class GrpcFront final : private GrpcHost {
   void start();
   // Accepts no more, and ends calls under way at that time. Returns at once; stopped() says when that is done.
   void stop(std::chrono::steady_clock::time_point end);
-  bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
+  bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire) && room_.empty(); }
 
  private:
   // A connection that gRPC has: gone when its descriptor is, or is another socket.

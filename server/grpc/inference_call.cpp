@@ -321,21 +321,26 @@ CallRoom::CallRoom(Service& service, AlarmClock& clock, size_t first_place)
 CallRoom::~CallRoom() { resumers_.stop(); }
 
 InferenceCall* CallRoom::take() {
+  InferenceCall* call = nullptr;
   {
     const MutexLock lock(mutex_);
     if (!free_.empty()) {
-      InferenceCall* const call = free_.back().release();
+      call = free_.back().release();
       free_.pop_back();
-      return call;
     }
   }
-  return new InferenceCall(*this, clock_);
+  if (call == nullptr) call = new InferenceCall(*this, clock_);
+  taken_.fetch_add(1, std::memory_order_relaxed);
+  return call;
 }
 
 void CallRoom::give(InferenceCall& call) noexcept {
-  std::unique_ptr<InferenceCall> owned(&call);
-  const MutexLock lock(mutex_);
-  if (free_.size() < kKept) succeeds([&] { free_.push_back(std::move(owned)); });
+  {
+    std::unique_ptr<InferenceCall> owned(&call);
+    const MutexLock lock(mutex_);
+    if (free_.size() < kKept) succeeds([&] { free_.push_back(std::move(owned)); });
+  }
+  taken_.fetch_sub(1, std::memory_order_release);  // last: the room may go
 }
 
 void CallRoom::resume_later(HeavyWork::Task& task) noexcept {

@@ -7,6 +7,7 @@
 // reader of weights has the inference (lent_), an ended call is kept until that lets go.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,6 +102,8 @@ class CallRoom {
   CallTurns& turns() noexcept { return turns_; }
   InferenceCall* take();  // std::bad_alloc
   void give(InferenceCall& call) noexcept;
+  // Whether no call is under way, nor any run of one that ended before.
+  bool empty() const noexcept { return taken_.load(std::memory_order_acquire) == 0; }
   // Calls `task` on another thread, where the end of a run must not be kept waiting; here if there is none.
   void resume_later(HeavyWork::Task& task) noexcept;
   void add_sending(InferenceCall& call) noexcept;
@@ -115,6 +118,7 @@ class CallRoom {
   Service& service_;
   AlarmClock& clock_;
   CallTurns turns_;
+  std::atomic<int64_t> taken_{0};
   Mutex mutex_;
   std::vector<std::unique_ptr<InferenceCall>> free_ SCONCE_GUARDED_BY(mutex_);
   Mutex sending_mutex_;

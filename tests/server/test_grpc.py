@@ -583,3 +583,13 @@ def test_drain_finishes_calls_under_way(held):
     held.release()
     assert call.result(timeout=20).model_name == "fake"
     assert held.process.wait(20) == 0
+
+
+def test_a_run_that_outlasts_its_call_ends_before_the_server(held):
+    held.hold()
+    assert code_of(lambda: held.stub.ModelInfer(typed_request(), timeout=0.3)) == grpc.StatusCode.DEADLINE_EXCEEDED
+    held.process.terminate()
+    time.sleep(0.5)
+    assert held.process.poll() is None
+    held.release()
+    assert held.process.wait(20) == 0
