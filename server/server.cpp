@@ -23,6 +23,7 @@
 #include "server/base/log.h"
 #include "server/connections/io_thread.h"
 #include "server/connections/listener.h"
+#include "server/grpc/grpc_front.h"
 #include "server/models/control.h"
 #include "server/models/repository.h"
 
@@ -65,7 +66,8 @@ class Server {
         finder_(config_),
         packages_(find_packages()),
         request_memory_(request_memory(config)),
-        repository_(config_, clock_, idle_watch_, reaper_, packages_, threads_ + 1),
+        repository_(config_, clock_, idle_watch_, reaper_, packages_,
+                    threads_ + 1 + (config.grpc.enabled() ? CallTurns::kPlaces : 0)),
         store_(config.weights_keep),
         control_(config_, finder_, repository_, store_, idle_watch_, std::move(packages_),
                  [this](std::exception_ptr failure) noexcept { fail(std::move(failure)); }),
@@ -123,6 +125,11 @@ class Server {
       if (kind == kPublic) service_.public_url = url;
     };
     listen(config.http, kPublic, io, "inference", config.http_tls, kNoScope);
+    if (config.grpc.enabled()) {
+      grpc_ = std::make_unique<GrpcFront>(service_, clock_, threads_ + 1);
+      if (!grpc_->is_loopback()) check_reach(grpc_->address());
+      log_info("inference by gRPC on {}", grpc_->address());
+    }
     listen(config.metrics, kMetrics, {&side}, "metrics", config.metrics_tls,
            config.metrics_open ? kNoScope : kMetricsScope);
     listen(config.admin, kAdmin, {&side}, "administration", config.admin_tls, kAdminScope);
@@ -130,6 +137,7 @@ class Server {
 
   ~Server() {
     control_.stop();
+    grpc_.reset();
     service_.operations.stop();
     service_.admin_threads.stop();  // they give their answers to the I/O threads
     service_.heavy_work.stop();     // it does so too
@@ -146,6 +154,7 @@ class Server {
     if (service_.credentials.from_files()) look_at_credentials();
     for (auto& listener : listeners_) listener->start();
     for (auto& io_thread : io_threads_) io_thread->start();
+    if (grpc_) grpc_->start();
     control_.start();
     context_.run();
     control_.stop();
@@ -257,13 +266,14 @@ class Server {
     done.wait();
     service_.operations.cancel_all("the server is shutting down");
     drain_end_ = IoThread::Clock::now() + config_.drain_timeout;
+    if (grpc_) grpc_->stop(drain_end_);
     wait_for_connections();
   }
 
   void wait_for_connections() {
     // Until its requests are answered, a connection may become idle at any time.
     for (auto& io_thread : io_threads_) io_thread->close_idle();
-    if (service_.connections.all() == 0) return context_.stop();
+    if (service_.connections.all() == 0 && (!grpc_ || grpc_->stopped())) return context_.stop();
     if (IoThread::Clock::now() >= drain_end_) end_clients();
     timer_.expires_after(std::chrono::milliseconds(10));
     timer_.async_wait([this](const boost::system::error_code& ec) {
@@ -319,6 +329,7 @@ class Server {
   asio::signal_set signals_, hangups_;
   asio::steady_timer credentials_timer_, timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  std::unique_ptr<GrpcFront> grpc_;
   IoThread::Clock::time_point drain_end_;
   int endings_ = 0;
   std::exception_ptr failure_;

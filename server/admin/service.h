@@ -51,6 +51,7 @@ struct Service {
   PushPeers peers{config};
   TrainerSessions trainer_sessions{};
   AdminThreads admin_threads{};  // their work uses the other members
+  CallCounters calls{};          // of gRPC
 };
 
 }  // namespace sconce::server

@@ -2,6 +2,7 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/answers/methods.h"
 #include "server/answers/openapi.h"
 #include "server/answers/page.h"
 #include "server/answers/routes.h"
@@ -34,6 +35,10 @@ ServerTotals totals_of(const Service& service) {
   totals.request_memory = service.request_memory.used();
   totals.request_memory_limit = service.request_memory.limit();
   totals.lost_lines = lost_log_lines();
+  if (service.config.grpc.enabled()) {
+    totals.calls = &service.calls;
+    totals.methods = kGrpcMethodNames;
+  }
   totals.held_lines = service.refusals.all_held() + service.failures.all_held();
   return totals;
 }

@@ -5,19 +5,10 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "server/base/failure.h"
+#include "server/answers/run_record.h"
 #include "server/base/log.h"
 
 namespace sconce::server {
-namespace {
-
-// The text of a request line in the access log.
-std::string shown(std::string_view text) {
-  return text.size() <= kExcerptBytes ? printable(text) : printable(text.substr(0, kExcerptBytes - 3)) + "...";
-}
-
-}  // namespace
-
 Exchange::Exchange(IoThread& io_thread, Session& session, RequestReader& reader, Listeners listener, std::string peer)
     : io_thread_(io_thread),
       session_(session),
@@ -35,7 +26,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   affinity_.assign(head.affinity);
   if (io_thread_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
   if (io_thread_.service().config.access_log) {
-    access_line_ = shown(head.method_text) + " " + shown(head.target);
+    access_line_ = shown_in_log(head.method_text) + " " + shown_in_log(head.target);
   }
   const bool all_here = reader_.body_is_here();
   if (head.target != cached_target_ || head.method != cached_method_) {
@@ -189,9 +180,7 @@ Exchange::Next Exchange::refuse_length() {
 }
 
 void Exchange::fail(const std::exception_ptr& problem) {
-  Failure failure = describe_failure(problem);
-  failure.message = inference_.explain(std::move(failure.message));
-  inference_.fail(failure.code);
+  const Failure failure = inference_.fail(problem);
   if (failure.status >= 500) {
     log_warn(io_thread_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
   }
@@ -212,7 +201,7 @@ void Exchange::name_response() {
 }
 
 void Exchange::end(size_t bytes, Clock::time_point encoded) {
-  if (io_thread_.service().config.access_log) log_access(bytes);
+  if (io_thread_.service().config.access_log) log_access(access_line_, response_.status, bytes, Clock::now() - start_);
   if (traced_ && !running()) record_trace(encoded);
   if (!running()) inference_.show();
   count_body(0);

@@ -147,7 +147,6 @@ class Exchange {
   template <void (Exchange::*work)()>
   Next lend(Holder holder);
   // exchange_records.cpp
-  void log_access(size_t bytes) const;
   void trace_inputs();
   void trace_outputs();
   void record_trace(Clock::time_point encoded);

@@ -1,11 +1,11 @@
 // Exchange: who may administrate, and requests that other threads work on.
-#include "sconce/check.h"
-#include "sconce/excerpt.h"
+#include <algorithm>
+#include <utility>
+
+#include "server/answers/access.h"
 #include "server/answers/routes.h"
 #include "server/base/failure.h"
-#include "server/base/log.h"
 #include "server/connections/exchange.h"
-#include "server/models/control.h"
 
 namespace sconce::server {
 namespace {
@@ -59,18 +59,13 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
 }
 
 bool Exchange::refuse_access() {
-  const Route* const route = found_route(route_);
-  const uint8_t scope = needed_scope(route, listener_, io_thread_.service().config.http_admin);
-  if (scope == kNoScope) return false;
-  if (listener_ == kAdmin) io_thread_.service().credentials.refresh();
-  const CredentialSet& known = io_thread_.credentials();
   const RequestHead& head = reader_.head();
-  CredentialSet::Refusal refusal = known.check(scope, head.authorization);
-  // Any web page could make a visitor's browser send this.
-  if (scope == kAdminScope && !known.needs_token(scope) && !head.origin.empty() && head.method != Method::kGet)
-    refusal = {403, "requests of web pages need a token: token_file"};
+  Service& service = io_thread_.service();
+  if (listener_ == kAdmin) service.credentials.refresh();
+  const CredentialSet::Refusal refusal =
+      refusal_of(service, io_thread_.credentials(), found_route(route_), listener_, head.authorization,
+                 !head.origin.empty() && head.method != Method::kGet);
   if (refusal.status == 0) return false;
-  log_warn(io_thread_.service().refusals, "request refused with {}: {}", refusal.status, refusal.message);
   answer_error(refusal.status, refusal.message, response_);
   if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";
   form_.close = true;
@@ -114,19 +109,11 @@ void Exchange::take_admin_answer() {
 }
 
 Exchange::Next Exchange::answer_by(const OnControlThread& handler) {
-  handler.check(body_text());
-  SCONCE_CHECK(is_model_name(route_.model), kInvalidArgument, "not a model's name: '", excerpt(route_.model), "'");
-  SCONCE_CHECK(!io_thread_.service().draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
-  Control& control = io_thread_.service().control;
-  control.submit(
-      [&control, work = handler.work, name = std::string(route_.model), id = request_id_, peer = peer_] {
-        const LogRequest log_request(id, peer);
-        (control.*work)(name);
-      },
-      [this](std::exception_ptr problem) {
-        problem_ = std::move(problem);
-        notify(this);
-      });
+  start_control(io_thread_.service(), handler, route_.model, body_text(), request_id_, peer_,
+                [this](std::exception_ptr problem) {
+                  problem_ = std::move(problem);
+                  notify(this);
+                });
   holder_ = Holder::kAdministration;
   return Next::kWait;
 }

@@ -331,6 +331,13 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
                  totals[i]);
     }
   }
+  text.head(kCalls);
+  for (size_t method = 0; totals.calls != nullptr && method < totals.methods.size(); ++method) {
+    for (size_t code = 0; code < CallCounters::kCodes; ++code) {
+      const uint64_t count = totals.calls->calls[method][code].load(std::memory_order_relaxed);
+      if (count != 0) text.value(kCalls, fmt::format("code=\"{}\",method=\"{}\"", code, totals.methods[method]), count);
+    }
+  }
   const auto single = [&](MetricId id, auto number) {
     text.head(id);
     text.value(id, {}, number);
@@ -338,6 +345,7 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   const uint64_t closed = sum(&ConnectionCounters::closed), accepted = sum(&ConnectionCounters::accepted);
   single(kConnections, accepted - std::min(accepted, closed));
   single(kAccepted, accepted);
+  single(kCallConnections, totals.calls != nullptr ? totals.calls->connections.load(std::memory_order_relaxed) : 0);
   const uint64_t begun = sum(&ConnectionCounters::bodies_in), over = sum(&ConnectionCounters::bodies_out);
   single(kInFlight, begun - std::min(begun, over));
   single(kRequestMemory, totals.request_memory);

@@ -39,6 +39,17 @@ struct alignas(64) ConnectionCounters {
   }
 };
 
+// Calls of the gRPC service, by method and status code. Any thread counts.
+struct CallCounters {
+  static constexpr size_t kMostMethods = 24, kCodes = 17;
+  std::array<std::array<std::atomic<uint64_t>, kCodes>, kMostMethods> calls{};
+  std::atomic<int64_t> connections{0};
+
+  void add(size_t method, size_t code) noexcept {
+    calls[method][code < kCodes ? code : 2].fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
 struct MetricRow {
   std::string_view name, kind, labels, help;
 };
@@ -50,6 +61,8 @@ struct ServerTotals {
   uint64_t lost_traces = 0, failed_traces = 0, audit_failures = 0;
   uint64_t request_memory = 0, request_memory_limit = 0;
   uint64_t lost_lines = 0, held_lines = 0;  // of the log
+  const CallCounters* calls = nullptr;      // null: there is no gRPC
+  std::span<const std::string_view> methods;
 };
 // routes: names by index; several routes may have the same name.
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,

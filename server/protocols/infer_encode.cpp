@@ -1,12 +1,12 @@
 #include <charconv>
-#include <cstring>
+#include <span>
 #include <string>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/base/json_cursor.h"
 #include "server/json/tensor_json.h"
-#include "server/protocols/classification.h"
+#include "server/protocols/answer_parts.h"
 #include "server/protocols/infer_codec.h"
 
 namespace sconce::server {
@@ -39,37 +39,14 @@ void append_classes(const Classes& classes, bool binary, TensorScratch& scratch,
     text.append(json);
     return text.append("]}");
   }
-  size_t bytes = 0;
-  for (const std::string& element : classes.elements) bytes += sizeof(uint32_t) + element.size();
+  const std::span<const std::byte> packed = pack_classes(classes, scratch);
   text.append("],\"parameters\":{\"binary_data_size\":");
-  append_number(text, static_cast<int64_t>(bytes));
+  append_number(text, static_cast<int64_t>(packed.size()));
   text.append("}}");
-  if (bytes == 0) return;
-  const TensorScratch::Piece piece = scratch.allocate(bytes);
-  std::byte* out = piece.data;
-  for (const std::string& element : classes.elements) {
-    const auto length = static_cast<uint32_t>(element.size());
-    std::memcpy(out, &length, sizeof length);
-    std::memcpy(out + sizeof length, element.data(), element.size());
-    out += sizeof length + element.size();
-  }
-  response.segments.push_back({piece.data, bytes});
-}
-
-void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, TensorScratch& scratch) {
-  SCONCE_CHECK(tensor.bytes() <= wanted.region_bytes, kInvalidArgument,
-               "shared memory size specified with the request for output ", excerpt(wanted.json_name), " (",
-               wanted.region_bytes, " bytes) should be at least ", tensor.bytes(), " bytes");
-  if (const DeviceRegion* device = wanted.region->device()) return device->write(wanted.region_offset, tensor);
-  wanted.region->posix()->write(wanted.region_offset, scratch.row_major(tensor), tensor.bytes());
+  if (!packed.empty()) response.segments.push_back({packed.data(), packed.size()});
 }
 
 }  // namespace
-
-void check_output(const Tensor& tensor) {
-  SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
-               "an output on this device cannot be sent: ", describe(tensor));
-}
 
 void append_answer_head(const ModelInterface& model, const InferRequest& request, TextBuffer& text) {
   text.append('{');
@@ -99,12 +76,7 @@ void encode_infer(const ModelInterface& model, const InferRequest& request, std:
   for (const InferRequest::Output& wanted : request.outputs) {
     const Tensor& tensor = outputs[wanted.index];
     if (!tensor.defined()) continue;  // the model returned None
-    if (!tensor.is_cpu()) {
-      SCONCE_CHECK(wanted.region && wanted.region->device(), kInternal, "an output was left on its device");
-      SCONCE_CHECK(tensor.layout() == Layout::kStrided, kUnsupported, "an output cannot be sent: ", describe(tensor));
-    } else {
-      check_output(tensor);
-    }
+    check_infer_output(tensor, wanted);
     if (!first) text.append(',');
     first = false;
     text.append("{\"name\":");

@@ -7,10 +7,10 @@
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
 #include "sconce/excerpt.h"
-#include "server/base/failure.h"
 #include "server/protocols/call_codec.h"
 #include "server/protocols/generate_codec.h"
 #include "server/protocols/predict_codec.h"
+#include "server/protocols/tensor_codec.h"
 
 namespace sconce::server {
 
@@ -20,6 +20,7 @@ void Inference::begin(std::shared_ptr<ServedModel> model, Form form, bool base64
   base64_ = base64;
   start_ = start;
   decoded_ = run_done_ = answered_ = {};
+  client_deadline_ = Clock::time_point::max();
 }
 
 void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory) {
@@ -40,7 +41,16 @@ void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_leng
       decode_predict(interface, body, scratch_, request_);
       break;
   }
-  results_.resize(interface.outputs.size());
+  prepare_results();
+}
+
+void Inference::decode(const TensorRequest& request, const SharedMemory* shared_memory) {
+  decode_tensors(model_->interface(), request, shared_memory, scratch_, request_);
+  prepare_results();
+}
+
+void Inference::prepare_results() {
+  results_.resize(model_->interface().outputs.size());
   decoded_ = Clock::now();
 }
 
@@ -116,7 +126,7 @@ bool Inference::run() {
 
 Inference::Clock::time_point Inference::deadline() const noexcept {
   const std::chrono::nanoseconds limit = model_->policy().request_timeout;
-  return limit.count() == 0 ? Clock::time_point::max() : start_ + limit;
+  return limit.count() == 0 ? client_deadline_ : std::min(client_deadline_, start_ + limit);
 }
 
 void Inference::ran() {
@@ -184,6 +194,14 @@ void Inference::encode(Response& response) {
     case Form::kPredict:
       return encode_predict(interface, request_, results_, response);
   }
+}
+
+void Inference::encode(TensorAnswer& answer) {
+  answer.generation = info.generation;
+  answer.weight_version = info.label ? std::string_view(*info.label) : std::string_view();
+  answer.weights = info.set ? std::string_view(*info.set) : std::string_view();
+  if (device_outputs) fetch_outputs();
+  encode_tensors(model_->interface(), request_, results_, scratch_, answer);
 }
 
 // Copies outputs to the host, except those that go to device memory.
@@ -273,6 +291,13 @@ void Inference::fail(ErrorCode code) noexcept {
   answered_ = {};  // by an error instead
   model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
   if (chosen_.counters) chosen_.counters->failures.fetch_add(1, std::memory_order_relaxed);
+}
+
+Failure Inference::fail(const std::exception_ptr& problem) {
+  Failure failure = describe_failure(problem);
+  failure.message = explain(std::move(failure.message));
+  fail(failure.code);
+  return failure;
 }
 
 void Inference::show() const noexcept {

@@ -1,5 +1,5 @@
-// Inference: one request to a model, from its body to its answer. A connection has one and reuses it, so that a request
-// needs no new memory after warm-up. Used only on the connection's thread, except finished().
+// Inference: one request to a model, from its body to its answer, in every protocol. A connection has one and reuses
+// it, so that a request needs no new memory after warm-up. Used by one thread at a time, except finished().
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "sconce/model.h"
+#include "server/base/failure.h"
 #include "server/batching/request_queue.h"
 #include "server/http/response.h"
 #include "server/memory/request_memory.h"
 #include "server/models/served_model.h"
 #include "server/protocols/infer_codec.h"
+#include "server/protocols/tensor_request.h"
 #include "server/protocols/trace_tensor.h"
 
 namespace sconce::server {
@@ -29,12 +31,16 @@ class Inference final : public QueuedRequest {
   Inference(size_t thread, Notify notify, void* context, RequestBudget* budget)
       : thread_(thread), notify_(notify), context_(context), scratch_(budget) {}
 
+  // The thread whose counters the next steps use, where that is not always the same one.
+  void use_thread(size_t thread) noexcept { thread_ = thread; }
   // Starts a request that came at `start`. base64: the form of tensors in a call's answer.
   void begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept;
   uint64_t most_body_bytes() const noexcept { return model_->most_body_bytes(); }
   // Decodes the body, and throws the errors of the codecs. May run on any thread, like encode(); nobody else may use
   // the request meanwhile.
   void decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory);
+  // The same for a request that has no body.
+  void decode(const TensorRequest& request, const SharedMemory* shared_memory);
   // The set of weights that the path and the header name; empty: they name none. kInvalidArgument if they differ.
   void ask_for(std::string_view in_path, std::string_view in_header);
   // Chooses the set after decode(). key: keeps requests that name none on one of the model's routes; empty: the
@@ -47,6 +53,8 @@ class Inference final : public QueuedRequest {
   bool run();
   // Cancels a queued request, whose client has left. Returns true if it was still waiting; `notify` is then not called.
   bool cancel() noexcept { return model_->cancel(*this); }
+  // After begin(): the client itself waits no longer than that.
+  void limit_deadline(Clock::time_point deadline) noexcept { client_deadline_ = deadline; }
   // max: no deadline.
   Clock::time_point deadline() const noexcept;
   // Call this after the run. Throws the run's error.
@@ -54,6 +62,7 @@ class Inference final : public QueuedRequest {
   // After that: whether writing the answer takes long. compressed: all of it will be.
   bool has_long_answer(bool compressed) const noexcept;
   void encode(Response& response);
+  void encode(TensorAnswer& answer);
   // Counts the request; its answer is ready.
   void succeed();
   // An error's text for the client: a tensor's number and generated name, "input 1 (arg1_1)", become its HTTP name.
@@ -71,6 +80,8 @@ class Inference final : public QueuedRequest {
   void trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const;
   // Counts a failed request, if there is one.
   void fail(ErrorCode code) noexcept;
+  // The same, and what its client is told.
+  Failure fail(const std::exception_ptr& problem);
   // After the answer was sent: shows it to those who watch the model's answers.
   void show() const noexcept;
   // Drops all tensors and the model, after the answer was sent.
@@ -85,8 +96,9 @@ class Inference final : public QueuedRequest {
   void finished() noexcept override;
   void leave() noexcept;
   void fetch_outputs();
+  void prepare_results();
 
-  const size_t thread_;
+  size_t thread_;
   const Notify notify_;
   void* const context_;
 
@@ -101,6 +113,7 @@ class Inference final : public QueuedRequest {
   std::vector<Tensor> results_;
   TensorScratch scratch_;
   Clock::time_point start_, decoded_, run_done_, answered_;  // answered_: zero until succeed()
+  Clock::time_point client_deadline_;
 };
 
 }  // namespace sconce::server

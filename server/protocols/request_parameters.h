@@ -19,6 +19,10 @@ struct SchedulePolicy {
 // names that Triton reserves (triton_...).
 bool read_schedule_parameter(JsonCursor& json, std::string_view name, SchedulePolicy& policy);
 
+// The same for a value that is already a number. kInvalidArgument for reserved names.
+bool is_schedule_parameter(std::string_view name);
+void set_schedule_parameter(std::string_view name, uint64_t value, SchedulePolicy& policy);
+
 // Skips a parameter that means nothing here. kInvalidArgument for a value other than a string, number or boolean.
 void skip_parameter(JsonCursor& json, std::string_view name);
 

@@ -209,3 +209,9 @@ TEST_CASE("exports: libsconce_cuda's are the C ABI and its backend") {
 #undef SCONCE_OP
 }
 #endif
+
+#ifdef SCONCE_GRPC_LIBRARY
+TEST_CASE("exports: libsconce_grpc has one function") {
+  CHECK(exports_of(SCONCE_GRPC_LIBRARY) == Names{"sconce_grpc_open_1"});
+}
+#endif

@@ -50,6 +50,8 @@ mv "$scratch/first" "$prefix"
   for file in sconceConfig sconceConfigVersion sconceTargets "sconceTargets-$(cache CMAKE_BUILD_TYPE | tr '[:upper:]' '[:lower:]')"; do
     echo "$library/cmake/sconce/$file.cmake"
   done
+  # Where gRPC's packages were found.
+  if [ -e "$build/src/libsconcegrpc.so.0" ]; then echo "$library/libsconcegrpc.so.${version%%.*}"; fi
   # Where nvcc was found.
   if [ -e "$build/src/libsconcecu.so.0" ]; then
     echo "$library/libsconcecu.so.${version%%.*}"

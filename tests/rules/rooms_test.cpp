@@ -37,6 +37,8 @@ const Rooms kServer = {
     "server/admin/trainers/",
     "server/answers/",
     "server/connections/",
+    "server/grpc/",
+    "server/grpc/library/",
     "server/server.",
     "server/commands/",
     "server/commands/weights/",

@@ -49,6 +49,7 @@ COMMANDS = {
     "tests/python/export_torches.sh 2.8 2.14": script(without="an hour and 6 GB for each version of torch"),
     "tests/fuzz/run.sh SECONDS [ENTRY...]": both(script(), in_file("dev", "tests/fuzz/run.sh", "./dev test --long runs it")),
     "pip install tritonclient[http]": pip(),
+    "pip install tritonclient[grpc]": pip(),
     "systemctl reload sconce": in_file("conf/sconce.service", "\nExecReload=/bin/kill -HUP $MAINPID\n",
                                        "no systemd here: its unit sends SIGHUP, which tests/server/test_tls.py tries"),
     # The wheel and the Debian packages
@@ -119,6 +120,7 @@ COMMANDS = {
     "sconce serve /models": serves(("/models", "repository")),
     "sconce serve a.pt2 b.pt2 p.pipeline.json": run_by("tests/server/test_pipelines.py::test_the_document"),
     "sconce serve m=m.pt2": serves(),
+    "sconce serve --grpc 127.0.0.1:8001 model.pt2": serves(),
     "sconce serve M=/mnt/models/model.pt2 --http 0.0.0.0:8080": serves(("/mnt/models/", "")),
     "sconce serve model.pt2 --set model.devices=cuda": refused_device,
     "sconce serve ... --http-tls on --admin-tls mutual --tls-certificate server.pem --tls-key server.key --tls-client-ca "
@@ -285,6 +287,8 @@ OTHERS = {
     "import numpy as np, tritonclient.http as triton": both(
         run_by("tests/server/test_client_exam.py::test_the_lines_of_the_readme", "README.md"),
         run_by("tests/server/test_migrating.py::test_the_lines_for_tritons_client", "docs/migrating.md")),
+    "import numpy as np, tritonclient.grpc as triton": run_by("tests/server/test_grpc.py::test_the_lines_of_the_document"),
+    "gRPC's threads --message-->": said,
     **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (
         "import numpy as np, sconce", "future = model.submit(images)", "weights = model.state_dict()",
         'print(sconce.inspect("digits.pt2")')},

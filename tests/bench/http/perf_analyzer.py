@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs NVIDIA's perf_analyzer against `sconce serve` on the example model, in each form that its HTTP client has.
+"""Runs NVIDIA's perf_analyzer against `sconce serve` on the example model, in each form that its HTTP and gRPC clients have.
 
 PyPI provides the binary (in the last tritonclient wheel that had it) and the CUDA run time that it links to; libb64
 (Debian, Ubuntu: libb64-0d) must be installed. Prints perf_analyzer's output for each form; exits with 1 if it gave up
@@ -28,6 +28,15 @@ FORMS = {
     "metrics": ["--concurrency-range", "2", "--collect-metrics", "--metrics-url"],  # the address follows
 }
 
+GRPC_FORMS = {
+    "gRPC": ["--concurrency-range", "4"],
+    "gRPC, streams": ["--streaming", "--async", "--concurrency-range", "8"],
+    "gRPC, asynchronous": ["--async", "--concurrency-range", "16", "-b", "2"],
+    "gRPC, shared memory": ["--concurrency-range", "4", "--shared-memory", "system", "--output-shared-memory-size", "4096"],
+    "gRPC, compressed": ["--concurrency-range", "4", "--grpc-compression-algorithm", "gzip"],
+    "gRPC, a request rate": ["--request-rate-range", "300"],
+}
+
 
 def install(folder):
     """The program, and the environment that its linker needs."""
@@ -52,16 +61,19 @@ def main():
     program, env = install(args.build / "bench-peers/perf_analyzer")
     port = 18900 + os.getpid() % 90
     metrics = f"127.0.0.1:{port + 100}"
+    grpc = f"127.0.0.1:{port + 200}"
+    has_grpc = (args.build / "src/libsconcegrpc.so.0").exists()
     server = subprocess.Popen([args.build / "server/sconce", "serve", ROOT / "examples/digits/digits.pt2", "--http",
                                f"127.0.0.1:{port}", "--metrics", metrics, "--admin", "off", "--drain-grace", "0",
-                               "--allow-shared-memory", "true"], stderr=subprocess.DEVNULL)
+                               "--allow-shared-memory", "true", *(["--grpc", grpc] if has_grpc else [])], stderr=subprocess.DEVNULL)
     failed = 0
     try:
         wait_for(port, "/v2/health/ready")
-        for form, flags in FORMS.items():
+        for form, flags in (FORMS | GRPC_FORMS if has_grpc else FORMS).items():
+            protocol = ["-u", grpc, "-i", "grpc"] if form in GRPC_FORMS else ["-u", f"127.0.0.1:{port}", "-i", "http"]
             # Windows of this many requests, without waiting until two agree: this is no measurement.
-            command = [program, "-m", "digits", "-u", f"127.0.0.1:{port}", "-i", "http", "--measurement-mode",
-                       "count_windows", "--measurement-request-count", str(args.requests), "-s", "999", *flags]
+            command = [program, "-m", "digits", *protocol, "--measurement-mode", "count_windows",
+                       "--measurement-request-count", str(args.requests), "-s", "999", *flags]
             if form == "metrics":
                 command.append(f"{metrics}/metrics")
             done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
@@ -72,7 +84,9 @@ def main():
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait()
-    print(f"{len(FORMS) - failed} passed, {failed} failed")
+    if not has_grpc:
+        print("libsconce_grpc is not built: gRPC was not tried")
+    print(f"{len(FORMS) + len(GRPC_FORMS) * has_grpc - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -1,0 +1,134 @@
+// What the program and libsconce_grpc know of each other. The library has gRPC and protobuf, and translates; everything
+// is decided in the program. Both are of one build. Includes std only, and calls nothing of the other side but through
+// these interfaces, none of which throws.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "server/answers/methods.h"
+#include "server/protocols/tensor_request.h"
+
+namespace sconce::server {
+
+// gRPC's status codes that the program gives.
+enum class GrpcCode : uint8_t {
+  kOk = 0,
+  kCancelled = 1,
+  kUnknown = 2,
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kAlreadyExists = 6,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,
+  kFailedPrecondition = 9,
+  kAborted = 10,
+  kUnimplemented = 12,
+  kInternal = 13,
+  kUnavailable = 14,
+  kUnauthenticated = 16,
+};
+
+// What a call says of itself. Views live as long as the call.
+struct GrpcCaller {
+  using Clock = std::chrono::steady_clock;
+  std::string_view authorization, request_id, traceparent, weights, affinity;  // metadata; empty: not sent
+  std::string peer;                                                            // "192.0.2.7:50000"
+  Clock::time_point deadline = Clock::time_point::max();
+};
+
+struct GrpcStatus {
+  GrpcCode code = GrpcCode::kOk;
+  std::string message;
+};
+
+// Of a call that asked for an inference; the library implements it.
+class GrpcWaiter {
+ public:
+  // The inference has its status. Called once after admit() or run(), on any thread, perhaps within them.
+  virtual void finished() noexcept = 0;
+  // The client takes too long to read the answer: end the call. After sending() only; never within
+  // another call.
+  virtual void give_up() noexcept = 0;
+
+ protected:
+  ~GrpcWaiter() = default;
+};
+
+// One inference; the program implements it. First admit(); if that returns true, run(); release() at the end.
+class GrpcInference {
+ public:
+  // bytes: of the message. False: it is refused, and status() says why.
+  virtual bool admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept = 0;
+  // The bytes have become so many. False as admit().
+  virtual bool grow(size_t bytes) noexcept = 0;
+  // `request` and what it views live until release().
+  virtual void run(const TensorRequest& request) noexcept = 0;
+  // Instead of run(), if the message is none.
+  virtual void refuse(GrpcStatus status) noexcept = 0;
+  // The client has left. On any thread between admit() and release().
+  virtual void cancel() noexcept = 0;
+  // After finished().
+  virtual const GrpcStatus& status() const noexcept = 0;
+  virtual const TensorAnswer& answer() const noexcept = 0;  // if that is kOk
+  // The answer has `bytes`: from here on its client must take it in time.
+  virtual void sending(size_t bytes) noexcept = 0;
+  // Nobody views the answer any more, and the waiter may go.
+  virtual void release() noexcept = 0;
+
+ protected:
+  ~GrpcInference() = default;
+};
+
+class GrpcHost {
+ public:
+  // Answers any method but an inference. request: the message as JSON. done: is called once, on any thread, perhaps
+  // within the call; `text` is the answer's message as JSON.
+  using Done = std::function<void(const GrpcStatus& status, std::string_view text)>;
+  virtual void answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request, Done done) noexcept = 0;
+  // Null: there is no memory.
+  virtual GrpcInference* inference() noexcept = 0;
+  // Calls the work on a thread for long work, or here if there is none.
+  virtual void lend(std::function<void()> work) noexcept = 0;
+  // Counts a call that ended without an inference or an answer of the program.
+  virtual void count(GrpcMethod method, GrpcCode code) noexcept = 0;
+  virtual void log(bool is_error, std::string_view text) noexcept = 0;
+
+ protected:
+  ~GrpcHost() = default;
+};
+
+struct GrpcOptions {
+  uint64_t most_message = 0, most_inflated = 0;  // bytes
+  uint64_t most_text = 0;                        // bytes of a message that asks for no inference
+  uint64_t most_header = 0, memory = 0;          // bytes; memory: for what is not yet a message
+  int64_t streams = 0;                           // calls of a connection
+  int64_t stream_window = 0;                     // requests of one ModelStreamInfer under way
+  std::chrono::milliseconds handshake{}, idle{};
+  int64_t compress_above = 0;  // bytes; 0: never
+  bool tls = false, mutual = false;
+  std::string certificate, key, client_ca;  // files in PEM, read again when they change
+};
+
+class GrpcServer {
+ public:
+  virtual ~GrpcServer() = default;
+  // Takes the connected socket.
+  virtual void serve(int descriptor) noexcept = 0;
+  // For grpc.health.v1.
+  virtual void set_ready(bool ready) noexcept = 0;
+  // Takes no more calls; waits for those under way until then, and cancels the rest.
+  virtual void stop(std::chrono::system_clock::time_point deadline) noexcept = 0;
+};
+
+// The library's only function. Null: `problem` says why.
+using OpenGrpcServer = GrpcServer*(GrpcHost& host, const GrpcOptions& options, std::string& problem);
+#define SCONCE_GRPC_OPEN sconce_grpc_open_1
+#define SCONCE_GRPC_OPEN_NAME "sconce_grpc_open_1"
+
+}  // namespace sconce::server

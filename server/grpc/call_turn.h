@@ -1,0 +1,72 @@
+// CallTurns: counters and snapshots for threads that gRPC starts and ends as it likes. A thread takes a turn for each
+// step of a call; meanwhile it is the only one with that index. There are more indexes than gRPC has threads that
+// answer, so turns wait for each other only by chance.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "sconce/mutex.h"
+#include "server/http/credentials.h"
+#include "server/models/repository.h"
+
+namespace sconce::server {
+
+class CallTurns {
+  struct alignas(64) Place {
+    Mutex mutex;
+    std::shared_ptr<const Catalog> catalog;
+    uint64_t catalog_revision = 0;
+    std::shared_ptr<const CredentialSet> credentials;
+    uint64_t credentials_revision = 0;
+  };
+
+ public:
+  static constexpr size_t kPlaces = 16;
+
+  // first: the index of the first place among the models' counters.
+  CallTurns(const Repository& repository, const Credentials& credentials, size_t first)
+      : repository_(repository), credentials_(credentials), first_(first) {}
+
+  class Turn {
+   public:
+    explicit Turn(CallTurns& turns) : turns_(turns), at_(mine()), lock_(turns.places_[at_].mutex) {}
+    size_t index() const noexcept { return turns_.first_ + at_; }
+    // Valid during the turn.
+    const Catalog& catalog() {
+      Place& place = turns_.places_[at_];
+      if (const uint64_t revision = turns_.repository_.revision(); revision != place.catalog_revision) {
+        place.catalog = turns_.repository_.snapshot();
+        place.catalog_revision = revision;
+      }
+      return *place.catalog;
+    }
+    const CredentialSet& credentials() {
+      Place& place = turns_.places_[at_];
+      if (const uint64_t revision = turns_.credentials_.revision(); revision != place.credentials_revision) {
+        place.credentials = turns_.credentials_.snapshot();
+        place.credentials_revision = revision;
+      }
+      return *place.credentials;
+    }
+
+   private:
+    static size_t mine() noexcept {
+      static std::atomic<size_t> next{0};
+      thread_local const size_t place = next.fetch_add(1, std::memory_order_relaxed) % kPlaces;
+      return place;
+    }
+    CallTurns& turns_;
+    const size_t at_;
+    const MutexLock lock_;
+  };
+
+ private:
+  const Repository& repository_;
+  const Credentials& credentials_;
+  const size_t first_;
+  std::array<Place, kPlaces> places_;
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,25 @@
+// Messages of gRPC as the documents of HTTP's routes, and back: the same JSON but for the names below. Pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "package_format/text/json_value.h"
+#include "server/answers/methods.h"
+#include "server/http/router.h"
+
+namespace sconce::server {
+
+// A message as a request of its route.
+struct RouteRequest {
+  bool changes = false;  // settings: POST instead of GET
+  std::string model, version, region;
+  std::string body;
+};
+
+// kInvalidArgument; kUnsupported for a repository's name, which this server has none of.
+RouteRequest route_request(GrpcMethod method, std::string_view message);
+// The JSON of the answer's message.
+std::string answer_message(GrpcMethod method, std::string_view document);
+
+}  // namespace sconce::server

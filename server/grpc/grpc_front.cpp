@@ -1,0 +1,367 @@
+#include "server/grpc/grpc_front.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "server/answers/access.h"
+#include "server/answers/run_record.h"
+#include "server/base/failure.h"
+#include "server/base/log.h"
+#include "server/grpc/documents.h"
+#include "server/grpc/status.h"
+
+namespace sconce::server {
+namespace {
+
+namespace asio = boost::asio;
+using tcp = asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kLibrary = "libsconcegrpc.so.0";
+constexpr std::chrono::milliseconds kLook{250};  // between looks at readiness and slow clients
+constexpr std::chrono::seconds kComplain{10};
+constexpr uint64_t kMostText = 64 * 1024;  // as BodyLimit::kText
+constexpr int64_t kStreamWindow = 32;      // requests of a stream under way
+constexpr size_t kWithoutRoute = SIZE_MAX;
+
+// Beside the program's libsconce first, then wherever the dynamic linker looks.
+OpenGrpcServer* open_library() {
+  std::string problem;
+  void* library = nullptr;
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&sconce::http_status), &info) != 0 && info.dli_fname != nullptr) {
+    const std::string own = info.dli_fname;
+    if (const size_t slash = own.rfind('/'); slash != std::string::npos) {
+      library = dlopen((own.substr(0, slash + 1) + kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr) problem = dlerror();
+    }
+  }
+  if (library == nullptr) library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr && problem.empty()) problem = dlerror();
+  SCONCE_CHECK(library, kUnavailable, "setting grpc needs ", kLibrary, ", which cannot be opened: ", problem);
+  const auto open = reinterpret_cast<OpenGrpcServer*>(dlsym(library, SCONCE_GRPC_OPEN_NAME));
+  SCONCE_CHECK(open, kUnavailable, kLibrary, " is of another version: it has no ", SCONCE_GRPC_OPEN_NAME);
+  return open;
+}
+
+GrpcOptions options_of(const Service& service) {
+  const ServerConfig& config = service.config;
+  const auto milliseconds = [](std::chrono::microseconds time) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  };
+  GrpcOptions options;
+  options.most_message = static_cast<uint64_t>(config.max_body_bytes);
+  options.most_inflated = static_cast<uint64_t>(config.max_inflated_bytes);
+  options.most_text = kMostText;
+  options.most_header = static_cast<uint64_t>(config.max_header_bytes);
+  options.memory = service.request_memory.limit();
+  options.streams = config.grpc_streams;
+  options.stream_window = std::min(kStreamWindow, config.grpc_streams);
+  options.handshake =
+      milliseconds(config.http_tls == TlsMode::kOff ? config.header_timeout : config.tls_handshake_timeout);
+  options.idle = milliseconds(config.idle_timeout);
+  options.compress_above = config.compress_above;
+  options.tls = config.http_tls != TlsMode::kOff;
+  options.mutual = config.http_tls == TlsMode::kMutual;
+  options.certificate = config.tls_certificate;
+  options.key = config.tls_key;
+  options.client_ca = config.http_tls_client_ca.empty() ? config.tls_client_ca : config.http_tls_client_ca;
+  return options;
+}
+
+// The route of a method, as the table has it.
+size_t route_index(Method method, std::string_view path) {
+  for (size_t i = 0; i < kRoutes.size(); ++i) {
+    if (kRoutes[i].method != method || (kRoutes[i].listeners & kPublic) == 0) continue;
+    if (std::find(kRoutes[i].paths.begin(), kRoutes[i].paths.end(), path) != kRoutes[i].paths.end()) return i;
+  }
+  return kWithoutRoute;
+}
+
+struct MethodRoutes {
+  size_t asks, changes;
+};
+using enum Method;
+const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
+  static const std::array<MethodRoutes, kGrpcMethods> routes{
+#define METHOD(name, method, path) MethodRoutes{route_index(method, path), route_index(kPost, path)},
+#include "server/answers/methods.def"
+#undef METHOD
+  };
+  return routes;
+}
+
+// Of the answer to one call, until the control thread has ended its work.
+struct Pending {
+  GrpcMethod method;
+  GrpcHost::Done done;
+  RequestId id;
+  std::string peer;
+  Clock::time_point start = Clock::now();
+};
+
+}  // namespace
+
+GrpcFront::Descriptor::~Descriptor() { reset(-1); }
+
+void GrpcFront::Descriptor::reset(int number) noexcept {
+  if (number_ >= 0) ::close(number_);
+  number_ = number;
+}
+
+GrpcFront::GrpcFront(Service& service, AlarmClock& clock, size_t first_place)
+    : service_(service), room_(service, clock, first_place) {
+  for (const MethodRoutes& routes : method_routes()) {
+    if (&routes - method_routes().data() < static_cast<ptrdiff_t>(GrpcMethod::kModelInfer))
+      SCONCE_CHECK(routes.asks != kWithoutRoute, kInternal, "a gRPC method has no route");
+  }
+  wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  SCONCE_CHECK(wake_ >= 0, kIo, "no eventfd: ", std::strerror(errno));
+  OpenGrpcServer* const open = open_library();
+  listen(service.config.grpc);
+  std::string problem;
+  server_.reset(open(*this, options_of(service), problem));
+  SCONCE_CHECK(server_, kUnavailable, "gRPC does not start: ", problem);
+}
+
+GrpcFront::~GrpcFront() {
+  stop(Clock::now());
+  if (stopper_.joinable()) stopper_.join();
+  server_.reset();
+  // Runs of calls that ended before them.
+  while (!room_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void GrpcFront::listen(const Address& address) {
+  boost::system::error_code ec;
+  asio::io_context context;
+  tcp::resolver resolver(context);
+  const auto found = resolver.resolve(address.host, std::to_string(address.port),
+                                      tcp::resolver::passive | tcp::resolver::numeric_service, ec);
+  SCONCE_CHECK(!ec && !found.empty(), kInvalidArgument, "cannot listen on ", address.host, ":", address.port, ": ",
+               ec.message());
+  tcp::acceptor acceptor(context);
+  tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.listen(4096, ec);
+  if (!ec) acceptor.native_non_blocking(true, ec);
+  if (!ec) endpoint = acceptor.local_endpoint(ec);
+  SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
+  listener_.reset(acceptor.release(ec));
+  SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
+  const asio::ip::address host = endpoint.address();
+  address_ = (host.is_v6() ? "[" + host.to_string() + "]" : host.to_string()) + ":" + std::to_string(endpoint.port());
+  loopback_ = host.is_loopback() || (host.is_v6() && host.to_v6().is_v4_mapped() &&
+                                     asio::ip::make_address_v4(asio::ip::v4_mapped, host.to_v6()).is_loopback());
+}
+
+void GrpcFront::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void GrpcFront::stop(Clock::time_point end) {
+  if (stopping_.exchange(true)) return;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+  const auto left = std::max(end - Clock::now(), Clock::duration::zero());
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::microseconds>(left);
+  stopper_ = std::thread([this, deadline] {
+    if (thread_.joinable()) thread_.join();
+    if (server_) server_->stop(deadline);
+    stopped_.store(true, std::memory_order_release);
+  });
+}
+
+void GrpcFront::run() noexcept {
+  Clock::time_point next_look = Clock::now();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (const Clock::time_point now = Clock::now(); now >= next_look) {
+      look();
+      next_look = now + kLook;
+    }
+    const bool room = has_room();
+    pollfd both[] = {{wake_, POLLIN, 0}, {listener_, POLLIN, 0}};
+    if (::poll(both, room ? 2 : 1, static_cast<int>(kLook.count())) <= 0 || (both[1].revents & POLLIN) == 0) continue;
+    // Without descriptors the next one is tried after a look.
+    if (!accept_one()) ::poll(both, 1, static_cast<int>(kLook.count()));
+  }
+  listener_.reset(-1);
+}
+
+// False: nothing can be accepted now.
+bool GrpcFront::accept_one() noexcept {
+  const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (descriptor < 0) {
+    const int why = errno;
+    if (why != EMFILE && why != ENFILE && why != ENOBUFS && why != ENOMEM) return true;
+    if (const Clock::time_point now = Clock::now(); now >= complain_again_) {
+      complain_again_ = now + kComplain;
+      log_warn("gRPC connections wait to be accepted: {}", std::strerror(why));
+    }
+    return false;
+  }
+  struct stat about {};
+  if (::fstat(descriptor, &about) != 0 || !succeeds([&] {
+        connections_.push_back({descriptor, static_cast<uint64_t>(about.st_ino)});
+      })) {
+    ::close(descriptor);
+    return true;
+  }
+  service_.calls.connections.store(static_cast<int64_t>(connections_.size()), std::memory_order_relaxed);
+  server_->serve(descriptor);
+  return true;
+}
+
+// Whether one more connection may be open.
+bool GrpcFront::has_room() {
+  const auto most = static_cast<size_t>(std::max<int64_t>(service_.config.max_connections, 1));
+  if (connections_.size() < most) return true;
+  std::erase_if(connections_, [](const Connection& connection) {
+    struct stat about {};
+    return ::fstat(connection.descriptor, &about) != 0 || static_cast<uint64_t>(about.st_ino) != connection.socket;
+  });
+  return connections_.size() < most;
+}
+
+void GrpcFront::look() noexcept {
+  succeeds([this] {
+    std::erase_if(connections_, [](const Connection& connection) {
+      struct stat about {};
+      return ::fstat(connection.descriptor, &about) != 0 || static_cast<uint64_t>(about.st_ino) != connection.socket;
+    });
+    service_.calls.connections.store(static_cast<int64_t>(connections_.size()), std::memory_order_relaxed);
+    const bool ready = !service_.draining.load(std::memory_order_relaxed) && service_.repository.snapshot()->is_ready();
+    if (ready != ready_) server_->set_ready(ready_ = ready);
+    room_.give_up_late(Clock::now());
+  });
+}
+
+void GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_view message, Done given) noexcept {
+  std::shared_ptr<Pending> pending;
+  const auto end = [this](const std::shared_ptr<Pending>& of, const GrpcStatus& status, std::string_view text) {
+    room_.count(of->method, status.code);
+    succeeds([&] {
+      if (!service_.config.access_log) return;
+      const LogRequest log_request(of->id, of->peer);
+      log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(of->method)]),
+                 static_cast<int>(status.code), text.size(), Clock::now() - of->start);
+    });
+    of->done(status, text);
+  };
+  const auto end_with = [this, end](const std::shared_ptr<Pending>& of, const std::exception_ptr& problem) {
+    GrpcStatus status{GrpcCode::kResourceExhausted, {}};
+    succeeds([&] {
+      Failure failure = describe_failure(problem);
+      const LogRequest log_request(of->id, of->peer);
+      if (failure.status >= 500)
+        log_warn(service_.failures, "request failed with {}: {}", failure.status, printable(failure.message));
+      status = {grpc_code(failure.status), std::move(failure.message)};
+    });
+    end(of, status, {});
+  };
+  const std::exception_ptr unable = exception_of([&] {
+    pending = std::make_shared<Pending>();
+    pending->id.begin(caller.request_id);
+    pending->peer = caller.peer;
+    pending->method = method;
+    pending->done = std::move(given);
+  });
+  if (unable) return given ? given({GrpcCode::kResourceExhausted, {}}, {}) : void();
+  bool later = false;
+  std::string text;
+  GrpcStatus status;
+  const std::exception_ptr problem = exception_of([&] {
+    const LogRequest log_request(pending->id, pending->peer);
+    const RouteRequest request = route_request(method, message);
+    const MethodRoutes& routes = method_routes()[static_cast<size_t>(method)];
+    RouteMatch match;
+    match.result = RouteMatch::Result::kFound;
+    match.route = request.changes ? routes.changes : routes.asks;
+    match.model = std::string_view(request.model).substr(0, request.model.find('@'));
+    if (match.model.size() < request.model.size())
+      match.set = std::string_view(request.model).substr(match.model.size() + 1);
+    match.version = request.version;
+    match.region = request.region;
+    const Route& route = route_of(match);
+    CallTurns::Turn turn(room_.turns());
+    const CredentialSet::Refusal refusal =
+        refusal_of(service_, turn.credentials(), &route, kPublic, caller.authorization, false);
+    if (refusal.status != 0) {
+      status = {grpc_code(refusal.status), std::string(refusal.message)};
+      return;
+    }
+    SCONCE_CHECK(!is_forbidden(route, kPublic, service_.config.http_admin), kForbidden,
+                 "this is for the administration listener (settings admin and http_admin)");
+    SCONCE_CHECK(match.set.empty() || takes_set(route), kNotFound, "Request for unknown model: '",
+                 excerpt(request.model), "' is not found");
+    if (const auto* const control = std::get_if<OnControlThread>(&route.handler)) {
+      start_control(service_, *control, match.model, request.body, pending->id, pending->peer,
+                    [pending, end, end_with](const std::exception_ptr& failed) {
+                      if (failed) return end_with(pending, failed);
+                      end(pending, {}, "{}");
+                    });
+      later = true;
+      return;
+    }
+    Response response;
+    response.reset();
+    std::get<Here>(route.handler).answer({service_, turn.catalog(), match, request.body}, response);
+    text = answer_message(method, response.text().view().substr(Response::kHeadRoom));
+  });
+  if (later) return;
+  if (problem) return end_with(pending, problem);
+  end(pending, status, text);
+}
+
+GrpcInference* GrpcFront::inference() noexcept {
+  GrpcInference* call = nullptr;
+  succeeds([&] { call = room_.take(); });
+  return call;
+}
+
+void GrpcFront::lend(std::function<void()> work) noexcept {
+  struct Lent {
+    HeavyWork::Task task;
+    std::function<void()> work;
+  };
+  Lent* lent = nullptr;
+  const bool submitted = succeeds([&] {
+    lent = new Lent{{}, {}};
+    lent->work.swap(work);
+    lent->task.context = lent;
+    lent->task.work = [](void* context) noexcept {
+      const std::unique_ptr<Lent> own(static_cast<Lent*>(context));
+      own->work();
+    };
+    service_.heavy_work.submit(lent->task);
+  });
+  if (submitted) return;
+  if (lent != nullptr) return lent->task.work(lent);
+  work();
+}
+
+void GrpcFront::log(bool is_error, std::string_view text) noexcept {
+  succeeds([&] {
+    if (is_error) {
+      log_warn(service_.failures, "gRPC: {}", printable(text));
+    } else {
+      log_debug("gRPC: {}", printable(text));
+    }
+  });
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,79 @@
+// GrpcFront: the server's gRPC side. Opens libsconce_grpc, accepts connections for it, and answers its calls:
+// inferences by InferenceCall, all else by the table of routes.
+//
+// gRPC's own listener ends for good when there are no descriptors, and has no limit of connections; ours waits.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "server/admin/service.h"
+#include "server/base/alarm_clock.h"
+#include "server/grpc/boundary.h"
+#include "server/grpc/inference_call.h"
+
+namespace sconce::server {
+
+class GrpcFront final : private GrpcHost {
+ public:
+  // Binds and listens. first_place: of CallTurns. kUnavailable without libsconce_grpc; kIo, kInvalidArgument.
+  GrpcFront(Service& service, AlarmClock& clock, size_t first_place);
+  ~GrpcFront();
+
+  std::string address() const { return address_; }  // with the port that the system chose
+  bool is_loopback() const noexcept { return loopback_; }
+  void start();
+  // Accepts no more, and ends calls under way at that time. Returns at once; stopped() says when that is done.
+  void stop(std::chrono::steady_clock::time_point end);
+  bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire) && room_.empty(); }
+
+ private:
+  // A connection that gRPC has: gone when its descriptor is, or is another socket.
+  struct Connection {
+    int descriptor;
+    uint64_t socket;  // its inode
+  };
+  class Descriptor {
+   public:
+    explicit Descriptor(int number = -1) noexcept : number_(number) {}
+    Descriptor(const Descriptor&) = delete;
+    ~Descriptor();
+    void reset(int number) noexcept;
+    operator int() const noexcept { return number_; }
+
+   private:
+    int number_;
+  };
+
+  void answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request, Done done) noexcept override;
+  GrpcInference* inference() noexcept override;
+  void lend(std::function<void()> work) noexcept override;
+  void count(GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code); }
+  void log(bool is_error, std::string_view text) noexcept override;
+
+  void listen(const Address& address);
+  void run() noexcept;
+  bool accept_one() noexcept;
+  bool has_room();
+  void look() noexcept;
+
+  Service& service_;
+  CallRoom room_;
+  Descriptor listener_, wake_;
+  std::string address_;
+  bool loopback_ = false;
+  std::vector<Connection> connections_;  // of the thread, like the next ones
+  std::chrono::steady_clock::time_point complain_again_{};
+  bool ready_ = false;
+  std::unique_ptr<GrpcServer> server_;
+  std::atomic<bool> stopping_{false}, stopped_{false};
+  std::thread thread_, stopper_;
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,18 @@
+// Messages of the methods that are no inference, as JSON and back.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <string>
+#include <string_view>
+
+#include "server/answers/methods.h"
+
+namespace sconce::server {
+
+// False if the bytes are not the method's request.
+bool request_to_json(GrpcMethod method, grpc::ByteBuffer& request, std::string& json);
+// False if the text is not the method's answer. Members that it has no field for are left out.
+bool answer_from_json(GrpcMethod method, std::string_view json, grpc::ByteBuffer& answer);
+
+}  // namespace sconce::server

@@ -1,0 +1,126 @@
+// The library's only function: a gRPC server with the limits that the options give.
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <exception>
+#include <string>
+
+#include "server/grpc/library/service.h"
+
+namespace sconce::server {
+namespace {
+
+std::atomic<GrpcHost*> log_host{nullptr};
+
+void write_log(gpr_log_func_args* line) {
+  if (GrpcHost* const host = log_host.load()) host->log(line->severity == GPR_LOG_SEVERITY_ERROR, line->message);
+}
+
+int limited(uint64_t value) { return static_cast<int>(std::min<uint64_t>(value, INT_MAX)); }
+
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
+  if (!options.tls) return grpc::InsecureServerCredentials();
+  constexpr unsigned kLook = 1;  // seconds between looks at the files
+  namespace tls = grpc::experimental;
+  const auto provider =
+      options.mutual ? std::make_shared<tls::FileWatcherCertificateProvider>(options.key, options.certificate,
+                                                                             options.client_ca, kLook)
+                     : std::make_shared<tls::FileWatcherCertificateProvider>(options.key, options.certificate, kLook);
+  tls::TlsServerCredentialsOptions settings(provider);
+  settings.watch_identity_key_cert_pairs();
+  if (options.mutual) {
+    settings.watch_root_certs();
+    settings.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return tls::TlsServerCredentials(settings);
+}
+
+class Server final : public GrpcServer {
+ public:
+  Server(GrpcHost& host, const GrpcOptions& options)
+      : options_(options), quota_("sconce"), service_(make_service(host, options_)) {
+    log_host = &host;
+    gpr_set_log_function(write_log);
+    gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+    grpc::EnableDefaultHealthCheckService(true);
+    static const bool reflection = (grpc::reflection::InitProtoReflectionServerBuilderPlugin(), true);
+    static_cast<void>(reflection);
+    grpc::ServerBuilder builder;
+    quota_.Resize(options.memory);
+    builder.SetResourceQuota(quota_);
+    builder.SetMaxReceiveMessageSize(limited(options.most_message));
+    builder.SetMaxSendMessageSize(-1);
+    const auto set = [&](const char* name, int value) { builder.AddChannelArgument(name, value); };
+    set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);  // gRPC's has no limit
+    set(GRPC_ARG_MAX_CONCURRENT_STREAMS, limited(static_cast<uint64_t>(options.streams)));
+    set(GRPC_ARG_MAX_METADATA_SIZE, limited(options.most_header));
+    set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limited(static_cast<uint64_t>(options.handshake.count())));
+    set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, limited(static_cast<uint64_t>(options.idle.count())));
+    // A peer that is gone is found out, and one that floods with pings is sent away.
+    constexpr int kKeepalive = 60'000, kKeepaliveTimeout = 20'000, kLeastPing = 5'000, kStrikes = 3;
+    set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepalive);
+    set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeout);
+    set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPing);
+    set(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kStrikes);
+    set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.RegisterService(service_.get());
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(options));
+    server_ = builder.BuildAndStart();
+    if (server_) server_->GetHealthCheckService()->SetServingStatus(false);
+  }
+  ~Server() override {
+    stop(std::chrono::system_clock::now());
+    server_.reset();
+    log_host = nullptr;
+  }
+
+  bool runs() const noexcept { return server_ != nullptr; }
+  void serve(int descriptor) noexcept override {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = descriptor;
+    acceptor_->HandleNewConnection(&connection);
+  }
+  void set_ready(bool ready) noexcept override {
+    grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
+    health.SetServingStatus(ready);
+    health.SetServingStatus("inference.GRPCInferenceService", ready);
+  }
+  void stop(std::chrono::system_clock::time_point deadline) noexcept override {
+    if (!server_ || stopped_) return;
+    stopped_ = true;
+    server_->Shutdown(deadline);
+    server_->Wait();
+  }
+
+ private:
+  const GrpcOptions options_;
+  grpc::ResourceQuota quota_;
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+}  // namespace sconce::server
+
+extern "C" [[gnu::visibility("default")]] sconce::server::GrpcServer* SCONCE_GRPC_OPEN(
+    sconce::server::GrpcHost& host, const sconce::server::GrpcOptions& options, std::string& problem) {
+  try {
+    auto server = std::make_unique<sconce::server::Server>(host, options);
+    if (server->runs()) return server.release();
+    problem = "the server could not be built from its settings";
+  } catch (const std::exception& e) {
+    problem = e.what();
+  }
+  return nullptr;
+}

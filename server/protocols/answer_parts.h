@@ -1,0 +1,21 @@
+// What answers of Open Inference Protocol v2 have in every encoding: which outputs can be sent, outputs in shared
+// memory, and classes. Used only on the connection's thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "server/memory/request_memory.h"
+#include "server/protocols/classification.h"
+#include "server/protocols/infer_codec.h"
+
+namespace sconce::server {
+
+// kUnsupported for an output that cannot be sent; kInternal for one that should have been fetched from its device.
+void check_infer_output(const Tensor& tensor, const InferRequest::Output& wanted);
+// kInvalidArgument if the region is too small.
+void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, TensorScratch& scratch);
+// As v2's BYTES: each element's length in 4 bytes, then its text. Lives in the scratch.
+std::span<const std::byte> pack_classes(const Classes& classes, TensorScratch& scratch);
+
+}  // namespace sconce::server

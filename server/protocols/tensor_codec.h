@@ -1,0 +1,20 @@
+// Decodes a TensorRequest and encodes a TensorAnswer. Tensors of a request are copied once, into the scratch; those of
+// an answer are where the model put them. Errors are kInvalidArgument and name the tensor.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "server/protocols/infer_codec.h"
+#include "server/protocols/tensor_request.h"
+
+namespace sconce::server {
+
+void decode_tensors(const ModelInterface& model, const TensorRequest& sent, const SharedMemory* shared_memory,
+                    TensorScratch& scratch, InferRequest& request);
+
+// `outputs` and the scratch must live until the answer was sent.
+void encode_tensors(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
+                    TensorScratch& scratch, TensorAnswer& answer);
+
+}  // namespace sconce::server
