@@ -25,6 +25,7 @@ struct Block {
 std::vector<Tensor> pieces_of(const std::shared_ptr<Block>& block, const std::vector<int64_t>& sizes) {
   std::vector<Tensor> tensors;
   std::byte* at = block->bytes.data();
+  constexpr int64_t one = 1;
   for (const int64_t size : sizes) {
     const auto release = [](void*, size_t, void* context) noexcept {
       delete static_cast<std::shared_ptr<Block>*>(context);
@@ -32,7 +33,7 @@ std::vector<Tensor> pieces_of(const std::shared_ptr<Block>& block, const std::ve
     StoragePtr storage = StoragePtr::adopt(
         new Storage(at, static_cast<size_t>(size), Device{}, release, new std::shared_ptr<Block>(block)));
     storage->set_immutable(true);
-    tensors.emplace_back(std::move(storage), DType::kUInt8, Ints{size}, Ints{1}, 0, Layout::kStrided);
+    tensors.emplace_back(std::move(storage), DType::kUInt8, IntSpan{&size, 1}, IntSpan{&one, 1}, 0, Layout::kStrided);
     at += size;
   }
   return tensors;
