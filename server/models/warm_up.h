@@ -10,9 +10,9 @@
 
 namespace sconce::server {
 
-// Runs every request of the files (setting warm_up_requests) and of a config.pbtxt on every replica. Random data of the latter is
-// from 0 to 1, and 0 or 1 for integers, which every table has. What a request's run throws, with the request's name;
-// errors of its file.
+// Runs every request of the files (setting warm_up_requests) and of a config.pbtxt on every replica. Random data of the
+// latter is from 0 to 1, and 0 or 1 for integers, which every table has. What a request's run throws, with the
+// request's name; errors of its file.
 void warm_up(Model& model, const ModelInterface& interface, std::span<const std::string> files,
              std::span<const TritonWarmUp> requests);
 
