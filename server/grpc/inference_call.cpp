@@ -338,7 +338,11 @@ void CallRoom::give(InferenceCall& call) noexcept {
   {
     std::unique_ptr<InferenceCall> owned(&call);
     const MutexLock lock(mutex_);
-    if (free_.size() < kKept) succeeds([&] { free_.push_back(std::move(owned)); });
+    if (free_.size() < kKept)
+      succeeds([&] {
+        mutex_.assert_held();
+        free_.push_back(std::move(owned));
+      });
   }
   taken_.fetch_sub(1, std::memory_order_release);  // last: the room may go
 }
