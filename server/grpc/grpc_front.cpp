@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLibrary = "libsconcegrpc.so.0";
 constexpr std::chrono::milliseconds kLook{250};  // between looks at readiness and slow clients
-constexpr std::chrono::seconds kComplain{10};
+constexpr std::chrono::seconds kComplainEvery{10};
 constexpr uint64_t kMostText = 64 * 1024;  // as BodyLimit::kText
 constexpr int64_t kStreamWindow = 32;      // requests of a stream under way
 constexpr size_t kWithoutRoute = SIZE_MAX;
@@ -209,7 +209,7 @@ bool GrpcFront::accept_one() noexcept {
     const int why = errno;
     if (why != EMFILE && why != ENFILE && why != ENOBUFS && why != ENOMEM) return true;
     if (const Clock::time_point now = Clock::now(); now >= complain_again_) {
-      complain_again_ = now + kComplain;
+      complain_again_ = now + kComplainEvery;
       log_warn("gRPC connections wait to be accepted: {}", std::strerror(why));
     }
     return false;

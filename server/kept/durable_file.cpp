@@ -15,7 +15,7 @@ namespace sconce::server {
 namespace {
 
 // Most bytes of one call, below the limit of Linux.
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMostAtOnce = size_t{1} << 30;
 // A journal with the servers of 64 pushes, whose URLs have come in requests' heads, has less.
 constexpr size_t kSmallFile = size_t{4} << 20;
 
@@ -36,7 +36,7 @@ DurableFile::~DurableFile() {
 
 void DurableFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kMostBytes));
+    const ssize_t written = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kMostAtOnce));
     if (written < 0 && errno == EINTR) continue;
     SCONCE_CHECK(written > 0, kIo, "cannot write ", path_, "/", name_, kUnfinished, ": ", system_reason());
     bytes = bytes.subspan(static_cast<size_t>(written));
