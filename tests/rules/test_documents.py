@@ -259,6 +259,8 @@ COMMANDS = {
     "tests/bench/update/many.py": script(),
     "ninja -C build/release http_bench": ninja,
     "build/release/tests/bench/http/http_json_bench": built(),
+    "build/release/tests/bench/http/http_library_bench": in_file(
+        "tests/bench/http/CMakeLists.txt", "add_executable(http_library_bench ", "needs libraries that nothing else here needs"),
     "tests/bench/http/run.py": script(),
     "tests/bench/http/overload.py": script(),
     "tests/bench/http/peers.py": script(without=NETWORK),

@@ -357,7 +357,7 @@ class Push {
       if (!states_[i].committed) continue;
       const bool good = answers[i].ok();
       report(servers_[i], good,
-             good ? "rolled back" : "has the new weights, and could not roll back: " + answers[i].reason());
+             good ? "rolled back" : "serves the new weights, and could not roll back: " + answers[i].reason());
     }
     abort_staged();
   }
