@@ -238,6 +238,7 @@ bool GrpcFront::has_room() {
 }
 
 void GrpcFront::look() noexcept {
+  if (!connections_.empty()) service_.repository.leaves_memory();  // gRPC's own, of calls that run nothing too
   succeeds([this] {
     std::erase_if(connections_, [](const Connection& connection) {
       struct stat about {};

@@ -111,6 +111,8 @@ class Repository {
   // idle_watch: is told of models' runs.
   Repository(const ServerConfig& config, AlarmClock& clock, IdleWatch& idle_watch, Reaper& reaper,
              const std::vector<PackageEntry>& packages, size_t threads);
+  // Something other than a model's run leaves memory behind, which the control thread shall give back. Any thread.
+  void leaves_memory() noexcept { idle_watch_.ran(); }
 
   // Increases with each published snapshot. A reader that has the snapshot of this revision need not take snapshot()'s
   // lock.
