@@ -20,6 +20,7 @@
 #include "sconce/mutex.h"
 #include "server/base/config.h"
 #include "server/base/reaper.h"
+#include "server/batching/idle_watch.h"
 #include "server/models/package_finder.h"
 #include "server/models/served_model.h"
 #include "server/models/version_policy.h"
