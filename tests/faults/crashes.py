@@ -3,7 +3,7 @@ fails each allocation and system call of a start."""
 import time
 
 from calls import CALLS, faults_of
-from campaign import Clock
+from campaign import Clock, is_not_promised
 from control import FOR_EVER, ONCE, Kind, Mode
 from operations import LOADS, UPDATES, everything
 from subject import Lost, Subject
@@ -102,7 +102,11 @@ def starts(campaign, seconds):
                     begin_and_look(subject, stays=fault["times"] == ONCE)
                 row.survived += 1
             except Lost as problem:
-                where = ["ended", *subject.places(control.end())] if control.end() else []
+                ended = subject.places(control.end()) if control.end() else []
+                if is_not_promised(ended):
+                    row.injected -= 1
+                    continue
+                where = ["ended", *ended] if ended else []
                 campaign.lose(row, place, problem, where, subject.server.log[-4:] if subject.server else ())
             finally:
                 if subject.server and subject.lives():
