@@ -119,7 +119,7 @@ struct NamedSetInfo {
   uint64_t bytes = 0;    // of all constants of the set
   uint64_t own_bytes =
       0;  // those that neither the active nor another named set in memory has; on disk: those in the file
-  // Of bytes, and beyond them, what kernels keep of these constants in an order of their own; 0 on disk.
+  // What kernels keep of this set's constants in an order of their own, beside `bytes`; 0 for a set on disk.
   uint64_t packed_bytes = 0;
   int replicas = 0;                                   // as WeightSet::replicas()
   std::chrono::system_clock::time_point since, used;  // when it was made; when it was last asked for

@@ -226,24 +226,27 @@ bool GrpcFront::accept_one() noexcept {
   return true;
 }
 
-// Whether one more connection may be open.
-bool GrpcFront::has_room() {
-  const auto most = static_cast<size_t>(std::max<int64_t>(service_.config.max_connections, 1));
-  if (connections_.size() < most) return true;
-  std::erase_if(connections_, [](const Connection& connection) {
+// Forgets the connections that gRPC has closed.
+void GrpcFront::forget_closed() noexcept {
+  const size_t closed = std::erase_if(connections_, [](const Connection& connection) {
     struct stat about {};
     return ::fstat(connection.descriptor, &about) != 0 || static_cast<uint64_t>(about.st_ino) != connection.socket;
   });
+  // What gRPC held for them, no run of a model held.
+  if (closed > 0) service_.repository.leaves_memory();
+}
+
+// Whether one more connection may be open.
+bool GrpcFront::has_room() noexcept {
+  const auto most = static_cast<size_t>(std::max<int64_t>(service_.config.max_connections, 1));
+  if (connections_.size() < most) return true;
+  forget_closed();
   return connections_.size() < most;
 }
 
 void GrpcFront::look() noexcept {
-  if (!connections_.empty()) service_.repository.leaves_memory();  // gRPC's own, of calls that run nothing too
+  forget_closed();
   succeeds([this] {
-    std::erase_if(connections_, [](const Connection& connection) {
-      struct stat about {};
-      return ::fstat(connection.descriptor, &about) != 0 || static_cast<uint64_t>(about.st_ino) != connection.socket;
-    });
     service_.calls.connections.store(static_cast<int64_t>(connections_.size()), std::memory_order_relaxed);
     const bool ready = !service_.draining.load(std::memory_order_relaxed) && service_.repository.snapshot()->is_ready();
     if (ready != ready_) server_->set_ready(ready_ = ready);

@@ -60,7 +60,8 @@ class GrpcFront final : private GrpcHost {
   void listen(const Address& address);
   void run() noexcept;
   bool accept_one() noexcept;
-  bool has_room();
+  void forget_closed() noexcept;
+  bool has_room() noexcept;
   void look() noexcept;
 
   Service& service_;

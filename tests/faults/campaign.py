@@ -87,10 +87,10 @@ class Clock:
 
 
 def is_not_promised(where):
-    """Whether a process ended in libgomp, or in the initialiser of a library that it opened, as docs/faults.md says."""
-    initialised = any(": call_init " in after and frame.startswith("libdnnl")
-                      for frame, after in zip(where, where[1:]))
-    return initialised or where[:1] != [] and where[0].startswith("libgomp")
+    """Whether a process ended in libgomp, or in oneDNN's initialiser, as docs/faults.md says. where: its frames, the
+    innermost first."""
+    in_initialiser = any(frame.startswith("libdnnl") and ": call_init " in caller for frame, caller in zip(where, where[1:]))
+    return in_initialiser or any(frame.startswith("libgomp") for frame in where[:1])
 
 
 def inject(campaign, row, subject, operation, place, **fault):

@@ -31,6 +31,16 @@ def test_nothing_is_lost(kind):
     assert all(row.injected > 0 or row.skipped for row in campaign.rows), said.getvalue()
 
 
+def test_ends_that_are_not_promised():
+    from campaign import is_not_promised
+    init = "ld-linux-x86-64.so.2: call_init at .dl-init.c:74"
+    assert is_not_promised(["libgomp.so.1: GOMP_parallel at ??:0", "libdnnl.so.2.6: ?? ??:0"])
+    assert is_not_promised(["libgcc_s.so.1: _Unwind_Resume at ??:?", "libdnnl.so.2.6: ?? ??:0", init])
+    assert not is_not_promised(["libdnnl.so.2.6: ?? ??:0", "libsconce.so.0: sconce::convolve() at convolution.cpp:60"])
+    assert not is_not_promised(["libc.so.6: abort at ??:?", "libgomp.so.1: GOMP_parallel at ??:0"])
+    assert not is_not_promised(["libzip.so.4: ?? ??:0", init]) and not is_not_promised([])
+
+
 def test_the_soak_is_flat():
     import soak
     said = []

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <new>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sconce/weights.h"
@@ -206,11 +205,7 @@ TEST_CASE("named sets: a run that packs a set's constants makes others leave") {
   SetRun run;
   const std::vector<Tensor> inputs{filled({2, 4}, 1)};
   std::vector<Tensor> outputs(1);
-  run.inputs = inputs;
-  run.outputs = outputs;
-  run.weights = set.get();
-  model.submit(run);
-  while (loaded.knobs->running == 0) std::this_thread::yield();
+  run.begin(loaded, *set, inputs, outputs);
   static const char kind = 0;
   w.storage()->derived({&kind, {}}, [] {
     return [](Storage&) -> Storage::Value { return {std::make_shared<std::vector<char>>(64), 64}; };

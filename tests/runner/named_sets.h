@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,14 @@ inline std::string name_of(int i) { return std::string("s").append(std::to_strin
 
 // A submitted run that tells when it is done.
 struct SetRun : RunRequest {
+  // Submits a run of the set and waits until the model computes. What the views name outlives the run.
+  void begin(Loaded& loaded, const WeightSet& set, std::span<const Tensor> in, std::span<Tensor> out) {
+    inputs = in;
+    outputs = out;
+    weights = &set;
+    loaded.model->submit(*this);
+    while (loaded.knobs->running == 0) std::this_thread::yield();
+  }
   std::atomic<bool> done{false};
   void finished() noexcept override {
     done.store(true);

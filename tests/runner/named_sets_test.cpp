@@ -290,11 +290,7 @@ TEST_CASE("named sets: the least recently used leave for the disk and come back"
   SetRun slow;
   const std::vector<Tensor> inputs{filled({2, 4}, 1)};
   std::vector<Tensor> outputs(1);
-  slow.inputs = inputs;
-  slow.outputs = outputs;
-  slow.weights = kept.get();
-  model.submit(slow);
-  while (loaded.knobs->running == 0) std::this_thread::yield();
+  slow.begin(loaded, *kept, inputs, outputs);
   loaded.knobs->sleep_us = 0;
   for (const char* name : {"s0", "s1", "s3"}) run_with(model, name, 1);
   CHECK(!model.find_set("s2"));
