@@ -23,7 +23,7 @@ Json list(const Values& values) {
 
 Json json_of(const Dim& dim) {
   if (dim.is_static()) return dim.min;
-  Json json;
+  Json json = Json::object();
   json["symbol"] = or_null(dim.symbol);
   json["min"] = dim.min;
   json["max"] = dim.max == INT64_MAX ? Json() : Json(dim.max);
@@ -33,7 +33,7 @@ Json json_of(const Dim& dim) {
 Json json_of(const std::vector<TensorSpec>& tensors, bool inputs) {
   Json all = Json::array();
   for (const TensorSpec& spec : tensors) {
-    Json json;
+    Json json = Json::object();
     json["name"] = spec.name;
     json["dtype"] = or_null(spec.dtype);
     json["device"] = or_null(spec.device);
@@ -56,7 +56,7 @@ Json json_of(const std::vector<TensorSpec>& tensors, bool inputs) {
 
 Json json_of(const ConstantSpec& spec) {
   static constexpr const char* kTypes[] = {"unknown", "parameter", "buffer", "tensor_constant", "folded"};
-  Json json;
+  Json json = Json::object();
   json["name"] = spec.name;
   json["fqn"] = or_null(spec.fqn);
   json["dtype"] = or_null(spec.dtype);
@@ -75,7 +75,7 @@ Json json_of(const ConstantSpec& spec) {
 Json json_of(const SpecNode& node) {
   static constexpr const char* kKinds[] = {"leaf",         "none",         "tuple",      "list",  "dict",
                                            "ordered_dict", "default_dict", "namedtuple", "deque", "dataclass"};
-  Json json;
+  Json json = Json::object();
   json["kind"] = kKinds[static_cast<size_t>(node.kind)];
   if (!node.type.empty()) json["type"] = node.type;
   if (!node.keys.empty()) {
@@ -95,8 +95,8 @@ Json json_of(const SpecNode& node) {
 }
 
 Json json_of(const CallSpec& call) {
-  Json json;
-  if (!call.known) return json;
+  if (!call.known) return Json();
+  Json json = Json::object();
   json["args"] = json_of(call.args);
   json["kwargs"] = json_of(call.kwargs);
   json["result"] = json_of(call.result);
@@ -106,7 +106,7 @@ Json json_of(const CallSpec& call) {
 
 Json json_of(const ModelSpec& model) {
   static constexpr const char* kForms[] = {"none", "embedded", "appended", "blob", "files", "user_provided"};
-  Json json;
+  Json json = Json::object();
   json["name"] = model.name;
   json["device"] = model.device_key;
   json["platform"] = or_null(model.platform);
@@ -118,8 +118,10 @@ Json json_of(const ModelSpec& model) {
   json["metadata"] = Json::object();
   for (const auto& [key, value] : model.metadata) json["metadata"][key] = value;
   json["has_source"] = model.has_source;
+  json["code"] = Json::object();
   json["code"]["member"] = model.so_member;
   json["code"]["bytes"] = model.so_bytes;
+  json["weights"] = Json::object();
   json["weights"]["form"] = kForms[static_cast<size_t>(model.weights_form)];
   json["weights"]["bytes"] = model.weights_bytes;
   json["inputs"] = json_of(model.inputs, true);
@@ -142,7 +144,7 @@ std::string json_text(const ModelSpec& model) { return text_of(json_of(model)); 
 std::string json_text(const CallSpec& call) { return text_of(json_of(call)); }
 
 std::string json_text(const Package& package) {
-  Json json;
+  Json json = Json::object();
   json["package"] = package.path().native();
   json["producer"] = or_null(package.producer());
   json["models"] = Json::array();

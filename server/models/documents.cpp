@@ -77,6 +77,9 @@ Json structure(const SpecNode& node) {
                                            "ordered_dict", "default_dict", "namedtuple", "deque", "dataclass"};
   Json json = {{"kind", kKinds[static_cast<int>(node.kind)]}};
   if (!node.type.empty() && node.kind != SpecNode::Kind::kLeaf) json["type"] = node.type;
+  // nlohmann's null that becomes a container is broken if there is no memory for it; so arrays are made as such.
+  if (!node.keys.empty()) json["keys"] = Json::array();
+  if (!node.children.empty()) json["children"] = Json::array();
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const bool is_int = i < node.int_keys.size() && node.int_keys[i];
     json["keys"].push_back(is_int ? Json::parse(node.keys[i]) : Json(node.keys[i]));

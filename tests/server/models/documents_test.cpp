@@ -1,0 +1,39 @@
+#include "server/models/documents.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <new>
+#include <string>
+
+#include "tests/runner/counted_memory.h"
+
+using namespace sconce;
+using namespace sconce::server;
+
+TEST_CASE("documents: a call spec, and no memory at any step of it") {
+  ModelInterface model("m", 1, ModelSpec());
+  model.spec.call_spec.known = true;
+  model.spec.call_spec.args = {SpecNode::Kind::kTuple, "builtins.tuple", {}, {}, {SpecNode(), SpecNode()}};
+  model.spec.call_spec.kwargs = {
+      SpecNode::Kind::kDict, "builtins.dict", {"1", "b"}, {true, false}, {SpecNode(), SpecNode()}};
+  const std::array<int64_t, 2> versions{1, 2};
+  std::string text;
+  bool failed = true;
+  for (int64_t step = 1; failed; ++step) {
+    CAPTURE(step);
+    const test::FailingMemory failing(step);
+    bool threw = false;
+    try {
+      text = metadata_document(model, versions);
+    } catch (const std::bad_alloc&) {
+      threw = true;
+    }
+    failed = failing.failed();
+    CHECK(threw == failed);
+  }
+  CHECK(
+      text.find(
+          R"("kwargs":{"kind":"dict","type":"builtins.dict","keys":[1,"b"],"children":[{"kind":"leaf"},{"kind":"leaf"}]})") !=
+      std::string::npos);
+}
