@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares CUDA operators through the C ABI with PyTorch's: against_torch.py LIBRARY_FOLDER [--times] [NAME...]
 
-Needs a GPU and torch with CUDA. --times measures instead (operator_times.py). Runs every case; a line for each, a summary,
+Needs a GPU and torch with CUDA. --times measures instead (operator_times.py, whose functions NAME names). Runs every case; a line for each, a summary,
 and 1 if one failed. Functions are called as the header of the installed torch declares them.
 """
 import argparse

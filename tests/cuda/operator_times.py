@@ -1,4 +1,4 @@
-"""Device time of operators, ours and PyTorch's on the same tensors: against_torch.py LIBRARY_FOLDER --times
+"""Device time of operators, ours and PyTorch's on the same tensors: against_torch.py LIBRARY_FOLDER --times [PART...]
 
 Microseconds of all kernels and copies of a call, as the profiler sees them; time on the host is left out.
 """
@@ -7,7 +7,7 @@ import time
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from against_torch import call, call_named
+from against_torch import call, call_named, chosen
 from operator_cases import aten
 
 ops = torch.ops.aten
@@ -116,6 +116,21 @@ def others():
     row("nonzero 64x50000", "nonzero", (z > 1,), lambda: torch.nonzero(z > 1))
 
 
+def few_rows():
+    """Weights that no cache holds: 400 MB of them take turns. GB/s of the weights alone."""
+    for dtype in (torch.bfloat16, torch.float32):
+        for m in (1, 4, 8):
+            for k, n in ((2048, 2048), (2048, 256), (2048, 5632), (5632, 2048), (2048, 32000), (768, 2304), (4096, 4096)):
+                size = k * n * dtype.itemsize
+                weights = [randn(n, k, dtype=dtype).t() for _ in range(max(1, int(4e8) // size))]
+                a, out = randn(m, k, dtype=dtype), torch.empty(m, n, dtype=dtype, device="cuda")
+                turns = [iter(weights * 100), iter(weights * 100)]
+                ours = device_us(lambda: call("mm_out", out, a, next(turns[0]), fetch=False))
+                theirs = device_us(lambda: torch.mm(a, next(turns[1]), out=out))
+                print(f"{f'mm_out {m}x{k}x{n} {str(dtype)[6:]}':60s} {ours:10.1f} {theirs:10.1f} {ours / theirs:6.2f}x  "
+                      f"{size / ours / 1e3:7.0f} GB/s, PyTorch {size / theirs / 1e3:7.0f}", flush=True)
+
+
 def order():
     for shape in [(64, 50000), (1, 1 << 24), (4096, 1000), (1000000, 32), (16, 1 << 20), (256, 4096), (2000, 10000)]:
         for dtype in (torch.float32, torch.bfloat16, torch.int64):
@@ -139,10 +154,10 @@ def order():
 def run():
     print(f"{'microseconds of the device':60s} {'Sconce':>10s} {'PyTorch':>10s}")
     torch.manual_seed(0)
-    for part in (order, others, attention):
-        part()
     import fallback_times
-    fallback_times.run()
+    for part in (few_rows, order, others, attention, fallback_times.run):
+        if not chosen or part.__name__ in chosen:
+            part()
     print(f"{len(slower)} take more than PyTorch's")
     for ratio, label in sorted(slower, reverse=True):
         print(f"{ratio:8.2f}x  {label}")

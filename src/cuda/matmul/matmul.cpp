@@ -3,6 +3,7 @@
 #include "src/cuda/matmul/matmul.h"
 
 #include "src/cuda/matmul/cublaslt_matmul.h"
+#include "src/cuda/matmul/few_rows_products.h"
 #include "src/cuda/matmul/matmul_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
@@ -32,11 +33,13 @@ void check_matrices(const char* name, const Tensor& out, const Tensor& a, const 
 // the library has no algorithm for that.
 bool try_add_row(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, double beta, double alpha,
                  Activation activation) {
+  const DeviceScope scope(out.device());
   const DType dtype = out.dtype();
   if (beta != 1 || self.dim() != 1 || !self.is_contiguous() || self.size(0) != out.size(1) || self.dtype() != dtype ||
       (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16) || mat1.size(1) == 0 ||
       alpha == 0)
     return false;
+  if (activation == Activation::kNone && try_few_rows(mat1, mat2, &self, alpha, out)) return true;
   ProductScales scales;
   scales.bias = &self;
   scales.activation = activation;
@@ -48,6 +51,8 @@ bool try_add_row(Tensor& out, const Tensor& self, const Tensor& mat1, const Tens
 
 void mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
   check_matrices("mm", out, self, mat2, 2, self.dtype());
+  const DeviceScope scope(out.device());
+  if (try_few_rows(self, mat2, nullptr, 1, out)) return;
   Tensor target = as_batch(out);
   product("mm", as_batch(self), as_batch(mat2), nullptr, 0, 1, target);
 }

@@ -10,6 +10,7 @@ weights.
 import argparse
 import importlib.util
 import json
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,13 @@ class Dense(nn.Module):
 
 def make(name):
     torch.manual_seed(0)
+    if name == "llama-decode-1b":
+        sys.path.append(sys.argv[1])
+        from definitions import Llama
+        torch.set_default_device("cuda"); torch.set_default_dtype(torch.bfloat16)
+        try: model = Llama(cache=512, depth=22, width=2048, count=32, kv=4, inner=5632)
+        finally: torch.set_default_device(None); torch.set_default_dtype(torch.float32)
+        return model, [torch.zeros(1, 1, dtype=torch.int64, device="cuda"), torch.tensor([500], device="cuda")]
     bf16 = dict(dtype=torch.bfloat16, device="cuda")
     if name == "mlp-1": return Mlp().to(**bf16), [torch.randn(1, 256, **bf16)]
     if name == "decoder-1": return Decoder().to(**bf16), [torch.randn(1, 16, 512, **bf16)]
@@ -120,14 +128,15 @@ for line in sys.stdin:
     torch.cuda.synchronize(); torch.cuda.empty_cache()
     print("RESULT " + json.dumps(result), flush=True)
 """
-NAMES = ["conv-1", "dense-4096", "decoder-8x2048", "conv-64", "mlp-1", "decoder-1"]
+DEFINITIONS = pathlib.Path(__file__).resolve().parents[1] / "models"
+NAMES = ["conv-1", "dense-4096", "decoder-8x2048", "conv-64", "mlp-1", "decoder-1", "llama-decode-1b"]
 
 
 class Torch:
     """All of PyTorch in one process, because its imports can take longer than everything measured."""
 
     def __init__(self):
-        self.process = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, "-c", CHILD, str(DEFINITIONS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
 
     def ask(self, *what):

@@ -511,7 +511,7 @@ class Llama(nn.Module):
 
     def forward(self, ids, at):
         x = self.words(ids)
-        mask = (torch.arange(self.cache) <= at[:, None]) if self.cache else None
+        mask = (torch.arange(self.cache, device=at.device) <= at[:, None]) if self.cache else None
         for i in range(len(self.layers) // 7):
             q, k, v, out, gate, up, down = self.layers[7 * i:7 * i + 7]
             y = self.norms[2 * i](x)

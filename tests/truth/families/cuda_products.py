@@ -1,6 +1,6 @@
 """Products on a device by the C functions: cuBLASLt's, whose plans depend on layouts, leading dimensions and alignments
 (cublaslt_matmul.cpp), results in temporaries, empty products and factors of 0, added rows with an activation; and
-few_rows.cu: 4-bit weights up to 16 rows, 8-bit ones up to 8, and more. Float8 with one scale, one per row, and one per
+few_rows.cu: 4-bit weights up to 16 rows, 8-bit ones up to 8, and more; few_rows_floats.cu: other weights up to 8. Float8 with one scale, one per row, and one per
 block of 128 (scaled_mm.cpp); groups whose ends the host reads."""
 import torch
 
@@ -13,12 +13,28 @@ EPS = 2.0 ** -23
 
 
 def sizes(d, most=1 << 22):
+    if d.chance(0.4):
+        return few(d)
     m = d.size(1, 8, 16, 32, 64, 128, high=700)
     n = d.size(8, 16, 32, 64, 128, 256, high=700)
     k = d.size(8, 16, 32, 64, 256, 1024, high=3000)
     while m * n * k > most * 8 or max(m * k, n * k, m * n) > 200000:
         m, n, k = (m + 1) // 2, (n + 1) // 2, (k + 1) // 2
     return m, n, k
+
+
+def few(d):
+    """Few rows, or few columns, of either side of few_rows_floats.cu: 8 rows, warps that share k by n and k, whole loads."""
+    m, n = d.choice((1, 1, 2, 4, 5, 8, 9)), d.size(1, 2, 8, 16, 64, 256, 1024, 2112, 4224, high=5000)
+    k = d.size(8, 64, 256, 512, 1024, 2048, 4096, high=4200)
+    if d.chance(0.6):
+        n, k = (n + 7) // 8 * 8, (k + 7) // 8 * 8
+    while n * k > 200000:
+        if d.chance(0.5):
+            n = (n + 1) // 2
+        else:
+            k = (k + 1) // 2
+    return (n, m, k) if d.chance(0.2) else (m, n, k)
 
 
 def matrix(d, dtype, shape, kind="normal"):

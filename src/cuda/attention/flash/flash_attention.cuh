@@ -8,6 +8,7 @@
 
 #include "src/cuda/attention/flash/flash_attention.h"
 #include "src/cuda/attention/flash/flash_numbers.cuh"
+#include "src/cuda/device_code/early_start.cuh"
 #include "src/cuda/device_code/warp_mma.cuh"
 
 namespace sconce::cuda {
@@ -418,6 +419,7 @@ __global__ void __launch_bounds__(kCombineThreads) flash_combine_kernel(const Fl
   const int64_t head_number = row / p.queries;
   const int query = static_cast<int>(row % p.queries);
   if (row >= rows) return;
+  wait_for_previous();
   const float a = lane < p.splits ? p.partial_logsumexp[lane * rows + row] : -INFINITY,
               b = lane + 32 < p.splits ? p.partial_logsumexp[(lane + 32) * rows + row] : -INFINITY;
   const float most = most_of_warp(fmaxf(a, b)), base = most == -INFINITY ? 0.0f : most;

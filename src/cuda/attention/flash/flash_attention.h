@@ -22,6 +22,7 @@ struct FlashAttention {
   float empty_logsumexp;  // for a query that sees no key
   // Set by plan_flash():
   bool few;                  // use flash_few_kernel
+  bool early;                // the device starts kernels early (early_start.cuh)
   int tiles;                 // 16 queries per warp times this; few: 8 per block times this
   int splits;                // parts of the keys; if more than one, partial results go to:
   float* partial;            // [splits, batch, heads, queries, dv]

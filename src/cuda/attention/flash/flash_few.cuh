@@ -10,6 +10,7 @@
 #include "src/cuda/attention/flash/flash_attention.h"
 #include "src/cuda/attention/flash/flash_forms.h"
 #include "src/cuda/attention/flash/flash_numbers.cuh"
+#include "src/cuda/device_code/early_start.cuh"
 #include "src/cuda/device_code/warp_mma.cuh"
 
 namespace sconce::cuda {
@@ -35,6 +36,8 @@ __global__ void __launch_bounds__(kFlashThreads, kQueryTiles == 1 ? kFlashFewBlo
   constexpr int kRows = 8 * kQueryTiles, kKeys = 16 * kKeyTiles, kWarps = kFlashThreads / 32, kPitch = kDim + 4;
   __shared__ __align__(16) float memory[kWarps * kRows * kPitch];
   __shared__ float warp_most[kWarps][kRows], warp_total[kWarps][kRows];
+  let_next_start();
+  wait_for_previous();
 
   const int blocks = (p.queries + kRows - 1) / kRows;
   const int64_t head_number = blockIdx.x / blocks;

@@ -6,6 +6,7 @@
 #include "src/cuda/attention/flash/flash_attention.cuh"
 #include "src/cuda/attention/flash/flash_few.cuh"
 #include "src/cuda/attention/flash/flash_forms.h"
+#include "src/cuda/device_code/early_start.cuh"
 
 namespace sconce::cuda {
 
@@ -13,7 +14,8 @@ template <class T>
 void launch_combine(const FlashAttention& a, cudaStream_t stream) {
   constexpr int kRows = kCombineThreads / 32;
   const int64_t rows = static_cast<int64_t>(a.batch) * a.heads * a.queries;
-  flash_combine_kernel<T><<<static_cast<unsigned>((rows + kRows - 1) / kRows), kCombineThreads, 0, stream>>>(a);
+  const auto blocks = static_cast<unsigned>((rows + kRows - 1) / kRows);
+  launch_early(a.early, flash_combine_kernel<T>, blocks, kCombineThreads, a, stream);
 }
 
 inline dim3 flash_grid(const FlashAttention& a, int rows) {
@@ -45,8 +47,8 @@ cudaError_t launch_flash_form(const FlashAttention& a, cudaStream_t stream) {
 template <class T, int kDim, int kQueryTiles>
 cudaError_t launch_flash_few(const FlashAttention& a, cudaStream_t stream) {
   constexpr int kKeyTiles = flash_few_keys(kDim) / 16;
-  flash_few_kernel<T, kDim, kQueryTiles, kKeyTiles>
-      <<<flash_grid(a, flash_few_queries(kQueryTiles)), kFlashThreads, 0, stream>>>(a);
+  launch_early(a.early, flash_few_kernel<T, kDim, kQueryTiles, kKeyTiles>,
+               flash_grid(a, flash_few_queries(kQueryTiles)), kFlashThreads, a, stream);
   if (a.splits > 1) launch_combine<T>(a, stream);
   return cudaGetLastError();
 }

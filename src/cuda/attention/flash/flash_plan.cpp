@@ -110,6 +110,7 @@ bool plan_flash(FlashAttention& a, int dtype, const FlashDevice& device) {
   if (!in_rows(a, itemsize) || int64_t{a.batch} * a.heads * a.queries >= int64_t{1} << 31) return false;
   const int dim = flash_dim(a.d, a.dv);
   a.few = false;
+  a.early = device.capability >= 90;
   a.splits = 1;
   if (!(itemsize == 2 && dim <= 128 && plan_few(a, device.multiprocessors)) && !plan_tiles(a, itemsize, dim, device))
     return false;
