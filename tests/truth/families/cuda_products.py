@@ -1,6 +1,6 @@
 """Products on a device by the C functions: cuBLASLt's, whose plans depend on layouts, leading dimensions and alignments
 (cublaslt_matmul.cpp), results in temporaries, empty products and factors of 0, added rows with an activation; and
-few_rows.cu: 4-bit weights up to 16 rows, 8-bit ones up to 8, and more. Float8 with one scale, one per row, and one per
+weight_only_few_rows.cu: 4-bit weights up to 16 rows, 8-bit ones up to 8, and more. Float8 with one scale, one per row, and one per
 block of 128 (scaled_mm.cpp); groups whose ends the host reads."""
 import torch
 
