@@ -41,7 +41,7 @@ constexpr uint64_t kMostErrorBytes = 4096;
 constexpr uint64_t kMostAnswerBytes = uint64_t{64} << 20;
 // How long to wait for a server's "100 Continue" before sending the body without it.
 constexpr int kContinueMs = 1000;
-// How often a check of the caller is made while a server is waited for.
+// How often the caller's check runs while we wait for a server.
 constexpr int64_t kSliceMs = 50;
 
 // One connection. Each step waits until it is done or times out.
@@ -156,7 +156,7 @@ class Connection {
     length = parser.content_length().value_or(0);
     fields = parser.get().base();
     if (answer.status == 200) return {};
-    // An error is short.
+    // An error's text is short, so it is read here and not by take().
     while (buffer_.size() < std::min(length, kMostErrorBytes)) {
       if (const Code code = more()) return code;
     }

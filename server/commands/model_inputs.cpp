@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sconce/check.h"
+#include "sconce/made_up_inputs.h"
 #include "sconce/parse_number.h"
 #include "sconce/tensor_files.h"
 #include "server/commands/tensor_values.h"
@@ -18,28 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The recorded strides of a tensor of these sizes. Dimensions of unknown stride lie outside the others, row-major.
-std::vector<int64_t> recorded_strides(const TensorSpec& spec, IntSpan sizes) {
-  std::vector<int64_t> strides(sizes.size());
-  contiguous_strides(sizes, strides.data());
-  if (spec.strides.size() != sizes.size()) return strides;
-  int64_t span = 1;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (spec.strides[d]) {
-      strides[d] = *spec.strides[d];
-      span = std::max(span, strides[d] * std::max<int64_t>(sizes[d], 1));
-    }
-  for (size_t d = sizes.size(); d-- > 0;)
-    if (!spec.strides[d]) {
-      strides[d] = span;
-      span *= std::max<int64_t>(sizes[d], 1);
-    }
-  return strides;
-}
-
-Tensor in_recorded_layout(const Tensor& tensor, const TensorSpec& spec) {
+Tensor in_recorded_layout(const Tensor& tensor, TensorSpec spec) {
   if (!spec.has_shape || spec.dims.size() != static_cast<size_t>(tensor.dim())) return tensor;
-  const std::vector<int64_t> strides = recorded_strides(spec, tensor.sizes());
+  spec.strides.resize(spec.dims.size());  // row-major where none are recorded
+  const std::vector<int64_t> strides = strides_for(spec, tensor.sizes());
   if (std::equal(strides.begin(), strides.end(), tensor.strides().begin())) return tensor;
   Tensor out = Tensor::empty_strided(tensor.sizes(), strides, tensor.dtype());
   copy_elements(tensor, out);
@@ -59,22 +42,17 @@ std::map<std::string, int64_t> read_sizes(const std::vector<std::string>& argume
 }
 
 std::vector<Tensor> random_inputs(const ModelSpec& spec, const TensorNames& names, const InputOptions& options) {
-  const std::map<std::string, int64_t> chosen = read_sizes(options.sizes);
-  std::vector<Tensor> inputs;
-  for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    const TensorSpec& input = spec.inputs[i];
-    SCONCE_CHECK(input.has_shape && input.dtype, kInvalidArgument,
+  std::vector<TensorSpec> specs = spec.inputs;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    SCONCE_CHECK(specs[i].has_shape && specs[i].dtype, kInvalidArgument,
                  "the package does not record dtype and shape, give a file with --input for: ", names.name(i));
-    std::vector<int64_t> sizes;
-    for (const Dim& dim : input.dims) {
-      const auto it = dim.symbol.empty() ? chosen.end() : chosen.find(dim.symbol);
-      sizes.push_back(it != chosen.end() ? it->second : std::min(dim.max, std::max<int64_t>(dim.min, 2)));
-      if (dim.is_static()) sizes.back() = dim.min;
-    }
-    Tensor tensor = Tensor::empty_strided(sizes, recorded_strides(input, sizes), *input.dtype);
-    fill_random(tensor, options.seed + i);
-    inputs.push_back(std::move(tensor));
+    shown.push_back(names.name(i));
+    specs[i].strides.resize(specs[i].dims.size());  // row-major where none are recorded
   }
+  std::vector<Tensor> inputs =
+      made_up_inputs(specs, {.chosen = read_sizes(options.sizes), .others = 2, .most_elements = INT64_MAX}, shown);
+  for (size_t i = 0; i < inputs.size(); ++i) fill_random(inputs[i], options.seed + i);
   return inputs;
 }
 

@@ -47,7 +47,7 @@ struct GrpcStatus {
   std::string message;
 };
 
-// Of a call that asked for an inference; the library implements it.
+// The library's side of a call that asked for an inference: it waits for the answer.
 class GrpcWaiter {
  public:
   // The inference has its status. Called once after admit() or run(), on any thread, perhaps within them.
@@ -63,13 +63,13 @@ class GrpcWaiter {
 // One inference; the program implements it. First admit(); if that returns true, run(); release() at the end.
 class GrpcInference {
  public:
-  // bytes: of the message. False: it is refused, and status() says why.
+  // bytes: the message's size. Returns false if the call is refused; status() says why.
   virtual bool admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept = 0;
-  // The bytes have become so many. False as admit().
+  // The message has grown to `bytes`. Returns false as admit() does.
   virtual bool grow(size_t bytes) noexcept = 0;
   // `request` and what it views live until release().
   virtual void run(const TensorRequest& request) noexcept = 0;
-  // Instead of run(), if the message is none.
+  // Instead of run(), for bytes that are no message.
   virtual void refuse(GrpcStatus status) noexcept = 0;
   // The client has left. On any thread between admit() and release().
   virtual void cancel() noexcept = 0;

@@ -103,7 +103,7 @@ const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
   return routes;
 }
 
-// Of the answer to one call, until the control thread has ended its work.
+// What answers a call whose work the control thread does.
 struct Pending {
   GrpcMethod method;
   GrpcHost::Done done;
@@ -140,7 +140,7 @@ GrpcFront::~GrpcFront() {
   stop(Clock::now());
   if (stopper_.joinable()) stopper_.join();
   server_.reset();
-  // Runs of calls that ended before them.
+  // A call may have ended while its run goes on. That run still uses the room.
   while (!room_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
@@ -196,13 +196,13 @@ void GrpcFront::run() noexcept {
     const bool room = has_room();
     pollfd both[] = {{wake_, POLLIN, 0}, {listener_, POLLIN, 0}};
     if (::poll(both, room ? 2 : 1, static_cast<int>(kLook.count())) <= 0 || (both[1].revents & POLLIN) == 0) continue;
-    // Without descriptors the next one is tried after a look.
+    // If the process has no descriptor left, the next try waits as long as a look does.
     if (!accept_one()) ::poll(both, 1, static_cast<int>(kLook.count()));
   }
   listener_.reset(-1);
 }
 
-// False: nothing can be accepted now.
+// Returns false if the machine has no descriptor or memory for a connection now.
 bool GrpcFront::accept_one() noexcept {
   const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (descriptor < 0) {
@@ -232,7 +232,7 @@ void GrpcFront::forget_closed() noexcept {
     struct stat about {};
     return ::fstat(connection.descriptor, &about) != 0 || static_cast<uint64_t>(about.st_ino) != connection.socket;
   });
-  // What gRPC held for them, no run of a model held.
+  // Their buffers were gRPC's, so the end of no run gives that memory back.
   if (closed > 0) service_.repository.leaves_memory();
 }
 

@@ -3,8 +3,8 @@
 //
 //   kFree --admit--> kAdmitted --run--> kWaiting --its run is over, cancel, deadline--> kFinished --release--> kFree
 //
-// Its steps come from threads of gRPC, of CallRoom and the clock; the mutex has one at a time. While the model or the
-// reader of weights has the inference (lent_), an ended call is kept until that lets go.
+// Threads of gRPC, of CallRoom and the clock take its steps, one at a time under the mutex. If the call ends while the
+// model or the reader of weights uses the inference (lent_), it stays until they let go.
 #pragma once
 
 #include <atomic>

@@ -14,7 +14,7 @@ namespace sconce::server {
 // first NaN, or else the first of the largest elements.
 struct OutputDifference {
   uint64_t answers = 0;   // requests that both sets answered with this output, in one dtype and shape
-  uint64_t reshaped = 0;  // those that they answered with others, or one of them with None
+  uint64_t reshaped = 0;  // requests that they answered with different ones, or one of them with None
   Difference values;      // a: the active set's, b: the other's
   uint64_t rows = 0;      // of two elements or more whose dtype has an order
   uint64_t rows_of_other_argmax = 0;

@@ -29,11 +29,11 @@ struct StartingWeights {
   uint64_t revision = 0;  // of the kept sets that were there
   // What is to be said once the model is served: which kept set serves, and what is wrong with kept sets.
   KeptWeights::Status kept;
-  // Not 0: the newest kept set serves, under this number, which is its own.
+  // Not 0: the newest kept set serves, under this number, with which it was kept.
   uint64_t generation = 0;
   // The watch over it that goes on. The set before it, to which it may go back, is the model's previous one.
   std::optional<KeptGuard> guard;
-  // The watched set is not served, since processes ended again and again while it was: the one before it is.
+  // Processes ended again and again while the watched set served. So the set before it serves now.
   struct GoneBack {
     KeptGuard guard;
     uint64_t from = 0, to = 0;  // generations
@@ -43,7 +43,7 @@ struct StartingWeights {
   std::vector<KeptPush> pushes;  // that have ended, oldest first
 };
 
-// The model could not be loaded, for whatever reason: that this process ends then tells nothing of a watched set.
+// For a model that could not be loaded: that this process ends, then, says nothing against the watched set.
 void leave_watch(KeptWeights& kept);
 
 // Throws if the file of setting `weights` cannot be used. What is wrong with peers and kept sets is logged.

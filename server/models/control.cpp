@@ -9,7 +9,7 @@
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/batching/batch_policy.h"
-#include "server/models/warm_up.h"
+#include "server/models/warm_up_requests.h"
 #include "server/signature/output_probe.h"
 #include "server/signature/row_trial.h"
 
@@ -251,8 +251,9 @@ void Control::load(const PackageEntry& package) {
     if (rows > 1) try_rows(*loaded.model, loaded.interface, rows);
     if (!config.golden.empty())
       loaded.golden = std::make_shared<Golden>(read_golden(config, loaded.interface, *loaded.model));
-    warm_up(*loaded.model, loaded.interface, config.warm_up_requests,
-            package.triton ? std::span<const TritonWarmUp>(package.triton->warm_ups) : std::span<const TritonWarmUp>());
+    run_warm_up_requests(
+        *loaded.model, loaded.interface, config.warm_up_requests,
+        package.triton ? std::span<const TritonWarmUp>(package.triton->warm_ups) : std::span<const TritonWarmUp>());
     const ModelInfo& info = loaded.model->info();
     log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
              package.file.version, info.replicas, info.constant_bytes,

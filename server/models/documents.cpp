@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sconce/description.h"
 #include "sconce/excerpt.h"
 #include "sconce/parse_number.h"
 #include "sconce/version.h"
@@ -70,21 +71,11 @@ Json dynamic_batching(const BatchPolicy& policy) {
           {"priority_queue_policy", Json::object()}};
 }
 
-// A container of the Python call, as `sconce inspect --json` shows it: names of tensors do not say whether RESULT[0] is
-// in a list, a tuple or a dict.
-Json structure(const SpecNode& node) {
-  static constexpr const char* kKinds[] = {"leaf",         "none",         "tuple",      "list",  "dict",
-                                           "ordered_dict", "default_dict", "namedtuple", "deque", "dataclass"};
-  Json json = {{"kind", kKinds[static_cast<int>(node.kind)]}};
-  if (!node.type.empty() && node.kind != SpecNode::Kind::kLeaf) json["type"] = node.type;
-  // nlohmann's null that becomes a container is broken if there is no memory for it; so arrays are made as such.
-  if (!node.keys.empty()) json["keys"] = Json::array();
-  if (!node.children.empty()) json["children"] = Json::array();
-  for (size_t i = 0; i < node.keys.size(); ++i) {
-    const bool is_int = i < node.int_keys.size() && node.int_keys[i];
-    json["keys"].push_back(is_int ? Json::parse(node.keys[i]) : Json(node.keys[i]));
-  }
-  for (const SpecNode& child : node.children) json["children"].push_back(structure(child));
+// The containers of the Python call, as json_text() has them: names of tensors do not say whether RESULT[0] is in a
+// list, a tuple or a dict.
+Json structure(const CallSpec& call) {
+  Json json = parse_document(json_text(call));
+  json.erase("input_leaf");
   return json;
 }
 
@@ -159,10 +150,7 @@ std::string metadata_document(const ModelInterface& model, std::span<const int64
   for (const int64_t version : versions) json["versions"].push_back(std::to_string(version));
   json["inputs"] = tensors_json(model.input_names, model.inputs);
   json["outputs"] = tensors_json(model.output_names, model.outputs);
-  if (const CallSpec& call = model.spec.call_spec; call.known) {
-    json["call_spec"] = {
-        {"args", structure(call.args)}, {"kwargs", structure(call.kwargs)}, {"result", structure(call.result)}};
-  }
+  if (const CallSpec& call = model.spec.call_spec; call.known) json["call_spec"] = structure(call);
   return dump(json);
 }
 

@@ -6,9 +6,9 @@
 
 namespace sconce::server {
 
-// Finds dtype, rank and variable dimensions of outputs by two runs on zeros of different sizes. Changes nothing if the
-// inputs are not fully described or would be large, or if a run changes the model's buffers. Errors of Model::run: some
-// models do not run on zeros.
+// Finds dtype, rank and variable dimensions of outputs by two runs on zeros of different sizes. Does nothing for a
+// model on a device or one that writes its buffers. Errors of made_up_inputs() and of Model::run: some models do not
+// run on zeros.
 void probe_outputs(Model& model, ModelInterface& interface);
 
 }  // namespace sconce::server

@@ -13,7 +13,7 @@ enum class RowKind : int8_t {
   kOrdinary,
   kSmall,       // a thousandth of ordinary ones
   kConstant,    // one value throughout
-  kZeros,       //
+  kZeros,       // nothing but 0
   kLargeUp,     // a thousand times ordinary ones, positive
   kLargeDown,   // the same, negative
   kNotANumber,  // all NaN
@@ -23,7 +23,7 @@ enum class RowKind : int8_t {
 struct ProbeRow {
   RowKind kind = RowKind::kOrdinary;
   uint32_t seed = 0;
-  // Not 0: a seed by which each float becomes one unit in the last place of `coarsest` larger or smaller, or stays.
+  // Not 0: a seed that makes each float larger or smaller by RowStyle::unit, or leaves it.
   uint32_t nudge = 0;
 };
 

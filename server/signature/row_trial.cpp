@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sconce/made_up_inputs.h"
 #include "server/base/log.h"
-#include "server/signature/probe_inputs.h"
 #include "server/signature/probe_rows.h"
 #include "server/signature/row_answers.h"
 
@@ -15,7 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kMaxElements = int64_t{1} << 24;  // of the inputs of a run
 // If a row takes this long, few rows are tried; if more, none.
 constexpr std::chrono::microseconds kQuick{1500};
 constexpr std::chrono::milliseconds kLong{100};
@@ -45,6 +44,7 @@ class RowTrial {
     const int64_t least = interface.spec.inputs[0].dims[0].min;
     block_ = least <= 2 ? 1 : least;
     most_ = most_rows / block_;
+    for (size_t i = 0; i < interface.inputs.size(); ++i) names_.push_back(interface.input_names.name(i));
     on_device_ = model.info().devices.front().type != DeviceType::kCpu;
   }
 
@@ -84,11 +84,12 @@ class RowTrial {
   Model& model_;
   const ModelInterface& interface_;
   const std::string batch_;
-  int64_t block_ = 1;  // rows of the model that count as one here: the fewest that a request may have
-  int64_t most_ = 1;   // of those, in one run
+  std::vector<std::string> names_;  // of the inputs
+  int64_t block_ = 1;               // rows of the model that count as one here: the fewest that a request may have
+  int64_t most_ = 1;                // of those, in one run
   bool on_device_ = false;
   RowEffort effort_;
-  int64_t others_ = 0;    // size of dimensions other than the batch
+  MadeUpSizes sizes_;     // of dimensions other than the batch
   int64_t elements_ = 0;  // of one row's inputs
   RowStyle style_;
   RowTolerance same_kernels_, other_kernels_;
@@ -100,15 +101,12 @@ class RowTrial {
 
 bool RowTrial::ask(std::span<const ProbeRow> rows, RowAnswers& answers) {
   const auto count = static_cast<int64_t>(rows.size());
-  const ProbeInputs made = make_probe_inputs(interface_, ProbeSizes(batch_, count * block_, others_), kMaxElements);
-  if (made.problem != ProbeInputs::Problem::kNone) {
-    problem_ = "input '" + interface_.input_names.name(made.at) +
-               (made.problem == ProbeInputs::Problem::kTooLarge ? "' is too large" : "' is not described in full");
-    return false;
-  }
+  MadeUpSizes sizes = sizes_;
+  sizes.chosen.emplace(batch_, count * block_);
+  const std::vector<Tensor> inputs = made_up_inputs(interface_.spec.inputs, sizes, names_);
   elements_ = 0;
-  for (size_t i = 0; i < made.tensors.size(); ++i) {
-    const Tensor& input = made.tensors[i];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = inputs[i];
     elements_ += input.numel() / count;
     bool filled = input.storage()->bytes() == input.bytes();
     for (size_t k = 0; filled && k < rows.size(); ++k)
@@ -120,7 +118,7 @@ bool RowTrial::ask(std::span<const ProbeRow> rows, RowAnswers& answers) {
   }
   std::vector<Tensor> outputs(interface_.outputs.size());
   const auto start = Clock::now();
-  model_.run(made.tensors, outputs);
+  model_.run(inputs, outputs);
   time_ = Clock::now() - start;
   problem_ = answers.take(outputs, count, block_, interface_.output_names);
   return problem_.empty();
@@ -163,8 +161,9 @@ std::string RowTrial::find_inputs() {
   if (on_device_) style_.scale = 1e-3;
   const ProbeRow row{.seed = kFirstSeed};
   std::string problem;
-  for (const int64_t others : {0, 16, 64, 224}) {
-    others_ = others;
+  for (const int64_t others : {1, 16, 64, 224}) {
+    sizes_.others = others;
+    sizes_.step = others == 1 ? 2 : 0;  // small ones differ
     for (const bool unsigned_values : {false, true}) {
       style_.unsigned_values = unsigned_values;
       if (run({&row, 1}, first_)) return {};
@@ -191,7 +190,7 @@ std::string RowTrial::repeat() {
   const size_t bytes = first_.bytes();
   if (bytes > kMaxAnswer) return unknown("its outputs are too large for a try");
   const bool slow = time_ > kQuick && effort_ == RowEffort::kAsTimed;
-  if (slow || elements_ * kCompany > kMaxElements || bytes > kLargeAnswer) effort_ = RowEffort::kFew;
+  if (slow || elements_ * kCompany > sizes_.most_elements || bytes > kLargeAnswer) effort_ = RowEffort::kFew;
   of_a_row_ = time_;
   return {};
 }

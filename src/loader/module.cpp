@@ -18,8 +18,8 @@ namespace {
 // Below this size, copying is cheaper than a hole in the file.
 constexpr uint64_t kSmallestHole = 64 * 1024;
 
-// The size of weights that follow the code (USE_MMAP_SELF), else 0. The placeholder has their size with the magic, and
-// the magic, which also ends them. They start at a multiple of 16 KiB.
+// The size of weights that follow the code (USE_MMAP_SELF), else 0. The placeholder holds two numbers: that size, which
+// counts the 8 bytes of the second number too, and a magic number, which stands behind the weights as well.
 uint64_t appended_weights(std::span<const std::byte> image, const std::byte* placeholder) {
   uint64_t size, magic, tail;
   std::memcpy(&size, placeholder, 8);
@@ -29,7 +29,7 @@ uint64_t appended_weights(std::span<const std::byte> image, const std::byte* pla
   return tail == magic ? size : 0;
 }
 
-// The checksum and the copy touched every page of the code in the archive, which nothing reads again. Keeps constants.
+// Gives up the pages of the code: the checksum and the copy have read them, and nothing reads them again.
 void leave_to_page_cache(const ArchiveReader& archive, std::span<const std::byte> image, const std::byte* constants,
                          size_t constants_size) {
   const std::byte* const end = image.data() + image.size();
@@ -104,7 +104,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
     const size_t constants =
         module->constants_archived_ ? static_cast<size_t>(module->constants_archived_ - image.data()) : image.size();
     module->least_ranks_ = loader::least_ranks(image.first(constants));
-    // There may be more constants after these.
+    // The rest may be constants as well, so no more than 64 MiB of it are searched.
     const auto rest = image.subspan(std::min(constants + module->constants_size_, image.size()));
     const auto after = loader::least_ranks(rest.first(std::min(rest.size(), size_t{64} << 20)));
     module->least_ranks_.resize(std::max(module->least_ranks_.size(), after.size()));

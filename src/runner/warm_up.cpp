@@ -1,10 +1,9 @@
 #include "src/runner/warm_up.h"
 
 #include <algorithm>
-#include <cstring>
 #include <future>
 
-#include "sconce/check.h"
+#include "sconce/made_up_inputs.h"
 #include "src/custom_ops/registry.h"
 #include "src/device/made_up_run.h"
 #include "src/runner/runner.h"
@@ -14,28 +13,7 @@
 namespace sconce::runner {
 namespace {
 
-constexpr int64_t kFreeSize = 16;
-constexpr int64_t kMostElements = int64_t{1} << 24;
-
-Tensor made_up_input(const TensorSpec& spec) {
-  SCONCE_CHECK(spec.has_shape && spec.dtype && spec.strides.size() == spec.dims.size(), kUnsupported, "input '",
-               spec.name, "' is not described in full");
-  std::vector<int64_t> sizes;
-  int64_t elements = 1;
-  for (const Dim& dim : spec.dims) {
-    sizes.push_back(dim.is_static() ? dim.min : std::clamp(kFreeSize, std::max<int64_t>(dim.min, 1), dim.max));
-    SCONCE_CHECK(!__builtin_mul_overflow(elements, sizes.back(), &elements) && elements <= kMostElements, kUnsupported,
-                 "input '", spec.name, "' is too large to be made up");
-  }
-  Tensor input = Tensor::empty_strided(sizes, strides_for(spec, sizes), *spec.dtype);
-  if (input.storage()->bytes() > 0) std::memset(input.storage()->data(), 0, input.storage()->bytes());
-  // Integers are ones: an index that is in range, and no divisor that ends the process.
-  if (is_floating(*spec.dtype))
-    fill(input, 0.5);
-  else
-    fill(input, int64_t{1});
-  return input;
-}
+constexpr int64_t kMostElements = int64_t{1} << 24;  // of a made-up input, on average
 
 }  // namespace
 
@@ -54,12 +32,6 @@ std::string why_no_made_up_run(const ModelSpec& spec) {
   return {};
 }
 
-std::vector<Tensor> made_up_inputs(const std::vector<TensorSpec>& specs) {
-  std::vector<Tensor> inputs;
-  for (const TensorSpec& spec : specs) inputs.push_back(made_up_input(spec));
-  return inputs;
-}
-
 std::string Runner::warm_up(ReplicaSlot& slot) const {
   if (std::string why = why_no_made_up_run(info_.spec); !why.empty()) return why;
   const MutexLock work(work_mutex_);
@@ -69,7 +41,11 @@ std::string Runner::warm_up(ReplicaSlot& slot) const {
   const auto run = [&]() -> std::string {
     if (!cpus.empty()) stay_on(cpus);
     const bool failed = shim::guard("a run on made-up inputs", [&] {
-      const std::vector<Tensor> inputs = made_up_inputs(info_.spec.inputs);
+      const std::vector<TensorSpec>& specs = info_.spec.inputs;
+      std::vector<Tensor> inputs =
+          made_up_inputs(specs, {.most_elements = kMostElements * static_cast<int64_t>(specs.size())});
+      // Integers are ones: an index that is in range, and no divisor that ends the process.
+      for (Tensor& input : inputs) is_floating(input.dtype()) ? fill(input, 0.5) : fill(input, int64_t{1});
       // What the model writes to its buffers must not stay.
       std::unique_ptr<BoundContainer> own;
       if (table_->any_mutated()) own = slot.replica->bind(module_, *table_, *served.set, {}, nullptr, nullptr);

@@ -4,10 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "sconce/package.h"
-#include "sconce/tensor.h"
 
 namespace sconce::runner {
 
@@ -17,9 +15,5 @@ constexpr uint64_t kWarmUpBytes = uint64_t{1} << 20;
 
 // Why runs on made-up inputs could leave a trace or not end; empty: they leave none as far as the package says.
 std::string why_no_made_up_run(const ModelSpec& spec);
-
-// One tensor per input: ones, and halves for floating-point numbers. Sizes that are not fixed are 16 if their range has
-// it. kUnsupported for inputs that the package does not describe, and for too many elements.
-std::vector<Tensor> made_up_inputs(const std::vector<TensorSpec>& specs);
 
 }  // namespace sconce::runner

@@ -12,10 +12,9 @@ import glob
 import http.client
 import json
 import os
-import re
+import pathlib
 import subprocess
 import sys
-import threading
 
 PARSER = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 PARSER.add_argument("program", metavar="SCONCE")
@@ -23,6 +22,9 @@ PARSER.add_argument("packages", metavar="PACKAGE", nargs="+")
 OPTIONS = PARSER.parse_args()
 
 import numpy as np  # noqa: E402
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
+from listening import ports_of  # noqa: E402
 
 TYPES = {"FP32": np.float32, "FP64": np.float64, "INT64": np.int64, "INT32": np.int32, "FP16": np.float16,
          "BOOL": np.bool_, "UINT8": np.uint8}
@@ -83,16 +85,7 @@ class Server:
             [program, "serve", f"m={package}", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "off",
              "--allow-shared-memory", "true", "--drain-grace", "0", "--set", f"m.devices={devices}"],
             stderr=subprocess.PIPE, text=True)
-        self.lines = []
-        for line in self.process.stderr:
-            self.lines.append(line)
-            if found := re.search(r"inference on http://\S+:(\d+)", line):
-                self.port = int(found.group(1))
-            if re.search(r"\bready$", line.strip()):
-                break
-        else:
-            raise RuntimeError("".join(self.lines))
-        threading.Thread(target=lambda: self.lines.extend(self.process.stderr), daemon=True).start()
+        self.port = ports_of(self.process)["inference"]
 
     def call(self, path, body=None, headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)

@@ -11,17 +11,15 @@ the new container), which is listed by itself; "fresh" is a plain copy into memo
 """
 import argparse
 import base64
-import dataclasses
 import http.client
 import io
 import json
 import os
+import pathlib
 import pickle
-import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from multiprocessing.reduction import ForkingPickler
 
@@ -34,6 +32,10 @@ PARSER.add_argument("--turns", type=int, default=5)
 OPTIONS = PARSER.parse_args()
 
 import torch  # noqa: E402
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
+from listening import ports_of  # noqa: E402
+from sglang_classes import FlattenedTensorMetadata  # noqa: E402
 from torch.multiprocessing.reductions import reduce_tensor  # noqa: E402
 
 WIDTH = 8192
@@ -69,16 +71,8 @@ class Server:
         self.process = subprocess.Popen(
             [program, "serve", f"m={package}", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "127.0.0.1:0",
              "--drain-grace", "0", "--set", "m.devices=cuda:0"], stderr=subprocess.PIPE, text=True)
-        self.lines, self.ports = [], {}
-        for line in self.process.stderr:
-            self.lines.append(line)
-            if found := re.search(r"(inference|administration) on http://\S+:(\d+)", line):
-                self.ports[found.group(1)] = int(found.group(2))
-            if re.search(r"\bready$", line.strip()):
-                break
-        else:
-            raise RuntimeError("".join(self.lines))
-        threading.Thread(target=lambda: self.lines.extend(self.process.stderr), daemon=True).start()
+        self.lines = []
+        self.ports = ports_of(self.process, self.lines)
 
     def call(self, path, body=None, headers=None, admin=True):
         connection = http.client.HTTPConnection("127.0.0.1", self.ports["administration" if admin else "inference"],
@@ -112,16 +106,6 @@ class Server:
     def last_operation(self):
         _, content, _ = self.call("/v2/admin/operations")
         return json.loads(content)["operations"][-1]
-
-
-@dataclasses.dataclass
-class FlattenedTensorMetadata:  # SGLang's members
-    name: str
-    shape: torch.Size
-    dtype: torch.dtype
-    start_idx: int
-    end_idx: int
-    numel: int
 
 
 class WithUuid:

@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
-import recorder
+import recorder  # finds tests/data
+from parts_module import Of
 
 # What PyTorch's compiler can be told that changes what a package is, or what it calls.
 OPTIONS = {
@@ -83,22 +84,6 @@ OPTIONS = {
 }
 
 MODELS = {}
-
-
-class Of(nn.Module):
-    """A function of its parts and its inputs."""
-
-    def __init__(self, function, **parts):
-        super().__init__()
-        self.function = function
-        for name, part in parts.items():
-            if isinstance(part, torch.Tensor):
-                self.register_buffer(name, part)
-            else:
-                setattr(self, name, part)
-
-    def forward(self, *args):
-        return self.function(self, *args)
 
 
 def model(make):

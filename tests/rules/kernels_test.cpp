@@ -144,25 +144,59 @@ Words violations(const SourceFile& file, const Table& table) {
   return bad;
 }
 
-// Where a device's kernels are defined: names and paths below the device's folder, without ending.
+// A file's path below the device's folder, without ending.
+std::string place_of(const std::string& path) {
+  static const std::regex device("^src/(?:cpu/|cuda/|(?=tensor/))");
+  const std::string below = std::regex_replace(path, device, "");
+  return below.substr(0, below.rfind('.'));
+}
+
+// Where a device's kernels are defined, by name.
 std::map<std::string, std::string> places(const Words& folders, const Table& table) {
   std::map<std::string, std::string> found;
-  for (const SourceFile& file : read_tree(folders, {".cpp", ".cu"})) {
-    static const std::regex device("^src/(?:cpu/|cuda/|(?=tensor/))");
-    const std::string below = std::regex_replace(file.path, device, "");
+  for (const SourceFile& file : read_tree(folders, {".cpp", ".cu"}))
     for (const Function& function : functions_in(file.text)) {
       const auto row = table.rows.find(function.name);
       if (function.scope == table.scope && row != table.rows.end() && function.defined &&
           is_kernel(function, row->second))
-        found[function.name] = below.substr(0, below.rfind('.'));
+        found[function.name] = place_of(file.path);
     }
-  }
+  return found;
+}
+
+// Where functions of a namespace are defined, by name; several places for overloads.
+std::map<std::string, std::set<std::string>> definitions(const Words& folders, const std::string& scope) {
+  std::map<std::string, std::set<std::string>> found;
+  for (const SourceFile& file : read_tree(folders, {".cpp"}))
+    for (const Function& function : functions_in(file.text))
+      if (function.scope == scope && function.defined) found[function.name].insert(place_of(file.path));
+  return found;
+}
+
+// Operators that are called by name, and the function that each row of these tables boxes. What is no function of
+// `scope`, but a wrapper of the table's file, is left out.
+std::map<std::string, std::string> named_operators(const Words& tables, const std::string& scope) {
+  static const std::regex row(R"re(\{"(\w+::[\w.]+)[^"]*",\s*boxed\w*<([^{}]*)>\})re");
+  const std::regex function(scope.empty() ? R"((\w+)(?:,|$))" : scope + R"(::(\w+))");
+  std::map<std::string, std::string> found;
+  for (const SourceFile& file : read_tree(tables, {".cpp"}))
+    for (std::sregex_iterator it(file.text.begin(), file.text.end(), row), end; it != end; ++it) {
+      const std::string boxed = (*it)[2];
+      std::smatch match;
+      if (std::regex_search(boxed, match, function)) found[(*it)[1]] = match[1];
+    }
   return found;
 }
 
 // Whether two files are one on both devices, or a part of it: pooling/pooling and pooling/pooling_backward.
 bool same_stem(const std::string& a, const std::string& b) {
   return a == b || a.starts_with(b + '_') || b.starts_with(a + '_');
+}
+
+// A device code's file without what says that it is one.
+std::string without_kernels(const std::string& place) {
+  static const std::regex ending("_kernels$");
+  return std::regex_replace(place, ending, "");
 }
 
 }  // namespace
@@ -196,6 +230,59 @@ TEST_CASE("kernels: both devices define an operator in files of one stem, which 
   CHECK(same_stem("pooling/pooling", "pooling/pooling_backward"));
   CHECK_FALSE(same_stem("pooling/pooling", "pooling/pool"));
   CHECK_FALSE(same_stem("reduction/scan", "sorting/scan"));
+}
+
+TEST_CASE("kernels: operators that are called by name too") {
+  // Pairs of places, the CPU's first, that need not have one stem.
+  const std::map<std::string, std::string> other = {
+      // One kernel of CUDA computes every function of elements, whatever file has it on CPUs.
+      {"elementwise/*", "elementwise/elementwise"},
+      // PyTorch's conjugate and its fillings of new tensors stand beside the views whose strides they take.
+      {"tensor/dimensions", "elementwise/elementwise tensor/factory"},
+      // products.cpp has the products that make their result, matmul.cpp those that write into one.
+      {"matmul/products", "matmul/matmul"},
+  };
+  const auto excepted = [&](const std::string& cpu, const std::string& cuda) {
+    for (const std::string& key : {cpu, cpu.substr(0, cpu.find('/')) + "/*"})
+      if (const auto row = other.find(key); row != other.end() && row->second.find(cuda) != std::string::npos)
+        return true;
+    return false;
+  };
+  const auto cpu = definitions({"src/tensor", "src/cpu"}, "sconce::cpu"),
+             cuda = definitions({"src/cuda"}, "sconce::cuda");
+  const auto on_cpu = named_operators({"src/custom_ops/aten"}, "cpu"), on_cuda = named_operators({"src/cuda/abi"}, "");
+  int both = 0;
+  for (const auto& [name, function] : on_cuda) {
+    const auto row = on_cpu.find(name);
+    if (row == on_cpu.end()) continue;
+    const auto ours = cpu.find(row->second), theirs = cuda.find(function);
+    CHECK_MESSAGE(theirs != cuda.end(), name, ": no file of src/cuda defines ", function);
+    if (ours == cpu.end() || theirs == cuda.end()) continue;
+    ++both;
+    bool fits = false;
+    for (const std::string& a : ours->second)
+      for (const std::string& b : theirs->second) fits = fits || same_stem(a, b) || excepted(a, b);
+    CHECK_MESSAGE(fits, name, " is in ", *ours->second.begin(), " on CPUs, in ", *theirs->second.begin(), " on CUDA");
+  }
+  CHECK(both > 80);
+}
+
+TEST_CASE("kernels: device code has the stem of a source beside it") {
+  int files = 0;
+  const std::vector<SourceFile> hosts = read_tree({"src/cuda"}, {".cpp"});
+  for (const SourceFile& file : read_tree({"src/cuda"}, {".cu"})) {
+    if (file.path.starts_with("src/cuda/runtime/")) continue;  // what all families share, no family
+    ++files;
+    const std::string place = without_kernels(place_of(file.path));
+    const bool named = std::any_of(hosts.begin(), hosts.end(), [&](const SourceFile& host) {
+      const std::string of = place_of(host.path);
+      return of.substr(0, of.rfind('/')) == place.substr(0, place.rfind('/')) && same_stem(of, place);
+    });
+    CHECK_MESSAGE(named, file.path, " has the stem of no .cpp file beside it");
+  }
+  CHECK(files > 25);
+  CHECK(without_kernels("sorting/sort_kernels") == "sorting/sort");
+  CHECK(without_kernels("sorting/kernels_of") == "sorting/kernels_of");
 }
 
 TEST_CASE("kernels: a violation is seen") {

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <random>
-
 #include "sconce/random.h"
 #include "src/device/made_up_run.h"
 #include "src/operators/cpu_ops.h"
@@ -21,16 +19,6 @@ LoadOptions without_warm_up() {
   LoadOptions options;
   options.warm_up = false;
   return options;
-}
-
-TensorSpec input(std::vector<Dim> dims, DType dtype = DType::kFloat32) {
-  TensorSpec spec;
-  spec.name = "x";
-  spec.dtype = dtype;
-  spec.has_shape = true;
-  spec.dims = std::move(dims);
-  spec.strides.resize(spec.dims.size());
-  return spec;
 }
 
 }  // namespace
@@ -109,41 +97,4 @@ TEST_CASE("warm-up: random numbers stay those of the seed") {
     CHECK(code_of([&] { draw(); }) == ErrorCode::kFailedPrecondition);
   }
   CHECK(draw() == first);
-}
-
-TEST_CASE("warm-up: made-up inputs have the signature's sizes, strides and dtypes") {
-  std::mt19937 random(5);
-  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
-  for (int draw = 0; draw < 200; ++draw) {
-    CAPTURE(draw);
-    std::vector<Dim> dims(static_cast<size_t>(below(4)));
-    for (Dim& dim : dims) {
-      dim.min = below(24);
-      dim.max = below(3) == 0 ? dim.min : below(2) == 0 ? dim.min + below(24) : INT64_MAX;
-    }
-    const DType dtypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt64, DType::kBool, DType::kUInt8};
-    TensorSpec spec = input(dims, dtypes[below(5)]);
-    const int64_t apart = 1 + below(3);
-    if (!dims.empty() && below(2)) spec.strides.back() = apart;
-    const std::vector<Tensor> made = made_up_inputs({spec});
-    REQUIRE(made.size() == 1);
-    const Tensor& t = made[0];
-    CHECK(t.dtype() == *spec.dtype);
-    REQUIRE(t.dim() == static_cast<int64_t>(dims.size()));
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const int64_t size = t.size(static_cast<int64_t>(d));
-      if (!dims[d].is_static()) CHECK(size >= 1);
-      CHECK(size >= dims[d].min);
-      CHECK(size <= dims[d].max);
-      if (spec.strides[d]) CHECK(t.stride(static_cast<int64_t>(d)) == *spec.strides[d]);
-      if (dims[d].max == INT64_MAX) CHECK(size == std::max<int64_t>(dims[d].min, 16));
-    }
-    if (t.numel() == 0) continue;
-    if (t.dtype() == DType::kFloat32) CHECK(t.data_as<float>()[0] == 0.5f);
-    if (t.dtype() == DType::kInt64) CHECK(t.data_as<int64_t>()[0] == 1);
-  }
-  // 2^24 elements and one more.
-  const auto of = [&](int64_t n) { return made_up_inputs({input({{n, n, ""}}, DType::kBool)}); };
-  CHECK(of(1 << 24)[0].numel() == 1 << 24);
-  CHECK(code_of([&] { of((1 << 24) + 1); }) == ErrorCode::kUnsupported);
 }

@@ -6,7 +6,6 @@
 Checks as well that trainer_pickles.py's stand-ins have the names and the order of arguments of this PyTorch.
 """
 import base64
-import dataclasses
 import inspect
 import json
 import pathlib
@@ -15,17 +14,8 @@ import pickletools
 import sys
 
 import torch
+from sglang_classes import FlattenedTensorMetadata
 from torch.multiprocessing import reductions
-
-
-@dataclasses.dataclass
-class FlattenedTensorMetadata:
-    name: str
-    shape: torch.Size
-    dtype: torch.dtype
-    start_idx: int
-    end_idx: int
-    numel: int
 
 
 def flat(tensors, as_bytes):

@@ -456,7 +456,7 @@ def test_a_storm_of_reloads(authority, tmp_path):
         assert server.stop() == 0
 
 
-# The end.
+# The end of a server.
 
 def test_drain(authority, pair):
     with TlsServer(f"fake={FAKE}", context=authority.context(), flags=[*tls_flags(*pair), "--drain-grace", "700ms"]) as server:

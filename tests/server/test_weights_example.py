@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from listening import ports_of
 from serving import PROGRAM, ROOT
 
 BLOCKS = dict(re.findall(r"```sh (\w+)\n(.*?)```", (ROOT / "docs/weights.md").read_text(), re.DOTALL))
@@ -23,16 +24,12 @@ def test_example():
         text = BLOCKS[block]
         for default, what in (("8000", "inference"), ("8003", "administration")):
             if what in ports:
-                text = text.replace("127.0.0.1:" + default, "127.0.0.1:" + ports[what])
+                text = text.replace("127.0.0.1:" + default, f"127.0.0.1:{ports[what]}")
         return subprocess.Popen(["sh", "-c", text], cwd=ROOT, env=environment, start_new_session=True, **more)
 
     with shell("serve", stderr=subprocess.PIPE, text=True) as server:
         try:
-            for line in server.stderr:
-                if found := re.search(r"(inference|administration) on http://\S+:(\d+)", line):
-                    ports[found.group(1)] = found.group(2)
-                if line.endswith(" ready\n"):
-                    break
+            ports.update(ports_of(server))
             assert len(ports) == 2
             terminal, end = pty.openpty()
             with shell("client", stdout=end, stderr=subprocess.DEVNULL) as client:
@@ -66,7 +63,6 @@ def test_example():
                     os.close(terminal)
         finally:
             os.killpg(server.pid, signal.SIGTERM)
-            server.stderr.read()
     assert server.returncode in (0, -signal.SIGTERM)
 
 
@@ -77,7 +73,7 @@ def test_restart(tmp_path):
     def shell(block):
         text = BLOCKS[block].replace("kept-weights", str(tmp_path / "kept"))
         if ports:
-            text = text.replace("127.0.0.1:8003", "127.0.0.1:" + ports["administration"])
+            text = text.replace("127.0.0.1:8003", f"127.0.0.1:{ports['administration']}")
         environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", "SCONCE_HTTP": "127.0.0.1:0",
                        "SCONCE_METRICS": "off", "SCONCE_ADMIN": "127.0.0.1:0"}
         return subprocess.Popen(["sh", "-c", text], cwd=ROOT, env=environment, start_new_session=True, text=True,
@@ -88,12 +84,7 @@ def test_restart(tmp_path):
         lines = []
         with shell("kept") as server:
             try:
-                for line in server.stderr:
-                    lines.append(line)
-                    if found := re.search(r"(inference|administration) on http://\S+:(\d+)", line):
-                        ports[found.group(1)] = found.group(2)
-                    if line.endswith(" ready\n"):
-                        break
+                ports.update(ports_of(server, lines))
                 assert len(ports) == 2
                 if start == 0:
                     push = shell("keep")

@@ -4,7 +4,6 @@ make_trainer_pickles.py makes those of CPU tensors with PyTorch itself, and comp
 """
 import base64
 import contextlib
-import dataclasses
 import io
 import math
 import os
@@ -14,6 +13,8 @@ import struct
 import sys
 import types
 import uuid
+
+from sglang_classes import FlattenedTensorMetadata, LocalSerializedTensor  # noqa: F401, for those who import this
 
 UUIDS = ["00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-000000000001"]  # of fake_cuda.cpp's devices
 COUNTERS = 10000  # counters per object
@@ -63,32 +64,10 @@ class Size(tuple):
 Size.__module__ = "torch"
 
 
-@dataclasses.dataclass
-class FlattenedTensorMetadata:
-    name: str
-    shape: tuple
-    dtype: object
-    start_idx: int
-    end_idx: int
-    numel: int
-
-
-FlattenedTensorMetadata.__module__ = "sglang.srt.weight_sync.tensor_bucket"
-
-
-@dataclasses.dataclass
-class LocalSerializedTensor:
-    values: list
-
-
-LocalSerializedTensor.__module__ = "sglang.srt.model_executor.model_runner"
-
-
 @contextlib.contextmanager
 def names():
     """While it lasts, pickle finds the stand-ins under PyTorch's and SGLang's names."""
-    stand_ins = [REBUILD, REBUILD_SGLANG, REBUILD_FD, REBUILD_FILE, REBUILD_TENSOR, REBUILD_TYPED, PARAMETER, Size,
-                 FlattenedTensorMetadata, LocalSerializedTensor]
+    stand_ins = [REBUILD, REBUILD_SGLANG, REBUILD_FD, REBUILD_FILE, REBUILD_TENSOR, REBUILD_TYPED, PARAMETER, Size]
     modules = {}
     for thing in [*stand_ins, *DTYPES.values(), TENSOR, TYPED, UNTYPED]:
         module = modules.setdefault(thing.__module__, types.ModuleType(thing.__module__))

@@ -3,25 +3,10 @@ the batch. Small, but with what decides between kernels: odd heads, split keys, 
 beside the batch."""
 import torch
 import torch.nn.functional as F
+from parts_module import Of
 from torch import nn
 
 MODELS = {}
-
-
-class Of(nn.Module):  # as in tests/harvest/matrix_models.py
-    """A function of its parts and its inputs."""
-
-    def __init__(self, function, **parts):
-        super().__init__()
-        self.function = function
-        for name, part in parts.items():
-            if isinstance(part, torch.Tensor):
-                self.register_buffer(name, part)
-            else:
-                setattr(self, name, part)
-
-    def forward(self, *args):
-        return self.function(self, *args)
 
 
 def model(make):

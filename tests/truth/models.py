@@ -19,7 +19,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE)]
+sys.path[:0] = [str(HERE), str(HERE.parent / "data")]
 BATCHES = (1, 2, 3, 5, 8)
 MANNERS = {"graphs": ["--rounds", "4"], "no graphs": ["--graphs", "0", "--rounds", "2"],
            "at once": ["--replicas", "3", "--threads", "6", "--rounds", "3"]}

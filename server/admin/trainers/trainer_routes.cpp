@@ -120,22 +120,27 @@ void start(Service& service, AdminRequest request, AdminDone done, TrainerWork& 
 
 std::string published(uint64_t generation) { return "weights published: generation " + std::to_string(generation); }
 
+// The members that both bodies may have. False for another one.
+bool read_common(JsonCursor& json, std::string_view key, std::string& format, std::string& version) {
+  if (key == "load_format") {
+    format = text_or_null(json, "'load_format'");
+  } else if (key == "weight_version") {
+    version = text_or_null(json, "'weight_version'");
+  } else if (key == "flush_cache" || key == "abort_all_requests") {
+    flag_or_null(json, key == "flush_cache" ? "'flush_cache'" : "'abort_all_requests'");
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // All shards of the folder are published together, as one update.
 Told from_disk(Service& service, const AdminRequest& request) {
   const Query query = query_of(request);
   std::string path, version, format;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
-    if (key == "model_path") {
-      path = json.string("'model_path'");
-    } else if (key == "load_format") {
-      format = text_or_null(json, "'load_format'");
-    } else if (key == "weight_version") {
-      version = text_or_null(json, "'weight_version'");
-    } else if (key == "flush_cache" || key == "abort_all_requests") {
-      flag_or_null(json, key == "flush_cache" ? "'flush_cache'" : "'abort_all_requests'");
-    } else {
-      return false;
-    }
+    if (key != "model_path") return read_common(json, key, format, version);
+    path = json.string("'model_path'");
     return true;
   });
   SCONCE_CHECK(!path.empty(), kInvalidArgument, "'model_path' must be given");
@@ -153,20 +158,11 @@ Told from_tensor(Service& service, const AdminRequest& request) {
   std::vector<std::string> pickles;
   std::string version, format;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
-    if (key == "serialized_named_tensors") {
-      json.array("'serialized_named_tensors'", [&](size_t) {
-        const std::string_view text = json.string("an element of 'serialized_named_tensors'");
-        if (pickles.size() < 2) pickles.push_back(decoded(text, "an element of 'serialized_named_tensors'"));
-      });
-    } else if (key == "load_format") {
-      format = text_or_null(json, "'load_format'");
-    } else if (key == "weight_version") {
-      version = text_or_null(json, "'weight_version'");
-    } else if (key == "flush_cache" || key == "abort_all_requests") {
-      flag_or_null(json, key == "flush_cache" ? "'flush_cache'" : "'abort_all_requests'");
-    } else {
-      return false;
-    }
+    if (key != "serialized_named_tensors") return read_common(json, key, format, version);
+    json.array("'serialized_named_tensors'", [&](size_t) {
+      const std::string_view text = json.string("an element of 'serialized_named_tensors'");
+      if (pickles.size() < 2) pickles.push_back(decoded(text, "an element of 'serialized_named_tensors'"));
+    });
     return true;
   });
   SCONCE_CHECK(pickles.size() == 1, kInvalidArgument,

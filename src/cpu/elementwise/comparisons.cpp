@@ -136,7 +136,7 @@ Tensor signbit(const Tensor& self) {
 
 namespace {
 
-// Whether ATen compares one by one. Otherwise it sorts all of them together, as tensors of equal standing.
+// Whether ATen compares each element with each test. If there are more tests, it sorts elements and tests together.
 bool are_few(int64_t tests, int64_t elements) {
   return tests < static_cast<int64_t>(10.0f * std::pow(static_cast<double>(elements), 0.145));
 }

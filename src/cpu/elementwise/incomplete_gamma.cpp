@@ -13,7 +13,7 @@
 namespace sconce {
 namespace {
 
-// To single precision.
+// Boost's functions, exact to single precision.
 using QuietSingle = policies::normalise<Quiet, policies::digits2<24>>::type;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -37,8 +37,8 @@ double upper(double a, double x) {
   return end == -1 ? boost::math::gamma_q(a, x, Policy()) : 1 - end;
 }
 
-// Side by side, from kLeastOrder to kMostOrder and up to kFarthest: there neither the fractions below nor 1 - P lose
-// what single precision shows, and kMostSteps are enough.
+// Vectors compute kSide results side by side, for orders from kLeastOrder to kMostOrder and arguments up to kFarthest.
+// There the fractions below and 1 - P are exact to single precision after at most kMostSteps steps.
 constexpr double kLeastOrder = 0.01, kMostOrder = 30, kFarthest = 1000, kEnough = 1e-12;
 constexpr int kSide = 16, kMostSteps = 96;
 constexpr int64_t kBlock = 256;
@@ -189,7 +189,7 @@ template <bool kSeries>
 double lower_gamma(double a, double x) { return lower<Quiet>(a, x); }
 double upper_gamma(double a, double x) { return sconce::upper<Quiet>(a, x); }
 
-// Not within the vector code.
+// Not inlined: the vector code calls it for the few elements outside of its range.
 [[gnu::noinline]] double SingleGamma::operator()(double a, double x) const {
   if (!upper) return lower<QuietSingle>(a, x);
   // For small orders Q is 1 - P, as exact as P.

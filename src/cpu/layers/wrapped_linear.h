@@ -9,8 +9,8 @@
 
 namespace sconce::cpu {
 
-// wrapped_fbgemm_linear_fp16_weight for a weight that oneDNN packed, float16 [K, N], as onednn::linear_dynamic_fp16 and
-// linear_relu_dynamic_fp16: the input stays float32. Of both, a constant weight is kept as float32, too.
+// onednn::linear_dynamic_fp16 and linear_relu_dynamic_fp16: as wrapped_fbgemm_linear_fp16_weight, for a float16 [K, N]
+// weight that oneDNN packed. The input stays float32. A weight that is a constant is kept as float32, too.
 Tensor linear_dynamic_fp16(const Tensor& x, const Tensor& w, const Tensor* bias, bool relu);
 
 }  // namespace sconce::cpu

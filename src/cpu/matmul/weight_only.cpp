@@ -136,7 +136,7 @@ template <Int4Packing Packing, int64_t Columns>
 template <int Rows>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void int4_by_table(const Int4Block& b, const float* a,
                                                                                  float* out) {
-  constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 takes the forms without a mask for uses of what is not set
+  constexpr __mmask16 kAll = 0xFFFF;  // without a mask, GCC 12 warns of values that are not set
   const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
   __m512 total[Rows][4];
   for (auto& row : total)
@@ -151,7 +151,7 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void int4_by_table
       for (int half = 0; half < 2; ++half) {
         const auto* const bytes = reinterpret_cast<const __m128i*>(b.bytes + p * 32 + half * 16);
         const __m512i both = _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128(bytes));
-        w[half] = _mm512_maskz_permutexvar_ps(kAll, both, table);  // of which the lowest four bits count
+        w[half] = _mm512_maskz_permutexvar_ps(kAll, both, table);  // an index counts with its lowest four bits
         w[2 + half] = _mm512_maskz_permutexvar_ps(kAll, _mm512_maskz_srli_epi32(kAll, both, 4), table);
       }
       for (int r = 0; r < Rows; ++r) {

@@ -73,9 +73,7 @@ std::array<PoolAxis, 3> floating_adaptive_axes(std::string_view name, const Tens
 
 Tensor average(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size, IntSpan stride,
                IntSpan padding, bool ceil_mode, bool include_padding, std::optional<int64_t> divisor_override) {
-  SCONCE_CHECK(!divisor_override || *divisor_override != 0, kInvalidArgument, name, ": divisor must be not zero");
-  const int64_t one = 1;
-  const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, IntSpan(&one, 1), ceil_mode);
+  const auto axes = average_axes(name, self, dims, kernel_size, stride, padding, ceil_mode, divisor_override);
   const DType dtype = self.dtype();
   if ((!is_floating(dtype) && dtype != DType::kInt64) || (dims == 3 && computed_in_float(dtype)))
     fail_dispatch(dtype, name);
@@ -102,9 +100,7 @@ PoolPlan plan_pooling(std::string_view name, const Tensor& self, const std::arra
   auto* window = static_cast<PoolAxis::Window*>(plan.window_table.data());
   for (const PoolAxis& axis : axes)
     for (int64_t o = 0; o < axis.output; ++o) *window++ = axis.window(o);
-  plan.sizes = Shape(self.sizes());
-  for (int i = 0; i < dims; ++i)
-    plan.sizes[plan.sizes.rank() - dims + i] = axes[static_cast<size_t>(3 - dims + i)].output;
+  plan.sizes = pooled_sizes(self, axes, dims);
   const MemoryFormat last = dims == 2 ? MemoryFormat::kChannelsLast : MemoryFormat::kChannelsLast3d;
   if (format == PoolFormat::kSuggested) {
     if (batched) {

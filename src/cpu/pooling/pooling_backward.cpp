@@ -5,7 +5,6 @@
 // CPU kernels, torch 2.15.
 #include <algorithm>
 
-#include "sconce/check.h"
 #include "src/cpu/pooling/plane_scatter.h"
 #include "src/cpu/pooling/pooling_plan.h"
 #include "src/operators/cpu_ops.h"
@@ -17,25 +16,6 @@
 
 namespace sconce::cpu {
 namespace {
-
-// The dtype and the sizes that a gradient must have.
-void check_gradient(std::string_view name, const Tensor& given, const Tensor& self, const std::array<PoolAxis, 3>& axes,
-                    int dims) {
-  check_gradient_dtype(name, given, self);
-  bool fits = given.dim() == self.dim();
-  for (int64_t d = 0; fits && d < self.dim(); ++d) {
-    const int64_t axis = d - (self.dim() - dims);
-    fits = given.size(d) == (axis < 0 ? self.size(d) : axes[static_cast<size_t>(3 - dims + axis)].output);
-  }
-  SCONCE_CHECK(fits, kInvalidArgument, name, ": grad_output of sizes ", to_string(given.sizes()),
-               " does not fit an input of ", to_string(self.sizes()));
-}
-void check_indices(std::string_view name, const Tensor& indices, const Tensor& grad) {
-  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
-               ": expected dtype int64 for `indices` but got ", dtype_name(indices.dtype()));
-  SCONCE_CHECK(std::ranges::equal(indices.sizes(), grad.sizes()), kInvalidArgument, name, ": indices of sizes ",
-               to_string(indices.sizes()), " beside a gradient of ", to_string(grad.sizes()));
-}
 
 // Row-major in the dtype that sums are made in.
 Tensor packed(const Tensor& tensor, DType dtype) { return contiguous(to_dtype(tensor, dtype)); }
@@ -67,8 +47,8 @@ Tensor max_backward(std::string_view name, const Tensor& grad_output, const Tens
                     IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode, const Tensor& indices) {
   const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, dilation, ceil_mode);
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
-  check_gradient(name, grad_output, self, axes, dims);
-  check_indices(name, indices, grad_output);
+  check_pool_gradient(name, grad_output, self, axes, dims);
+  check_pool_indices(name, indices, grad_output);
   if (dims == 2 || self.dim() == 5) return by_indices(name, grad_output, self, indices, dims, suggested_format(self));
   // For a single image, ATen looks at the layout of the gradient.
   Tensor result = by_indices(name, grad_output, self, indices, dims, MemoryFormat::kContiguous);
@@ -79,26 +59,18 @@ Tensor max_backward(std::string_view name, const Tensor& grad_output, const Tens
   return last;
 }
 
-std::array<PoolAxis, 3> adaptive_gradient_axes(std::string_view name, const Tensor& grad_output, const Tensor& self,
+std::array<PoolAxis, 3> floating_gradient_axes(std::string_view name, const Tensor& grad_output, const Tensor& self,
                                                int dims) {
-  for (const int64_t size : grad_output.sizes().subspan(1))
-    SCONCE_CHECK(size > 0, kInvalidArgument, name,
-                 ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
-                 to_string(grad_output.sizes()));
-  const auto axes = adaptive_axes(name, self, dims, grad_output.sizes().last(static_cast<size_t>(dims)), true);
+  const auto axes = adaptive_gradient_axes(name, grad_output, self, dims);
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), name);
   return axes;
 }
 
 Tensor adaptive_max_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims,
                              const Tensor& indices) {
-  SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": expected an input of ",
-               dims + 1, " or ", dims + 2, " dimensions, got ", to_string(self.sizes()));
-  SCONCE_CHECK(grad_output.dim() == self.dim(), kInvalidArgument, name, ": expected ", self.dim(),
-               " dimensions of grad_output, got ", to_string(grad_output.sizes()));
-  const auto axes = adaptive_gradient_axes(name, grad_output, self, dims);
-  check_gradient(name, grad_output, self, axes, dims);
-  check_indices(name, indices, grad_output);
+  const auto axes = floating_gradient_axes(name, grad_output, self, dims);
+  check_pool_gradient(name, grad_output, self, axes, dims);
+  check_pool_indices(name, indices, grad_output);
   return by_indices(name, grad_output, self, indices, dims,
                     dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
 }
@@ -143,7 +115,7 @@ void spread(const std::array<PoolAxis, 3>& axes, const T* grad, T* sums, bool in
 Tensor average_backward(std::string_view name, const Tensor& grad_output, const Tensor& self,
                         const std::array<PoolAxis, 3>& axes, int dims, bool include_padding, int64_t divisor,
                         MemoryFormat format) {
-  check_gradient(name, grad_output, self, axes, dims);
+  check_pool_gradient(name, grad_output, self, axes, dims);
   const DType dtype = summed_dtype(self.dtype());
   const Tensor grads = packed(grad_output, dtype);
   Tensor sums = Tensor::empty(self.sizes(), dtype);
@@ -162,9 +134,7 @@ Tensor average_backward(std::string_view name, const Tensor& grad_output, const 
 Tensor avg_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims, IntSpan kernel_size,
                     IntSpan stride, IntSpan padding, bool ceil_mode, bool include_padding,
                     std::optional<int64_t> divisor, MemoryFormat format) {
-  SCONCE_CHECK(!divisor || *divisor != 0, kInvalidArgument, name, ": divisor must be not zero");
-  const int64_t one = 1;
-  const auto axes = pool_axes(name, self, dims, kernel_size, stride, padding, IntSpan(&one, 1), ceil_mode);
+  const auto axes = average_axes(name, self, dims, kernel_size, stride, padding, ceil_mode, divisor);
   const bool half = summed_dtype(self.dtype()) != self.dtype();
   if ((!is_floating(self.dtype()) && self.dtype() != DType::kInt64) || (half && dims == 3))
     fail_dispatch(self.dtype(), name);
@@ -173,32 +143,12 @@ Tensor avg_backward(std::string_view name, const Tensor& grad_output, const Tens
 
 Tensor adaptive_avg_backward(std::string_view name, const Tensor& grad_output, const Tensor& self, int dims,
                              MemoryFormat format) {
-  SCONCE_CHECK(grad_output.dim() == self.dim() && self.dim() >= dims + 1, kInvalidArgument, name, ": Expected ",
-               dims + 1, "D or ", dims + 2, "D tensor, but got ", to_string(self.sizes()), " and grad_output ",
-               to_string(grad_output.sizes()));
-  const auto axes = adaptive_gradient_axes(name, grad_output, self, dims);
+  const auto axes = floating_gradient_axes(name, grad_output, self, dims);
   return average_backward(name, grad_output, self, axes, dims, false, 0, format);
 }
 
 Tensor unpool(std::string_view name, const Tensor& self, const Tensor& indices, IntSpan output_size, int dims) {
-  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
-               ": elements in indices should be type int64 but got: ", dtype_name(indices.dtype()));
-  SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": There should be exactly ",
-               dims, " elements in output_size, but got ", output_size.size());
-  SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": Input should be a ",
-               dims + 1, "d or ", dims + 2, "d Tensor, but got ", to_string(self.sizes()));
-  SCONCE_CHECK(std::ranges::equal(self.sizes(), indices.sizes()), kInvalidArgument, name,
-               ": Expected shape of indices to be same as that of the input tensor (", to_string(self.sizes()),
-               ") but got indices tensor with shape: ", to_string(indices.sizes()));
-  Shape sizes(self.sizes());
-  for (int64_t d = 1; d < self.dim(); ++d)
-    SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name,
-                 ": Expected input to have non-zero size for non-batch dimensions, but got ", to_string(self.sizes()));
-  for (int d = 0; d < dims; ++d) {
-    SCONCE_CHECK(output_size[static_cast<size_t>(d)] >= 0, kInvalidArgument, name, ": output_size ",
-                 to_string(output_size), " is negative");
-    sizes[sizes.rank() - dims + d] = output_size[static_cast<size_t>(d)];
-  }
+  const Shape sizes = unpooled_sizes(name, self, indices, output_size, dims);
   const Tensor values = contiguous(self), index = contiguous(indices);
   Tensor out = Tensor::empty(sizes, self.dtype());
   if (values.numel() == 0)

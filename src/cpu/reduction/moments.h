@@ -16,7 +16,7 @@ Tensor prod(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::o
 Tensor var(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction, bool keepdim);
 std::array<Tensor, 2> var_mean(const Tensor& self, std::optional<IntSpan> dim, std::optional<Scalar> correction,
                                bool keepdim);
-// Whether one of them is not zero: bool, uint8 of uint8.
+// Whether one element is not zero, and whether none is zero. The results are bool, but uint8 where self is.
 Tensor any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim);
 Tensor all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim);
 

@@ -169,15 +169,8 @@ void by_products(const AttentionCall& call, const Tensor& query, const Tensor& k
 }  // namespace
 
 Attention attend(const AttentionCall& call, const Tensor& query, const Tensor& key, const Tensor& value) {
-  for (const Tensor* t : {&query, &key, &value})
-    SCONCE_CHECK(t->dim() == 4 && !t->is_cpu() && t->dtype() == query.dtype() && is_floating(t->dtype()),
-                 kInvalidArgument, call.name, ": expected floating CUDA tensors of 4 dimensions and one dtype, got ",
-                 describe(*t));
-  const int64_t b = query.size(0), h = query.size(1), tq = query.size(2), d = query.size(3), tk = key.size(2),
-                dv = value.size(3);
-  SCONCE_CHECK(key.size(0) == b && value.size(0) == b && key.size(3) == d && value.size(2) == tk, kInvalidArgument,
-               call.name, ": query ", describe(query), ", key ", describe(key), " and value ", describe(value),
-               " do not fit");
+  check_attention(call.name, query, key, value);
+  const int64_t b = query.size(0), h = query.size(1), tq = query.size(2), tk = key.size(2), dv = value.size(3);
   SCONCE_CHECK(!call.slopes || (call.slopes->dtype() == DType::kFloat32 && !call.slopes->is_cpu() &&
                                 (call.slopes->dim() == 1 || (call.slopes->dim() == 2 && call.slopes->size(0) == b)) &&
                                 call.slopes->size(call.slopes->dim() - 1) == h),

@@ -1,5 +1,6 @@
 // Gradients of attention by products, from scores that are computed again: any layout, bias, dropout and window. Half
 // types multiply on tensor cores with float32 scores, all else in float32; as many heads at once as fit kScoreBytes.
+#include <algorithm>
 #include <cmath>
 
 #include "src/cuda/attention/attention.h"
@@ -39,17 +40,14 @@ void deliver_heads(const Tensor& packed, Tensor& out) {
 
 Gradients attention_gradients(const GradientCall& call) {
   const Tensor &query = call.query, &key = call.key, &value = call.value;
-  for (const Tensor* t : {&query, &key, &value, &call.grad})
-    SCONCE_CHECK(t->dim() == 4 && !t->is_cpu() && t->dtype() == query.dtype() && is_floating(t->dtype()),
-                 kInvalidArgument, call.name, ": expected floating CUDA tensors of 4 dimensions and one dtype, got ",
-                 describe(*t));
+  check_attention(call.name, query, key, value);
   const int64_t b = query.size(0), h = query.size(1), tq = query.size(2), d = query.size(3), tk = key.size(2),
                 dv = value.size(3);
-  SCONCE_CHECK(key.size(0) == b && value.size(0) == b && key.size(3) == d && value.size(2) == tk &&
-                   call.grad.size(0) == b && call.grad.size(1) == h && call.grad.size(2) == tq &&
-                   call.grad.size(3) == dv,
-               kInvalidArgument, call.name, ": query ", describe(query), ", key ", describe(key), ", value ",
-               describe(value), " and grad_out ", describe(call.grad), " do not fit");
+  const int64_t result_sizes[] = {b, h, tq, dv};
+  SCONCE_CHECK(
+      !call.grad.is_cpu() && call.grad.dtype() == query.dtype() && std::ranges::equal(call.grad.sizes(), result_sizes),
+      kInvalidArgument, call.name, ": grad_out ", describe(call.grad), " does not fit query ", describe(query),
+      " and value ", describe(value));
   SCONCE_CHECK(call.logsumexp.dim() >= 3 && call.logsumexp.size(0) == b && call.logsumexp.size(1) == h &&
                    call.logsumexp.size(2) >= tq && call.logsumexp.dtype() == DType::kFloat32,
                kInvalidArgument, call.name, ": logsumexp ", describe(call.logsumexp), " does not fit query ",

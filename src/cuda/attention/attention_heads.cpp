@@ -6,6 +6,17 @@
 
 namespace sconce::cuda {
 
+void check_attention(const char* name, const Tensor& query, const Tensor& key, const Tensor& value) {
+  for (const Tensor* t : {&query, &key, &value})
+    SCONCE_CHECK(t->dim() == 4 && !t->is_cpu() && t->dtype() == query.dtype() && is_floating(t->dtype()),
+                 kInvalidArgument, name, ": expected floating CUDA tensors of 4 dimensions and one dtype, got ",
+                 describe(*t));
+  SCONCE_CHECK(key.size(0) == query.size(0) && value.size(0) == query.size(0) && key.size(3) == query.size(3) &&
+                   value.size(2) == key.size(2),
+               kInvalidArgument, name, ": query ", describe(query), ", key ", describe(key), " and value ",
+               describe(value), " do not fit");
+}
+
 Tensor as_float(const Tensor& t, IntSpan sizes) {
   Tensor packed = Tensor::empty(sizes, DType::kFloat32, t.device());
   copy(t, packed, false);

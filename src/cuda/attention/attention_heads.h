@@ -6,6 +6,8 @@
 
 namespace sconce::cuda {
 
+// kInvalidArgument for operands that do not fit each other.
+void check_attention(const char* name, const Tensor& query, const Tensor& key, const Tensor& value);
 Tensor as_float(const Tensor& t, IntSpan sizes);
 // Makes all heads of all batches lie one stride apart: returns t or a packed copy.
 Tensor by_head(const Tensor& t);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "src/cuda/convolution/channel_sums.h"
+#include "src/cuda/convolution/convolution_sums.h"
 #include "src/cuda/cudnn/dnn_lane.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"

@@ -42,5 +42,9 @@ Tensor zeroed_info(IntSpan batch, Device device);
 // Waits for the device.
 void check_info(const Tensor& info, std::string_view name, bool is_matrix);
 void conjugate(Tensor& t);  // packed
+// Defined in linalg_general.cpp for all files. Row-major.
+Tensor adjoint(const Tensor& matrices);
+// [..., m, k] times [..., k, n] with equal batch dimensions.
+Tensor matrix_product(const Tensor& a, const Tensor& b);
 
 }  // namespace sconce::cuda

@@ -1,5 +1,5 @@
-// Cholesky, QR, eigenvalues and singular values. Match aten operators of the same names (torch 2.15, CUDA with
-// cuSOLVER) except for the signs of vectors; float32, float64 and their complex dtypes; any strides.
+// Cholesky, QR, eigenvalues of Hermitian matrices, singular values. Match aten operators of the same names (torch 2.15,
+// CUDA with cuSOLVER) except for the signs of vectors; float32, float64 and their complex dtypes; any strides.
 #include <algorithm>
 
 #include "src/cuda/linalg/linalg.h"
@@ -15,10 +15,6 @@
 namespace sconce::cuda {
 namespace {
 
-DType complex_of(DType dtype) {
-  return dtype == DType::kFloat32 ? DType::kComplex64 : dtype == DType::kFloat64 ? DType::kComplex128 : dtype;
-}
-
 // Copies the first columns of `from` [from_rows, ...] to `to` [rows, columns]; both column-major.
 void take(Part::Kind kind, int64_t count, int64_t rows, int64_t columns, Tensor& to, int64_t to_columns,
           const Tensor& from, int64_t from_rows, int64_t from_columns) {
@@ -26,24 +22,6 @@ void take(Part::Kind kind, int64_t count, int64_t rows, int64_t columns, Tensor&
   launch_part({kind, count, rows, columns, to_rows * to_columns, 1, to_rows, from_rows * from_columns, 1, from_rows},
               to.data(), from.data(), static_cast<int>(to.dtype()), current_stream());
   SCONCE_CUDA(cudaGetLastError());
-}
-
-// Returns {eigenvalues, eigenvectors if asked for}.
-std::array<Tensor, 2> eigen(const char* name, const Tensor& self, bool vectors) {
-  check_square(name, self);
-  const LinalgScope scope(name, self);
-  const DType dtype = complex_of(self.dtype());
-  const Shape batch = batch_shape(self);
-  const int64_t n = self.size(self.dim() - 1);
-  Tensor a = empty_matrices(Shape(self.sizes()), dtype, true, self.device());
-  copy(self, a, false);
-  Tensor values = Tensor::empty(with_last(batch, n), dtype, self.device());
-  Tensor result = vectors ? empty_matrices(Shape(self.sizes()), dtype, true, self.device()) : Tensor{};
-  Tensor info = zeroed_info(batch, self.device());
-  if (a.numel() > 0)
-    eigen_general(Matrices(a), values.data(), vectors ? result.data() : nullptr, info.data_as<int32_t>());
-  check_info(info, name, self.dim() == 2);
-  return {values, result};
 }
 
 }  // namespace
@@ -117,9 +95,6 @@ std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool 
   check_info(info, "linalg.eigh", A.dim() == 2);
   return {values, compute_v ? vectors : no_matrix(A.dtype(), A.device())};
 }
-
-std::array<Tensor, 2> linalg_eig(const Tensor& self) { return eigen("torch.linalg.eig", self, true); }
-Tensor _linalg_eigvals(const Tensor& self) { return eigen("torch.linalg.eigvals", self, false)[0]; }
 
 std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
                                   std::optional<std::string_view> driver) {

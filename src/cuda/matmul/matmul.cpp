@@ -3,7 +3,7 @@
 #include "src/cuda/matmul/matmul.h"
 
 #include "src/cuda/matmul/cublaslt_matmul.h"
-#include "src/cuda/matmul/few_rows_products.h"
+#include "src/cuda/matmul/matmul_few_rows.h"
 #include "src/cuda/matmul/matmul_kernels.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"

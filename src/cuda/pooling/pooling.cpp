@@ -1,5 +1,5 @@
 // Pooling over the last two or three dimensions of [N, C, (D,) H, W] (N optional), its gradients, and max unpooling.
-// Checks and windows are shared with the CPU (src/cpu/pooling/pooling_plan.h). Match ATen's CUDA kernels (torch 2.15),
+// Checks and windows are shared with the CPU (src/tensor/spatial/pool_axes.h). Match ATen's CUDA kernels (torch 2.15),
 // memory formats included. Gradients are summed in a fixed order.
 #include <algorithm>
 
@@ -10,6 +10,7 @@
 #include "src/cuda/runtime/stream.h"
 #include "src/operators/cuda_ops.h"
 #include "src/tensor/factory.h"
+#include "src/tensor/rows/planes.h"
 #include "src/tensor/spatial/pool_axes.h"
 #include "src/tensor/strided_loop.h"
 
@@ -55,11 +56,6 @@ struct Pooling {
   int64_t divisor = 0;
 
   int dtype() const { return static_cast<int>(self.dtype()); }
-  Shape pooled_sizes() const {
-    Shape sizes(self.sizes());
-    for (int i = 0; i < dims; ++i) sizes[sizes.rank() - dims + i] = axes[static_cast<size_t>(3 - dims + i)].output;
-    return sizes;
-  }
   MemoryFormat format() const {
     return follows && self.dim() == dims + 2 ? suggested_format(self) : MemoryFormat::kContiguous;
   }
@@ -77,18 +73,14 @@ struct Pooling {
     walk.channels_last = is_last(format());
     return walk;
   }
-  void check_pooled(const Tensor& given) const {
-    SCONCE_CHECK(std::ranges::equal(given.sizes(), IntSpan(pooled_sizes())), kInvalidArgument, name,
-                 ": grad_output or indices of sizes ", to_string(given.sizes()), " do not fit an input of ",
-                 to_string(self.sizes()));
-  }
+  Shape sizes() const { return pooled_sizes(self, axes, dims); }
 };
 
 // The pooled input or, given the gradient of that, the input's: whatever launch(walk, out) writes.
 template <class Launch>
 Tensor pooled(const Pooling& p, const Tensor* grad, const Launch& launch) {
   const DeviceScope scope(p.self.device());
-  Tensor out = p.empty(grad ? Shape(p.self.sizes()) : p.pooled_sizes(), p.self.dtype());
+  Tensor out = p.empty(grad ? Shape(p.self.sizes()) : p.sizes(), p.self.dtype());
   if (out.numel() == 0) return out;
   PoolWalk walk = grad ? p.walk(out, *grad) : p.walk(p.self, out);
   check_launch(p.name, launch(walk, out.data()), p.self.dtype());
@@ -97,7 +89,7 @@ Tensor pooled(const Pooling& p, const Tensor* grad, const Launch& launch) {
 
 std::array<Tensor, 2> maxima(const Pooling& p) {
   const DeviceScope scope(p.self.device());
-  Tensor indices = p.empty(p.pooled_sizes(), DType::kInt64);
+  Tensor indices = p.empty(p.sizes(), DType::kInt64);
   Tensor out = pooled(p, nullptr, [&](PoolWalk& walk, void* to) {
     five_strides(indices, p.dims, walk.indices);
     return launch_max_pool(walk, p.dtype(), p.self.data(), to, indices.data_as<int64_t>(), current_stream());
@@ -112,11 +104,8 @@ Tensor averages(const Pooling& p) {
 }
 
 Tensor max_backward(const Pooling& p, const Tensor& grad, const Tensor& indices) {
-  check_gradient_dtype(p.name, grad, p.self);
-  p.check_pooled(grad);
-  p.check_pooled(indices);
-  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, p.name,
-               ": expected dtype int64 for `indices` but got ", dtype_name(indices.dtype()));
+  check_pool_gradient(p.name, grad, p.self, p.axes, p.dims);
+  check_pool_indices(p.name, indices, grad);
   return pooled(p, &grad, [&](PoolWalk& walk, void* to) {
     five_strides(indices, p.dims, walk.indices);
     // ATen's 3d kernel adds wherever indices say. Its 2d kernel asks only the windows that reach an element.
@@ -126,8 +115,7 @@ Tensor max_backward(const Pooling& p, const Tensor& grad, const Tensor& indices)
 }
 
 Tensor average_backward(const Pooling& p, const Tensor& grad) {
-  check_gradient_dtype(p.name, grad, p.self);
-  p.check_pooled(grad);
+  check_pool_gradient(p.name, grad, p.self, p.axes, p.dims);
   return pooled(p, &grad, [&](const PoolWalk& walk, void* to) {
     return launch_average_pool_backward(walk, p.dtype(), grad.data(), to, p.include_padding, p.divisor,
                                         current_stream());
@@ -141,9 +129,7 @@ Pooling max_pool(const char* name, const Tensor& self, int dims, IntSpan kernel_
 
 Pooling average_pool(const char* name, const Tensor& self, int dims, IntSpan kernel_size, IntSpan stride,
                      IntSpan padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
-  SCONCE_CHECK(!divisor || *divisor != 0, kInvalidArgument, name, ": divisor must be not zero");
-  const int64_t one = 1;
-  const Axes axes = pool_axes(name, self, dims, kernel_size, stride, padding, IntSpan(&one, 1), ceil_mode);
+  const Axes axes = average_axes(name, self, dims, kernel_size, stride, padding, ceil_mode, divisor);
   return {name, self, dims, axes, dims == 2, count_include_pad, divisor.value_or(0)};
 }
 
@@ -151,44 +137,22 @@ Pooling adaptive_pool(const char* name, const Tensor& self, int dims, IntSpan ou
   return {name, self, dims, adaptive_axes(name, self, dims, output_size, channels_may_be_empty)};
 }
 Pooling adaptive_gradient(const char* name, const Tensor& grad, const Tensor& self, int dims) {
-  SCONCE_CHECK(grad.dim() == self.dim() && self.dim() > dims, kInvalidArgument, name, ": grad_output ", describe(grad),
-               " does not fit an input ", describe(self));
-  for (int64_t d = 1; d < grad.dim(); ++d)
-    SCONCE_CHECK(grad.size(d) > 0, kInvalidArgument, name,
-                 ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
-                 to_string(grad.sizes()));
-  return adaptive_pool(name, self, dims, grad.sizes().last(static_cast<size_t>(dims)), true);
+  return {name, self, dims, adaptive_gradient_axes(name, grad, self, dims)};
 }
 
 Tensor unpool(const char* name, const Tensor& self, const Tensor& indices, IntSpan output_size, int dims) {
-  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
-               ": elements in indices should be type int64 but got: ", dtype_name(indices.dtype()));
-  SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims) && (self.dim() == dims + 1 || self.dim() == dims + 2) &&
-                   std::ranges::equal(self.sizes(), indices.sizes()),
-               kInvalidArgument, name, ": output_size ", to_string(output_size), ", input ", describe(self),
-               " and indices ", describe(indices), " do not fit");
+  const Shape sizes = unpooled_sizes(name, self, indices, output_size, dims);
   SCONCE_CHECK(self.itemsize() <= 8, kUnsupported, name, ": not implemented for '", dtype_name(self.dtype()),
                "' on CUDA");
-  Shape sizes(self.sizes());
-  int64_t planes = 1, plane = 1, out_plane = 1;
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    const bool pooled = d >= self.dim() - dims;
-    const int64_t size = pooled ? output_size[static_cast<size_t>(d - (self.dim() - dims))] : self.size(d);
-    SCONCE_CHECK(size >= 0, kInvalidArgument, name, ": output_size ", to_string(output_size), " is negative");
-    SCONCE_CHECK(d == 0 || self.size(d) > 0, kInvalidArgument, name,
-                 ": Expected input to have non-zero size for non-batch dimensions, but got ", to_string(self.sizes()));
-    sizes[static_cast<int>(d)] = size;
-    (pooled ? plane : planes) *= self.size(d);
-    if (pooled) out_plane *= size;
-  }
   const DeviceScope scope(self.device());
   // Always row-major, as in ATen.
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   fill_zero(out);
   if (self.numel() > 0) {
+    const Planes planes = planes_of(self.sizes(), dims);
     launch_unpool(static_cast<int>(self.itemsize()), cuda::contiguous(self).data(),
-                  cuda::contiguous(indices).data_as<int64_t>(), out.data(), planes, plane, out_plane,
-                  noted_by_kernels(), static_cast<int>(Noted::kScatter), current_stream());
+                  cuda::contiguous(indices).data_as<int64_t>(), out.data(), planes.count, planes.size,
+                  planes_of(sizes, dims).size, noted_by_kernels(), static_cast<int>(Noted::kScatter), current_stream());
     SCONCE_CUDA(cudaGetLastError());
     check_noted();
   }

@@ -79,9 +79,67 @@ std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self,
   return axes;
 }
 
-void check_gradient_dtype(std::string_view name, const Tensor& grad, const Tensor& self) {
-  SCONCE_CHECK(grad.dtype() == self.dtype(), kInvalidArgument, name, ": expected dtype ", dtype_name(self.dtype()),
-               " for `grad_output` but got dtype ", dtype_name(grad.dtype()));
+std::array<PoolAxis, 3> average_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
+                                     IntSpan stride, IntSpan padding, bool ceil_mode, std::optional<int64_t> divisor) {
+  SCONCE_CHECK(!divisor || *divisor != 0, kInvalidArgument, name, ": divisor must be not zero");
+  const int64_t one = 1;
+  return pool_axes(name, self, dims, kernel_size, stride, padding, IntSpan(&one, 1), ceil_mode);
+}
+
+std::array<PoolAxis, 3> adaptive_gradient_axes(std::string_view name, const Tensor& grad_output, const Tensor& self,
+                                               int dims) {
+  SCONCE_CHECK(grad_output.dim() == self.dim() && self.dim() > dims, kInvalidArgument, name, ": Expected ", dims + 1,
+               "D or ", dims + 2, "D tensor, but got ", to_string(self.sizes()), " and grad_output ",
+               to_string(grad_output.sizes()));
+  for (const int64_t size : grad_output.sizes().subspan(1))
+    SCONCE_CHECK(size > 0, kInvalidArgument, name,
+                 ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
+                 to_string(grad_output.sizes()));
+  return adaptive_axes(name, self, dims, grad_output.sizes().last(static_cast<size_t>(dims)), true);
+}
+
+Shape pooled_sizes(const Tensor& self, const std::array<PoolAxis, 3>& axes, int dims) {
+  Shape sizes(self.sizes());
+  for (int i = 0; i < dims; ++i) sizes[sizes.rank() - dims + i] = axes[static_cast<size_t>(3 - dims + i)].output;
+  return sizes;
+}
+
+void check_pool_gradient(std::string_view name, const Tensor& grad_output, const Tensor& self,
+                         const std::array<PoolAxis, 3>& axes, int dims) {
+  SCONCE_CHECK(grad_output.dtype() == self.dtype(), kInvalidArgument, name, ": expected dtype ",
+               dtype_name(self.dtype()), " for `grad_output` but got dtype ", dtype_name(grad_output.dtype()));
+  SCONCE_CHECK(std::ranges::equal(grad_output.sizes(), IntSpan(pooled_sizes(self, axes, dims))), kInvalidArgument, name,
+               ": grad_output of sizes ", to_string(grad_output.sizes()), " does not fit an input of ",
+               to_string(self.sizes()));
+}
+
+void check_pool_indices(std::string_view name, const Tensor& indices, const Tensor& grad_output) {
+  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
+               ": expected dtype int64 for `indices` but got ", dtype_name(indices.dtype()));
+  SCONCE_CHECK(std::ranges::equal(indices.sizes(), grad_output.sizes()), kInvalidArgument, name, ": indices of sizes ",
+               to_string(indices.sizes()), " beside a gradient of ", to_string(grad_output.sizes()));
+}
+
+Shape unpooled_sizes(std::string_view name, const Tensor& self, const Tensor& indices, IntSpan output_size, int dims) {
+  SCONCE_CHECK(indices.dtype() == DType::kInt64, kInvalidArgument, name,
+               ": elements in indices should be type int64 but got: ", dtype_name(indices.dtype()));
+  SCONCE_CHECK(output_size.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": There should be exactly ",
+               dims, " elements in output_size, but got ", output_size.size());
+  SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": Input should be a ",
+               dims + 1, "d or ", dims + 2, "d Tensor, but got ", to_string(self.sizes()));
+  SCONCE_CHECK(std::ranges::equal(self.sizes(), indices.sizes()), kInvalidArgument, name,
+               ": Expected shape of indices to be same as that of the input tensor (", to_string(self.sizes()),
+               ") but got indices tensor with shape: ", to_string(indices.sizes()));
+  Shape sizes(self.sizes());
+  for (int64_t d = 1; d < self.dim(); ++d)
+    SCONCE_CHECK(self.size(d) > 0, kInvalidArgument, name,
+                 ": Expected input to have non-zero size for non-batch dimensions, but got ", to_string(self.sizes()));
+  for (int d = 0; d < dims; ++d) {
+    SCONCE_CHECK(output_size[static_cast<size_t>(d)] >= 0, kInvalidArgument, name, ": output_size ",
+                 to_string(output_size), " is negative");
+    sizes[sizes.rank() - dims + d] = output_size[static_cast<size_t>(d)];
+  }
+  return sizes;
 }
 
 void check_unpool3d(IntSpan stride, IntSpan padding) {

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
-#include "sconce/tensor.h"
+#include "src/tensor/strided_loop.h"
 
 namespace sconce {
 
@@ -39,11 +40,25 @@ struct PoolAxis {
 // dimensions. kInvalidArgument "NAME: ..." for what ATen refuses.
 std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
                                   IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode);
+// Of averages, which have no dilation. A divisor must not be 0.
+std::array<PoolAxis, 3> average_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
+                                     IntSpan stride, IntSpan padding, bool ceil_mode, std::optional<int64_t> divisor);
 std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self, int dims, IntSpan output_size,
                                       bool channels_may_be_empty);
+// The same for the gradient of adaptive pooling, whose output sizes are those of grad_output.
+std::array<PoolAxis, 3> adaptive_gradient_axes(std::string_view name, const Tensor& grad_output, const Tensor& self,
+                                               int dims);
+// Sizes of the results.
+Shape pooled_sizes(const Tensor& self, const std::array<PoolAxis, 3>& axes, int dims);
 
+// The dtype and the sizes of a gradient, and those of the indices beside it.
+void check_pool_gradient(std::string_view name, const Tensor& grad_output, const Tensor& self,
+                         const std::array<PoolAxis, 3>& axes, int dims);
+void check_pool_indices(std::string_view name, const Tensor& indices, const Tensor& grad_output);
+
+// The arguments of max_unpool; returns the sizes of its result.
+Shape unpooled_sizes(std::string_view name, const Tensor& self, const Tensor& indices, IntSpan output_size, int dims);
 // Stride and padding of max_unpool3d, whose result does not depend on them.
 void check_unpool3d(IntSpan stride, IntSpan padding);
-void check_gradient_dtype(std::string_view name, const Tensor& grad_output, const Tensor& self);
 
 }  // namespace sconce

@@ -1,4 +1,4 @@
-// Shared by the load generators: a connection to this host, and the end of the program when one fails.
+// Shared by the load generators: connections to this host, the end of the program when one fails, times.
 #pragma once
 
 #include <arpa/inet.h>
@@ -6,11 +6,18 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
 
 namespace sconce::bench {
+
+using Clock = std::chrono::steady_clock;
 
 [[noreturn]] inline void die(const char* what) {
   std::perror(what);
@@ -27,6 +34,37 @@ inline int connect_to(uint16_t port) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
+}
+
+inline void send_all(int fd, const std::string& data) {
+  for (size_t sent = 0; sent < data.size();) {
+    const ssize_t n = send(fd, data.data() + sent, data.size() - sent, MSG_NOSIGNAL);
+    if (n <= 0) die("send");
+    sent += static_cast<size_t>(n);
+  }
+}
+
+// At least one byte.
+inline size_t receive(int fd, char* to, size_t room) {
+  const ssize_t n = recv(fd, to, room, 0);
+  if (n <= 0) die("recv");
+  return static_cast<size_t>(n);
+}
+
+inline std::string content_of(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) die(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline Clock::duration seconds_of(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+// `sorted` has one element at least.
+template <class T>
+double quantile(const std::vector<T>& sorted, double q) {
+  return static_cast<double>(sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1))]);
 }
 
 }  // namespace sconce::bench

@@ -6,7 +6,6 @@ as many names; the first seconds after the start are not counted, nor is what fo
 
     ninja -C build/release sconce_program fake_models && tests/bench/http/idle.py [--build DIR] [--models N] [--seconds S]
 """
-import argparse
 import collections
 import os
 import pathlib
@@ -15,7 +14,7 @@ import signal
 import subprocess
 import time
 
-from run import ROOT, cpu_seconds, wait_for
+from run import arguments, cpu_seconds, wait_for
 
 
 def threads(pid):
@@ -56,10 +55,8 @@ def measure(build, models, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser = arguments(__doc__, seconds=30)
     parser.add_argument("--models", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=30)
     args = parser.parse_args()
     print(f"{'models':>8} {'threads':>8} {'MB':>7} {'wake-ups/s':>11} {'CPU ms/s':>9}")
     for models in (1, args.models):

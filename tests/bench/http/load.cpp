@@ -13,28 +13,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/bench/http/connection.h"
 
+using namespace sconce::bench;
+
 namespace {
 
-using sconce::bench::connect_to;
-using sconce::bench::die;
-using Clock = std::chrono::steady_clock;
 constexpr std::string_view kLength = "content-length: ";
-
-void send_all(int fd, const std::string& data) {
-  for (size_t sent = 0; sent < data.size();) {
-    const ssize_t n = send(fd, data.data() + sent, data.size() - sent, MSG_NOSIGNAL);
-    if (n <= 0) die("send");
-    sent += static_cast<size_t>(n);
-  }
-}
 
 // Reads one answer and returns it whole.
 std::string read_answer(int fd) {
@@ -53,9 +42,7 @@ std::string read_answer(int fd) {
       }
       if (text.size() >= head + 4 + std::strtoull(text.c_str() + at + kLength.size(), nullptr, 10)) return text;
     }
-    const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
-    if (n <= 0) die("recv");
-    text.append(buffer, static_cast<size_t>(n));
+    text.append(buffer, receive(fd, buffer, sizeof buffer));
   }
 }
 
@@ -70,8 +57,7 @@ struct Connection {
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
   const auto port = static_cast<uint16_t>(std::atoi(argv[1]));
-  std::ifstream file(argv[4], std::ios::binary);
-  const std::string request{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string request = content_of(argv[4]);
   std::vector<Connection> connections;
   for (int i = 0; i < std::atoi(argv[2]); ++i) connections.push_back({connect_to(port), 0, {}});
 
@@ -98,17 +84,14 @@ int main(int argc, char** argv) {
   latencies.reserve(1 << 22);
   std::vector<char> buffer(1 << 20);
   const auto start = Clock::now();
-  const auto end =
-      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::atof(argv[3])));
+  const auto end = start + seconds_of(std::atof(argv[3]));
   auto now = start;
   while (now < end) {
     epoll_event events[64];
     const int count = epoll_wait(epoll, events, 64, 1000);
     for (int i = 0; i < count; ++i) {
       Connection& c = connections[events[i].data.u64];
-      const ssize_t n = recv(c.fd, buffer.data(), buffer.size(), 0);
-      if (n <= 0) die("recv");
-      c.received += static_cast<size_t>(n);
+      c.received += receive(c.fd, buffer.data(), buffer.size());
       if (c.received < answer.size()) continue;
       now = Clock::now();
       latencies.push_back(std::chrono::duration<float, std::micro>(now - c.sent).count());
@@ -120,13 +103,10 @@ int main(int argc, char** argv) {
   }
   const double seconds = std::chrono::duration<double>(now - start).count();
   std::sort(latencies.begin(), latencies.end());
-  const auto quantile = [&](double q) {
-    return static_cast<double>(latencies[static_cast<size_t>(q * static_cast<double>(latencies.size() - 1))]);
-  };
   std::printf(
       "{\"requests_per_second\": %.0f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"answer_bytes\": %zu, "
       "\"body_bytes\": %zu}\n",
-      static_cast<double>(latencies.size()) / seconds, quantile(0.5), quantile(0.99), quantile(0.999), answer.size(),
-      answer.size() - answer.find("\r\n\r\n") - 4);
+      static_cast<double>(latencies.size()) / seconds, quantile(latencies, 0.5), quantile(latencies, 0.99),
+      quantile(latencies, 0.999), answer.size(), answer.size() - answer.find("\r\n\r\n") - 4);
   return 0;
 }

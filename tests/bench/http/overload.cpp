@@ -14,19 +14,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/bench/http/connection.h"
 
+using namespace sconce::bench;
+
 namespace {
 
-using sconce::bench::connect_to;
-using sconce::bench::die;
-using Clock = std::chrono::steady_clock;
 constexpr size_t kConnections = 256;
 
 struct Connection {
@@ -46,12 +43,9 @@ size_t length_of(const std::string& answer) {
 
 void print(const char* name, std::vector<float>& times, const char* end) {
   std::sort(times.begin(), times.end());
-  const auto quantile = [&](double q) {
-    return times.empty() ? 0.0
-                         : static_cast<double>(times[static_cast<size_t>(q * static_cast<double>(times.size() - 1))]);
-  };
+  const auto at = [&](double q) { return times.empty() ? 0.0 : quantile(times, q); };
   std::printf("\"%s\": {\"count\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f, \"most_us\": %.1f}%s", name, times.size(),
-              quantile(0.5), quantile(0.99), quantile(1), end);
+              at(0.5), at(0.99), at(1), end);
 }
 
 }  // namespace
@@ -60,8 +54,7 @@ int main(int argc, char** argv) {
   if (argc != 5) return 2;
   const auto port = static_cast<uint16_t>(std::atoi(argv[1]));
   const double rate = std::atof(argv[2]), seconds = std::atof(argv[3]);
-  std::ifstream file(argv[4], std::ios::binary);
-  const std::string request{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string request = content_of(argv[4]);
   std::vector<Connection> connections;
   std::vector<size_t> idle;
   const int epoll = epoll_create1(0);
@@ -82,8 +75,7 @@ int main(int argc, char** argv) {
       Connection& c = connections[idle.back()];
       idle.pop_back();
       c.answer.clear();
-      c.due = start + std::chrono::duration_cast<Clock::duration>(
-                          std::chrono::duration<double>(static_cast<double>(sent) / rate));
+      c.due = start + seconds_of(static_cast<double>(sent) / rate);
       if (send(c.fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) die("send");
       ++sent;
     }
@@ -98,9 +90,7 @@ int main(int argc, char** argv) {
     const int count = epoll_pwait2(epoll, events, 64, &wait, nullptr);
     for (int i = 0; i < count; ++i) {
       Connection& c = connections[events[i].data.u64];
-      const ssize_t n = recv(c.fd, buffer.data(), buffer.size(), 0);
-      if (n <= 0) die("recv");
-      c.answer.append(buffer.data(), static_cast<size_t>(n));
+      c.answer.append(buffer.data(), receive(c.fd, buffer.data(), buffer.size()));
       if (length_of(c.answer) == 0) continue;
       const bool good = c.answer.starts_with("HTTP/1.1 200");
       if (!good && !c.answer.starts_with("HTTP/1.1 429")) {

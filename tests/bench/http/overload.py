@@ -6,22 +6,17 @@ rate whatever the answers are, then at full speed again.
 
     ninja -C build/release http_bench && tests/bench/http/overload.py [--build DIR] [--seconds S]
 """
-import argparse
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import tempfile
 
-from run import ROOT, request_bytes, wait_for
+from run import arguments, request_bytes, wait_for
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--seconds", type=float, default=3)
-    args = parser.parse_args()
+    args = arguments(__doc__, seconds=3).parse_args()
     programs = args.build / "tests/bench/http"
     port = 18600 + os.getpid() % 200
     server = subprocess.Popen([args.build / "server/sconce", "serve",

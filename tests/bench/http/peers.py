@@ -9,7 +9,6 @@ all processes of a server, and the ratios.
 
     ninja -C build/release http_bench && tests/bench/http/peers.py [--build DIR] [--seconds S] [--only NAME,...]
 """
-import argparse
 import json
 import os
 import pathlib
@@ -20,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from run import ROOT, request_bytes, wait_for
+from run import arguments, request_bytes, wait_for
 
 HERE = pathlib.Path(__file__).parent
 PEERS = {"litserve": "litserve", "mlserver": "mlserver", "triton": "nvidia-pytriton"}
@@ -147,10 +146,7 @@ def servers(build, names, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = arguments(__doc__, seconds=3, rounds=3)
     parser.add_argument("--connections", default="1,64")
     parser.add_argument("--only", default="sconce,litserve,mlserver,triton")
     args = parser.parse_args()

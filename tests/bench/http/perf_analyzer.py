@@ -7,14 +7,12 @@ on one.
 
     ninja -C build/release sconce_program && tests/bench/http/perf_analyzer.py [--build DIR] [--requests N]
 """
-import argparse
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 
-from run import ROOT, wait_for
+from run import ROOT, arguments, wait_for
 
 WHEELS = ["tritonclient==2.49.0", "nvidia-cuda-runtime-cu12==12.6.77"]
 FORMS = {
@@ -54,8 +52,7 @@ def install(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser = arguments(__doc__)
     parser.add_argument("--requests", type=int, default=500)
     args = parser.parse_args()
     program, env = install(args.build / "bench-peers/perf_analyzer")

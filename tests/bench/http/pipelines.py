@@ -6,7 +6,6 @@ Each rate is of a client's whole answers: the two requests count as one. More th
 
     ninja -C build/release http_bench fake_models && tests/bench/http/pipelines.py [--build DIR] [--only sconce,triton]
 """
-import argparse
 import json
 import os
 import pathlib
@@ -16,7 +15,7 @@ import sys
 import tempfile
 
 from peers import FEATURES, Server, environment, triton
-from run import ROOT, request_bytes
+from run import arguments, request_bytes
 
 MODELS = ("first", "second")
 PIPELINE = {"inputs": ["INPUT__0"], "outputs": ["OUTPUT__0"], "steps": [
@@ -54,10 +53,7 @@ def ensemble(build, folder, port):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = arguments(__doc__, seconds=2, rounds=3)
     parser.add_argument("--connections", default="1,8,64")
     parser.add_argument("--only", default="sconce,lanes,triton")
     args = parser.parse_args()

@@ -69,16 +69,24 @@ def load(server, build, port, connections, seconds, request, cores):
     return result
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(doc, seconds=None, rounds=None):
+    """A parser that knows --build, and --seconds and --rounds where a default is given."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    if seconds:
+        parser.add_argument("--seconds", type=float, default=seconds)
+    if rounds:
+        parser.add_argument("--rounds", type=int, default=rounds)
+    return parser
+
+
+def main():
+    parser = arguments(__doc__, seconds=3, rounds=3)
     parser.add_argument("--package", type=pathlib.Path, help="default: the fake model of the tests")
     parser.add_argument("--rows", type=int, default=1)
     parser.add_argument("--features", type=int, default=4)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--threads", type=int, default=1, help="io threads of Sconce and Beast")
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], help="passed to sconce serve")
     parser.add_argument("--inline-below", help="passed to sconce serve; 0: every request goes through a lane")
     parser.add_argument("--json", type=pathlib.Path)

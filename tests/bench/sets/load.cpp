@@ -13,24 +13,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/bench/http/connection.h"
 
+using namespace sconce::bench;
+
 namespace {
-
-using sconce::bench::connect_to;
-using sconce::bench::die;
-using Clock = std::chrono::steady_clock;
-
-std::string content_of(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) die(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Compares field names case-sensitively, because the server always writes them like this.
 size_t answer_bytes(const std::string& text) {
@@ -53,17 +44,10 @@ std::vector<double> ask(uint16_t port, const std::vector<std::string>& requests,
   for (size_t i = first; Clock::now() < end; i += step) {
     const std::string& request = requests[i % requests.size()];
     const Clock::time_point start = Clock::now();
-    for (size_t sent = 0; sent < request.size();) {
-      const ssize_t n = send(fd, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
-      if (n <= 0) die("send");
-      sent += static_cast<size_t>(n);
-    }
+    send_all(fd, request);
     answer.clear();
-    for (size_t whole = 0; whole == 0 || answer.size() < whole; whole = answer_bytes(answer)) {
-      const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
-      if (n <= 0) die("recv");
-      answer.append(buffer, static_cast<size_t>(n));
-    }
+    for (size_t whole = 0; whole == 0 || answer.size() < whole; whole = answer_bytes(answer))
+      answer.append(buffer, receive(fd, buffer, sizeof buffer));
     times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
   }
   close(fd);
@@ -87,8 +71,7 @@ int main(int argc, char** argv) {
                        std::to_string(body.size()) + "\r\n\r\n" + body);
   if (requests.empty()) die("no paths");
   const double seconds = std::atof(argv[3]);
-  const Clock::time_point end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const Clock::time_point end = Clock::now() + seconds_of(seconds);
   std::vector<std::vector<double>> times(connections);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < connections; ++i)
@@ -98,7 +81,6 @@ int main(int argc, char** argv) {
   for (const auto& part : times) all.insert(all.end(), part.begin(), part.end());
   if (all.empty()) die("no answers");
   std::sort(all.begin(), all.end());
-  const auto at = [&](double q) { return all[std::min(all.size() - 1, static_cast<size_t>(q * all.size()))]; };
-  std::printf("{\"rps\": %.1f, \"p50\": %.1f, \"p99\": %.1f}\n", static_cast<double>(all.size()) / seconds, at(0.5),
-              at(0.99));
+  std::printf("{\"rps\": %.1f, \"p50\": %.1f, \"p99\": %.1f}\n", static_cast<double>(all.size()) / seconds,
+              quantile(all, 0.5), quantile(all, 0.99));
 }

@@ -20,10 +20,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tests/server"))
+from listening import ports_of  # noqa: E402
+
 LAST = "classifier."  # the constants in which the variants differ
 
 
@@ -32,15 +34,7 @@ class Server:
         command = [build / "server/sconce", "serve", f"m={package}", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
                    "--metrics", "off", "--drain-grace", "0", *(word for s in settings for word in ("--set", f"m.{s}"))]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.ports = {}
-        for line in self.process.stderr:
-            if found := re.search(r"(inference|administration) on http://\S+:(\d+)", line):
-                self.ports[found.group(1)] = int(found.group(2))
-            if line.rstrip().endswith(" ready"):
-                break
-        else:
-            sys.exit("the server does not start")
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        self.ports = ports_of(self.process)
         self.admin = http.client.HTTPConnection("127.0.0.1", self.ports["administration"], timeout=300)
         self.public = http.client.HTTPConnection("127.0.0.1", self.ports["inference"], timeout=300)
 

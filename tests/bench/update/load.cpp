@@ -27,11 +27,10 @@
 
 #include "tests/bench/http/connection.h"
 
+using namespace sconce::bench;
+
 namespace {
 
-using sconce::bench::connect_to;
-using sconce::bench::die;
-using Clock = std::chrono::steady_clock;
 using Summary = std::array<float, 4>;
 
 constexpr size_t kSummaryBytes = sizeof(Summary);
@@ -81,12 +80,9 @@ class Load {
   }
 
   void run(double seconds, double window) {
-    const auto duration = [](double s) {
-      return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
-    };
     const auto start = Clock::now();
-    const auto end = start + duration(seconds);
-    window_ = duration(window);
+    const auto end = start + seconds_of(seconds);
+    window_ = seconds_of(window);
     for (Connection& c : connections_) send_request(c);
     for (bool going = true; going && Clock::now() < end && open_ > 0;) {
       epoll_event events[64];
@@ -95,7 +91,7 @@ class Load {
         if (events[i].data.u64 == kInput) {
           going = false;
         } else {
-          receive(connections_[events[i].data.u64]);
+          take(connections_[events[i].data.u64]);
         }
       }
     }
@@ -110,11 +106,8 @@ class Load {
     const char* comma = "";
     for (auto& [window, latencies] : latencies_) {
       std::sort(latencies.begin(), latencies.end());
-      const auto quantile = [&values = latencies](double q) {
-        return static_cast<double>(values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))]);
-      };
       std::printf("%s[%lld, %zu, %.1f, %.1f, %.1f]", std::exchange(comma, ", "), static_cast<long long>(window),
-                  latencies.size(), quantile(0.5), quantile(0.99), quantile(0.999));
+                  latencies.size(), quantile(latencies, 0.5), quantile(latencies, 0.99), quantile(latencies, 0.999));
     }
     std::printf("], \"answers\": [");
     comma = "";
@@ -141,7 +134,7 @@ class Load {
       lost(c, "send");
   }
 
-  void receive(Connection& c) {
+  void take(Connection& c) {
     char buffer[16384];
     const ssize_t n = recv(c.fd, buffer, sizeof buffer, 0);
     if (n <= 0) return lost(c, "connection closed");

@@ -21,10 +21,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tests/server"))
+from listening import ports_of  # noqa: E402
+
 SMALL, LARGE = 131072, 33554432  # elements per weight
 MIB = 1 << 20
 MAGIC = struct.pack("<Q", 0x5CE4C0DEBA5EBA11)
@@ -35,19 +37,8 @@ class Server:
         command = [build / "server/sconce", "serve", f"model={package}", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
                    "--metrics", "off", "--drain-grace", "0", "--set", f"model.replicas={replicas}", *flags]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.port = self.admin_port = None
-        for line in self.process.stderr:
-            found = re.search(r"(inference|administration) on http://\S+:(\d+)", line)
-            if found and found.group(1) == "inference":
-                self.port = int(found.group(2))
-            elif found:
-                self.admin_port = int(found.group(2))
-            if line.rstrip().endswith(" ready"):
-                break
-        else:
-            sys.exit("the server does not start")
-        # Keeps reading, so that the server's log never blocks.
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        ports = ports_of(self.process)
+        self.port, self.admin_port = ports["inference"], ports["administration"]
         self.admin = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=300)
         self.published = {}  # generation: (w, b)
 

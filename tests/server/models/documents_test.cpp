@@ -17,6 +17,7 @@ TEST_CASE("documents: a call spec, and no memory at any step of it") {
   model.spec.call_spec.args = {SpecNode::Kind::kTuple, "builtins.tuple", {}, {}, {SpecNode(), SpecNode()}};
   model.spec.call_spec.kwargs = {
       SpecNode::Kind::kDict, "builtins.dict", {"1", "b"}, {true, false}, {SpecNode(), SpecNode()}};
+  model.spec.call_spec.input_leaf = {0, 1};
   const std::array<int64_t, 2> versions{1, 2};
   std::string text;
   bool failed = true;
@@ -36,4 +37,12 @@ TEST_CASE("documents: a call spec, and no memory at any step of it") {
       text.find(
           R"("kwargs":{"kind":"dict","type":"builtins.dict","keys":[1,"b"],"children":[{"kind":"leaf"},{"kind":"leaf"}]})") !=
       std::string::npos);
+  CHECK(text.find("input_leaf") == std::string::npos);
+}
+
+TEST_CASE("documents: a key of the call spec that is no 64-bit integer stays text") {
+  ModelInterface model("m", 1, ModelSpec());
+  model.spec.call_spec.known = true;
+  model.spec.call_spec.args = {SpecNode::Kind::kDict, "builtins.dict", {"123456789012345678901"}, {true}, {SpecNode()}};
+  CHECK(metadata_document(model, {}).find(R"("keys":["123456789012345678901"])") != std::string::npos);
 }

@@ -2,7 +2,7 @@
 
 Limits: rows of up to 4, 8, 16, 32 in lanes, 64 and 128 in warps, 512, 1024, 2048, 4096 (of two bytes 16384) in blocks,
 longer ones all at once (sort_rows.cuh, sort_kernels.cu: positions in 32 or 64 bits); rows above 2048 are reduced by
-selection before they are sorted (sort.cpp), by one block each or in parts of 16384 and more (select_kernels.cu); 8192
+selection before they are sorted (sort.cpp), by one block each or in parts of 16384 and more (sorted_rows_kernels.cu); 8192
 bins in shared memory, 2048 of them four times (histogram_kernels.cu); tiles of 256 for modes."""
 import torch
 

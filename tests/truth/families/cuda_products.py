@@ -1,7 +1,7 @@
 """Products on a device by the C functions: cuBLASLt's, whose plans depend on layouts, leading dimensions and alignments
 (cublaslt_matmul.cpp), results in temporaries, empty products and factors of 0, added rows with an activation; and
-few_rows.cu: 4-bit weights up to 16 rows, 8-bit ones up to 8, and more; few_rows_floats.cu: other weights up to 8. Float8 with one scale, one per row, and one per
-block of 128 (scaled_mm.cpp); groups whose ends the host reads."""
+weight_only_few_rows.cu: 4-bit weights up to 16 rows, 8-bit ones up to 8, and more; matmul_few_rows.cpp: other
+weights up to 8. Float8 with one scale, one per row, and one per block of 128 (scaled_mm.cpp); groups whose ends the host reads."""
 import torch
 
 import abi
@@ -24,7 +24,7 @@ def sizes(d, most=1 << 22):
 
 
 def few(d):
-    """Few rows, or few columns, of either side of few_rows_floats.cu: 8 rows, warps that share k by n and k, whole loads."""
+    """Few rows, or few columns, of either side of matmul_few_rows.cpp: 8 rows, warps that share k by n and k, whole loads."""
     m, n = d.choice((1, 1, 2, 4, 5, 8, 9)), d.size(1, 2, 8, 16, 64, 256, 1024, 2112, 4224, high=5000)
     k = d.size(8, 64, 256, 512, 1024, 2048, 4096, high=4200)
     if d.chance(0.6):

@@ -17,17 +17,17 @@ void convolve_depthwise(const ConvolutionShape& shape, const ConvolutionOperands
 
 // The inner loop, one table per instruction set: some pixels of a row, one vector of channels.
 struct DepthwiseRow {
-  const float* input;              // what the first pixel's tap 0 reads, were it not for `row_input`
+  const float* input;              // where tap 0 of the first pixel would read if `row_input` were 0
   int64_t column;                  // from one input column to the next
   int64_t step, dilation;          // in columns, from pixel to pixel and from tap to tap
   const int64_t* row_input;        // by row of the kernel: offset of the input row
-  const float* const* row_weight;  // and the weights of its tap 0
+  const float* const* row_weight;  // by row of the kernel: the weights of tap 0
   int64_t rows;
   int64_t weight_pitch;  // from tap to tap
   const float* bias;     // a vector, or null
   float* output;
   int64_t output_pixel;
-  int64_t lanes;  // channels that exist
+  int64_t lanes;  // of the vector that are channels
   bool accumulate, relu;
 };
 

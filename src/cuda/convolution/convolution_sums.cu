@@ -1,4 +1,4 @@
-#include "src/cuda/convolution/channel_sums.h"
+#include "src/cuda/convolution/convolution_sums.h"
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"

@@ -1,4 +1,4 @@
-#include "server/models/warm_up.h"
+#include "server/models/warm_up_requests.h"
 
 #include <algorithm>
 #include <cstring>
@@ -101,8 +101,8 @@ std::vector<Tensor> tensors_of(const TritonWarmUp& request, const ModelInterface
 
 }  // namespace
 
-void warm_up(Model& model, const ModelInterface& interface, std::span<const std::string> files,
-             std::span<const TritonWarmUp> requests) {
+void run_warm_up_requests(Model& model, const ModelInterface& interface, std::span<const std::string> files,
+                          std::span<const TritonWarmUp> requests) {
   for (const std::string& file : files) {
     const std::string where = "warm-up file " + file;
     const ErrorContext context(where);

@@ -1,4 +1,5 @@
-// Requests that a model runs before it is served, so that its first clients do not pay for first runs.
+// Requests that a model runs before it is served, so that its first clients do not pay for first runs. The run on
+// made-up inputs (setting warm_up) is another thing: libsconce makes it while it loads a model.
 #pragma once
 
 #include <span>
@@ -13,7 +14,7 @@ namespace sconce::server {
 // Runs every request of the files (setting warm_up_requests) and of a config.pbtxt on every replica. Random data of the
 // latter is from 0 to 1, and 0 or 1 for integers, which every table has. What a request's run throws, with the
 // request's name; errors of its file.
-void warm_up(Model& model, const ModelInterface& interface, std::span<const std::string> files,
-             std::span<const TritonWarmUp> requests);
+void run_warm_up_requests(Model& model, const ModelInterface& interface, std::span<const std::string> files,
+                          std::span<const TritonWarmUp> requests);
 
 }  // namespace sconce::server

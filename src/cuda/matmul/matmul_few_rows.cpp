@@ -1,8 +1,8 @@
-#include "src/cuda/matmul/few_rows_products.h"
+#include "src/cuda/matmul/matmul_few_rows.h"
 
 #include <utility>
 
-#include "src/cuda/matmul/few_rows.h"
+#include "src/cuda/matmul/matmul_few_rows_kernels.h"
 #include "src/cuda/matmul/scaled_sums.h"
 #include "src/cuda/runtime/device_properties.h"
 #include "src/cuda/runtime/error.h"

@@ -1,4 +1,4 @@
-#include "src/cuda/matmul/few_rows_products.h"
+#include "src/cuda/matmul/matmul_few_rows.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include "src/cuda/device_code/early_start.cuh"
 #include "src/cuda/device_code/warp_mma.cuh"
 #include "src/cuda/device_code/warp_sum.cuh"
-#include "src/cuda/matmul/few_rows.h"
+#include "src/cuda/matmul/matmul_few_rows_kernels.h"
 
 namespace sconce::cuda {
 namespace {

@@ -1,0 +1,31 @@
+// Inputs that fit a package's signature, for runs that nobody gave inputs for. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sconce/package.h"
+#include "sconce/tensor.h"
+
+namespace sconce {
+
+// Sizes of the dimensions that are not fixed. Dimensions with equal symbols get equal sizes.
+struct MadeUpSizes {
+  std::map<std::string, int64_t> chosen = {};  // by symbol; used even if the package's range does not have them
+  // Every other size is at least `others`. The n-th symbol, counted from 0 and with `chosen` before it, has
+  // `shift + n * step` more. Ranges limit both.
+  int64_t others = 16;
+  int64_t shift = 0, step = 0;
+  int64_t most_elements = int64_t{1} << 24;  // of all inputs together
+};
+
+// One tensor of zeros in host memory for each input, with its dtype and in the strides that strides_for() gives; gaps
+// between elements are zero too. kUnsupported if the package does not describe an input in full, or if there would be
+// too many elements. names: what errors call the inputs, one for each; empty: by the names in the specs.
+std::vector<Tensor> made_up_inputs(std::span<const TensorSpec> specs, MadeUpSizes sizes = {},
+                                   std::span<const std::string> names = {});
+
+}  // namespace sconce
