@@ -50,7 +50,7 @@ def test_directory(tmp_path):
 @pytest.mark.parametrize("source, error, message", [
     ("/no/such.pt2", sconce.FileNotFound, "/no/such.pt2"),
     (b"PK\x03\x04 and no more", sconce.CorruptPackage, "."),
-    (b"", sconce.Error, "."),
+    (b"", sconce.CorruptPackage, "file is empty: <memory>"),
     ("", sconce.InvalidArgument, "path: it is empty"),
     ("a\0b", sconce.InvalidArgument, "path: it has a null character"),
     (3, sconce.InvalidArgument, "package: expected a path, bytes or a file object, got an object of type int"),
@@ -71,6 +71,27 @@ def test_bad_sources(source, error, message):
 def test_a_missing_file_is_the_builtin_error_too():
     with pytest.raises(FileNotFoundError, match="/no/such.pt2"):
         sconce.load("/no/such.pt2")
+
+
+@pytest.mark.parametrize("make, error, message", [
+    (lambda path: path.touch(), sconce.CorruptPackage, "file is empty: {}"),
+    (lambda path: path.write_text("<!DOCTYPE html>"), sconce.Unsupported,
+     'file is neither a package nor a model library: {}: it starts with "<!DOCTYPE html>"'),
+    (lambda path: zipfile.ZipFile(path, "w").close(), sconce.Unsupported,
+     "archive is not an AOTInductor package: it has no member below data/aotinductor/: {}"),
+    (lambda path: path.mkdir(), sconce.Unsupported, "directory is empty, not an AOTInductor package: {}"),
+    (lambda path: (path.mkdir(), (path / "notes").touch()), sconce.Unsupported,
+     "directory is not an AOTInductor package: it has neither archive_format nor data/aotinductor/: {}"),
+    (lambda path: (path.mkdir(), shutil.copy(FAKE, path / "net.pt2")), sconce.Unsupported,
+     "directory holds packages, but is not one: {}: name a file in it: net.pt2"),
+], ids=["empty", "text", "zip", "empty folder", "folder", "folder of packages"])
+def test_a_path_without_a_package_names_it_and_the_reason(tmp_path, make, error, message):
+    path = tmp_path / "model.pt2"
+    make(path)
+    for function in (sconce.load, sconce.inspect, sconce.check):
+        with pytest.raises(error) as caught:
+            function(path)
+        assert str(caught.value) == message.format(path)
 
 
 @pytest.mark.parametrize("settings, message", [
