@@ -18,7 +18,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostNames = 3;
-constexpr size_t kMostBytes = 60;
+
+// What often lies where a package should.
+struct Kind {
+  std::string_view start, name;
+};
+constexpr Kind kMistaken[] = {
+    {"version https://git-lfs", "a placeholder of Git LFS (git lfs pull fetches the file)"},
+    {"<", "a web page or XML"},
+    {"\x80", "a Python pickle"},
+    {"\x1f\x8b", "compressed by gzip"},
+};
 
 bool is_there(const fs::path& path) {
   struct stat status {};
@@ -56,9 +66,12 @@ void check_has_layout(const fs::path& directory) {
 
 void refuse_file(const fs::path& path, std::span<const std::byte> bytes) {
   SCONCE_CHECK(!bytes.empty(), kCorruptPackage, "file is empty: ", path.native());
-  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kMostBytes));
-  SCONCE_FAIL(kUnsupported, "file is neither a package nor a model library: ", path.native(), ": it starts with \"",
-              excerpt(start.substr(0, start.find('\n'))), "\"");
+  const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto kind = std::find_if(std::begin(kMistaken), std::end(kMistaken),
+                                 [&](const Kind& known) { return content.starts_with(known.start); });
+  SCONCE_FAIL(kUnsupported, "file is neither a package nor a model library",
+              kind == std::end(kMistaken) ? "" : ", but ", kind == std::end(kMistaken) ? "" : kind->name, ": ",
+              path.native());
 }
 
 }  // namespace sconce

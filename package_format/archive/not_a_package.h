@@ -16,8 +16,8 @@ inline constexpr std::string_view kModelFolder = "data/aotinductor/";
 // may be named, "/" too, so no file is opened and nothing below is listed.
 void check_has_layout(const std::filesystem::path& directory);
 
-// Refuses a file that is neither an archive nor a library: kCorruptPackage if it is empty, else kUnsupported. Shows how
-// it starts, because that tells an error page or a placeholder of git-lfs, say.
+// Refuses a file that is neither an archive nor a library: kCorruptPackage if it is empty, else kUnsupported. Names
+// kinds that are often mistaken for one. Shows nothing of the content, because errors reach clients.
 [[noreturn]] void refuse_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 }  // namespace sconce

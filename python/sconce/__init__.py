@@ -70,8 +70,9 @@ def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str]
     allow_tf32: lets float32 products on GPUs round to TF32, as torch.backends.cuda.matmul.allow_tf32 does.
     op_libraries: libraries of custom operators that the model calls.
 
-    Raises FileNotFound, CorruptPackage, Incompatible with every reason why the model cannot run here, NotFound if the
-    archive has no such model, InvalidArgument, OutOfMemory. Loading a package runs its code: load only what you trust.
+    Raises FileNotFound, CorruptPackage, Unsupported for what is no package, Incompatible with every reason why the model
+    cannot run here, NotFound if the archive has no such model, InvalidArgument, OutOfMemory. Loading a package runs its
+    code: load only what you trust.
     """
     for name, value in (("replicas", replicas), ("threads", threads), ("cuda_graphs", cuda_graphs)):
         if not isinstance(value, int):

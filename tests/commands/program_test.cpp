@@ -142,7 +142,7 @@ TEST_CASE("program: check of a path without a package names it and the reason") 
   refused(folder / "models", 1, "name a file in it: digits.pt2");
   refused(SCONCE_SOURCE_DIR, 1, "directory is not an AOTInductor package");
   folder.write("page.pt2", "<!DOCTYPE html>");
-  refused(folder / "page.pt2", 1, "it starts with \"<!DOCTYPE html>\"");
+  refused(folder / "page.pt2", 1, "neither a package nor a model library, but a web page or XML");
 }
 
 TEST_CASE("program: a model that asks for what nobody has will not run") {

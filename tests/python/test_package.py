@@ -76,7 +76,7 @@ def test_a_missing_file_is_the_builtin_error_too():
 @pytest.mark.parametrize("make, error, message", [
     (lambda path: path.touch(), sconce.CorruptPackage, "file is empty: {}"),
     (lambda path: path.write_text("<!DOCTYPE html>"), sconce.Unsupported,
-     'file is neither a package nor a model library: {}: it starts with "<!DOCTYPE html>"'),
+     "file is neither a package nor a model library, but a web page or XML: {}"),
     (lambda path: zipfile.ZipFile(path, "w").close(), sconce.Unsupported,
      "archive is not an AOTInductor package: it has no member below data/aotinductor/: {}"),
     (lambda path: path.mkdir(), sconce.Unsupported, "directory is empty, not an AOTInductor package: {}"),

@@ -173,16 +173,19 @@ TEST_CASE("archive reader: what is no file, no archive or not there") {
                  "truncated"));
 }
 
-TEST_CASE("archive reader: a file that is something else is shown by its start") {
+TEST_CASE("archive reader: a file that is something else is called what it is, and nothing of it is shown") {
   const TempFolder folder;
-  const auto refused = [&](const std::string& content, const std::string& start) {
+  const auto refused = [&](const std::string& content, const std::string& kind) {
     const std::string path = folder.write("f.pt2", content);
     CHECK(error_from(ErrorCode::kUnsupported, [&] { ArchiveReader::open(path); }) ==
-          "file is neither a package nor a model library: " + path + ": it starts with \"" + start + "\"");
+          "file is neither a package nor a model library" + kind + ": " + path);
   };
-  refused("<!DOCTYPE html>\n<html>", "<!DOCTYPE html>");
-  refused("version https://git-lfs.github.com/spec/v1\noid", "version https://git-lfs.github.com/spec/v1");
-  refused(std::string("\x80\x02\0\x1b", 4), "\\x80\\x02\\0\\x1b");
+  refused("version https://git-lfs.github.com/spec/v1\noid",
+          ", but a placeholder of Git LFS (git lfs pull fetches the file)");
+  refused("<!DOCTYPE html>\n<html>", ", but a web page or XML");
+  refused("\x80\x02}q", ", but a Python pickle");
+  refused("\x1f\x8b\x08", ", but compressed by gzip");
+  refused("secret", "");
   refused("\n", "");
 }
 
