@@ -8,6 +8,7 @@ import atexit as _atexit
 import os as _os
 from collections.abc import Iterable as _Iterable
 from collections.abc import Sequence as _Sequence
+from operator import index as _index
 from typing import IO as _IO
 from typing import TypeAlias as _TypeAlias
 
@@ -44,6 +45,23 @@ __all__ = [
 
 # Pending runs finish, and give their results, before the interpreter goes.
 _atexit.register(_native._end)
+
+
+def _paths_of(name: str, given: _Iterable[_Path]) -> list[str]:
+    if isinstance(given, (str, bytes, _os.PathLike)) or not isinstance(given, _Iterable):
+        raise InvalidArgument(f"{name}: expected a list of paths, got {given!r}")
+    return [_os.fspath(path) for path in given]
+
+
+def _cores_of(given: _Iterable[int]) -> list[int]:
+    try:
+        cores = [_index(core) for core in given]
+    except TypeError:
+        raise InvalidArgument(f"cpu_set: expected numbers of cores, got {given!r}") from None
+    for core in cores:
+        if not 0 <= core < 2**31:
+            raise InvalidArgument(f"cpu_set: {core} is out of range")
+    return cores
 
 
 def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str] | None = None, replicas: int = 1,
@@ -86,9 +104,9 @@ def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str]
     if device is not None and not devices:
         raise InvalidArgument("device: expected a device or a list of devices, got an empty list")
     return Model(package, model_name=model_name, devices=list(map(str, devices)), replicas=replicas, threads=threads,
-                 cpu_set=list(cpu_set), check_inputs=bool(check_inputs), verify=bool(verify), warm_up=bool(warm_up),
+                 cpu_set=_cores_of(cpu_set), check_inputs=bool(check_inputs), verify=bool(verify), warm_up=bool(warm_up),
                  outputs=outputs or "", cuda_graphs=cuda_graphs, allow_tf32=bool(allow_tf32),
-                 op_libraries=[_os.fspath(library) for library in op_libraries])
+                 op_libraries=_paths_of("op_libraries", op_libraries))
 
 
 def check(package: _Source, *, model_name: str = "", op_libraries: _Iterable[_Path] = ()) -> CheckResult:
@@ -97,7 +115,7 @@ def check(package: _Source, *, model_name: str = "", op_libraries: _Iterable[_Pa
     package: as in load(). Returns a CheckResult, which is true if all would, and has the reasons if not.
     Raises CorruptPackage, InputOutputError, or Unsupported for a file of another kind if the package cannot be read.
     """
-    return CheckResult(dict(_native.check(package, model_name, [_os.fspath(library) for library in op_libraries])))
+    return CheckResult(dict(_native.check(package, model_name, _paths_of("op_libraries", op_libraries))))
 
 
 def inspect(package: _Source) -> PackageInfo:

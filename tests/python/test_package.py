@@ -1,4 +1,5 @@
 """load(), check() and inspect(): every source of a package, and what is wrong with it."""
+import importlib.util
 import io
 import shutil
 import types
@@ -99,11 +100,27 @@ def test_a_path_without_a_package_names_it_and_the_reason(tmp_path, make, error,
     ({"device": []}, "device: expected a device or a list"), ({"replicas": 0}, "replicas: 0"),
     ({"replicas": "2"}, "replicas: expected a number, got '2'"), ({"replicas": 10**12}, "replicas: 1000000000000 is out of range"),
     ({"threads": -1}, "threads: -1"), ({"outputs": "list"}, "outputs: expected"), ({"outputs": 3}, "outputs: expected a text, got 3"),
-    ({"cpu_set": [100000]}, "100000")])
+    ({"cpu_set": [100000]}, "100000"), ({"cpu_set": "01"}, "cpu_set: expected numbers of cores, got '01'"),
+    ({"cpu_set": 1}, "cpu_set: expected numbers of cores, got 1"), ({"cpu_set": [2**31]}, "cpu_set: 2147483648 is out of range"),
+    ({"cpu_set": [-1]}, "cpu_set: -1 is out of range"),
+    ({"op_libraries": "/lib.so"}, "op_libraries: expected a list of paths, got '/lib.so'"),
+    ({"op_libraries": 3}, "op_libraries: expected a list of paths, got 3")])
 def test_bad_settings(settings, message):
     with pytest.raises(sconce.Error, match=message) as caught:
         sconce.load(FAKE, **settings)
     assert isinstance(caught.value, (ValueError, LookupError))
+
+
+def test_check_takes_libraries_in_a_list():
+    with pytest.raises(sconce.InvalidArgument, match="op_libraries: expected a list of paths, got '/lib.so'"):
+        sconce.check(FAKE, op_libraries="/lib.so")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="this Python has torch")
+def test_export_without_torch_says_what_to_install():
+    with pytest.raises(ModuleNotFoundError, match="sconce.export needs torch 2.6 to 2.15, .* pip install torch==") as caught:
+        sconce.export(None, None, "x.pt2")
+    assert caught.value.name == "torch"
 
 
 def test_settings():
