@@ -7,6 +7,7 @@
 #include <numeric>
 #include <system_error>
 
+#include "package_format/archive/not_a_package.h"
 #include "package_format/archive/zip_directory.h"
 #include "package_format/archive/zip_inflater.h"
 #include "package_format/archive/zip_layout.h"
@@ -21,8 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kElfMagic = "\177ELF";
 constexpr std::string_view kZipMagic = "PK";
-constexpr std::string_view kFormatMember = "archive_format";
-constexpr std::string_view kModelFolder = "data/aotinductor/";
 // Limit on content inflated from an archive: this much, or this many times the archive's size if that is more.
 constexpr uint64_t kMaxInflatedBytes = uint64_t{64} << 20;
 constexpr uint64_t kMaxInflation = 100;
@@ -84,8 +83,7 @@ void ArchiveReader::open_image(std::span<const std::byte> bytes) {
     kind_ = Kind::kSharedObject;
     add(path_.filename().string(), bytes, bytes.size(), 0, 0, false);
   } else {
-    SCONCE_CHECK(start.starts_with(kZipMagic), kUnsupported,
-                 "file is neither a package nor a model library: ", path_.native());
+    if (!start.starts_with(kZipMagic)) refuse_file(path_, bytes);
     open_archive();
   }
 }
@@ -136,6 +134,7 @@ void add_files(const fs::path& root, const std::string& below, int depth, std::v
 }  // namespace
 
 void ArchiveReader::open_directory() {
+  check_has_layout(path_);
   std::vector<std::string> paths;
   add_files(path_, "", 0, paths);
   std::sort(paths.begin(), paths.end());

@@ -8,6 +8,7 @@ import atexit as _atexit
 import os as _os
 from collections.abc import Iterable as _Iterable
 from collections.abc import Sequence as _Sequence
+from operator import index as _index
 from typing import IO as _IO
 from typing import TypeAlias as _TypeAlias
 
@@ -46,6 +47,23 @@ __all__ = [
 _atexit.register(_native._end)
 
 
+def _paths_of(name: str, given: _Iterable[_Path]) -> list[str]:
+    if isinstance(given, (str, bytes, _os.PathLike)) or not isinstance(given, _Iterable):
+        raise InvalidArgument(f"{name}: expected a list of paths, got {given!r}")
+    return [_os.fspath(path) for path in given]
+
+
+def _cores_of(given: _Iterable[int]) -> list[int]:
+    try:
+        cores = [_index(core) for core in given]
+    except TypeError:
+        raise InvalidArgument(f"cpu_set: expected numbers of cores, got {given!r}") from None
+    for core in cores:
+        if not 0 <= core < 2**31:
+            raise InvalidArgument(f"cpu_set: {core} is out of range")
+    return cores
+
+
 def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str] | None = None, replicas: int = 1,
          threads: int = 0, cpu_set: _Iterable[int] = (), check_inputs: bool = True, verify: bool = False,
          warm_up: bool = True, outputs: str | None = None, cuda_graphs: int = 8, allow_tf32: bool = False,
@@ -70,8 +88,9 @@ def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str]
     allow_tf32: lets float32 products on GPUs round to TF32, as torch.backends.cuda.matmul.allow_tf32 does.
     op_libraries: libraries of custom operators that the model calls.
 
-    Raises FileNotFound, CorruptPackage, Incompatible with every reason why the model cannot run here, NotFound if the
-    archive has no such model, InvalidArgument, OutOfMemory. Loading a package runs its code: load only what you trust.
+    Raises FileNotFound, CorruptPackage, Unsupported for what is no package, Incompatible with every reason why the model
+    cannot run here, NotFound if the archive has no such model, InvalidArgument, OutOfMemory. Loading a package runs its
+    code: load only what you trust.
     """
     for name, value in (("replicas", replicas), ("threads", threads), ("cuda_graphs", cuda_graphs)):
         if not isinstance(value, int):
@@ -85,9 +104,9 @@ def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str]
     if device is not None and not devices:
         raise InvalidArgument("device: expected a device or a list of devices, got an empty list")
     return Model(package, model_name=model_name, devices=list(map(str, devices)), replicas=replicas, threads=threads,
-                 cpu_set=list(cpu_set), check_inputs=bool(check_inputs), verify=bool(verify), warm_up=bool(warm_up),
+                 cpu_set=_cores_of(cpu_set), check_inputs=bool(check_inputs), verify=bool(verify), warm_up=bool(warm_up),
                  outputs=outputs or "", cuda_graphs=cuda_graphs, allow_tf32=bool(allow_tf32),
-                 op_libraries=[_os.fspath(library) for library in op_libraries])
+                 op_libraries=_paths_of("op_libraries", op_libraries))
 
 
 def check(package: _Source, *, model_name: str = "", op_libraries: _Iterable[_Path] = ()) -> CheckResult:
@@ -96,7 +115,7 @@ def check(package: _Source, *, model_name: str = "", op_libraries: _Iterable[_Pa
     package: as in load(). Returns a CheckResult, which is true if all would, and has the reasons if not.
     Raises CorruptPackage, InputOutputError, or Unsupported for a file of another kind if the package cannot be read.
     """
-    return CheckResult(dict(_native.check(package, model_name, [_os.fspath(library) for library in op_libraries])))
+    return CheckResult(dict(_native.check(package, model_name, _paths_of("op_libraries", op_libraries))))
 
 
 def inspect(package: _Source) -> PackageInfo:

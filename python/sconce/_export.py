@@ -88,8 +88,15 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
 
     Returns an ExportReport. Raises ExportError with the cure where one is known, ExportMismatch if the answers differ.
     """
-    import torch
-    import torch._inductor
+    try:
+        import torch
+        import torch._inductor
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        oldest, newest = (".".join(map(str, version)) for version in (OLDEST, NEWEST))
+        raise ModuleNotFoundError(f"sconce.export needs torch {oldest} to {newest}, which this Python lacks: "
+                                  f"pip install torch=={newest}.0", name="torch") from None
     version = version_of(torch)
     if version < OLDEST:
         raise ExportError(f"torch {torch.__version__} is older than 2.6, whose packages Sconce cannot run",

@@ -275,6 +275,21 @@ TEST_CASE("c api: a package in memory, whose bytes are released at the end and o
   CHECK(package == nullptr);
 }
 
+TEST_CASE("c api: a path that holds no package is refused with the path and the reason") {
+  const TempFolder folder;
+  folder.write("models/a.pt2", fake_bytes("fake_model"));
+  const std::string none = folder / "none.pt2", empty = folder.write("empty.pt2", ""), models = folder / "models";
+  const std::string text = folder.write("text.pt2", "hello");
+  sconce_package* package = nullptr;
+  CHECK_FAILS(sconce_package_open(none.c_str(), &package), SCONCE_IO,
+              "cannot open file: " + none + ": No such file or directory");
+  CHECK_FAILS(sconce_package_open(empty.c_str(), &package), SCONCE_CORRUPT_PACKAGE, "file is empty: " + empty);
+  CHECK_FAILS(sconce_package_open(text.c_str(), &package), SCONCE_UNSUPPORTED,
+              "file is neither a package nor a model library: " + text);
+  CHECK_FAILS(sconce_package_open(models.c_str(), &package), SCONCE_UNSUPPORTED, models + ": name a file in it: a.pt2");
+  CHECK(package == nullptr);
+}
+
 TEST_CASE("c api: replicas come and go") {
   Handles handles;
   int32_t index = -1;

@@ -126,6 +126,25 @@ TEST_CASE("program: check tells sound, unable to run and unreadable apart") {
   CHECK(contains(result.output, ".wrapper.so"));
 }
 
+TEST_CASE("program: check of a path without a package names it and the reason") {
+  const ScratchFolder folder;
+  fs::create_directory(folder / "models");
+  fs::copy_file(kDigits, folder / "models/digits.pt2");
+  folder.write("empty.pt2", "");
+  const auto refused = [](const std::string& path, int status, const std::string& reason) {
+    const Result result = start("check " + path);
+    CHECK(result.status == status);
+    CHECK_MESSAGE(contains(result.output, reason), result.output);
+    CHECK_MESSAGE(contains(result.output, path), result.output);
+  };
+  refused(folder / "none.pt2", 2, "No such file or directory");
+  refused(folder / "empty.pt2", 2, "file is empty: ");
+  refused(folder / "models", 1, "name a file in it: digits.pt2");
+  refused(SCONCE_SOURCE_DIR, 1, "directory is not an AOTInductor package");
+  folder.write("page.pt2", "<!DOCTYPE html>");
+  refused(folder / "page.pt2", 1, "neither a package nor a model library, but a web page or XML");
+}
+
 TEST_CASE("program: a model that asks for what nobody has will not run") {
   const ScratchFolder folder;
   // The operator's name in the dynamic symbols of a bare library, and nowhere else.

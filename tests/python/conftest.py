@@ -4,6 +4,7 @@ built for (cmake -DSCONCE_PYTHON=ON -DPython_EXECUTABLE=...), with NumPy.
 import importlib.machinery
 import importlib.util
 import os
+import pathlib
 import sys
 
 import pytest
@@ -20,6 +21,9 @@ if not INSTALLED:
 def why_not():
     if not INSTALLED and not any(path.exists() for path in NATIVE):
         return f"sconce's Python package is not built for this Python: {NATIVE[0]} (cmake -DSCONCE_PYTHON=ON)"
+    built = [path.read_bytes() for path in NATIVE if path.exists() and not INSTALLED]
+    if any(b"libasan.so" in module for module in built) and "libasan.so" not in pathlib.Path("/proc/self/maps").read_text():
+        return "the module is built with a sanitizer, which tests/sanitizers/apis.sh loads ahead of Python"
     if not importlib.util.find_spec("numpy"):
         return "this Python has no NumPy"
     return None

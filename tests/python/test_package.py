@@ -1,4 +1,5 @@
 """load(), check() and inspect(): every source of a package, and what is wrong with it."""
+import importlib.util
 import io
 import shutil
 import types
@@ -50,7 +51,7 @@ def test_directory(tmp_path):
 @pytest.mark.parametrize("source, error, message", [
     ("/no/such.pt2", sconce.FileNotFound, "/no/such.pt2"),
     (b"PK\x03\x04 and no more", sconce.CorruptPackage, "."),
-    (b"", sconce.Error, "."),
+    (b"", sconce.CorruptPackage, "file is empty: <memory>"),
     ("", sconce.InvalidArgument, "path: it is empty"),
     ("a\0b", sconce.InvalidArgument, "path: it has a null character"),
     (3, sconce.InvalidArgument, "package: expected a path, bytes or a file object, got an object of type int"),
@@ -73,16 +74,53 @@ def test_a_missing_file_is_the_builtin_error_too():
         sconce.load("/no/such.pt2")
 
 
+@pytest.mark.parametrize("make, error, message", [
+    (lambda path: path.touch(), sconce.CorruptPackage, "file is empty: {}"),
+    (lambda path: path.write_text("<!DOCTYPE html>"), sconce.Unsupported,
+     "file is neither a package nor a model library, but a web page or XML: {}"),
+    (lambda path: zipfile.ZipFile(path, "w").close(), sconce.Unsupported,
+     "archive is not an AOTInductor package: it has no member below data/aotinductor/: {}"),
+    (lambda path: path.mkdir(), sconce.Unsupported, "directory is empty, not an AOTInductor package: {}"),
+    (lambda path: (path.mkdir(), (path / "notes").touch()), sconce.Unsupported,
+     "directory is not an AOTInductor package: it has neither archive_format nor data/aotinductor/: {}"),
+    (lambda path: (path.mkdir(), shutil.copy(FAKE, path / "net.pt2")), sconce.Unsupported,
+     "directory holds packages, but is not one: {}: name a file in it: net.pt2"),
+], ids=["empty", "text", "zip", "empty folder", "folder", "folder of packages"])
+def test_a_path_without_a_package_names_it_and_the_reason(tmp_path, make, error, message):
+    path = tmp_path / "model.pt2"
+    make(path)
+    for function in (sconce.load, sconce.inspect, sconce.check):
+        with pytest.raises(error) as caught:
+            function(path)
+        assert str(caught.value) == message.format(path)
+
+
 @pytest.mark.parametrize("settings, message", [
     ({"model_name": "other"}, "other"), ({"device": "tpu"}, "tpu"), ({"device": "cuda"}, "compiled for the CPU"),
     ({"device": []}, "device: expected a device or a list"), ({"replicas": 0}, "replicas: 0"),
     ({"replicas": "2"}, "replicas: expected a number, got '2'"), ({"replicas": 10**12}, "replicas: 1000000000000 is out of range"),
     ({"threads": -1}, "threads: -1"), ({"outputs": "list"}, "outputs: expected"), ({"outputs": 3}, "outputs: expected a text, got 3"),
-    ({"cpu_set": [100000]}, "100000")])
+    ({"cpu_set": [100000]}, "100000"), ({"cpu_set": "01"}, "cpu_set: expected numbers of cores, got '01'"),
+    ({"cpu_set": 1}, "cpu_set: expected numbers of cores, got 1"), ({"cpu_set": [2**31]}, "cpu_set: 2147483648 is out of range"),
+    ({"cpu_set": [-1]}, "cpu_set: -1 is out of range"),
+    ({"op_libraries": "/lib.so"}, "op_libraries: expected a list of paths, got '/lib.so'"),
+    ({"op_libraries": 3}, "op_libraries: expected a list of paths, got 3")])
 def test_bad_settings(settings, message):
     with pytest.raises(sconce.Error, match=message) as caught:
         sconce.load(FAKE, **settings)
     assert isinstance(caught.value, (ValueError, LookupError))
+
+
+def test_check_takes_libraries_in_a_list():
+    with pytest.raises(sconce.InvalidArgument, match="op_libraries: expected a list of paths, got '/lib.so'"):
+        sconce.check(FAKE, op_libraries="/lib.so")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="this Python has torch")
+def test_export_without_torch_says_what_to_install():
+    with pytest.raises(ModuleNotFoundError, match="sconce.export needs torch 2.6 to 2.15, .* pip install torch==") as caught:
+        sconce.export(None, None, "x.pt2")
+    assert caught.value.name == "torch"
 
 
 def test_settings():

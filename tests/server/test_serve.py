@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+import zipfile
 
 import pytest
 from serving import (FAKE_MODELS, PACKAGES, PROGRAM, ROOT, SANITIZED, HeldServer, Server, numbers, raw_post, read_all,
@@ -87,6 +88,25 @@ def test_wrong_arguments_end_the_program_with_a_reason(arguments, text):
     status, output = run_serve(*arguments)
     assert status != 0
     assert text in output
+
+
+def zip_without_package(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("hello", "world")
+
+
+@pytest.mark.parametrize("make, text", [
+    (lambda path: path.touch(), "file is empty: {}"),
+    (zip_without_package, "archive is not an AOTInductor package: it has no member below data/aotinductor/: {}"),
+    (lambda path: path.mkdir(), "directory is empty, not an AOTInductor package: {}"),
+    (lambda path: shutil.copytree(ROOT / "conf", path),
+     "directory is not an AOTInductor package: it has neither archive_format nor data/aotinductor/: {}"),
+], ids=["empty", "zip", "empty folder", "folder"])
+def test_a_path_without_a_package_ends_the_program_with_the_path_and_the_reason(tmp_path, make, text):
+    path = tmp_path / "model.pt2"
+    make(path)
+    status, output = run_serve(f"m={path}")
+    assert status != 0 and text.format(path) in output
 
 
 def test_a_stem_that_is_no_name(tmp_path):

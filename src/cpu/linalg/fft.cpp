@@ -60,6 +60,11 @@ struct Lines {
     std::sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.out < b.out; });
     for (const Dim& d : dims) count *= d.size;
   }
+  // Where the lines from `first` on begin. Places beyond the last one of `count` are those of `first`.
+  template <int W>
+  void locate(int64_t first, int64_t count, int64_t (&in)[W], int64_t (&out)[W]) const noexcept {
+    for (int w = 0; w < W; ++w) locate(first + (w < count ? w : 0), in[w], out[w]);
+  }
   void locate(int64_t line, int64_t& in, int64_t& out) const noexcept {
     in = out = 0;
     for (const Dim& d : dims) {
@@ -115,8 +120,8 @@ void complex_lines(const Tensor& in, Tensor& out, int64_t dim, bool forward, dou
   by_width(*plan, lines.count, [&]<int W>() {
     for_groups<R, W>(*plan, lines.count, 0,
                      [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
-                       int64_t from_at[W] = {}, to_at[W] = {};
-                       for (int64_t w = 0; w < count; ++w) lines.locate(first + w, from_at[w], to_at[w]);
+                       int64_t from_at[W], to_at[W];
+                       lines.locate<W>(first, count, from_at, to_at);
                        fft::read_complex(from, from_at, lines.in_step, n, count, !forward, data);
                        const Lanes<R, W>* const result = plan->template transform<W>(data, other);
                        fft::write_complex<R, W>(to, to_at, lines.out_step, n, count, [&](int64_t k) {
@@ -152,8 +157,8 @@ void real_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
     for_groups<R, W>(
         *plan, lines.count, 0, [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
           using Part = typename Lanes<R, W>::V;
-          int64_t from_at[W] = {}, to_at[W] = {};
-          for (int64_t w = 0; w < count; ++w) lines.locate(first + w, from_at[w], to_at[w]);
+          int64_t from_at[W], to_at[W];
+          lines.locate<W>(first, count, from_at, to_at);
           if (!even)
             for (int64_t k = 0; k < n; ++k) data[k].im = Part{};
           fft::read_real<R, W>(from, from_at, lines.in_step, n, count, parts_of(data, even));
@@ -188,8 +193,8 @@ void half_lines(const Tensor& in, Tensor& out, int64_t dim, double scale) {
     for_groups<R, W>(*plan, lines.count, bins,
                      [&](int64_t first, int64_t count, Lanes<R, W>* data, Lanes<R, W>* other) noexcept {
                        using Part = typename Lanes<R, W>::V;
-                       int64_t from_at[W] = {}, to_at[W] = {};
-                       for (int64_t w = 0; w < count; ++w) lines.locate(first + w, from_at[w], to_at[w]);
+                       int64_t from_at[W], to_at[W];
+                       lines.locate<W>(first, count, from_at, to_at);
                        fft::read_complex(from, from_at, lines.in_step, bins, count, false, other);
                        other[0].im = Part{};
                        if (even) other[m].im = Part{};

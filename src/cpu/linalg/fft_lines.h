@@ -76,8 +76,9 @@ inline bool neighbours(const int64_t* at, int count) noexcept {
   return true;
 }
 
-// Element k of line w, at from[at[w] + k * step], into lane w of data[k]; lanes from `count` on are 0. Exchanged: the
-// real part where the imaginary one belongs, and the reverse.
+// Element k of line w, at from[at[w] + k * step], into lane w of data[k]. Lanes from `count` on get any line's elements
+// or 0; all W places name lines that may be read. Exchanged: the real part where the imaginary one belongs, and the
+// reverse.
 template <class R, int W>
 void read_complex(const std::complex<R>* from, const int64_t* at, int64_t step, int64_t n, int64_t count,
                   bool exchanged, Lanes<R, W>* data) noexcept {
@@ -85,7 +86,7 @@ void read_complex(const std::complex<R>* from, const int64_t* at, int64_t step, 
   if constexpr (W > 1) {
     using V = typename Lanes<R, W>::V;
     const auto put = [&](int64_t k, V re, V im) { data[k] = exchanged ? Lanes<R, W>{im, re} : Lanes<R, W>{re, im}; };
-    if (count == W && step == 1) {
+    if (step == 1) {
       for (; done + W / 2 <= n; done += W / 2) {
         V tile[W];
         for (int w = 0; w < W; ++w) tile[w] = load<R, W>(reinterpret_cast<const R*>(from + at[w] + done));
@@ -98,9 +99,9 @@ void read_complex(const std::complex<R>* from, const int64_t* at, int64_t step, 
         const V low = load<R, W>(side_by_side), high = load<R, W>(side_by_side + W);
         put(done, evens(low, high), odds(low, high));
       }
-    } else if (count < W) {
-      for (int64_t k = 0; k < n; ++k) data[k] = Lanes<R, W>{};
     }
+    if (count < W)
+      for (int64_t k = done; k < n; ++k) data[k] = Lanes<R, W>{};
   }
   for (int64_t w = 0; w < count; ++w)
     for (int64_t k = done; k < n; ++k) {
@@ -117,7 +118,7 @@ void write_complex(std::complex<R>* to, const int64_t* at, int64_t step, int64_t
   int64_t done = 0;
   if constexpr (W > 1) {
     using V = typename Lanes<R, W>::V;
-    if (count == W && step == 1) {
+    if (step == 1) {
       for (; done + W / 2 <= n; done += W / 2) {
         V tile[W];
         for (int k = 0; k < W / 2; ++k) {
@@ -126,7 +127,8 @@ void write_complex(std::complex<R>* to, const int64_t* at, int64_t step, int64_t
           tile[2 * k + 1] = both.im;
         }
         transpose(tile);
-        for (int w = 0; w < W; ++w) store<R, W>(reinterpret_cast<R*>(to + at[w] + done), tile[w]);
+        for (int w = 0; w < W; ++w)
+          if (w < count) store<R, W>(reinterpret_cast<R*>(to + at[w] + done), tile[w]);
       }
     } else if (count == W && neighbours(at, W)) {
       for (; done < n; ++done) {
@@ -143,13 +145,13 @@ void write_complex(std::complex<R>* to, const int64_t* at, int64_t step, int64_t
   }
 }
 
-// Real element k of line w into lane w of slot(k); lanes from `count` on are 0.
+// Real element k of line w into lane w of slot(k), as read_complex.
 template <class R, int W, class Slot>
 void read_real(const R* from, const int64_t* at, int64_t step, int64_t n, int64_t count, const Slot& slot) noexcept {
   int64_t done = 0;
   if constexpr (W > 1) {
     using V = typename Lanes<R, W>::V;
-    if (count == W && step == 1) {
+    if (step == 1) {
       for (; done + W <= n; done += W) {
         V tile[W];
         for (int w = 0; w < W; ++w) tile[w] = load<R, W>(from + at[w] + done);
@@ -158,9 +160,9 @@ void read_real(const R* from, const int64_t* at, int64_t step, int64_t n, int64_
       }
     } else if (count == W && neighbours(at, W)) {
       for (; done < n; ++done) slot(done) = load<R, W>(from + at[0] + done * step);
-    } else if (count < W) {
-      for (int64_t k = 0; k < n; ++k) slot(k) = V{};
     }
+    if (count < W)
+      for (int64_t k = done; k < n; ++k) slot(k) = V{};
   }
   for (int64_t w = 0; w < count; ++w)
     for (int64_t k = done; k < n; ++k) lane<R, W>(slot(k), w) = from[at[w] + k * step];
@@ -172,12 +174,13 @@ void write_real(R* to, const int64_t* at, int64_t step, int64_t n, int64_t count
   int64_t done = 0;
   if constexpr (W > 1) {
     using V = typename Lanes<R, W>::V;
-    if (count == W && step == 1) {
+    if (step == 1) {
       for (; done + W <= n; done += W) {
         V tile[W];
         for (int k = 0; k < W; ++k) tile[k] = slot(done + k) * factor;
         transpose(tile);
-        for (int w = 0; w < W; ++w) store<R, W>(to + at[w] + done, tile[w]);
+        for (int w = 0; w < W; ++w)
+          if (w < count) store<R, W>(to + at[w] + done, tile[w]);
       }
     } else if (count == W && neighbours(at, W)) {
       for (; done < n; ++done) store<R, W>(to + at[0] + done * step, slot(done) * factor);

@@ -57,27 +57,10 @@ struct Search {
   }
 };
 
-// The dtype to search in, which holds all values of smaller types.
-DType searched_dtype(DType dtype) {
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return DType::kFloat32;
-  if (dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16) return DType::kInt32;
-  return dtype;
-}
-
-void check_sizes(const Tensor& sequence, const Tensor& values, bool out_int32, const Tensor* sorter) {
+void check(const Tensor& sequence, const Tensor& values, bool out_int32, const Tensor* sorter) {
   SCONCE_CHECK(sequence.is_cpu() && values.is_cpu(), kUnsupported,
                "searchsorted: tensors on a device need the CUDA side of the runtime");
-  SCONCE_CHECK(values.dim() > 0 || sequence.dim() == 1, kInvalidArgument,
-               "searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
-               "boundaries tensor dim(",
-               sequence.dim(), ") and input value's dim(0) numel(1)");
-  check_searched(sequence, values, out_int32);
-  if (!sorter) return;
-  SCONCE_CHECK(to_string(sorter->sizes()) == to_string(sequence.sizes()), kInvalidArgument,
-               "searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",
-               to_string(sequence.sizes()), " and got sorter tensor ", to_string(sorter->sizes()));
-  SCONCE_CHECK(sorter->dtype() == DType::kInt64, kInvalidArgument,
-               "searchsorted(): sorter must be a tensor of long dtype but got dtype ", dtype_name(sorter->dtype()));
+  check_searched(sequence, values, out_int32, sorter);
 }
 
 Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool out_int32, bool right,
@@ -112,7 +95,7 @@ Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool o
 Tensor searchsorted_Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,
                            std::optional<std::string_view> side, const Tensor* sorter) {
   right = right_side(right, side);
-  check_sizes(sorted_sequence, self, out_int32, sorter);
+  check(sorted_sequence, self, out_int32, sorter);
   return search(sorted_sequence, self, ResultType().add(sorted_sequence).add(self).get(), out_int32, right, sorter);
 }
 
@@ -125,15 +108,14 @@ Tensor searchsorted_number(const Tensor& sorted_sequence, const Scalar& self, bo
                            std::optional<std::string_view> side, const Tensor* sorter) {
   right = right_side(right, side);
   const Tensor value = number_tensor(self);
-  check_sizes(sorted_sequence, value, out_int32, sorter);
+  check(sorted_sequence, value, out_int32, sorter);
   return search(sorted_sequence, value, ResultType().add(sorted_sequence).add_number(self).get(), out_int32, right,
                 sorter);
 }
 
 // boundaries: [n].
 Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
-  SCONCE_CHECK(boundaries.dim() == 1, kInvalidArgument,
-               "bucketize: boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+  check_boundaries(boundaries);
   return searchsorted_Tensor(boundaries, self, out_int32, right, std::nullopt, nullptr);
 }
 

@@ -18,31 +18,20 @@ namespace {
 
 constexpr int kNote = static_cast<int>(Noted::kIndex);
 
-// The dtype to search in, which holds all values of smaller types.
-DType searched_dtype(DType dtype) {
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return DType::kFloat32;
-  if (dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16) return DType::kInt32;
-  SCONCE_CHECK(dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64,
-               kUnsupported, "searchsorted: not implemented for '", dtype_name(dtype), "' on CUDA");
-  return dtype;
-}
-
 Tensor search(const Tensor& sequence, const Tensor& values, DType common, bool out_int32, bool right,
               const Tensor* sorter) {
-  check_searched(sequence, values, out_int32);
-  SCONCE_CHECK(!sorter || (sorter->dtype() == DType::kInt64 && sorter->device() == sequence.device() &&
-                           std::equal(sorter->sizes().begin(), sorter->sizes().end(), sequence.sizes().begin(),
-                                      sequence.sizes().end())),
-               kInvalidArgument, "searchsorted(): boundary ", describe(sequence),
-               " and sorter must have the same size, the sorter of int64");
-  SCONCE_CHECK(sequence.device() == values.device(), kInvalidArgument,
-               "searchsorted(): boundaries and input value tensors should have same device type, but got ",
-               describe(sequence), " and ", describe(values));
+  check_searched(sequence, values, out_int32, sorter);
+  for (const Tensor* other : {&values, sorter})
+    SCONCE_CHECK(!other || other->device() == sequence.device(), kInvalidArgument,
+                 "searchsorted(): boundaries, input value and sorter tensors should have same device type, but got ",
+                 describe(sequence), " and ", describe(*other));
   const DeviceScope scope(values.device());
   Tensor out = Tensor::empty(values.sizes(), out_int32 ? DType::kInt32 : DType::kInt64, values.device());
   if (out.numel() == 0) return out;
   // Values are rounded to the common dtype first, then widened.
   const DType wide = searched_dtype(common);
+  SCONCE_CHECK(wide == DType::kFloat32 || wide == DType::kFloat64 || wide == DType::kInt32 || wide == DType::kInt64,
+               kUnsupported, "searchsorted: not implemented for '", dtype_name(common), "' on CUDA");
   const Tensor elements = cuda::contiguous(converted(converted(sequence, common), wide)),
                sought = cuda::contiguous(converted(converted(values, common), wide)),
                order = sorter ? cuda::contiguous(*sorter) : Tensor();
@@ -81,8 +70,7 @@ Tensor searchsorted_Scalar(const Tensor& sorted_sequence, double self, bool out_
                 sorter);
 }
 Tensor bucketize_Tensor(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
-  SCONCE_CHECK(boundaries.dim() == 1, kInvalidArgument,
-               "bucketize: boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+  check_boundaries(boundaries);
   return searchsorted_Tensor(boundaries, self, out_int32, right, std::nullopt, nullptr);
 }
 

@@ -14,6 +14,7 @@
 #include "package_format/elf_image.h"
 #include "src/device/device_backend.h"
 #include "src/loader/library/elf_fixups.h"
+#include "src/loader/library/lone_barrier.h"
 #include "src/loader/library/own_library.h"
 #include "src/loader/library/thread_locals.h"
 #include "src/loader/library/uncalled.h"
@@ -108,6 +109,7 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
   library.take_thread_image(image);
   if (fixups.names_uncalled)
     for (const Uncalled& uncalled : uncalled_names()) library.rebind(uncalled.symbol, uncalled.replacement);
+  skip_lone_barriers(library);
   library.initialise();
   return library;
 }
@@ -264,13 +266,17 @@ void* SharedLibrary::find(const char* symbol) const noexcept {
   return found >= base_ + layout_.first && found < base_ + layout_.last ? found : nullptr;
 }
 
-void* SharedLibrary::rebind(const char* imported, void* replacement) {
-  if (!handle_) return nullptr;
+uint64_t SharedLibrary::find_import(const char* name) const noexcept {
+  if (!handle_) return 0;
   const auto* symbols = reinterpret_cast<const Elf64_Sym*>(base_ + layout_.symbols);
   const char* strings = reinterpret_cast<const char*>(base_ + layout_.strings);
-  uint64_t wanted = 0;
-  for (uint64_t i = 1; i < layout_.symbol_count && !wanted; ++i)
-    if (symbols[i].st_shndx == SHN_UNDEF && std::strcmp(strings + symbols[i].st_name, imported) == 0) wanted = i;
+  for (uint64_t i = 1; i < layout_.symbol_count; ++i)
+    if (symbols[i].st_shndx == SHN_UNDEF && std::strcmp(strings + symbols[i].st_name, name) == 0) return i;
+  return 0;
+}
+
+void* SharedLibrary::rebind(const char* imported, void* replacement) {
+  const uint64_t wanted = find_import(imported);
   if (!wanted) return nullptr;
 
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

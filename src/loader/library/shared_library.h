@@ -51,6 +51,7 @@ class SharedLibrary {
     return reinterpret_cast<F*>(found);
   }
 
+  bool imports(const char* symbol) const noexcept { return find_import(symbol) != 0; }
   // Makes the library call `replacement` instead of an imported function (by its GOT slots). Returns the earlier
   // function, null if the library does not import it. kIo if the slots cannot be made writable.
   void* rebind(const char* imported, void* replacement);
@@ -76,6 +77,7 @@ class SharedLibrary {
   void take_thread_image(const ElfImage& image);
   void initialise() const;
   void unload() noexcept;
+  uint64_t find_import(const char* name) const noexcept;  // index of its symbol; 0: there is none
 
   std::string name_, backing_;
   LibraryFile file_;

@@ -1,5 +1,6 @@
 #include "src/tensor/rules/sorting.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sconce/check.h"
@@ -15,7 +16,11 @@ bool right_side(bool right, std::optional<std::string_view> side) {
   return *side == "right";
 }
 
-void check_searched(const Tensor& sequence, const Tensor& values, bool out_int32) {
+void check_searched(const Tensor& sequence, const Tensor& values, bool out_int32, const Tensor* sorter) {
+  SCONCE_CHECK(values.dim() > 0 || sequence.dim() == 1, kInvalidArgument,
+               "searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+               "boundaries tensor dim(",
+               sequence.dim(), ") and input value's dim(0) numel(1)");
   SCONCE_CHECK(sequence.dim() > 0, kInvalidArgument,
                "searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
   bool matched = sequence.dim() == 1 || sequence.dim() == values.dim();
@@ -28,6 +33,23 @@ void check_searched(const Tensor& sequence, const Tensor& values, bool out_int32
   const int64_t n = sequence.size(sequence.dim() - 1);
   SCONCE_CHECK(!out_int32 || n < INT32_MAX, kInvalidArgument,
                "searchsorted(): the size of boundaries' last dimension should be less than 2147483647, but we got ", n);
+  if (!sorter) return;
+  SCONCE_CHECK(std::ranges::equal(sorter->sizes(), sequence.sizes()), kInvalidArgument,
+               "searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",
+               to_string(sequence.sizes()), " and got sorter tensor ", to_string(sorter->sizes()));
+  SCONCE_CHECK(sorter->dtype() == DType::kInt64, kInvalidArgument,
+               "searchsorted(): sorter must be a tensor of long dtype but got dtype ", dtype_name(sorter->dtype()));
+}
+
+void check_boundaries(const Tensor& boundaries) {
+  SCONCE_CHECK(boundaries.dim() == 1, kInvalidArgument,
+               "bucketize: boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+}
+
+DType searched_dtype(DType dtype) noexcept {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return DType::kFloat32;
+  if (dtype == DType::kUInt8 || dtype == DType::kInt8 || dtype == DType::kInt16) return DType::kInt32;
+  return dtype;
 }
 
 Shape without_dim(const Tensor& self, int64_t dim, bool keepdim) {

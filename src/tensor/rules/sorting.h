@@ -11,8 +11,11 @@ namespace sconce {
 
 // What both arguments of a binary search together say. kInvalidArgument where they are at odds.
 bool right_side(bool right, std::optional<std::string_view> side);
-// The sequence of a binary search beside its values.
-void check_searched(const Tensor& sequence, const Tensor& values, bool out_int32);
+// The sequence of a binary search beside its values and the sorter (null: none), and that of bucketize.
+void check_searched(const Tensor& sequence, const Tensor& values, bool out_int32, const Tensor* sorter);
+void check_boundaries(const Tensor& boundaries);
+// The dtype to search in, which holds all values of smaller types.
+DType searched_dtype(DType dtype) noexcept;
 // Sizes of a result over dim.
 Shape without_dim(const Tensor& self, int64_t dim, bool keepdim);
 void check_dim_not_empty(std::string_view name, const Tensor& self, int64_t dim);

@@ -1,6 +1,7 @@
 #include "package_format/archive/archive_reader.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <thread>
 
@@ -163,8 +164,50 @@ TEST_CASE("archive reader: what is no file, no archive or not there") {
       contains(error_from(ErrorCode::kIo, [&] { ArchiveReader::open("/dev/null"); }), "not a regular file: /dev/null"));
   CHECK(contains(error_from(ErrorCode::kUnsupported, [&] { ArchiveReader::open(folder.write("t.txt", "text")); }),
                  "t.txt"));
-  CHECK(contains(error_from(ErrorCode::kUnsupported, [&] { ArchiveReader::open(folder.write("e", "")); }),
-                 "neither a package"));
+  const std::string empty = folder.write("e", "");
+  CHECK(error_from(ErrorCode::kCorruptPackage, [&] { ArchiveReader::open(empty); }) == "file is empty: " + empty);
+  CHECK(error_from(ErrorCode::kCorruptPackage, [&] {
+          ArchiveReader::open(bytes_of("").first(0), nullptr, "the bytes");
+        }) == "file is empty: the bytes");
   CHECK(contains(error_from(ErrorCode::kCorruptPackage, [&] { ArchiveReader::open(folder.write("z", "PK\3\4")); }),
                  "truncated"));
+}
+
+TEST_CASE("archive reader: a file that is something else is called what it is, and nothing of it is shown") {
+  const TempFolder folder;
+  const auto refused = [&](const std::string& content, const std::string& kind) {
+    const std::string path = folder.write("f.pt2", content);
+    CHECK(error_from(ErrorCode::kUnsupported, [&] { ArchiveReader::open(path); }) ==
+          "file is neither a package nor a model library" + kind + ": " + path);
+  };
+  refused("version https://git-lfs.github.com/spec/v1\noid",
+          ", but a placeholder of Git LFS (git lfs pull fetches the file)");
+  refused("<!DOCTYPE html>\n<html>", ", but a web page or XML");
+  refused("\x80\x02}q", ", but a Python pickle");
+  refused("\x1f\x8b\x08", ", but compressed by gzip");
+  refused("secret", "");
+  refused("\n", "");
+}
+
+TEST_CASE("archive reader: a directory without a package says so before any file in it is opened") {
+  const TempFolder folder;
+  const auto refused = [&](const std::string& name, const std::string& message) {
+    const std::string path = folder / name;
+    CHECK(error_from(ErrorCode::kUnsupported, [&] { ArchiveReader::open(path); }) == message);
+  };
+  std::filesystem::create_directory(folder / "empty");
+  refused("empty", "directory is empty, not an AOTInductor package: " + (folder / "empty").native());
+  // A pipe would stop whoever opens it.
+  folder.write("other/readme", "hello");
+  REQUIRE(::mkfifo((folder / "other/pipe").c_str(), 0600) == 0);
+  refused("other", "directory is not an AOTInductor package: it has neither archive_format nor data/aotinductor/: " +
+                       (folder / "other").native());
+  folder.write("several/readme", "hello");
+  for (const char* name : {"a.pt2", "b.pt2"}) folder.write(std::string("several/") + name, "");
+  const std::string several = "directory holds packages, but is not one: " + (folder / "several").native();
+  refused("several", several + ": name a file in it: a.pt2, b.pt2");
+  for (const char* name : {"c\n.pt2", "d.pt2", "e.pt2"}) folder.write(std::string("several/") + name, "");
+  refused("several", several + ": name a file in it: a.pt2, b.pt2, c\\x0a.pt2 and 2 more");
+  // However large and deep it is, and whatever in it cannot be read.
+  CHECK(contains(error_from(ErrorCode::kUnsupported, [] { ArchiveReader::open("/"); }), "not an AOTInductor package"));
 }

@@ -462,7 +462,7 @@ TEST_CASE("archive reader: a package that is being written is refused where it i
   write_at(writer.fd, 500'000, "not what the checksum is of");
   CHECK(contains(error_from(ErrorCode::kCorruptPackage, [&] { ArchiveReader::open(path); }), "net/data/weights/w"));
   // Nothing tells of an unpacked one.
-  fs::create_directories(folder.path() / "unpacked");
+  folder.write("unpacked/archive_format", "pt2");
   const fs::path member = folder.write("unpacked/weights", weights);
   const Fd also(member, O_WRONLY);
   CHECK(contains(error_from(ErrorCode::kUnavailable, [&] { ArchiveReader::open(folder / "unpacked"); }),
