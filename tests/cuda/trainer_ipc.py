@@ -10,20 +10,16 @@ Ends with a table: "ratio" is the speed of staging against the plain copy. Stagi
 the new container), which is listed by itself; "fresh" is a plain copy into memory that is allocated for it, as a new set's is.
 """
 import argparse
-import base64
-import dataclasses
 import http.client
-import io
 import json
 import os
-import pickle
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from multiprocessing.reduction import ForkingPickler
 
 PARSER = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 PARSER.add_argument("program", metavar="SCONCE")
@@ -33,8 +29,10 @@ PARSER.add_argument("--gib", type=float, default=2)
 PARSER.add_argument("--turns", type=int, default=5)
 OPTIONS = PARSER.parse_args()
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "weights"))
+
 import torch  # noqa: E402
-from torch.multiprocessing.reductions import reduce_tensor  # noqa: E402
+import trainer_forms as forms  # noqa: E402
 
 WIDTH = 8192
 LAYERS = max(1, round(OPTIONS.gib * 2**30 / (2 * WIDTH * WIDTH)))
@@ -114,91 +112,12 @@ class Server:
         return json.loads(content)["operations"][-1]
 
 
-@dataclasses.dataclass
-class FlattenedTensorMetadata:  # SGLang's members
-    name: str
-    shape: torch.Size
-    dtype: torch.dtype
-    start_idx: int
-    end_idx: int
-    numel: int
-
-
-class WithUuid:
-    """A tensor as SGLang's patched reductions send it: the device is its UUID."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-    def __reduce__(self):
-        function, arguments = reduce_tensor(self.tensor)
-        return function, (*arguments[:6], uuid_of(self.tensor), *arguments[7:])
-
-
-def uuid_of(tensor):
-    return str(torch.cuda.get_device_properties(tensor.device).uuid)
-
-
-def dumps(value):
-    buffer = io.BytesIO()
-    ForkingPickler(buffer).dump(value)
-    return base64.b64encode(buffer.getvalue()).decode()
-
-
 def tensors_of(net):
     return [(name, p.detach()) for name, p in net.named_parameters()]
 
 
-def push_sglang(server, net, version):
-    named = [(name, WithUuid(t)) for name, t in tensors_of(net)]
-    server.post("/update_weights_from_tensor", {"serialized_named_tensors": [dumps(named)], "load_format": None,
-                                                "flush_cache": False, "weight_version": version})
-
-
-def push_sglang_bucket(server, net, version):
-    named, metadata, at = tensors_of(net), [], 0
-    flat = torch.cat([t.flatten() for _, t in named])
-    for name, t in named:
-        metadata.append(FlattenedTensorMetadata(name, t.shape, t.dtype, at, at + t.numel(), t.numel()))
-        at += t.numel()
-    begin = time.perf_counter()
-    server.post("/update_weights_from_tensor", {"serialized_named_tensors": [dumps({"flattened_tensor": flat,
-                                                                                    "metadata": metadata})],
-                                                "load_format": "flattened_bucket", "weight_version": version})
-    return time.perf_counter() - begin
-
-
-def update_info(named):
-    return {"update_info": {"names": [n for n, _ in named], "dtype_names": [str(t.dtype).split(".")[-1] for _, t in named],
-                            "shapes": [list(t.shape) for _, t in named],
-                            "ipc_handles_pickled": base64.b64encode(pickle.dumps(
-                                [{uuid_of(t): reduce_tensor(t)} for _, t in named])).decode()}}
-
-
-def push_vllm(server, net, version, parts=4):
-    server.post("/init_weight_transfer_engine", {"init_info": {}})
-    server.post("/pause?mode=keep", b"")
-    server.post("/start_weight_update", {})
-    named = tensors_of(net)
-    step = -(-len(named) // parts)
-    for i in range(0, len(named), step):
-        server.post("/update_weights", update_info(named[i:i + step]))
-    server.post("/finish_weight_update", {"weight_version": version})
-    server.post("/resume", b"")
-
-
-def push_own(server, net, version):
-    torch.cuda.synchronize()
-    tensors = []
-    for name, t in tensors_of(net):
-        _, _, _, _, _, dtype, _, handle, _, start, *_ = reduce_tensor(t)[1]
-        tensors.append({"name": name, "dtype": str(dtype).split(".")[-1], "shape": list(t.shape), "device": uuid_of(t),
-                        "offset": start + t.storage_offset() * t.element_size(),
-                        "handle": base64.b64encode(handle[-64:]).decode()})
-    server.post(f"/v2/admin/models/m/weights?label={version}&commit=true", {"tensors": tensors})
-
-
-FORMS = {"sglang": push_sglang, "sglang bucket": push_sglang_bucket, "vllm, 4 parts": push_vllm, "own": push_own}
+FORMS = {"sglang": forms.push_sglang, "sglang bucket": forms.push_sglang_bucket, "vllm, 4 parts": forms.push_vllm,
+         "own": forms.push_own}
 
 
 def plain_copy(net, fresh):
@@ -249,7 +168,7 @@ def main():
                 torch.cuda.empty_cache()
                 before = torch.cuda.memory_allocated()
                 begin = time.perf_counter()
-                own_time = push(server, net, version)
+                own_time = push(server.post, tensors_of(net), version)
                 request.append(own_time or time.perf_counter() - begin)
                 with torch.no_grad():
                     for p in net.parameters():
@@ -277,7 +196,7 @@ def main():
             print(f"{form:15} {whole * 1e3:7.2f}ms {staging * 1e3:7.2f}ms {fold * 1e3:7.2f}ms {copy / staging:7.2f} "
                   f"{fresh / staging:9.2f}")
         status, content, _ = server.call("/update_weights_from_tensor", {"serialized_named_tensors": [
-            dumps([("layers.0.bias", torch.zeros(3, device="cuda", dtype=torch.bfloat16))])]})
+            forms.dumps([("layers.0.bias", torch.zeros(3, device="cuda", dtype=torch.bfloat16))])]})
         check(status == 400 and b"expected shape" in content, f"a wrong shape: {status} {content[:300]}")
         dead = subprocess.run([sys.executable, "-c", DEAD], capture_output=True, text=True, timeout=300)
         status, content, _ = server.call("/v2/admin/models/m/weights", json.loads(dead.stdout.splitlines()[-1]))
