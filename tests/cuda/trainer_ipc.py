@@ -6,8 +6,11 @@ SGLang's, vLLM's and Sconce's own form, with bodies built as these projects buil
 server's answer with PyTorch's, checks that the memory is its own again, and compares the time with a plain copy of the same
 bytes on the device. Needs PyTorch with CUDA; without --package, also a C++ compiler, to compile a model of N GiB.
 
-Ends with a table: "ratio" is the speed of staging against the plain copy. Staging is the operation without the fold (making
-the new container), which is listed by itself; "fresh" is a plain copy into memory that is allocated for it, as a new set's is.
+Ends with a table, best of N turns: the client's request, the server's operation, and of it opening the handles (before the
+operation, in SGLang's and vLLM's forms), copying (which takes the memory), making the new container, and the commit. "again":
+the copy goes to the memory of the set that goes, as when a trainer pushes one set after the other; "new": that was released
+before. "plain" is the speed of copying against a plain copy of the same bytes on the device, "fresh" against one into memory
+that is allocated for it.
 """
 import argparse
 import http.client
@@ -137,6 +140,16 @@ def plain_copy(net, fresh):
     return time.perf_counter() - begin
 
 
+def fill(net):
+    """Gives the net other values. Returns the bytes that PyTorch counts as used."""
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.randn_like(p) / WIDTH**0.5)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_allocated()
+
+
 def own_again(before, what):
     """Checks that the server released its references, so that PyTorch can free what it shared."""
     torch.cuda.ipc_collect()
@@ -157,44 +170,45 @@ def main():
     rows = []
     try:
         for form, push in FORMS.items():
-            staging, request, fold = [], [], []
-            for turn in range(OPTIONS.turns):
-                with torch.no_grad():
-                    for p in net.parameters():
-                        p.copy_(torch.randn_like(p) / WIDTH**0.5)
-                    expected = net(x).cpu()
-                version = f"{form.split()[0].strip(',')}-{turn}"
-                torch.cuda.synchronize()
-                torch.cuda.empty_cache()
-                before = torch.cuda.memory_allocated()
-                begin = time.perf_counter()
-                own_time = push(server.post, tensors_of(net), version)
-                request.append(own_time or time.perf_counter() - begin)
-                with torch.no_grad():
-                    for p in net.parameters():
-                        p.fill_(float("nan"))  # the server's set must not depend on this memory any more
-                torch.cuda.synchronize()
-                values, seen = server.infer(x)
-                check(seen == version, f"{form}: version {seen}, not {version}")
-                check(torch.allclose(values.float(), expected.float(), atol=3e-2, rtol=3e-2),
-                      f"{form}: the answer differs by {(values.float() - expected.float()).abs().max()}")
-                operation = server.last_operation()
-                check(operation["state"] == "done" and operation["bytes"] == size, f"{form}: {operation}")
-                fold.append(sum(r["seconds"] for r in operation["replicas"]))
-                staging.append(operation["seconds"] - fold[-1])
-                own_again(before, form)
-                server.post("/v2/admin/models/m/weights/release", b"")
-            rows.append((form, min(request), min(staging), min(fold)))
-        with torch.no_grad():
-            for p in net.parameters():
-                p.normal_()
+            for again in (False, True):
+                times = []
+                for turn in range(OPTIONS.turns + again):
+                    before = fill(net)
+                    with torch.no_grad():
+                        expected = net(x).cpu()
+                    version = f"{form.replace(',', '').replace(' ', '-')}-{again}-{turn}"
+                    begin = time.perf_counter()
+                    own_time = push(server.post, tensors_of(net), version)
+                    request = own_time or time.perf_counter() - begin
+                    with torch.no_grad():
+                        for p in net.parameters():
+                            p.fill_(float("nan"))  # the server's set must not depend on this memory any more
+                    torch.cuda.synchronize()
+                    values, seen = server.infer(x)
+                    check(seen == version, f"{form}: version {seen}, not {version}")
+                    check(torch.allclose(values.float(), expected.float(), atol=3e-2, rtol=3e-2),
+                          f"{form}: the answer differs by {(values.float() - expected.float()).abs().max()}")
+                    operation = server.last_operation()
+                    check(operation["state"] == "done" and operation["bytes"] == size, f"{form}: {operation}")
+                    own_again(before, form)
+                    if not again:
+                        server.post("/v2/admin/models/m/weights/release", b"")
+                    if turn >= again:  # the first of those that take a set's memory again has none to take
+                        phases, shared = operation["phase_seconds"], operation["shared_memory_seconds"]
+                        times.append({"request": request, "operation": operation["seconds"], "opening": shared["opening"],
+                                      "copying": shared["copying"], "folding": phases["folding"],
+                                      "committing": phases["committing"]})
+                rows.append((form, again, {key: min(one[key] for one in times) for key in times[0]}))
+            server.post("/v2/admin/models/m/weights/release", b"")
+        fill(net)
         copy = min(plain_copy(net, False) for _ in range(OPTIONS.turns))
         fresh = min(plain_copy(net, True) for _ in range(OPTIONS.turns))
-        print(f"plain copy {copy * 1e3:.2f} ms ({size / copy / 1e9:.0f} GB/s), fresh {fresh * 1e3:.2f} ms")
-        print(f"{'form':15} {'request':>9} {'staging':>9} {'fold':>9} {'ratio':>7} {'to fresh':>9}")
-        for form, whole, staging, fold in rows:
-            print(f"{form:15} {whole * 1e3:7.2f}ms {staging * 1e3:7.2f}ms {fold * 1e3:7.2f}ms {copy / staging:7.2f} "
-                  f"{fresh / staging:9.2f}")
+        print(f"plain copy {copy * 1e3:.2f} ms ({size / copy / 1e9:.0f} GB/s), fresh {fresh * 1e3:.2f} ms; all times in ms")
+        columns = list(rows[0][2])
+        print(f"{'form':15} {'memory':>7}" + "".join(f"{c:>11}" for c in columns) + f"{'plain':>8} {'fresh':>8}")
+        for form, again, times in rows:
+            print(f"{form:15} {'again' if again else 'new':>7}" + "".join(f"{times[c] * 1e3:11.2f}" for c in columns) +
+                  f"{copy / times['copying']:8.2f} {fresh / times['copying']:8.2f}")
         status, content, _ = server.call("/update_weights_from_tensor", {"serialized_named_tensors": [
             forms.dumps([("layers.0.bias", torch.zeros(3, device="cuda", dtype=torch.bfloat16))])]})
         check(status == 400 and b"expected shape" in content, f"a wrong shape: {status} {content[:300]}")
