@@ -34,8 +34,10 @@ constexpr Command kCommands[] = {
 
 constexpr int kFailed = 1, kUnusable = 2;
 
-int status_of(const sconce::Error& error) {
+// parsed: the command line has been understood.
+int status_of(const sconce::Error& error, bool parsed) {
   using sconce::ErrorCode;
+  if (!parsed) return kUnusable;
   switch (error.code()) {
     case ErrorCode::kIo:
     case ErrorCode::kCorruptPackage:
@@ -46,7 +48,7 @@ int status_of(const sconce::Error& error) {
   }
 }
 
-int dispatch(CLI::App& app, int argc, char** argv) {
+int dispatch(CLI::App& app, int argc, char** argv, bool& parsed) {
   app.set_version_flag("--version", "sconce " + sconce::version());
   app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, sconce::server::commands::Action>> commands;
@@ -56,6 +58,7 @@ int dispatch(CLI::App& app, int argc, char** argv) {
     commands.emplace_back(sub, command.add(line));
   }
   app.parse(argc, argv);
+  parsed = true;
   for (const auto& [sub, action] : commands)
     if (sub->parsed()) return action();
   std::cout << app.help();
@@ -66,16 +69,17 @@ int dispatch(CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   sconce::guard_mapped_files();
+  bool parsed = false;
   try {
     CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
     try {
-      return dispatch(app, argc, argv);
+      return dispatch(app, argc, argv, parsed);
     } catch (const CLI::ParseError& error) {
       return app.exit(error) == 0 ? 0 : kUnusable;
     }
   } catch (const sconce::Error& error) {
     std::cerr << "sconce: " << error.what() << "\n";
-    return status_of(error);
+    return status_of(error, parsed);
   } catch (const std::bad_alloc&) {
     std::cerr << "sconce: out of memory\n";
     return kFailed;

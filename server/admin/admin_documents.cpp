@@ -66,6 +66,14 @@ void append_operation(std::string& text, const Operation& operation) {
   append_number(text, "bytes", view.bytes);
   append_number(text, "total_bytes", view.total);
   append_number(text, "seconds", view.seconds);
+  text += ",\"phase_seconds\":{";
+  for (size_t i = 0; i < view.phase_seconds.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "{}\"{}\":{}", i == 0 ? "" : ",",
+                   phase_name(static_cast<Operation::Phase>(i)), view.phase_seconds[i]);
+  text += '}';
+  if (view.copying_s > 0)
+    fmt::format_to(std::back_inserter(text), ",\"shared_memory_seconds\":{{\"opening\":{},\"copying\":{}}}",
+                   view.opening_s, view.copying_s);
   const bool failed = view.state == Operation::State::kFailed || view.state == Operation::State::kCancelled;
   if (view.state == Operation::State::kDone) append_member(text, "result", outcome_name(view.outcome));
   if (view.generation != 0) append_number(text, "generation", view.generation);

@@ -73,15 +73,15 @@ void TrainerSessions::begin(Service& service, const std::shared_ptr<ServedModel>
   std::rethrow_exception(problem);
 }
 
-void TrainerSessions::add(Service& service, const std::shared_ptr<ServedModel>& served,
-                          std::span<const NamedTensor> tensors, const std::string& label) {
+void TrainerSessions::add(Service& service, const std::shared_ptr<ServedModel>& served, const SharedTensors& shared,
+                          const std::string& label) {
   const std::shared_ptr<Session> session = find(*served);
   SCONCE_CHECK(session, kFailedPrecondition, "no update of the model was begun");
   const MutexLock lock(session->mutex);
   SCONCE_CHECK(session->ended.empty(), kFailedPrecondition, "the update of the model is over: ", session->ended);
   const std::exception_ptr problem = exception_of([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {
     if (!session->update) session->start(service, served, session);
-    session->update->add(tensors);
+    session->update->add(shared.tensors(), shared.opening());
   });
   session->used = std::chrono::steady_clock::now();
   if (problem) {

@@ -14,6 +14,7 @@
 
 #include "sconce/mutex.h"
 #include "server/admin/trainer_update.h"
+#include "server/trainers/shared_tensors.h"
 
 namespace sconce::server {
 
@@ -25,7 +26,7 @@ class TrainerSessions {
   bool has(const ServedModel& served) const;
   // Adds tensors to the session. A label that is not empty replaces the earlier one. kFailedPrecondition if there is no
   // session or it has ended.
-  void add(Service& service, const std::shared_ptr<ServedModel>& served, std::span<const NamedTensor> tensors,
+  void add(Service& service, const std::shared_ptr<ServedModel>& served, const SharedTensors& shared,
            const std::string& label);
   // Publishes the tensors and returns the generation; 0 if none were added. kFailedPrecondition.
   uint64_t finish(const ServedModel& served, const std::string& label);

@@ -68,12 +68,14 @@ void TrainerUpdate::check() const {
   check_served(service_, *served_);
 }
 
-void TrainerUpdate::add(std::span<const NamedTensor> tensors) {
+void TrainerUpdate::add(std::span<const NamedTensor> tensors, std::chrono::steady_clock::duration opening) {
   guarded([&] {
     uint64_t bytes = 0;
     for (const NamedTensor& tensor : tensors) bytes += tensor.tensor.bytes();
     operation_->expect_bytes(operation_->view().bytes + bytes);
+    const auto begin = std::chrono::steady_clock::now();
     stage_tensors(*update_, tensors, entries_);
+    operation_->add_shared(opening, std::chrono::steady_clock::now() - begin);
     entries_ += tensors.size();
     operation_->add_bytes(bytes);
   });

@@ -4,6 +4,7 @@
 // served set stays.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,7 +30,8 @@ class TrainerUpdate {
   TrainerUpdate& operator=(const TrainerUpdate&) = delete;
 
   // Copies the values, which need not live longer than the call. The errors of stage_tensors().
-  void add(std::span<const NamedTensor> tensors);
+  // opening: what it took to open them.
+  void add(std::span<const NamedTensor> tensors, std::chrono::steady_clock::duration opening);
   // The same from files. The errors of stage_file().
   void add(WeightFile& file, const std::string& name);
   // Publishes what was added. `label`: as in UpdateOptions. Returns the generation.

@@ -268,7 +268,9 @@ void WeightsJob::read_tensors(WeightUpdate& update) {
   operation_->enter(Operation::Phase::kReceiving);
   const SharedTensors shared(*tensors_);
   operation_->expect_bytes(shared.bytes());
+  const auto begin = std::chrono::steady_clock::now();
   stage_tensors(update, shared.tensors());
+  operation_->add_shared(shared.opening(), std::chrono::steady_clock::now() - begin);
   operation_->add_bytes(shared.bytes());
 }
 

@@ -166,6 +166,10 @@ Action add_bench(CommandLine& app) {
       .not_negative();
   app.option("--duration", options->duration_s, "Seconds per measurement").positive();
   app.flag("--json", options->json, "As JSON, times in seconds");
+  app.checked([options] {
+    check_input_options(options->inputs);
+    load_options(options->load);
+  });
   return [options] { return bench(*options); };
 }
 

@@ -63,6 +63,7 @@ void CommandLine::flag(const std::string& name, bool& value, const std::string& 
   app_->add_flag(name, value, help);
 }
 void CommandLine::footer(const std::string& text) { app_->footer(text); }
+void CommandLine::checked(const std::function<void()>& check) { app_->final_callback(check); }
 
 CommandLine CommandLine::subcommand(const std::string& name, const std::string& description) {
   app_->require_subcommand(1);

@@ -46,6 +46,8 @@ class CommandLine {
                            const std::string& help);
   void flag(const std::string& name, bool& value, const std::string& help);
   void footer(const std::string& text);
+  // Looks at the parsed options of this subcommand, before it runs. What it throws is wrong usage: main ends with 2.
+  void checked(const std::function<void()>& check);
   // The user must give one of the subcommands that were added.
   CommandLine subcommand(const std::string& name, const std::string& description);
   bool parsed() const;

@@ -146,6 +146,12 @@ void add_input_options(CommandLine& app, InputOptions& options) {
   app.option("--seed", options.seed, "Seed of random inputs and of the model's random numbers");
 }
 
+void check_input_options(const InputOptions& options) {
+  read_sizes(options.sizes);
+  SCONCE_CHECK(options.sizes.empty() || options.files.empty(), kInvalidArgument,
+               "--size does not go with --input: it is for random inputs");
+}
+
 std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options) {
   const TensorNames names = TensorNames::of_inputs(spec);
   if (options.files.empty()) return random_inputs(spec, names, options);

@@ -18,6 +18,8 @@ struct InputOptions {
 };
 
 void add_input_options(CommandLine& app, InputOptions& options);
+// kInvalidArgument: what the options say by themselves is wrong.
+void check_input_options(const InputOptions& options);
 
 // Tensors in flat order, in the strides that the package recorded. A .json file has an object of nested lists by name,
 // or one nested list for NAME=FILE. Without files all inputs are random: floats from a normal distribution, integers 0

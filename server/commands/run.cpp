@@ -115,6 +115,10 @@ Action add_run(CommandLine& app) {
   app.option("--output", options->output, "Folder for the outputs; they are only printed without");
   app.option("--format", options->format, "npy (a file per output), npz, safetensors or json")
       .one_of({"npy", "npz", "safetensors", "json"});
+  app.checked([options] {
+    check_input_options(options->inputs);
+    load_options(options->load);
+  });
   return [options] { return run(*options); };
 }
 

@@ -49,6 +49,15 @@ struct ServeOptions {
   SCONCE_FAIL(kInternal, "the program cannot be started anew: ", std::generic_category().message(errno));
 }
 
+// What the command line itself sets.
+void take_arguments(const ServeOptions& options, ServerConfig& config) {
+  for (const auto& [key, value] : options.flags) config.set(key, value, flag_name(key));
+  for (const std::string& assignment : options.model_settings) config.set_model(assignment, "--set");
+  if (!options.op_libraries.empty())
+    config.set_model(fmt::format("*.op_libraries={}", fmt::join(options.op_libraries, ",")), "--op-library");
+  if (!options.serve.empty()) config.serve = options.serve;
+}
+
 int serve(const ServeOptions& options) {
   if (options.print_config) {
     std::cout << annotated_configuration();
@@ -57,11 +66,7 @@ int serve(const ServeOptions& options) {
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);
   config.read_environment([](const char* name) { return std::getenv(name); });
-  for (const auto& [key, value] : options.flags) config.set(key, value, flag_name(key));
-  for (const std::string& assignment : options.model_settings) config.set_model(assignment, "--set");
-  if (!options.op_libraries.empty())
-    config.set_model(fmt::format("*.op_libraries={}", fmt::join(options.op_libraries, ",")), "--op-library");
-  if (!options.serve.empty()) config.serve = options.serve;
+  take_arguments(options, config);
   if (run_server(config)) start_anew();
   return 0;
 }
@@ -87,6 +92,10 @@ Action add_serve(CommandLine& app) {
         .placeholder("VALUE")
         .last_counts();
   }
+  app.checked([options] {
+    ServerConfig scratch;
+    take_arguments(*options, scratch);
+  });
   return [options] { return serve(*options); };
 }
 

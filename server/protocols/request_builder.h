@@ -3,6 +3,7 @@
 // the tensor.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -19,8 +20,17 @@ namespace sconce::server {
 
 // Sizes as sent.
 struct WireShape {
-  std::array<int64_t, Tensor::kMaxRank> sizes;
+  std::array<int64_t, Tensor::kMaxRank> sizes;  // the first `rank` have values
   size_t rank = 0;
+
+  WireShape() noexcept {}
+  // Every request copies this: only what has values, not half a kilobyte.
+  WireShape(const WireShape& other) noexcept { *this = other; }
+  WireShape& operator=(const WireShape& other) noexcept {
+    rank = other.rank;
+    std::copy_n(other.sizes.begin(), rank, sizes.begin());
+    return *this;
+  }
 
   void add(uint64_t size);
   IntSpan span() const noexcept { return {sizes.data(), rank}; }

@@ -72,6 +72,7 @@ std::vector<std::string> visible_uuids() {
 }
 
 SharedTensors::SharedTensors(const TrainerTensors& described) {
+  const auto begin = std::chrono::steady_clock::now();
   std::vector<Opened> opened(described.memories.size());
   tensors_.reserve(described.tensors.size());
   for (const TrainerTensor& tensor : described.tensors) {
@@ -97,6 +98,7 @@ SharedTensors::SharedTensors(const TrainerTensors& described) {
     }
     tensors_.push_back({tensor.name, Tensor(std::move(storage), tensor.dtype, tensor.sizes, tensor.strides, offset)});
   }
+  opening_ = std::chrono::steady_clock::now() - begin;
 }
 
 uint64_t SharedTensors::bytes() const noexcept {

@@ -1,6 +1,7 @@
 // Opens what a trainer shares: device memory by its IPC handles, PyTorch's shared-memory objects, bytes of the request.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <span>
 #include <string>
@@ -33,6 +34,8 @@ class SharedTensors {
 
   std::span<const NamedTensor> tensors() const noexcept { return tensors_; }
   uint64_t bytes() const noexcept;
+  // How long opening them took, and waiting for the trainer's work.
+  std::chrono::steady_clock::duration opening() const noexcept { return opening_; }
 
  private:
   struct Opened {
@@ -44,6 +47,7 @@ class SharedTensors {
 
   std::map<std::pair<std::string, std::string>, StoragePtr> allocations_;  // by handle and device
   std::vector<NamedTensor> tensors_;
+  std::chrono::steady_clock::duration opening_{};
 };
 
 // UUIDs of the CUDA devices that this process sees.

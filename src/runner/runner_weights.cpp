@@ -162,6 +162,14 @@ void Runner::drop_previous() noexcept {
   if (other(WeightState::kPrevious)) set_other(nullptr, WeightState::kPrevious);
 }
 
+std::vector<StoragePtr> Runner::take_previous() {
+  std::vector<StoragePtr> blocks;
+  if (const Generation* const previous = other(WeightState::kPrevious)) blocks = previous->set->blocks();
+  drop_previous();
+  std::erase_if(blocks, [](const StoragePtr& block) { return block->references() != 1; });
+  return blocks;
+}
+
 std::optional<Device> Runner::device_of_all() const {
   std::optional<Device> first;
   for (const ReplicaInfo& replica : slots_.describe()) {

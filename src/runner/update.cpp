@@ -72,7 +72,7 @@ void Runner::Update::declare(std::span<const WeightEntry> entries) {
                      .gradual = options_.gradual});
     if (!options_.dry_run && !named) {
       const MutexLock work(runner_.work_mutex_);
-      runner_.drop_previous();
+      staging.reuse(runner_.take_previous());
     }
     staging.allocate();
     staging_.emplace(std::move(staging));

@@ -69,6 +69,11 @@ TEST_CASE("program: version, help, wrong usage") {
   CHECK(start("no-such-command").status == 2);
   CHECK(start("inspect").status == 2);
   CHECK(start("run " + kDigits + " --format xml").status == 2);
+  CHECK(start("run " + kDigits + " --size s6").status == 2);
+  CHECK(start("bench " + kDigits + " --device tpu").status == 2);
+  const Result both = start("run " + kDigits + " --size s6=2 --input x.npz");
+  CHECK(both.status == 2);
+  CHECK(contains(both.output, "--size does not go with --input"));
 }
 
 TEST_CASE("program: inspect, text and JSON, without colour in a pipe") {

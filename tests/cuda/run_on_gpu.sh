@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs everything that needs a GPU: run_on_gpu.sh FOLDER [RESULTS]. FOLDER has bin/ (sconce, sconce_conformance,
 # bench_cuda_call, test_cuda), lib/ (libsconce.so.0, libsconcecu.so.0 and their dependencies), conf/*.tar.xz (suites),
-# pk/*.pt2 (packages to time), the scripts beside this one and compare.py. Goes on after failures; ends with a summary.
+# pk/*.pt2 (packages to time), the scripts and the folder weights beside this one, and compare.py. Goes on after failures;
+# ends with a summary.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 folder=$(cd "$1" && pwd); results=${2:-$folder/results}; mkdir -p "$results"
 export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -41,6 +42,8 @@ echo "shared_memory: exit $?"; tail -20 "$results/shared_memory.log"
 timeout 240 python3 "$folder/compare.py" bench_cuda_call "$folder"/pk/*.pt2 2>&1 | tee "$results/compare.log"
 timeout 120 python3 "$folder/faults.py" "$folder/bin/sconce" "$folder/lib/libfault_launch.so" "$folder/pk/test_dynamic_batch.pt2"
 echo "faults: exit $?"
+timeout 600 python3 "$folder/served_weights.py" "$folder/bin/sconce" > "$results/served_weights.log" 2>&1
+echo "served_weights: exit $?; $(tail -1 "$results/served_weights.log")"; grep -a '^FAIL' "$results/served_weights.log"
 for package in "$folder"/pk/*.pt2; do
   echo "cycles $(basename "$package"): $(timeout 300 bench_cuda_call --cycles 1000 "$package" 2>&1 | tail -1)"
 done

@@ -6,22 +6,30 @@ SGLang's, vLLM's and Sconce's own form, with bodies built as these projects buil
 server's answer with PyTorch's, checks that the memory is its own again, and compares the time with a plain copy of the same
 bytes on the device. Needs PyTorch with CUDA; without --package, also a C++ compiler, to compile a model of N GiB.
 
-Ends with a table: "ratio" is the speed of staging against the plain copy. Staging is the operation without the fold (making
-the new container), which is listed by itself; "fresh" is a plain copy into memory that is allocated for it, as a new set's is.
+Ends with a table, best of N turns: the client's request, the server's operation, and of it opening the handles (before the
+operation, in SGLang's and vLLM's forms), copying (which takes the memory), making the new container, and the commit. "again":
+the copy goes to the memory of the set that goes, as when a trainer pushes one set after the other; "new": that was released
+before. "plain" is the speed of copying against a plain copy of the same bytes on the device, "fresh" against one into memory
+that is allocated for it.
 """
 import argparse
+<<<<<<< HEAD
 import base64
+=======
+>>>>>>> weights
 import http.client
-import io
 import json
 import os
 import pathlib
+<<<<<<< HEAD
 import pickle
+=======
+import re
+>>>>>>> weights
 import subprocess
 import sys
 import tempfile
 import time
-from multiprocessing.reduction import ForkingPickler
 
 PARSER = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 PARSER.add_argument("program", metavar="SCONCE")
@@ -31,12 +39,18 @@ PARSER.add_argument("--gib", type=float, default=2)
 PARSER.add_argument("--turns", type=int, default=5)
 OPTIONS = PARSER.parse_args()
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "weights"))
+
 import torch  # noqa: E402
+<<<<<<< HEAD
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
 from listening import ports_of  # noqa: E402
 from sglang_classes import FlattenedTensorMetadata  # noqa: E402
 from torch.multiprocessing.reductions import reduce_tensor  # noqa: E402
+=======
+import trainer_forms as forms  # noqa: E402
+>>>>>>> weights
 
 WIDTH = 8192
 LAYERS = max(1, round(OPTIONS.gib * 2**30 / (2 * WIDTH * WIDTH)))
@@ -108,6 +122,7 @@ class Server:
         return json.loads(content)["operations"][-1]
 
 
+<<<<<<< HEAD
 class WithUuid:
     """A tensor as SGLang's patched reductions send it: the device is its UUID."""
 
@@ -129,60 +144,14 @@ def dumps(value):
     return base64.b64encode(buffer.getvalue()).decode()
 
 
+=======
+>>>>>>> weights
 def tensors_of(net):
     return [(name, p.detach()) for name, p in net.named_parameters()]
 
 
-def push_sglang(server, net, version):
-    named = [(name, WithUuid(t)) for name, t in tensors_of(net)]
-    server.post("/update_weights_from_tensor", {"serialized_named_tensors": [dumps(named)], "load_format": None,
-                                                "flush_cache": False, "weight_version": version})
-
-
-def push_sglang_bucket(server, net, version):
-    named, metadata, at = tensors_of(net), [], 0
-    flat = torch.cat([t.flatten() for _, t in named])
-    for name, t in named:
-        metadata.append(FlattenedTensorMetadata(name, t.shape, t.dtype, at, at + t.numel(), t.numel()))
-        at += t.numel()
-    begin = time.perf_counter()
-    server.post("/update_weights_from_tensor", {"serialized_named_tensors": [dumps({"flattened_tensor": flat,
-                                                                                    "metadata": metadata})],
-                                                "load_format": "flattened_bucket", "weight_version": version})
-    return time.perf_counter() - begin
-
-
-def update_info(named):
-    return {"update_info": {"names": [n for n, _ in named], "dtype_names": [str(t.dtype).split(".")[-1] for _, t in named],
-                            "shapes": [list(t.shape) for _, t in named],
-                            "ipc_handles_pickled": base64.b64encode(pickle.dumps(
-                                [{uuid_of(t): reduce_tensor(t)} for _, t in named])).decode()}}
-
-
-def push_vllm(server, net, version, parts=4):
-    server.post("/init_weight_transfer_engine", {"init_info": {}})
-    server.post("/pause?mode=keep", b"")
-    server.post("/start_weight_update", {})
-    named = tensors_of(net)
-    step = -(-len(named) // parts)
-    for i in range(0, len(named), step):
-        server.post("/update_weights", update_info(named[i:i + step]))
-    server.post("/finish_weight_update", {"weight_version": version})
-    server.post("/resume", b"")
-
-
-def push_own(server, net, version):
-    torch.cuda.synchronize()
-    tensors = []
-    for name, t in tensors_of(net):
-        _, _, _, _, _, dtype, _, handle, _, start, *_ = reduce_tensor(t)[1]
-        tensors.append({"name": name, "dtype": str(dtype).split(".")[-1], "shape": list(t.shape), "device": uuid_of(t),
-                        "offset": start + t.storage_offset() * t.element_size(),
-                        "handle": base64.b64encode(handle[-64:]).decode()})
-    server.post(f"/v2/admin/models/m/weights?label={version}&commit=true", {"tensors": tensors})
-
-
-FORMS = {"sglang": push_sglang, "sglang bucket": push_sglang_bucket, "vllm, 4 parts": push_vllm, "own": push_own}
+FORMS = {"sglang": forms.push_sglang, "sglang bucket": forms.push_sglang_bucket, "vllm, 4 parts": forms.push_vllm,
+         "own": forms.push_own}
 
 
 def plain_copy(net, fresh):
@@ -200,6 +169,16 @@ def plain_copy(net, fresh):
         t.copy_(s)
     torch.cuda.synchronize()
     return time.perf_counter() - begin
+
+
+def fill(net):
+    """Gives the net other values. Returns the bytes that PyTorch counts as used."""
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.randn_like(p) / WIDTH**0.5)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_allocated()
 
 
 def own_again(before, what):
@@ -222,46 +201,47 @@ def main():
     rows = []
     try:
         for form, push in FORMS.items():
-            staging, request, fold = [], [], []
-            for turn in range(OPTIONS.turns):
-                with torch.no_grad():
-                    for p in net.parameters():
-                        p.copy_(torch.randn_like(p) / WIDTH**0.5)
-                    expected = net(x).cpu()
-                version = f"{form.split()[0].strip(',')}-{turn}"
-                torch.cuda.synchronize()
-                torch.cuda.empty_cache()
-                before = torch.cuda.memory_allocated()
-                begin = time.perf_counter()
-                own_time = push(server, net, version)
-                request.append(own_time or time.perf_counter() - begin)
-                with torch.no_grad():
-                    for p in net.parameters():
-                        p.fill_(float("nan"))  # the server's set must not depend on this memory any more
-                torch.cuda.synchronize()
-                values, seen = server.infer(x)
-                check(seen == version, f"{form}: version {seen}, not {version}")
-                check(torch.allclose(values.float(), expected.float(), atol=3e-2, rtol=3e-2),
-                      f"{form}: the answer differs by {(values.float() - expected.float()).abs().max()}")
-                operation = server.last_operation()
-                check(operation["state"] == "done" and operation["bytes"] == size, f"{form}: {operation}")
-                fold.append(sum(r["seconds"] for r in operation["replicas"]))
-                staging.append(operation["seconds"] - fold[-1])
-                own_again(before, form)
-                server.post("/v2/admin/models/m/weights/release", b"")
-            rows.append((form, min(request), min(staging), min(fold)))
-        with torch.no_grad():
-            for p in net.parameters():
-                p.normal_()
+            for again in (False, True):
+                times = []
+                for turn in range(OPTIONS.turns + again):
+                    before = fill(net)
+                    with torch.no_grad():
+                        expected = net(x).cpu()
+                    version = f"{form.replace(',', '').replace(' ', '-')}-{again}-{turn}"
+                    begin = time.perf_counter()
+                    own_time = push(server.post, tensors_of(net), version)
+                    request = own_time or time.perf_counter() - begin
+                    with torch.no_grad():
+                        for p in net.parameters():
+                            p.fill_(float("nan"))  # the server's set must not depend on this memory any more
+                    torch.cuda.synchronize()
+                    values, seen = server.infer(x)
+                    check(seen == version, f"{form}: version {seen}, not {version}")
+                    check(torch.allclose(values.float(), expected.float(), atol=3e-2, rtol=3e-2),
+                          f"{form}: the answer differs by {(values.float() - expected.float()).abs().max()}")
+                    operation = server.last_operation()
+                    check(operation["state"] == "done" and operation["bytes"] == size, f"{form}: {operation}")
+                    own_again(before, form)
+                    if not again:
+                        server.post("/v2/admin/models/m/weights/release", b"")
+                    if turn >= again:  # the first of those that take a set's memory again has none to take
+                        phases, shared = operation["phase_seconds"], operation["shared_memory_seconds"]
+                        times.append({"request": request, "operation": operation["seconds"], "opening": shared["opening"],
+                                      "copying": shared["copying"], "folding": phases["folding"],
+                                      "committing": phases["committing"]})
+                rows.append((form, again, {key: min(one[key] for one in times) for key in times[0]}))
+            server.post("/v2/admin/models/m/weights/release", b"")
+        fill(net)
         copy = min(plain_copy(net, False) for _ in range(OPTIONS.turns))
         fresh = min(plain_copy(net, True) for _ in range(OPTIONS.turns))
-        print(f"plain copy {copy * 1e3:.2f} ms ({size / copy / 1e9:.0f} GB/s), fresh {fresh * 1e3:.2f} ms")
-        print(f"{'form':15} {'request':>9} {'staging':>9} {'fold':>9} {'ratio':>7} {'to fresh':>9}")
-        for form, whole, staging, fold in rows:
-            print(f"{form:15} {whole * 1e3:7.2f}ms {staging * 1e3:7.2f}ms {fold * 1e3:7.2f}ms {copy / staging:7.2f} "
-                  f"{fresh / staging:9.2f}")
+        print(f"plain copy {copy * 1e3:.2f} ms ({size / copy / 1e9:.0f} GB/s), fresh {fresh * 1e3:.2f} ms; all times in ms")
+        columns = list(rows[0][2])
+        print(f"{'form':15} {'memory':>7}" + "".join(f"{c:>11}" for c in columns) + f"{'plain':>8} {'fresh':>8}")
+        for form, again, times in rows:
+            print(f"{form:15} {'again' if again else 'new':>7}" + "".join(f"{times[c] * 1e3:11.2f}" for c in columns) +
+                  f"{copy / times['copying']:8.2f} {fresh / times['copying']:8.2f}")
         status, content, _ = server.call("/update_weights_from_tensor", {"serialized_named_tensors": [
-            dumps([("layers.0.bias", torch.zeros(3, device="cuda", dtype=torch.bfloat16))])]})
+            forms.dumps([("layers.0.bias", torch.zeros(3, device="cuda", dtype=torch.bfloat16))])]})
         check(status == 400 and b"expected shape" in content, f"a wrong shape: {status} {content[:300]}")
         dead = subprocess.run([sys.executable, "-c", DEAD], capture_output=True, text=True, timeout=300)
         status, content, _ = server.call("/v2/admin/models/m/weights", json.loads(dead.stdout.splitlines()[-1]))

@@ -233,6 +233,8 @@ COMMANDS = {
     "tests/cuda/several_gpus.py": script(without=GPU),
     "tests/cuda/faults.py": script(without=GPU),
     "tests/cuda/served_weights.py": script(without=GPU),
+    "tests/cuda/served_weights.py SCONCE --device cpu":
+        script(without=GPU, reduced="BUILD/server/sconce --device cpu --only chosen,two_servers"),
     "tests/cuda/trainer_ipc.py": script(without=GPU),
     "tests/cuda/shared_memory.py": script(without=GPU),
     "tests/cuda/shared_memory.py SCONCE PT2...": script(without=GPU),

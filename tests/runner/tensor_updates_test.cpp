@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "fake_cuda.h"
 #include "sconce/device_memory.h"
 #include "sconce/weight_sources.h"
 #include "tests/runner/fake_runner.h"
@@ -19,9 +20,13 @@ namespace {
 constexpr Device kGpu{DeviceType::kCuda, 0}, kOther{DeviceType::kCuda, 1};
 
 // The test opens the fake library first. Later the runtime asks for a library of that name and gets this one.
-void open_devices() {
-  static void* const library = dlopen(SCONCE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE_MESSAGE(library, dlerror());
+FakeDevices& open_devices() {
+  static FakeDevices* const all = [] {
+    void* const library = dlopen(SCONCE_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE_MESSAGE(library, dlerror());
+    return reinterpret_cast<FakeDevicesFunction*>(dlsym(library, "fake_cuda_devices"))();
+  }();
+  return *all;
 }
 
 // Memory of a fake device.
@@ -197,6 +202,67 @@ TEST_CASE("tensor updates: parts from a device, and sets that share what is not 
   CHECK(run(*model, 2) == std::vector<float>(4, 19));
   CHECK(model->rollback_weights() == 4);
   CHECK(run(*model, 2) == std::vector<float>(4, 7));
+}
+
+TEST_CASE("tensor updates: a new set takes the memory of the one that goes, unless somebody has it") {
+  TempFolder folder;
+  const auto model = on_device(folder);
+  const FakeDevices& fake = open_devices();
+  DeviceFloats memory(8, kGpu);
+  const NamedTensor w{"scale.w", memory.whole.as_strided(Ints{4}, Ints{1}, 0)};
+  const NamedTensor b{"scale.b", memory.whole.as_strided(Ints{4}, Ints{1}, 4)};
+  const std::vector<NamedTensor> both{w, b};
+  const auto pieces = [&](float scale, const auto& how) {
+    const int before = fake.lasting;
+    memory.put(0, {scale, scale, scale, scale, 1, 1, 1, 1});
+    how();
+    memory.put(0, std::vector<float>(8, -1));
+    CHECK(run(*model, 1) == std::vector<float>(4, scale + 1));
+    return fake.lasting - before;
+  };
+  const auto whole = [&] { publish(*model, both); };
+  CHECK(pieces(2, whole) == 1);
+  CHECK(pieces(3, whole) == 1);  // the package's set goes, which had no memory of this size
+  const int64_t live = fake.live;
+  for (const float scale : {4.0f, 5.0f, 6.0f}) CHECK(pieces(scale, whole) == 0);
+  CHECK(fake.live == live);
+  // Values of the previous set are those that a rollback brings.
+  model->rollback_weights();
+  CHECK(run(*model, 1) == std::vector<float>(4, 6));
+  model->rollback_weights();
+  CHECK(run(*model, 1) == std::vector<float>(4, 7));
+  // A reader has the set that is previous after the next commit, so the update after that takes new memory.
+  const std::unique_ptr<WeightSetFile> reader = model->open_weights(WeightState::kActive);
+  CHECK(pieces(7, whole) == 0);
+  CHECK(pieces(8, whole) == 1);
+  for (size_t i = 0; i < reader->entries().size(); ++i) {
+    std::array<float, 4> values{};
+    reader->read(i, std::as_writable_bytes(std::span(values)));
+    CHECK(values[0] == (reader->entries()[i].name == "scale.w" ? 6 : 1));
+  }
+  // A set shares with its base what it does not name.
+  const auto part = [&] { publish(*model, {&w, 1}, {.full = false}); };
+  pieces(9, part);
+  CHECK(pieces(10, whole) == 1);
+  // Parts take the pieces of parts. Where a part has another size, it gets new memory.
+  const auto gradual = [&] {
+    const auto update = model->begin_update({.gradual = true});
+    stage_tensors(*update, {&w, 1});
+    stage_tensors(*update, {&b, 1}, 1);
+    update->finish();
+    model->commit_weights();
+  };
+  pieces(11, gradual);
+  pieces(12, gradual);
+  CHECK(pieces(13, gradual) == 0);
+  CHECK(pieces(14, gradual) == 0);
+  pieces(15, whole);
+  CHECK(pieces(16, whole) == 1);
+  // What comes through the host needs none of it.
+  const int64_t then = fake.live;
+  publish(*model, std::vector<NamedTensor>{{"scale.w", filled({4}, 20)}, {"scale.b", filled({4}, 1)}});
+  CHECK(run(*model, 1) == std::vector<float>(4, 21));
+  CHECK(fake.live <= then);
 }
 
 TEST_CASE("tensor updates: devices have names that other processes know") {

@@ -118,7 +118,10 @@ class FakeBackend final : public DeviceBackend {
     check_works(device);
     return from_heap(bytes, device);
   }
-  StoragePtr allocate_lasting(size_t bytes, Device device) override { return allocate(bytes, device); }
+  StoragePtr allocate_lasting(size_t bytes, Device device) override {
+    ++devices().lasting;
+    return allocate(bytes, device);
+  }
   StoragePtr allocate_host(size_t bytes) override { return from_heap(bytes, Device{}); }
   void copy(const Tensor& source, Tensor& destination) override {
     log_copy(source, destination);

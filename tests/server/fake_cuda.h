@@ -11,6 +11,7 @@ struct FakeDevices {
   std::atomic<int> lost{-1};                // every operation on this device fails
   std::atomic<int> trims{0};                // DeviceBackend::trim()
   std::atomic<int64_t> live{0}, pinned{0};  // bytes in use
+  std::atomic<int> lasting{0};              // pieces of long-lived memory taken so far
   std::atomic<int64_t> recorded_memory{0};  // existing graphs
 };
 

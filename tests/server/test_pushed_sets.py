@@ -189,7 +189,7 @@ def test_the_command(three, tmp_path, relay):
     result = command("push", file(tmp_path, 4), "--set", "t", "--dry-run", servers=three)
     assert result.returncode == 0 and [value_of(s) for s in three] == [3] * 3, result.stdout
     result = command("push", file(tmp_path, 4), "--set", "t", "--guard", "1s", servers=three)
-    assert result.returncode == 1 and "a named set is not watched" in result.stdout
+    assert result.returncode == 2 and "a named set is not watched" in result.stdout
 
 
 def test_a_server_that_cannot_commit_takes_all_back(three, tmp_path, name):

@@ -288,7 +288,23 @@ def test_wrong_usage(weights, admins):
     for address, reason in [("ftp://h:1", "http or https"), ("http://", "not the address"),
                             ("http://u@h:1", "no user"), (f"{admins[0].url},{admins[0].url}/", "named twice")]:
         result = run("push", weights, "--model", "digits", "--to", address)
-        assert result.returncode == 1 and reason in result.stdout, result.stdout
+        assert result.returncode == 2 and reason in result.stdout, result.stdout
+
+
+@pytest.mark.parametrize("arguments, reason", [
+    (["push", "FILE", "--set", "t", "--guard", "60s"], "--guard does not go with --set"),
+    (["push", "FILE", "--set", "t", "--guard-p99", "5ms"], "--guard does not go with --set"),
+    (["push", "FILE", "--lease", "soon"], "lease"),
+    (["push", "FILE", "--key", "key.pem"], "--certificate and --key go together"),
+    (["status", "--certificate", "certificate.pem"], "--certificate and --key go together"),
+    (["settle", "--from", "ftp://h:1"], "http or https"),
+    (["settle", "--gone", "ftp://h:1"], "http or https"),
+    (["golden", "--out", "x.safetensors"], "--to names 3 servers"),
+])
+def test_options_that_do_not_go_together_are_wrong_usage(weights, admins, arguments, reason):
+    result = run(*[weights if a == "FILE" else a for a in arguments], "--model", "digits", "--to", urls(admins))
+    assert result.returncode == 2 and reason in result.stdout, result.stdout
+    assert all(a.calls == [] for a in admins)
 
 
 # Real servers.

@@ -177,11 +177,11 @@ Told from_tensor(Service& service, const AdminRequest& request) {
   const std::shared_ptr<ServedModel> served = model_of(service, query);
   const SharedTensors shared(described);
   if (service.trainer_sessions.has(*served)) {
-    service.trainer_sessions.add(service, served, shared.tensors(), version);
+    service.trainer_sessions.add(service, served, shared, version);
     return {"weights staged: continue_generation publishes them together with the others"};
   }
   TrainerUpdate update(service, served, options_of(query, false));
-  update.add(shared.tensors());
+  update.add(shared.tensors(), shared.opening());
   return {published(update.publish(version))};
 }
 
@@ -204,7 +204,7 @@ Told new_version(Service& service, const AdminRequest& request) {
   UpdateOptions options;
   options.full = false;
   TrainerUpdate update(service, served, options);
-  update.add(std::span<const NamedTensor>());
+  update.add(std::span<const NamedTensor>(), {});
   return {"Weight version updated to " + version + ": " + published(update.publish(version)),
           {{"new_version", version}}};
 }
@@ -364,7 +364,7 @@ std::string update_weights(Service& service, const AdminRequest& request) {
   read_ipc_handles(*pickle, named, visible_uuids(), described);
   const std::shared_ptr<ServedModel> served = model_of(service, query);
   const SharedTensors shared(described);
-  service.trainer_sessions.add(service, served, shared.tensors(), {});
+  service.trainer_sessions.add(service, served, shared, {});
   return message("Weights updated");
 }
 

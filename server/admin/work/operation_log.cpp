@@ -9,13 +9,31 @@ constexpr const char* kShutdown = "the server is shutting down";
 
 }  // namespace
 
+void Operation::enter(Phase phase) noexcept {
+  const MutexLock lock(mutex_);
+  pass_to(phase);
+}
+
+void Operation::pass_to(Phase phase) noexcept {
+  const Clock::time_point now = Clock::now();
+  if (phase_ != Phase::kOver) spent_[static_cast<size_t>(phase_)] += now - entered_;
+  entered_ = now;
+  phase_ = phase;
+}
+
+void Operation::add_shared(Clock::duration opening, Clock::duration copying) noexcept {
+  const MutexLock lock(mutex_);
+  opening_ += opening;
+  copying_ += copying;
+}
+
 void Operation::end(Outcome outcome, uint64_t generation) noexcept {
   const MutexLock lock(mutex_);
   state_ = State::kDone;
   outcome_ = outcome;
   generation_ = generation;
-  end_ = Clock::now();
-  enter(Phase::kOver);
+  pass_to(Phase::kOver);
+  end_ = entered_;
 }
 
 void Operation::tell_kept(bool kept, std::string problem) noexcept {
@@ -77,11 +95,18 @@ Operation::View Operation::view() const {
   for (Replica& one : replicas) {
     if (one.state == Replica::State::kFolding) one.seconds = std::chrono::duration<double>(end - one.begin).count();
   }
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  std::array<double, kPhases> phase_seconds{};
+  for (size_t i = 0; i < kPhases; ++i)
+    phase_seconds[i] = seconds(spent_[i] + (i == static_cast<size_t>(phase_) ? end - entered_ : Clock::duration{}));
   return {state_,
-          phase_.load(std::memory_order_relaxed),
+          phase_,
+          phase_seconds,
+          seconds(opening_),
+          seconds(copying_),
           bytes_.load(std::memory_order_relaxed),
           total_.load(std::memory_order_relaxed),
-          std::chrono::duration<double>(end - start_).count(),
+          seconds(end - start_),
           outcome_,
           generation_,
           kept_,

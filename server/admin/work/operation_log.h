@@ -1,6 +1,7 @@
 // OperationLog: the weight updates that run or ran lately. Thread-safe.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -38,11 +39,13 @@ class Operation {
   const std::string label;
 
   // Called by the operation's thread.
-  void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
+  void enter(Phase phase) noexcept;
   void expect_bytes(uint64_t bytes) noexcept { total_.store(bytes, std::memory_order_relaxed); }
   // The new container of a replica is being made, or is ready.
   void advance(int replica, bool ready) noexcept;
   void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Memory that a trainer shares was opened, and its values were copied to the set.
+  void add_shared(Clock::duration opening, Clock::duration copying) noexcept;
   void end(Outcome outcome, uint64_t generation) noexcept;
   // Call this before end(), for a set that was published.
   void tell_kept(bool kept, std::string problem) noexcept;
@@ -65,9 +68,12 @@ class Operation {
     double seconds = 0;  // of folding
     Clock::time_point begin{};
   };
+  static constexpr size_t kPhases = static_cast<size_t>(Phase::kOver);
   struct View {
     State state;
     Phase phase;
+    std::array<double, kPhases> phase_seconds;  // by Phase
+    double opening_s, copying_s;                // of memory that a trainer shares
     uint64_t bytes, total;
     double seconds;
     Outcome outcome;
@@ -84,13 +90,18 @@ class Operation {
   bool over() const noexcept { return state() != State::kRunning; }
 
  private:
+  void pass_to(Phase phase) noexcept SCONCE_REQUIRES(mutex_);
+
   const Clock::time_point start_ = Clock::now();
-  std::atomic<Phase> phase_{Phase::kStarting};
   std::atomic<uint64_t> bytes_{0}, total_{0};
   std::atomic<bool> cancelled_{false};
   mutable Mutex mutex_;
   std::string cancel_reason_ SCONCE_GUARDED_BY(mutex_);
   State state_ SCONCE_GUARDED_BY(mutex_) = State::kRunning;
+  Phase phase_ SCONCE_GUARDED_BY(mutex_) = Phase::kStarting;
+  Clock::time_point entered_ SCONCE_GUARDED_BY(mutex_) = start_;
+  std::array<Clock::duration, kPhases> spent_ SCONCE_GUARDED_BY(mutex_){};
+  Clock::duration opening_ SCONCE_GUARDED_BY(mutex_){}, copying_ SCONCE_GUARDED_BY(mutex_){};
   Outcome outcome_ SCONCE_GUARDED_BY(mutex_) = Outcome::kNone;
   uint64_t generation_ SCONCE_GUARDED_BY(mutex_) = 0;
   int status_ SCONCE_GUARDED_BY(mutex_) = 200;

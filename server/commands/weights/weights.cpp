@@ -37,6 +37,39 @@ struct WeightsOptions {
   bool json = false, digest = false;
 };
 
+// What is wrong with --to and the options that go with it, as far as they tell by themselves.
+void check_servers(const WeightsOptions& options) {
+  std::vector<std::string> seen;
+  for (const std::string& text : options.to) {
+    const AdminServer server = parse_admin_server(text);
+    const std::string place = server.host + ":" + server.port + server.prefix;
+    SCONCE_CHECK(std::find(seen.begin(), seen.end(), place) == seen.end(), kInvalidArgument,
+                 "--to: a server is named twice: ", text);
+    seen.push_back(place);
+  }
+  SCONCE_CHECK(options.certificate.empty() == options.key.empty(), kInvalidArgument,
+               "--certificate and --key go together");
+}
+
+void check_push(const WeightsOptions& options) {
+  check_servers(options);
+  if (!options.lease.empty()) parse_lease(options.lease);
+  const PushOptions& push = options.push;
+  SCONCE_CHECK(push.set.empty() || (push.guard + push.guard_errors + push.guard_nan + push.guard_p99).empty(),
+               kInvalidArgument, "--guard does not go with --set: a named set is not watched");
+}
+
+void check_settle(const WeightsOptions& options) {
+  check_servers(options);
+  if (!options.from.empty()) parse_admin_server(options.from);
+  for (const std::string& gone : options.gone) parse_admin_server(gone);
+}
+
+void check_golden(const WeightsOptions& options) {
+  check_servers(options);
+  SCONCE_CHECK(options.to.size() == 1, kInvalidArgument, "--to names ", options.to.size(), " servers: one is recorded");
+}
+
 std::vector<AdminClient> clients_of(const WeightsOptions& options) {
   const std::string token = read_token(options.token_file);
   std::shared_ptr<const TlsContext> tls;
@@ -189,12 +222,15 @@ Action add_weights(CommandLine& app) {
   push.option("--guard-p99", options->push.guard_p99, "The time within which 99 of 100 requests must be answered")
       .placeholder("TIME");
   push.flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
+  push.checked([options] { check_push(*options); });
   CommandLine state = app.subcommand("status", "Show the sets of weights of all servers");
   add_server_options(state, *options);
   state.flag("--digest", options->digest, "With the digest of each set, which reads all of it");
   state.flag("--json", options->json, "As JSON");
+  state.checked([options] { check_servers(*options); });
   CommandLine back = app.subcommand("rollback", "Publish the previous weights again on all servers");
   add_server_options(back, *options);
+  back.checked([options] { check_servers(*options); });
   CommandLine settle = app.subcommand("settle", "Bring servers that a push left divided to one answer");
   settle.option("FILE", options->push.file,
                 "The weights that count, for servers that have lost them; without, they are fetched from a server");
@@ -204,6 +240,7 @@ Action add_weights(CommandLine& app) {
   settle.option("--set", options->push.set, "The named set to compare, in place of the active weights")
       .placeholder("NAME");
   settle.option("--package-model", options->push.package_model, "Which model of a package");
+  settle.checked([options] { check_settle(*options); });
   CommandLine diff = app.subcommand("diff", "Show how far the tensors of two files of weights are apart");
   diff.option("A", options->diff.a, "A .safetensors, .npz or .npy file, or a .pt2 package").required();
   diff.option("B", options->diff.b, "The file to compare with it").required();
@@ -215,6 +252,7 @@ Action add_weights(CommandLine& app) {
   golden.option("--requests", options->golden.requests, "How many");
   golden.option("--out", options->golden.out, "The .safetensors file to write").required();
   golden.option("--for", options->golden.longest_s, "Take what there is after so many seconds; 0: wait for all");
+  golden.checked([options] { check_golden(*options); });
   app.footer(
       "Exit status of diff: 0 all tensors are equal, 1 some are not, 2 a file cannot be read. Of the others: 0 done on "
       "every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
@@ -223,17 +261,14 @@ Action add_weights(CommandLine& app) {
     if (diff.parsed()) return diff_weights(options->diff);
     if (golden.parsed()) {
       const std::vector<AdminClient> clients = clients_of(*options);
-      SCONCE_CHECK(clients.size() == 1, kInvalidArgument, "--to names ", clients.size(), " servers: one is recorded");
+      SCONCE_CHECK(clients.size() == 1, kInvalidArgument, "--every-address finds ", clients.size(),
+                   " servers: one is recorded");
       options->golden.model = options->push.model;
       options->golden.version = options->push.version;
       return record_golden(clients.front(), options->golden);
     }
     if (!options->lease.empty()) options->push.lease = parse_lease(options->lease);
-    const PushOptions& pushed = options->push;
-    SCONCE_CHECK(
-        pushed.set.empty() || (pushed.guard + pushed.guard_errors + pushed.guard_nan + pushed.guard_p99).empty(),
-        kInvalidArgument, "--guard does not go with --set: a named set is not watched");
-    if (push.parsed()) return push_weights(clients_of(*options), pushed);
+    if (push.parsed()) return push_weights(clients_of(*options), options->push);
     if (settle.parsed()) {
       const std::vector<AdminClient> clients = clients_of(*options);
       return settle_weights({clients, options->push.model, options->push.version, options->gone, options->from,

@@ -86,6 +86,7 @@ std::shared_ptr<const ConstantSet> ConstantSet::without_host(Device device,
   }
   if (!any) return nullptr;
   auto set = std::make_shared<ConstantSet>(std::move(tensors), false);
+  set->keep_blocks(blocks_);
   const MutexLock own(set->devices_mutex_);
   set->devices_ = devices_;
   return set;

@@ -73,6 +73,9 @@ class ConstantSet {
   bool user_managed() const noexcept { return user_managed_; }
   // The first constant without a value; empty if none.
   std::string_view missing(const ConstantTable& table) const noexcept;
+  // Pieces of device memory that were taken for this set.
+  const std::vector<StoragePtr>& blocks() const noexcept { return blocks_; }
+  void keep_blocks(std::vector<StoragePtr> blocks) noexcept { blocks_ = std::move(blocks); }  // before others see it
   // Bytes of all storages, each counted once, except those that `but` has as well. Undefined tensors have none.
   uint64_t bytes(const ConstantSet* but = nullptr) const;
   // Its set_digest(), computed once unless bytes may change.
@@ -81,6 +84,7 @@ class ConstantSet {
  private:
   std::vector<Tensor> tensors_;
   bool user_managed_;
+  std::vector<StoragePtr> blocks_;
   struct OnDevice {
     Device device;
     std::vector<Tensor> tensors;

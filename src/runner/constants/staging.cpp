@@ -190,6 +190,7 @@ Staging::Entry& Staging::at(size_t entry, const char* what) {
 
 std::span<std::byte> Staging::memory(size_t index) {
   Entry& entry = at(index, "memory");
+  spare_.clear();
   if (!entry.asked) {
     const bool direct = rules_.keep && !entry.ignored && entry.targets.front().row_major;
     // Entries that go straight to a device need no host memory.
@@ -254,13 +255,16 @@ void Staging::check_complete() const {
 
 std::shared_ptr<const ConstantSet> Staging::finish(const ConstantSet& base) {
   check_complete();
+  spare_.clear();
   std::vector<Tensor> tensors = base.tensors();
   for (Entry& entry : entries_)
     for (Target& target : entry.targets) {
       if (!user_managed_) target.tensor.storage()->set_immutable(true);
       for (const size_t i : target.constants) tensors[i] = target.tensor;
     }
-  return std::make_shared<ConstantSet>(std::move(tensors), user_managed_ || base.user_managed());
+  auto set = std::make_shared<ConstantSet>(std::move(tensors), user_managed_ || base.user_managed());
+  set->keep_blocks(std::move(blocks_));
+  return set;
 }
 
 }  // namespace sconce::runner

@@ -36,6 +36,9 @@ class Staging {
   void add(std::span<const WeightEntry> entries);
   // Which stored constants are named.
   const std::vector<bool>& named() const noexcept { return named_; }
+  // Memory of the device that nobody else has: values that are copied on the device go there if it has their size.
+  // It is freed when they come in another way, or need another piece.
+  void reuse(std::vector<StoragePtr> blocks) noexcept { spare_ = std::move(blocks); }
   // Takes memory for the named constants that have none yet. kOutOfMemory.
   void allocate();
   // As in WeightUpdate.
@@ -78,13 +81,16 @@ class Staging {
   void check_named() const;
   void check_names() const;  // all of them, once they are there
   void scan(const Entry& entry, std::span<const std::byte> values) const;
+  // A piece of the device's memory that the new set keeps. kOutOfMemory.
+  StoragePtr device_memory(size_t bytes);
 
   const ConstantTable& table_;
   Rules rules_;
   std::vector<Entry> entries_;
   std::vector<bool> named_;
-  MemoryPromise promise_;  // for what comes to the host
-  size_t placed_ = 0;      // entries that have memory
+  std::vector<StoragePtr> spare_, blocks_;  // of the device: to be used, and used
+  MemoryPromise promise_;                   // for what comes to the host
+  size_t placed_ = 0;                       // entries that have memory
   bool allocated_ = false, user_managed_ = false;
 };
 

@@ -31,7 +31,7 @@ void Staging::take(std::span<const FilePart> parts, const std::function<void(uin
   }
   if (parts.empty()) return;
   DeviceBackend& backend = device_backend(*rules_.device);
-  const StoragePtr memory = backend.allocate_lasting(total, *rules_.device);
+  const StoragePtr memory = device_memory(total);
   std::vector<Upload> uploads;
   for (size_t i = 0; i < parts.size(); ++i)
     uploads.push_back({nullptr, entries_[parts[i].entry].bytes, static_cast<std::byte*>(memory->data()) + offsets[i],

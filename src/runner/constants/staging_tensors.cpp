@@ -52,6 +52,23 @@ bool Staging::takes(size_t index, const Tensor& values) const {
   });
 }
 
+StoragePtr Staging::device_memory(size_t bytes) {
+  constexpr size_t kMostWaste = 8;  // one of so many parts of a piece may stay unused
+  const auto fits = [&](const StoragePtr& block) {
+    return block->device() == *rules_.device && block->bytes() >= bytes &&
+           block->bytes() - bytes <= block->bytes() / kMostWaste;
+  };
+  StoragePtr memory;
+  if (const auto spare = std::find_if(spare_.begin(), spare_.end(), fits); spare != spare_.end()) {
+    memory = std::move(*spare);
+    spare_.erase(spare);
+  } else {
+    spare_.clear();  // the device may have no room for both
+    memory = device_backend(*rules_.device).allocate_lasting(bytes, *rules_.device);
+  }
+  return blocks_.emplace_back(std::move(memory));
+}
+
 void Staging::take(std::span<const TensorPart> parts) {
   struct Piece {  // of one target
     const Tensor* from;
@@ -103,7 +120,7 @@ void Staging::take(std::span<const TensorPart> parts) {
 
   // Freeing this memory waits for what is still being copied to it, so nothing reads the values after a failure either.
   DeviceBackend& backend = device_backend(*rules_.device);
-  const StoragePtr memory = backend.allocate_lasting(total, *rules_.device);
+  const StoragePtr memory = device_memory(total);
   for (const Run& run : runs) {
     Tensor to = bytes_at(static_cast<std::byte*>(memory->data()) + run.offset, run.bytes, *rules_.device);
     backend.copy(bytes_at(run.from, run.bytes, run.storage->device()), to);

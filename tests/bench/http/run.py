@@ -6,6 +6,10 @@ All of them run on the same cores, in turns, several times over; the load genera
 enough. Prints a table of requests per second and latencies, and the ratio.
 
     ninja -C build/release http_bench && tests/bench/http/run.py [--build DIR] [--package PT2] [--seconds S]
+
+--against PROGRAM compares with another build of `sconce` instead, such as that of an earlier commit: both run all the time,
+and rounds alternate between them, on one thread that asks at each number of --connections. Each figure is the median of
+the rounds, and the ratio that of the rounds' ratios, with the least and the largest.
 """
 import argparse
 import http.client
@@ -69,9 +73,64 @@ def load(server, build, port, connections, seconds, request, cores):
     return result
 
 
+<<<<<<< HEAD
 def arguments(doc, seconds=None, rounds=None):
     """A parser that knows --build, and --seconds and --rounds where a default is given."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+=======
+def serve(program, args, package, port, cores):
+    extra = [part for s in args.set for part in ("--set", s)]
+    extra += ["--inline-below", args.inline_below] if args.inline_below else []
+    return start([program, "serve", f"model={package}", "--http", f"127.0.0.1:{port}", "--metrics", "off", "--admin", "off",
+                  "--io-threads", str(args.threads), "--drain-grace", "0", *extra], cores)
+
+
+def against(args, package):
+    """Both programs run all the time. In each round each one is asked, the first one of the round before as the second."""
+    cores = sorted(os.sched_getaffinity(0))
+    server_cores = set(cores[:args.threads])
+    load_cores = set(cores[args.threads:]) or set(cores)
+    programs = {"this": args.build / "server/sconce", "other": args.against}
+    ports = {name: 18400 + os.getpid() % 1000 + i for i, name in enumerate(programs)}
+    figures = ("requests_per_second", "p50_us", "p99_us", "cpu_us")
+    servers = {}
+    try:
+        with tempfile.NamedTemporaryFile() as request:
+            request.write(request_bytes("model", args.rows, args.features))
+            request.flush()
+            for name, program in programs.items():
+                servers[name] = serve(program, args, package, ports[name], server_cores)
+                wait_for(ports[name], "/v2/health/ready")
+            print(f"{args.threads} io threads, {args.rounds} rounds of {args.seconds:g} s"
+                  f"{', inline_below ' + args.inline_below if args.inline_below else ''}; "
+                  "this build, the other one, and this one's share of the other's")
+            print(f"{'connections':>11}" + "".join(f"{figure:>40}" for figure in figures))
+            told = {}
+            for connections in args.connections:
+                results = {name: [] for name in programs}
+                for round_ in range(args.rounds):
+                    for name in sorted(programs, reverse=round_ % 2 == 1):
+                        results[name].append(load(servers[name], args.build, ports[name], connections, args.seconds, request.name,
+                                                  load_cores))
+                line = f"{connections:11}"
+                for figure in figures:
+                    one, two = ([r[figure] for r in results[name]] for name in programs)
+                    ratios = sorted(a / b for a, b in zip(one, two, strict=True))
+                    line += (f"{statistics.median(one):11.1f} {statistics.median(two):9.1f}"
+                             f" {statistics.median(ratios):6.3f} ({ratios[0]:.2f}-{ratios[-1]:.2f})")
+                print(line, flush=True)
+                told[connections] = results
+            if args.json:
+                args.json.write_text(json.dumps(told, indent=1) + "\n")
+    finally:
+        for server in servers.values():
+            server.send_signal(signal.SIGTERM)
+            server.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+>>>>>>> weights
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     if seconds:
         parser.add_argument("--seconds", type=float, default=seconds)
@@ -85,13 +144,18 @@ def main():
     parser.add_argument("--package", type=pathlib.Path, help="default: the fake model of the tests")
     parser.add_argument("--rows", type=int, default=1)
     parser.add_argument("--features", type=int, default=4)
-    parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--connections", type=lambda text: [int(n) for n in text.split(",")], default=[8],
+                        help="such as 1,8,64 with --against")
+    parser.add_argument("--against", type=pathlib.Path, metavar="PROGRAM", help="another build of sconce")
     parser.add_argument("--threads", type=int, default=1, help="io threads of Sconce and Beast")
     parser.add_argument("--set", action="append", default=[], help="passed to sconce serve")
     parser.add_argument("--inline-below", help="passed to sconce serve; 0: every request goes through a lane")
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     package = args.package or args.build / "tests/fake_model/fake_model.so"
+    if args.against:
+        return against(args, package)
+    args.connections = args.connections[0]
 
     cores = sorted(os.sched_getaffinity(0))
     server_cores = set(cores[:args.threads])
@@ -103,11 +167,7 @@ def main():
         results = {"sconce": [], "beast": [], "epoll": []}
         body = None
         for _ in range(args.rounds):
-            extra = [part for s in args.set for part in ("--set", s)]
-            extra += ["--inline-below", args.inline_below] if args.inline_below else []
-            server = start([args.build / "server/sconce", "serve", f"model={package}", "--http", f"127.0.0.1:{port}",
-                            "--metrics", "off", "--admin", "off", "--io-threads", str(args.threads), "--drain-grace", "0",
-                            *extra], server_cores)
+            server = serve(args.build / "server/sconce", args, package, port, server_cores)
             try:
                 wait_for(port, "/v2/health/ready")
                 result = load(server, args.build, port, args.connections, args.seconds, request.name, load_cores)
