@@ -4,14 +4,13 @@
 #include <sys/socket.h>
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 
-#include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/connections/listening.h"
 
 namespace sconce::server {
 namespace {
@@ -28,37 +27,17 @@ constexpr std::chrono::seconds kComplain{10};
 }  // namespace
 
 Listener::Listener(IoThread& own, std::vector<IoThread*> io_threads, const Address& address, Listeners kind)
-    : own_(own), io_threads_(std::move(io_threads)), kind_(kind), acceptor_(own.context()) {
-  boost::system::error_code ec;
-  tcp::resolver resolver(own.context());
-  const auto found = resolver.resolve(address.host, std::to_string(address.port),
-                                      tcp::resolver::passive | tcp::resolver::numeric_service, ec);
-  SCONCE_CHECK(!ec && !found.empty(), kInvalidArgument, "cannot listen on ", address.host, ":", address.port, ": ",
-               ec.message());
-  const tcp::endpoint endpoint = found.begin()->endpoint();
-  v6_ = endpoint.address().is_v6();
-  acceptor_.open(endpoint.protocol(), ec);
-  if (!ec) acceptor_.set_option(tcp::acceptor::reuse_address(true), ec);
-  if (!ec) acceptor_.bind(endpoint, ec);
-  if (!ec) acceptor_.listen(4096, ec);
-  if (!ec) acceptor_.native_non_blocking(true, ec);
-  if (!ec) endpoint_ = acceptor_.local_endpoint(ec);
-  SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
+    : own_(own),
+      io_threads_(std::move(io_threads)),
+      kind_(kind),
+      acceptor_(own.context()),
+      endpoint_(listen_on(acceptor_, address)) {
   own_.watch(*this);
 }
 
-std::string Listener::address() const {
-  const std::string host = endpoint_.address().to_string();
-  return (v6_ ? "[" + host + "]" : host) + ":" + std::to_string(endpoint_.port());
-}
+std::string Listener::address() const { return address_text(endpoint_); }
 
-bool Listener::is_loopback() const noexcept {
-  const asio::ip::address address = endpoint_.address();
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
-  }
-  return address.is_loopback();
-}
+bool Listener::is_loopback() const noexcept { return server::is_loopback(endpoint_); }
 
 void Listener::start() { accept(); }
 
@@ -96,7 +75,8 @@ bool Listener::accept_one() {
   auto size = static_cast<socklen_t>(peer.capacity());
   const int descriptor = ::accept4(acceptor_.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (descriptor >= 0) {
-    Accepted accepted(descriptor, peer, v6_, kind_, OpenConnections::Slot(own_.service().connections, kind_));
+    Accepted accepted(descriptor, peer, endpoint_.address().is_v6(), kind_,
+                      OpenConnections::Slot(own_.service().connections, kind_));
     io_threads_[next_++ % io_threads_.size()]->serve(std::move(accepted));
     return true;
   }

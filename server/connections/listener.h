@@ -45,7 +45,6 @@ class Listener {
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::ip::tcp::endpoint endpoint_;  // with the port that the system chose
   size_t next_ = 0;
-  bool v6_ = false;
   bool waiting_ = false;    // asio calls when the next connection comes
   bool searching_ = false;  // for the idlest connection
   bool stopped_ = false;

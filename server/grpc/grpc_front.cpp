@@ -19,6 +19,7 @@
 #include "server/answers/run_record.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/connections/listening.h"
 #include "server/grpc/documents.h"
 #include "server/grpc/status.h"
 
@@ -145,28 +146,14 @@ GrpcFront::~GrpcFront() {
 }
 
 void GrpcFront::listen(const Address& address) {
-  boost::system::error_code ec;
   asio::io_context context;
-  tcp::resolver resolver(context);
-  const auto found = resolver.resolve(address.host, std::to_string(address.port),
-                                      tcp::resolver::passive | tcp::resolver::numeric_service, ec);
-  SCONCE_CHECK(!ec && !found.empty(), kInvalidArgument, "cannot listen on ", address.host, ":", address.port, ": ",
-               ec.message());
   tcp::acceptor acceptor(context);
-  tcp::endpoint endpoint = found.begin()->endpoint();
-  acceptor.open(endpoint.protocol(), ec);
-  if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
-  if (!ec) acceptor.bind(endpoint, ec);
-  if (!ec) acceptor.listen(4096, ec);
-  if (!ec) acceptor.native_non_blocking(true, ec);
-  if (!ec) endpoint = acceptor.local_endpoint(ec);
-  SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
+  const tcp::endpoint endpoint = listen_on(acceptor, address);
+  boost::system::error_code ec;
   listener_.reset(acceptor.release(ec));
   SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
-  const asio::ip::address host = endpoint.address();
-  address_ = (host.is_v6() ? "[" + host.to_string() + "]" : host.to_string()) + ":" + std::to_string(endpoint.port());
-  loopback_ = host.is_loopback() || (host.is_v6() && host.to_v6().is_v4_mapped() &&
-                                     asio::ip::make_address_v4(asio::ip::v4_mapped, host.to_v6()).is_loopback());
+  address_ = address_text(endpoint);
+  loopback_ = server::is_loopback(endpoint);
 }
 
 void GrpcFront::start() {
