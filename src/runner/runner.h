@@ -172,9 +172,9 @@ class Runner {
   // Null: there is none. The analysis does not know that work_mutex_ is enough to read.
   Generation* active() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
     return active_.get();
-  // Drops it too. Returns those pieces of its device memory that nobody has any more. Runs that used them are over,
-  // since a run waits for its stream before it lets go of a set.
-  std::vector<StoragePtr> take_previous() SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+    // Drops it too. Returns those pieces of its device memory that nobody has any more. Runs that used them are over,
+    // since a run waits for its stream before it lets go of a set.
+    std::vector<StoragePtr> take_previous() SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   }
   Generation* other() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
     return other_.get();

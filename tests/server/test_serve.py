@@ -108,6 +108,7 @@ def test_a_path_without_a_package_ends_the_program_with_the_path_and_the_reason(
     status, output = run_serve(f"m={path}")
     assert status != 0 and text.format(path) in output
 
+
 @pytest.mark.parametrize("arguments", [["--set", "a.colour=red"], ["--set", "replicas=2"], ["--set", "a.replicas=few"],
                                        ["--max-body-bytes", "lots"]])
 def test_a_setting_of_the_command_line_that_cannot_be_is_wrong_usage(arguments):
