@@ -1,6 +1,6 @@
 // Products with weights of 4 and 8 bits. Match aten::_weight_int4pack_mm and _weight_int8pack_mm (torch 2.11, CUDA).
-#include "src/cuda/matmul/weight_only_few_rows.h"
 #include "src/cuda/matmul/scaled_sums.h"
+#include "src/cuda/matmul/weight_only_few_rows.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"

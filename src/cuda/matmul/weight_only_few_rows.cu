@@ -1,9 +1,9 @@
 #include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/warp_mma.cuh"
 #include "src/cuda/device_code/warp_sum.cuh"
-#include "src/cuda/matmul/weight_only_few_rows.h"
 #include "src/cuda/matmul/int4_weights.cuh"
 #include "src/cuda/matmul/per_line.cuh"
+#include "src/cuda/matmul/weight_only_few_rows.h"
 
 namespace sconce::cuda {
 namespace {

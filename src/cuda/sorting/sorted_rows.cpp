@@ -3,8 +3,8 @@
 #include "src/cuda/runtime/device_properties.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/cuda/sorting/sorted_rows_kernels.h"
 #include "src/cuda/sorting/sort_kernels.h"
+#include "src/cuda/sorting/sorted_rows_kernels.h"
 
 namespace sconce::cuda {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cub/block/block_scan.cuh>
 
-#include "src/cuda/sorting/sorted_rows_kernels.h"
 #include "src/cuda/sorting/sort_keys.cuh"
+#include "src/cuda/sorting/sorted_rows_kernels.h"
 
 namespace sconce::cuda {
 namespace {
