@@ -123,6 +123,7 @@ std::unique_ptr<Rehearsal> Model::rehearse(const std::shared_ptr<const WeightSet
 }
 
 std::shared_ptr<const WeightSet> Model::find_set(std::string_view name) const { return impl_->runner.find_set(name); }
+bool Model::binds_quickly() const noexcept { return impl_->runner.binds_quickly(); }
 std::shared_ptr<const WeightSet> Model::bring_set(std::string_view name) {
   return in_memory("bring_set", [&] { return impl_->runner.bring_set(name); });
 }

@@ -203,6 +203,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Named sets (docs/weights.md#many-sets-side-by-side). kNotFound for a name that no set has.
   // Null: the set is on disk, and bring_set() reads it.
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const;
+  // Whether a replica that has not run a set lately makes what it needs for that in some microseconds, as far as is
+  // known.
+  bool binds_quickly() const noexcept;
   // Waits while the set is read. kOutOfMemory if it does not fit; kIo, kCorruptPackage; kFailedPrecondition for the set
   // of another package.
   std::shared_ptr<const WeightSet> bring_set(std::string_view name);

@@ -26,6 +26,7 @@
 #include "src/runner/replicas/generation.h"
 #include "src/runner/replicas/input_check.h"
 #include "src/runner/replicas/replica_slots.h"
+#include "src/runner/sets/bind_times.h"
 #include "src/runner/sets/named_sets.h"
 
 namespace sconce::runner {
@@ -64,6 +65,7 @@ class Runner {
 
   // runner_sets.cpp
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const { return named_sets().find(name); }
+  bool binds_quickly() const noexcept { return bind_times_.quick(); }
   std::shared_ptr<const WeightSet> bring_set(std::string_view name) { return named_sets().bring(name); }
   std::vector<NamedSetInfo> named_set_list() const { return sets_ ? sets_->list() : std::vector<NamedSetInfo>(); }
   NamedSetInfo named_set(std::string_view name) const { return named_sets().info(name); }
@@ -235,6 +237,7 @@ class Runner {
   std::atomic<bool> failed_{false};                           // no slot has a working device any more
   size_t bound_sets_ = 0;                                     // containers of named sets that a replica keeps
   std::atomic<bool> packed_{false};                           // a run has packed values of a named set
+  mutable BindTimes bind_times_;                              // of these
   std::unique_ptr<NamedSets> sets_;                           // null: the model holds none
   ReplicaSlots slots_;  // last, so that its lanes finish what is queued before anything else is destroyed
 };

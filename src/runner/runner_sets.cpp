@@ -1,5 +1,6 @@
 // Runner: runs with named sets, and how such a set is made.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "package_format/archive/archive_reader.h"
@@ -86,8 +87,11 @@ BoundContainer& Runner::bound_set(ReplicaSlot& slot, const Generation& active, c
   slot.sets->make_room();
   std::unique_ptr<BoundContainer> bound =
       slot.replica->bind(module_, *table_, *set.values, {}, served, active.set.get());
-  return slot.sets->keep(set.shared_from_this(), std::move(bound));
+  BoundContainer& kept = slot.sets->keep(set.shared_from_this(), std::move(bound));
+  bind_times_.took(std::chrono::steady_clock::now() - begin);
+  return kept;
 }
+  const auto begin = std::chrono::steady_clock::now();
 
 void Runner::run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights,
                      std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs, RunInfo& info) {
