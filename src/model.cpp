@@ -139,6 +139,10 @@ uint64_t Model::commit_set(std::string_view name) {
   return in_memory("commit_set", [&] { return impl_->runner.commit_set(name); });
 }
 void Model::abort_set(std::string_view name) { impl_->runner.abort_set(name); }
+void Model::renumber_set(std::string_view name, uint64_t from, uint64_t to) {
+  in_memory("renumber_set", [&] { impl_->runner.renumber_set(name, from, to); });
+}
+
 uint64_t Model::restore_set(std::string_view name) {
   return in_memory("restore_set", [&] { return impl_->runner.restore_set(name); });
 }

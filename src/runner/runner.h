@@ -74,6 +74,7 @@ class Runner {
   uint64_t commit_set(std::string_view name) { return named_sets().commit(name); }
   void abort_set(std::string_view name) { named_sets().abort(name); }
   uint64_t restore_set(std::string_view name) { return named_sets().restore(name); }
+  void renumber_set(std::string_view name, uint64_t from, uint64_t to) { named_sets().renumber(name, from, to); }
   NamedSetsMemory named_sets_memory() const { return sets_ ? sets_->memory() : NamedSetsMemory(); }
   void remove_set(std::string_view name) { named_sets().remove(name); }
   uint64_t promote_set(std::string_view name);
@@ -171,12 +172,12 @@ class Runner {
   void set_other(std::unique_ptr<Generation> generation, WeightState state) noexcept SCONCE_REQUIRES(work_mutex_)
       SCONCE_EXCLUDES(state_mutex_);
   void drop_previous() noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
-  // Null: there is none. The analysis does not know that work_mutex_ is enough to read.
-  Generation* active() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
-    return active_.get();
   // Drops it too. Returns those pieces of its device memory that nobody has any more. Runs that used them are over,
   // since a run waits for its stream before it lets go of a set.
   std::vector<StoragePtr> take_previous() SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  // Null: there is none. The analysis does not know that work_mutex_ is enough to read.
+  Generation* active() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
+    return active_.get();
   }
   Generation* other() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
     return other_.get();
@@ -236,8 +237,8 @@ class Runner {
   mutable std::atomic<int64_t> looked_{0};                    // when the package's files were last looked at
   std::atomic<bool> failed_{false};                           // no slot has a working device any more
   size_t bound_sets_ = 0;                                     // containers of named sets that a replica keeps
-  std::atomic<bool> packed_{false};                           // a run has packed values of a named set
   mutable BindTimes bind_times_;                              // of these
+  std::atomic<bool> packed_{false};                           // a run has packed values of a named set
   std::unique_ptr<NamedSets> sets_;                           // null: the model holds none
   ReplicaSlots slots_;  // last, so that its lanes finish what is queued before anything else is destroyed
 };
