@@ -123,6 +123,7 @@ std::unique_ptr<Rehearsal> Model::rehearse(const std::shared_ptr<const WeightSet
 }
 
 std::shared_ptr<const WeightSet> Model::find_set(std::string_view name) const { return impl_->runner.find_set(name); }
+bool Model::binds_quickly() const noexcept { return impl_->runner.binds_quickly(); }
 std::shared_ptr<const WeightSet> Model::bring_set(std::string_view name) {
   return in_memory("bring_set", [&] { return impl_->runner.bring_set(name); });
 }
@@ -138,6 +139,10 @@ uint64_t Model::commit_set(std::string_view name) {
   return in_memory("commit_set", [&] { return impl_->runner.commit_set(name); });
 }
 void Model::abort_set(std::string_view name) { impl_->runner.abort_set(name); }
+void Model::renumber_set(std::string_view name, uint64_t from, uint64_t to) {
+  in_memory("renumber_set", [&] { impl_->runner.renumber_set(name, from, to); });
+}
+
 uint64_t Model::restore_set(std::string_view name) {
   return in_memory("restore_set", [&] { return impl_->runner.restore_set(name); });
 }

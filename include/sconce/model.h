@@ -203,6 +203,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Named sets (docs/weights.md#many-sets-side-by-side). kNotFound for a name that no set has.
   // Null: the set is on disk, and bring_set() reads it.
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const;
+  // Whether a replica that has not run a set lately makes what it needs for that in some microseconds, as far as is
+  // known.
+  bool binds_quickly() const noexcept;
   // Waits while the set is read. kOutOfMemory if it does not fit; kIo, kCorruptPackage; kFailedPrecondition for the set
   // of another package.
   std::shared_ptr<const WeightSet> bring_set(std::string_view name);
@@ -219,6 +222,10 @@ class Model : public std::enable_shared_from_this<Model> {
   // What commit_set() replaced comes back under a new generation, which is returned; a name that was new goes. It is
   // kept until another set gets the name, and without a folder until its memory is needed. kFailedPrecondition, kIo.
   uint64_t restore_set(std::string_view name);
+  // The set gets a larger number, which its file has, too, so that servers which hold one set say one number. kBusy if
+  // it has not the generation `from` any more, or another set waits for the name; kInvalidArgument if `to` is not
+  // larger; kNotFound, kIo.
+  void renumber_set(std::string_view name, uint64_t from, uint64_t to);
   // Nobody finds the set any more; runs that have it end with it.
   void remove_set(std::string_view name);
   // Makes the named set's weights active, as commit_weights() does with a staged set. The name stays.

@@ -25,8 +25,6 @@ namespace sconce::server {
 namespace {
 
 constexpr int kMostReplicas = 1024;
-// All whole numbers up to this one are exact in every reader of JSON.
-constexpr uint64_t kMostGeneration = uint64_t{1} << 53;
 
 uint64_t number(const std::string& digits) {
   const auto value = parse_number<uint64_t>(digits);
@@ -146,33 +144,18 @@ std::string release_weights(Service& service, const AdminRequest& request) {
 }
 
 std::string renumber_weights(Service& service, const AdminRequest& request) {
-  const Query query(request.query, {});
-  uint64_t generation = 0;
-  std::optional<std::string> label, digest;
-  JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
-    if (key == "generation")
-      generation = json.unsigned_integer("'generation'");
-    else if (key == "label")
-      label = json.string("'label'");
-    else if (key == "digest")
-      digest = json.string("'digest'");
-    else
-      SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
-  });
-  SCONCE_CHECK(generation >= 1 && generation <= kMostGeneration, kInvalidArgument,
-               "'generation' must be a number from 1 to 2^53");
-  SCONCE_CHECK(label || digest, kInvalidArgument, "'label' or 'digest' must say which weights are meant");
+  const Renumbering wanted = renumbering_of(request);
   return change_weights(
       service, request,
       [&](const std::shared_ptr<ServedModel>& served) {
         const Model& model = served->model();
         const std::string active = model.weight_sets().front().label;
-        SCONCE_CHECK(!label || *label == active, kBusy, "the label of the active weights is '", excerpt(active),
-                     "', not '", excerpt(*label), "'");
-        const std::string found = digest ? model.weights_digest(WeightState::kActive) : std::string();
-        SCONCE_CHECK(!digest || *digest == found, kBusy, "the digest of the active weights is ", found, ", not ",
-                     excerpt(*digest));
-        renumber_active(service, served, generation);
+        SCONCE_CHECK(!wanted.label || *wanted.label == active, kBusy, "the label of the active weights is '",
+                     excerpt(active), "', not '", excerpt(*wanted.label), "'");
+        const std::string found = wanted.digest ? model.weights_digest(WeightState::kActive) : std::string();
+        SCONCE_CHECK(!wanted.digest || *wanted.digest == found, kBusy, "the digest of the active weights is ", found,
+                     ", not ", excerpt(*wanted.digest));
+        renumber_active(service, served, wanted.generation);
       },
       "renumbered", nullptr);
 }

@@ -182,7 +182,7 @@ void renumber_active(Service& service, const std::shared_ptr<ServedModel>& serve
   } else {
     model.renumber_weights(generation);
   }
-  service.pushes.renumbered(place_of(served), before, generation);
+  service.pushes.renumbered(place_of(served), {}, before, generation);
   succeeds([&] {
     AuditEntry entry = audit_of("renumbered", service, *served, WeightState::kActive);
     entry.before = before;

@@ -4,11 +4,39 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "server/admin/admin_documents.h"
 #include "server/base/failure.h"
+#include "server/base/json_cursor.h"
+#include "server/http/query.h"
 #include "server/kept/peer_weights.h"
 
 namespace sconce::server {
+namespace {
+
+// All whole numbers up to this one are exact in every reader of JSON.
+constexpr uint64_t kMostGeneration = uint64_t{1} << 53;
+
+}  // namespace
+
+Renumbering renumbering_of(const AdminRequest& request) {
+  const Query query(request.query, {});
+  Renumbering wanted;
+  JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
+    if (key == "generation")
+      wanted.generation = json.unsigned_integer("'generation'");
+    else if (key == "label")
+      wanted.label = json.string("'label'");
+    else if (key == "digest")
+      wanted.digest = json.string("'digest'");
+    else
+      SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
+  });
+  SCONCE_CHECK(wanted.generation >= 1 && wanted.generation <= kMostGeneration, kInvalidArgument,
+               "'generation' must be a number from 1 to 2^53");
+  SCONCE_CHECK(wanted.label || wanted.digest, kInvalidArgument, "'label' or 'digest' must say which weights are meant");
+  return wanted;
+}
 
 std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request) {
   return service.repository.snapshot()->loaded(request.model, request.version);

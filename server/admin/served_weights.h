@@ -1,7 +1,9 @@
 // The model that an administration request names, and what its sets of weights are answered as.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +15,13 @@ namespace sconce::server {
 
 // Loaded, whether it is ready or waits for other weights. kNotFound, kUnavailable.
 std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request);
+
+// A request that gives weights a larger number, and says by their label or digest which it means.
+struct Renumbering {
+  uint64_t generation = 0;
+  std::optional<std::string> label, digest;
+};
+Renumbering renumbering_of(const AdminRequest& request);  // kInvalidArgument
 
 // Stops what works on a model that was unloaded or replaced meanwhile: kUnavailable.
 void check_served(const Service& service, const ServedModel& served);

@@ -7,6 +7,7 @@
 #include "sconce/model.h"
 #include "server/admin/golden_api.h"
 #include "server/admin/publication.h"
+#include "server/admin/push_api.h"
 #include "server/admin/served_weights.h"
 #include "server/base/failure.h"
 #include "server/base/json_cursor.h"
@@ -124,6 +125,37 @@ std::string promote_set(Service& service, const AdminRequest& request) {
   log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
            served->interface().version, generation, request.set);
   return weights_text(service, *served, false);
+}
+
+std::string renumber_set(Service& service, const AdminRequest& request) {
+  const Renumbering wanted = renumbering_of(request);
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  sets_of(*served);
+  Model& model = served->model();
+  const std::string name = request.set;
+  const NamedSetInfo before = model.named_set(name);
+  SCONCE_CHECK(!wanted.label || *wanted.label == before.label, kBusy, "the label of set '", name, "' is '",
+               excerpt(before.label), "', not '", excerpt(*wanted.label), "'");
+  const std::string digest = wanted.digest ? model.set_digest(name) : std::string();
+  SCONCE_CHECK(!wanted.digest || *wanted.digest == digest, kBusy, "the digest of set '", name, "' is ", digest,
+               ", not ", excerpt(*wanted.digest));
+  SCONCE_CHECK(wanted.generation >= before.generation, kBusy, "set '", name, "' has generation ", before.generation,
+               ", and numbers only grow: it cannot be ", wanted.generation);
+  if (wanted.generation > before.generation) {
+    check_served(service, *served);
+    // Fails if the set is another one by now.
+    model.renumber_set(name, before.generation, wanted.generation);
+    service.pushes.renumbered(place_of(served), name, before.generation, wanted.generation);
+    succeeds([&] {
+      AuditEntry entry = audit_of("renumbered", *served);
+      entry.set = name;
+      entry.label = before.label;
+      entry.before = before.generation;
+      entry.generation = wanted.generation;
+      service.audit.add(entry);
+    });
+  }
+  return dump(described(model.named_set(name), served->sets()->counts()));
 }
 
 std::string routes(Service& service, const AdminRequest& request) {

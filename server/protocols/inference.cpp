@@ -104,8 +104,9 @@ bool Inference::run() {
                    !model_->interface().mutates_constants;
   inputs = request_.inputs;
   weights = chosen_.set.get();
-  // If the replica has no container of the set, making one would take the I/O thread too long.
-  here_ = !alone && (!weights || weights->replicas() >= model_->replicas()) && model_->run_here(input_bytes());
+  // If the replica has no container of the set, making one may take the I/O thread too long.
+  const bool bound = !weights || weights->replicas() >= model_->replicas() || model_->model().binds_quickly();
+  here_ = !alone && bound && model_->run_here(input_bytes());
   if (here_) {
     info = model_->model().run(request_.inputs, results_, 0, weights);
     run_done_ = Clock::now();

@@ -1,5 +1,6 @@
 // Runner: runs with named sets, and how such a set is made.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "package_format/archive/archive_reader.h"
@@ -18,7 +19,12 @@ void Runner::open_sets(std::shared_ptr<const ConstantSet> packaged, const LoadOp
   sets_ = std::make_unique<NamedSets>(
       *table_, std::move(packaged),
       NamedSets::Limits{static_cast<size_t>(options.sets), options.sets_memory, options.sets_folder},
-      NamedSets::Owner{[this] { return next_generation(); }, [this] { return active_set(); },
+      NamedSets::Owner{[this] { return next_generation(); },
+                       [this](uint64_t generation) {
+                         const MutexLock state(state_mutex_);
+                         last_number_ = std::max(last_number_, generation);
+                       },
+                       [this] { return active_set(); },
                        [this](std::string name, uint64_t generation, NamedSets::Values values) {
                          return make_set(std::move(name), generation, std::move(values));
                        },
@@ -83,10 +89,13 @@ BoundContainer& Runner::bound_set(ReplicaSlot& slot, const Generation& active, c
     if (current) return *bound;
     slot.sets->forget(set);
   }
+  const auto begin = std::chrono::steady_clock::now();
   slot.sets->make_room();
   std::unique_ptr<BoundContainer> bound =
       slot.replica->bind(module_, *table_, *set.values, {}, served, active.set.get());
-  return slot.sets->keep(set.shared_from_this(), std::move(bound));
+  BoundContainer& kept = slot.sets->keep(set.shared_from_this(), std::move(bound));
+  bind_times_.took(std::chrono::steady_clock::now() - begin);
+  return kept;
 }
 
 void Runner::run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights,

@@ -266,6 +266,7 @@ COMMANDS = {
     "build/release/tests/bench/http/http_library_bench": in_file(
         "tests/bench/http/CMakeLists.txt", "add_executable(http_library_bench ", "needs libraries that nothing else here needs"),
     "tests/bench/http/run.py": script(),
+    "tests/bench/http/run.py --against PROGRAM --connections 1,8,64": script(),
     "tests/bench/http/overload.py": script(),
     "tests/bench/http/peers.py": script(without=NETWORK),
     "tests/bench/http/perf_analyzer.py": script(without=NETWORK),

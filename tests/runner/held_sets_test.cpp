@@ -281,3 +281,60 @@ TEST_CASE("named sets: no memory at any step of holding, committing, restoring o
     CHECK(model.named_sets_memory().bytes == 0);
   }
 }
+
+TEST_CASE("named sets: one gets a larger number, and keeps it over a restart") {
+  TempFolder folder;
+  for (const bool on_disk : {false, true}) {
+    CAPTURE(on_disk);
+    const std::filesystem::path sets = on_disk ? folder.path() / "sets" : std::filesystem::path();
+    {
+      Loaded loaded("fake_model", 2, true, holding(3, 0, sets));
+      Model& model = *loaded.model;
+      put(model, "a", constants(2, 1), {.label = "v2"});
+      const uint64_t before = info_of(model, "a").generation;
+      const auto code = [&](std::string_view name, uint64_t from, uint64_t to) {
+        return code_of([&] { model.renumber_set(name, from, to); });
+      };
+      CHECK(code("none", 2, 9) == ErrorCode::kNotFound);
+      CHECK(code("a", before + 1, 9) == ErrorCode::kBusy);  // it is another one by now
+      CHECK(code("a", before, before) == ErrorCode::kInvalidArgument);
+      hold(model, "a", constants(3, 1));
+      CHECK(code("a", before, 9) == ErrorCode::kBusy);  // the number of the set that waits is smaller
+      model.abort_set("a");
+      const std::shared_ptr<const WeightSet> held = model.find_set("a");
+      model.renumber_set("a", before, 9);
+      CHECK(info_of(model, "a").generation == 9);
+      CHECK(info_of(model, "a").label == "v2");
+      CHECK(model.named_sets_memory().bytes == 32);
+      RunInfo info;
+      CHECK(run_with(model, "a", 5, &info) == all(11));
+      CHECK(info.generation == 9);
+      CHECK(run_with(model, held.get(), 5, &info) == all(11));  // a request that had it before
+      CHECK(info.generation == before);
+      // What comes next has the next number, and so has what comes back.
+      put(model, "b", constants(4, 1));
+      CHECK(info_of(model, "b").generation == 10);
+      hold(model, "a", constants(5, 1));
+      CHECK(model.commit_set("a") == 11);
+      CHECK(model.restore_set("a") == 12);
+      CHECK(run_with(model, "a", 5, &info) == all(11));
+      CHECK(info.generation == 12);
+    }
+    if (!on_disk) continue;
+    Loaded loaded("fake_model", 2, true, holding(3, 0, sets));
+    Model& model = *loaded.model;
+    CHECK(model.generation() == 1);
+    CHECK(info_of(model, "a").generation == 12);
+    CHECK(info_of(model, "b").generation == 10);
+    RunInfo info;
+    CHECK(run_with(model, "a", 5, &info) == all(11));
+    CHECK(info.generation == 12);
+    put(model, "b", constants(6, 1));
+    CHECK(info_of(model, "b").generation == 13);
+    // One that is on the disk is read for it.
+    Loaded again("fake_model", 2, true, holding(3, 0, sets));
+    again.model->renumber_set("a", 12, 20);
+    CHECK(run_with(*again.model, "a", 5, &info) == all(11));
+    CHECK(info.generation == 20);
+  }
+}

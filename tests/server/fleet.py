@@ -66,8 +66,8 @@ class Member:
                 if not down and self.killed == killed:
                     self.problems.append(repr(problem))
                 continue
-            if killed != life:
-                generation, life = 0, killed
+            if killed != life:  # a named set's number outlives the server, since its file has it
+                generation, life = generation if self.named else 0, killed
             now = int(answer.headers.get("Sconce-Generation", 0))
             if answer.status != 200 and not down:  # a server that has just started may not be ready
                 self.problems.append((answer.status, now))
@@ -198,6 +198,7 @@ class Fleet:
                 result = self.run("settle", self.folder / f"{label}.safetensors" if label else DIGITS / "digits.pt2")
                 told += result.stdout
             if result.returncode == 0:
+                assert len({member.active()[0] for member in self.members}) == 1, told
                 return told
             time.sleep(0.1)
         raise AssertionError(f"not settled:\n{told}")

@@ -211,6 +211,8 @@ def test_settle_brings_all_to_one_set(three, tmp_path, name):
     assert result.returncode == 0, result.stdout
     assert [value_of(s) for s in three] == [7] * 3
     assert [sets(s)["t"]["label"] for s in three] == ["v7"] * 3
+    generation = {answer(s)[1] for s in three}
+    assert len(generation) == 1 and f"has set 't' as generation {generation.pop()}, " in result.stdout
     digests = {s.admin("GET", "fake/sets/t?digest=true").json["digest"] for s in three}
     assert len(digests) == 1 and all(d in result.stdout for d in digests)
     # None has it: that is one answer, too.

@@ -3,7 +3,7 @@ import json
 import signal
 
 import pytest
-from admin_server import FAKE, GOOD, STORED, AdminServer, Clients, expected
+from admin_server import FAKE, GOOD, ONES, STORED, STREAM, AdminServer, Clients, expected
 from serving import until
 from watched_calls import Calls
 from weights_files import fake_weights
@@ -139,3 +139,54 @@ def test_a_number_that_cannot_be_kept_is_not_taken(tmp_path):
             if calls["count"] < number:
                 break
         assert failed >= 4 and answer.status == 200
+
+
+def test_a_named_set():
+    with AdminServer(f"fake={FAKE}", flags=["--set", "*.sets=4"]) as server:
+        assert server.admin("POST", "fake/sets/t?label=v8&push=p", GOOD, STREAM).status == 200
+        assert server.admin("POST", "fake/weights/commit?push=p").status == 200
+        assert server.push("fake", fake_weights(3), "commit=true").status == 200
+
+        def answer():
+            got = server.infer("fake@t", ONES)
+            return got.json["outputs"][0]["data"], int(got.headers["Sconce-Generation"])
+        told = server.admin("GET", "fake/sets/t?digest=true").json
+        assert answer() == (expected(8), told["generation"])
+
+        def renumber(generation, **which):
+            return server.admin("POST", "fake/sets/t/renumber", {"generation": generation, **which})
+        own = server.ones()
+        for which in ({"label": "v7"}, {"digest": "sha-256:00"}, {"digest": told["digest"], "label": "v7"}):
+            wrong = renumber(9, **which)
+            assert wrong.status == 409 and "of set 't' is" in wrong.json["error"], wrong.body
+        for generation in (7, 7, 1000):
+            now = renumber(generation, digest=told["digest"])
+            assert now.status == 200 and now.json["generation"] == generation, now.body
+            assert answer() == (expected(8), generation)
+        smaller = renumber(8, label="v8")
+        assert smaller.status == 409 and "numbers only grow" in smaller.json["error"]
+        assert renumber(0, label="v8").status == renumber(1001).status == 400
+        assert server.admin("POST", "fake/sets/u/renumber", {"generation": 5, "label": ""}).status == 404
+        assert server.ones() == own
+        push = server.admin("GET", "fake/weights/pushes?push=p").json["pushes"][0]
+        assert (push["generation"], push["active"]) == (1000, True)
+        entries = server.admin("GET", "/v2/admin/audit?model=fake").json["entries"]
+        assert [(e["set"], e["before"], e["generation"]) for e in entries if e["event"] == "renumbered"] == [
+            ("t", told["generation"], 7), ("t", 7, 1000)]
+        # The next weights of the server get the next number, and the push can still be undone.
+        assert server.push("fake", fake_weights(4), "commit=true").json["generation"] == 1001
+        assert server.admin("POST", "fake/weights/rollback?push=p").status == 200
+        assert server.infer("fake@t", ONES).status == 404
+
+
+def test_a_named_sets_number_outlives_the_server(tmp_path):
+    flags = ["--set", "*.sets=4", "--set", f"*.sets_dir={tmp_path}"]
+    with AdminServer(f"fake={FAKE}", flags=flags) as server:
+        assert server.admin("POST", "fake/sets/t?label=v8", GOOD, STREAM).status == 200
+        assert server.admin("POST", "fake/sets/t/renumber", {"generation": 50, "label": "v8"}).status == 200
+        server.stop(signal.SIGKILL)
+    with AdminServer(f"fake={FAKE}", flags=flags) as server:
+        got = server.infer("fake@t", ONES)
+        assert (got.json["outputs"][0]["data"], got.headers["Sconce-Generation"]) == (expected(8), "50")
+        assert server.ones() == (STORED, 1)
+        assert server.push("fake", fake_weights(4), "commit=true").json["generation"] == 51

@@ -190,6 +190,24 @@ def test_batches_do_not_mix(server):
         assert all(pool.map(ask, range(400)))
 
 
+@pytest.mark.parametrize("model", ["fake", "folded"])
+def test_more_sets_in_turn_than_a_replica_keeps(model):
+    """Whichever thread makes what the replica needs for a set, each answer is of the set that was asked for."""
+    package = FAKE if model == "fake" else FAKE_MODELS / "fake_folded.so"
+    with SetsServer(f"{model}={package}", flags=[*FLAGS, "--set", "*.sets_bound=1", "--set", "*.replicas=2"]) as server:
+        wanted = {}
+        for value in (3, 5, 7, 9):
+            assert server.put(f"s{value}", fake_weights(value), model=model).status == 200
+            wanted[value] = data(server.infer(f"{model}@s{value}", ONES))
+        assert len({tuple(values) for values in wanted.values()}) == 4
+
+        def ask(i):
+            value = (3, 5, 7, 9)[i % 4]
+            return data(server.infer(f"{model}@s{value}", ONES)) == wanted[value]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(ask, range(400)))
+
+
 # The admin port.
 
 def test_list_and_one(server):

@@ -282,10 +282,10 @@ void PushLedger::set_published(const PushPlace& place, uint64_t generation) {
   tell_ends();
 }
 
-void PushLedger::renumbered(const PushPlace& place, uint64_t from, uint64_t to) noexcept {
+void PushLedger::renumbered(const PushPlace& place, std::string_view set, uint64_t from, uint64_t to) noexcept {
   const MutexLock lock(mutex_);
   for (PushRecord& record : records_)
-    if (record.terms.set.empty() && record.generation == from && record.served.lock() == place.served)
+    if (record.terms.set == set && record.generation == from && record.served.lock() == place.served)
       record.generation = to;
 }
 

@@ -102,8 +102,8 @@ class PushLedger {
   // one.
   void set_dropped(const PushPlace& place);
   void set_published(const PushPlace& place, uint64_t generation);
-  // The active set has got another number.
-  void renumbered(const PushPlace& place, uint64_t from, uint64_t to) noexcept;
+  // The active set, or a named one, has got another number.
+  void renumbered(const PushPlace& place, std::string_view set, uint64_t from, uint64_t to) noexcept;
   // Removes a push that only checked its weights and that its pusher does not know of. Unlike the others, does nothing
   // if the push is not known.
   void forget(const PushPlace& place, std::string_view id) noexcept;

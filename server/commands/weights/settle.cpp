@@ -279,7 +279,7 @@ class Difference {
   // Servers that serve the source's set under a smaller number than others take the largest one. Whether all serve that
   // set under one number then.
   bool level(size_t source) {
-    if (!options_.set.empty()) return others(source).empty();  // numbers of named sets are each server's own
+    if (active_[source]->generation == 0) return others(source).empty();  // no server has the named set
     uint64_t most = 0;
     const auto same = [&](size_t i) { return active_[i] && active_[i]->digest == active_[source]->digest; };
     for (size_t i = 0; i < servers_.size(); ++i)
@@ -291,7 +291,10 @@ class Difference {
       Answer none;
       none.status = 204;
       if (!same(i) || active_[i]->generation == most) return none;
-      return servers_[i].post(weights_target(options_.model, options_.version, "/renumber"), body);
+      return servers_[i].post(options_.set.empty()
+                                  ? weights_target(options_.model, options_.version, "/renumber")
+                                  : set_target(options_.model, options_.version, options_.set, "/renumber"),
+                              body);
     });
     bool good = others(source).empty();
     for (size_t i = 0; i < answers.size(); ++i) {
@@ -299,7 +302,7 @@ class Difference {
         report(servers_[i], good = false,
                fmt::format("serves these weights as generation {}, and others as {}: {}", active_[i]->generation, most,
                            answers[i].reason()));
-      else if (const std::optional<Active> now = active_of(answers[i]))
+      else if (const std::optional<Active> now = options_.set.empty() ? active_of(answers[i]) : named_of(answers[i]))
         std::tie(active_[i]->generation, active_[i]->version) = std::tie(now->generation, now->version);
     }
     return good;

@@ -39,13 +39,16 @@ NamedSets::NamedSets(const ConstantTable& table, Values packaged, Limits limits,
                                  [](const auto& a, const auto& b) { return a.second.written < b.second.written; }));
   for (const auto& [name, file] : files) {
     Entry entry;
-    entry.generation = owner_.next_generation();
+    entry.generation = file.generation;
+    if (file.generation != 0) owner_.generation_used(file.generation);
     entry.has_file = true;
     entry.words = {file.label, file.note};
     entry.bytes = entry.file_bytes = entry.need = file.bytes;
     entry.since = entry.used = file.written;
     entries_.emplace(name, std::move(entry));
   }
+  for (auto& [name, entry] : entries_)
+    if (entry.generation == 0) entry.generation = owner_.next_generation();
 }
 
 const NamedSets::Entry& NamedSets::at(std::string_view name) const {
@@ -204,7 +207,7 @@ void NamedSets::put(const std::string& name, const Words& words, const Values& v
   say_left(left);
   left.clear();
   const auto place = hold ? SetFolder::Place::kWaiting : SetFolder::Place::kNamed;
-  const uint64_t file_bytes = folder_ ? folder_->write(name, words, *held->values, place) : 0;
+  const uint64_t file_bytes = folder_ ? folder_->write(name, words, held->generation(), *held->values, place) : 0;
   Added added(pool_, *held->values);
   Entry entry;
   entry.held = held;
@@ -312,7 +315,7 @@ uint64_t NamedSets::restore(std::string_view name) {
   }
   // Replicas keep no container of the old object.
   Held fresh = values ? owner_.make(text, generation, std::move(values)) : nullptr;
-  if (folder_) folder_->restore(text, was_there);
+  if (folder_) folder_->restore(text, was_there, generation);
   {
     const MutexLock lock(mutex_);
     auto kept = replaced_.extract(replaced_.find(name));
@@ -329,6 +332,39 @@ uint64_t NamedSets::restore(std::string_view name) {
   }
   say_left(left);
   return generation;
+}
+
+void NamedSets::renumber(std::string_view name, uint64_t from, uint64_t to) {
+  const std::string text(name);
+  const Held before = bring(name);  // the file is written anew
+  std::vector<Held> left;
+  left.reserve(1);
+  const MutexLock files(files_);
+  Words words;
+  {
+    const MutexLock lock(mutex_);
+    const Entry& entry = at(name);
+    SCONCE_CHECK(entry.generation == from && before->generation() == from, kBusy, "set '", excerpt(name),
+                 "' has generation ", entry.generation, ", not ", from);
+    SCONCE_CHECK(!waiting_.contains(name), kBusy, "a set waits for the name '", excerpt(name), "'");
+    words = entry.words;
+  }
+  SCONCE_CHECK(to > from, kInvalidArgument, "set '", excerpt(name), "' has generation ", from,
+               ", and numbers only grow: it cannot be ", to);
+  owner_.generation_used(to);
+  const Held fresh = owner_.make(text, to, before->values);
+  Added added(pool_, *fresh->values);
+  if (folder_) folder_->write(text, words, to, *fresh->values, SetFolder::Place::kNamed);
+  {
+    const MutexLock lock(mutex_);
+    Entry& entry = at(name);
+    if (entry.held) leave(entry.held, left);
+    entry.held = fresh;
+    entry.generation = to;
+    added.keep();
+  }
+  say_left(left);
+  settle_now();  // it may have left memory meanwhile
 }
 
 void NamedSets::remove(std::string_view name) {

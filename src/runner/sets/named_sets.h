@@ -37,6 +37,8 @@ class NamedSets {
   // The functions of the runner that the sets call.
   struct Owner {
     std::function<uint64_t()> next_generation;
+    // Generations that are made from now on are larger than this.
+    std::function<void(uint64_t)> generation_used;
     std::function<Values()> active;
     // Makes a set of values that are complete: on devices, packed, checked.
     std::function<Held(std::string name, uint64_t generation, Values values)> make;
@@ -62,6 +64,7 @@ class NamedSets {
   uint64_t commit(std::string_view name);
   void abort(std::string_view name);
   uint64_t restore(std::string_view name);
+  void renumber(std::string_view name, uint64_t from, uint64_t to);  // as Model::renumber_set()
   void remove(std::string_view name);
   // Call this after another set became active, because other values are shared with it now.
   void settle();

@@ -13,6 +13,7 @@
 
 #include "package_format/files/directory.h"
 #include "sconce/check.h"
+#include "sconce/parse_number.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
 #include "src/runner/constants/staging.h"
@@ -24,7 +25,8 @@ namespace {
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr const char *kLabel = "sconce_label", *kNote = "sconce_note", *kBase = "sconce_base",
-                     *kDigest = "sconce_digest";
+                     *kDigest = "sconce_digest", *kGeneration = "sconce_generation";
+constexpr size_t kDigits = 20;  // of any generation, so that another one fits in its place
 constexpr const char *kNew = ".new", *kWaiting = ".waiting", *kReplaced = ".replaced";
 
 // The constants of a set that the package does not have; undefined where it has them.
@@ -59,6 +61,38 @@ uint64_t data_bytes(const std::filesystem::path& path) {
   ::close(fd);
   const uint64_t size = good ? static_cast<uint64_t>(stat.st_size) : 0;
   return good && header <= size - sizeof header ? size - sizeof header - header : 0;
+}
+
+std::string padded(uint64_t generation) {
+  const std::string digits = std::to_string(generation);
+  return std::string(kDigits - digits.size(), '0') + digits;
+}
+
+// Writes a generation over that of a file which nobody reads, if it has one, and sees it on the disk.
+void put_generation(const std::filesystem::path& path, uint64_t generation) {
+  const auto metadata = read_safetensors_metadata(path);
+  const auto found = metadata.find(kGeneration);
+  if (found == metadata.end() || found->second.size() != kDigits) return;
+  struct Descriptor {
+    int fd;
+    ~Descriptor() {
+      if (fd >= 0) ::close(fd);
+    }
+  } const file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+  const auto check = [&](bool good) {
+    if (!good) throw Error(write_error_code(errno), "cannot write: " + path.string() + ": " + std::strerror(errno));
+  };
+  check(file.fd >= 0);
+  uint64_t bytes = 0;
+  check(::pread(file.fd, &bytes, sizeof bytes, 0) == sizeof bytes);
+  std::string header(bytes, '\0');  // it was read before
+  check(::pread(file.fd, header.data(), header.size(), sizeof bytes) == static_cast<ssize_t>(header.size()));
+  size_t at = header.find('"' + std::string(kGeneration) + '"');
+  if (at != std::string::npos) at = header.find(found->second, at);
+  SCONCE_CHECK(at != std::string::npos, kCorruptPackage, "not a named set's file: ", path.string());
+  const std::string digits = padded(generation);
+  check(::pwrite(file.fd, digits.data(), digits.size(), static_cast<off_t>(sizeof bytes + at)) == kDigits);
+  check(::fdatasync(file.fd) == 0);
 }
 
 // Takes a file's values for constants of the table.
@@ -116,12 +150,14 @@ std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
     name.resize(name.size() - kSuffix.size());
     struct ::stat stat;
     if (!is_set_name(name) || ::stat(path.c_str(), &stat) != 0 || !S_ISREG(stat.st_mode)) continue;
-    File file{data_bytes(path), std::chrono::system_clock::from_time_t(stat.st_mtim.tv_sec), {}, {}};
+    File file{data_bytes(path), std::chrono::system_clock::from_time_t(stat.st_mtim.tv_sec), {}, {}, 0};
     // What is wrong with the file shows when the set is asked for.
     if (shim::guard("listing named sets", [&] {
           const auto metadata = read_safetensors_metadata(path);
           if (const auto label = metadata.find(kLabel); label != metadata.end()) file.label = label->second;
           if (const auto note = metadata.find(kNote); note != metadata.end()) file.note = note->second;
+          if (const auto number = metadata.find(kGeneration); number != metadata.end())
+            file.generation = parse_number<uint64_t>(number->second).value_or(0);
         }) != 0)
       shim::take_error();
     files.emplace(std::move(name), std::move(file));
@@ -129,7 +165,8 @@ std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
   return files;
 }
 
-uint64_t SetFolder::write(const std::string& name, const Words& words, const ConstantSet& set, Place place) const {
+uint64_t SetFolder::write(const std::string& name, const Words& words, uint64_t generation, const ConstantSet& set,
+                          Place place) const {
   const ConstantSet added = beyond(set, *packaged_);
   std::map<std::string_view, NamedTensor> by_name;  // constants of one name have one value
   for (size_t i = 0; i < added.tensors().size(); ++i) {
@@ -147,6 +184,7 @@ uint64_t SetFolder::write(const std::string& name, const Words& words, const Con
   write_safetensors(temporary.path, tensors,
                     {{kLabel, words.label},
                      {kNote, words.note},
+                     {kGeneration, padded(generation)},
                      {kBase, packaged_->digest(table_)},
                      {kDigest, added.digest(table_)}});
   to_disk(temporary.path, O_RDONLY);
@@ -181,10 +219,11 @@ void SetFolder::publish(const std::string& name) const {
   undo.done = true;
 }
 
-void SetFolder::restore(const std::string& name, bool was_there) const {
-  const std::filesystem::path path = path_of(name);
+void SetFolder::restore(const std::string& name, bool was_there, uint64_t generation) const {
+  const std::filesystem::path path = path_of(name), replaced = beside(name, kReplaced);
+  if (was_there) put_generation(replaced, generation);
   if (was_there)
-    rename_file(beside(name, kReplaced), path);
+    rename_file(replaced, path);
   else
     SCONCE_CHECK(::unlink(path.c_str()) == 0 || errno == ENOENT, kIo, "cannot remove: ", path.string(), ": ",
                  std::strerror(errno));

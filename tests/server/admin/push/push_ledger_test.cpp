@@ -270,7 +270,7 @@ TEST_CASE("push ledger: pushes of named sets are none of the model's own weights
   w.ledger.set_published(w.place, 4);
   CHECK(w.state("p") == PushState::kCommitted);
   w.ledger.committed(w.place, "s", 4);
-  w.ledger.renumbered(w.place, 4, 9);
+  w.ledger.renumbered(w.place, {}, 4, 9);
   CHECK(w.ledger.find("digits", 1, "p")->generation == 9);
   CHECK(w.ledger.find("digits", 1, "s")->generation == 4);
   CHECK(note_of(*w.ledger.find("digits", 1, "s")).set == "tenant");
