@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 constexpr size_t kMostNames = 3;
 
 // What often lies where a package should.
-struct Kind {
+struct Mistaken {
   std::string_view start, name;
 };
-constexpr Kind kMistaken[] = {
+constexpr Mistaken kMistaken[] = {
     {"version https://git-lfs", "a placeholder of Git LFS (git lfs pull fetches the file)"},
     {"<", "a web page or XML"},
     {"\x80", "a Python pickle"},
@@ -68,7 +68,7 @@ void refuse_file(const fs::path& path, std::span<const std::byte> bytes) {
   SCONCE_CHECK(!bytes.empty(), kCorruptPackage, "file is empty: ", path.native());
   const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto kind = std::find_if(std::begin(kMistaken), std::end(kMistaken),
-                                 [&](const Kind& known) { return content.starts_with(known.start); });
+                                 [&](const Mistaken& known) { return content.starts_with(known.start); });
   SCONCE_FAIL(kUnsupported, "file is neither a package nor a model library",
               kind == std::end(kMistaken) ? "" : ", but ", kind == std::end(kMistaken) ? "" : kind->name, ": ",
               path.native());

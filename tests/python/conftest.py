@@ -14,9 +14,6 @@ from where import BUILD, ROOT
 INSTALLED = os.environ.get("SCONCE_PYTHON_PACKAGE") == "installed"
 NATIVE = [BUILD / "python/sconce" / f"_native{suffix}" for suffix in importlib.machinery.EXTENSION_SUFFIXES]
 
-if not INSTALLED:
-    sys.path.insert(0, str(BUILD / "python"))
-
 
 def why_not():
     if not INSTALLED and not any(path.exists() for path in NATIVE):
@@ -30,6 +27,8 @@ def why_not():
 
 
 REASON = why_not()
+if not INSTALLED and not REASON:
+    sys.path.insert(0, str(BUILD / "python"))
 # These need only what is Python alone (pure.py).
 PURE = {"test_client.py", "test_client_weights.py", "test_first_answer.py", "test_export.py"}
 collect_ignore = [p.name for p in (ROOT / "tests/python").glob("test_*.py") if p.name not in PURE] if REASON else []
