@@ -172,7 +172,9 @@ void CallPlan::refuse_count(size_t given, PyObject* kwargs) const {
     for (const nb::handle key : nb::borrow(kwargs)) named.push_back(nb::borrow(key));
     also = " and the keyword arguments " + list_of(named) + "; the model was exported with " + list_of(kwargs_.keys);
   }
-  SCONCE_FAIL(kInvalidArgument, "args: expected ", args_.children.size(), " positional arguments, got ", given, also);
+  const size_t count = args_.children.size();
+  SCONCE_FAIL(kInvalidArgument, "args: expected ", count, count == 1 ? " positional argument" : " positional arguments",
+              ", got ", given, also);
 }
 
 void CallPlan::walk(const Node& node, nb::handle object, Flattening& to) const {

@@ -91,9 +91,9 @@ def test_errors_name_argument_expected_and_found(fake, given, message):
 
 
 def test_counts(fake):
-    with pytest.raises(sconce.InvalidArgument, match="args: expected 1 positional arguments, got 0"):
+    with pytest.raises(sconce.InvalidArgument, match="args: expected 1 positional argument, got 0"):
         fake()
-    with pytest.raises(sconce.InvalidArgument, match="args: expected 1 positional arguments, got 2"):
+    with pytest.raises(sconce.InvalidArgument, match="args: expected 1 positional argument, got 2"):
         fake(X, X)
     with pytest.raises(sconce.InvalidArgument, match="got 0 and the keyword arguments 'x'; the model was exported with none"):
         fake(x=X)
