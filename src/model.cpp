@@ -79,12 +79,16 @@ void transfer(const Tensor& source, Tensor& destination) {
 
 const ModelInfo& Model::info() const noexcept { return impl_->runner.info(); }
 RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
-                   const WeightSet* weights) {
-  return impl_->runner.run(inputs, outputs, affinity, weights);
+                   const WeightSet* weights, const SequenceStep& step) {
+  return impl_->runner.run(inputs, outputs, affinity, weights, step);
 }
 bool Model::runs_on_caller() const noexcept { return impl_->runner.runs_on_caller(); }
 void Model::submit(RunRequest& request) { impl_->runner.submit(request); }
 void Model::check_inputs(std::span<const Tensor> inputs) const { impl_->runner.check_inputs(inputs); }
+std::shared_ptr<Sequence> Model::make_sequence() {
+  return in_memory("make_sequence", [&] { return impl_->runner.make_sequence(shared_from_this()); });
+}
+uint64_t Model::sequence_bytes() const noexcept { return impl_->runner.sequence_bytes(); }
 uint64_t Model::generation() const noexcept { return impl_->runner.generation(); }
 std::vector<ConstantSpec> Model::constants() const { return impl_->runner.constants(); }
 

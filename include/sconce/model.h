@@ -15,6 +15,7 @@
 #include "sconce/difference.h"
 #include "sconce/error.h"
 #include "sconce/package.h"
+#include "sconce/sequence.h"
 #include "sconce/tensor.h"
 #include "sconce/weights.h"
 
@@ -64,6 +65,14 @@ struct LoadOptions {
   std::filesystem::path sets_folder;
   // Containers of named sets that each replica keeps.
   int bound_sets = 16;
+  // How many sequences (sconce/sequence.h) may have a place at the same time, on all replicas together; 0: none. A
+  // place holds the buffers that the model writes, a container, what is folded and CUDA graphs.
+  int sequences = 0;
+  // Bytes that the buffers of all sequences together may take; 0: no limit.
+  uint64_t sequences_memory = 0;
+  // Sequences go on with new weights once these are active; their buffers stay. Otherwise each one ends with the set
+  // with which it began. Sequences of a named set always do.
+  bool sequences_follow = false;
   std::vector<std::filesystem::path> op_libraries;
 };
 
@@ -95,6 +104,10 @@ class RunRequest {
   uint64_t affinity = 0;
   // Runs with this named set of the same model, which the caller keeps. Null: with the active one.
   const WeightSet* weights = nullptr;
+  // If it has a sequence, the run is on that sequence's replica, and `affinity` says nothing.
+  SequenceStep step;
+  // The only replica that may run the request; -1: any. kUnavailable if there is no such replica.
+  int replica = -1;
   // Leaves outputs on the device that ran the model, whatever LoadOptions::host_outputs says.
   bool device_outputs = false;
   RunInfo info;
@@ -153,9 +166,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Runs the model and returns when it is done: on the calling thread if a replica is free and its kernels are
   // single-threaded, else on a lane. outputs.size() must be the model's. Inputs that the model writes are written in
   // place. kInvalidArgument names the input, what was expected and what came; kModelFailed has the model's own message.
-  // weights: as RunRequest::weights.
+  // weights, step: as in RunRequest.
   RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity = 0,
-              const WeightSet* weights = nullptr);
+              const WeightSet* weights = nullptr, const SequenceStep& step = {});
   // Queues the request on the lane of the least loaded replica, or of the replica of its affinity. The request receives
   // all errors, those of its arguments too.
   void submit(RunRequest& request);
@@ -165,6 +178,12 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // Throws what run() would throw for these inputs, without running.
   void check_inputs(std::span<const Tensor> inputs) const;
+
+  // A place on the replica with the fewest sequences. kFailedPrecondition if the model has none
+  // (LoadOptions::sequences) or writes no buffers; kQueueFull if all are taken; kUnavailable if no replica works.
+  std::shared_ptr<Sequence> make_sequence();
+  // Bytes of the buffers that the model writes: of one sequence.
+  uint64_t sequence_bytes() const noexcept;
 
   // Weights. Names are FQNs, or a constant's own name if it has no FQN. Each replica has its own buffers that the model
   // writes: an update or rollback keeps their current values unless the update names them.

@@ -147,6 +147,7 @@ constexpr std::string_view names(Batching) { return "auto, on, off"; }
 constexpr std::string_view names(DeviceFault) { return "stay, end, restart"; }
 constexpr std::string_view names(WeightsMismatch) { return "refuse, package"; }
 constexpr std::string_view names(TimeoutAction) { return "reject, delay"; }
+constexpr std::string_view names(SequenceWeights) { return "begun, active"; }
 constexpr std::string_view names(LogLevel) { return "trace, debug, info, warn, error, off"; }
 constexpr std::string_view names(LogFormat) { return "text, json"; }
 constexpr std::string_view names(TraceFormat) { return "chrome, otlp"; }

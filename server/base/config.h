@@ -21,6 +21,7 @@ enum class Batching : int8_t { kAuto, kOn, kOff };
 enum class DeviceFault : int8_t { kStay, kEnd, kRestart };
 enum class WeightsMismatch : int8_t { kRefuse, kPackage };
 enum class TimeoutAction : int8_t { kReject, kDelay };
+enum class SequenceWeights : int8_t { kBegun, kActive };
 enum class LogLevel : int8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 enum class LogFormat : int8_t { kText, kJson };
 enum class TraceFormat : int8_t { kChrome, kOtlp };

@@ -34,6 +34,11 @@ struct BatchPolicy {
 // (server/signature/row_trial.h). Unknown counts as no. kInvalidArgument for settings that contradict each other.
 BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config);
 
+// Whether a model's requests are steps of sequences.
+inline bool has_sequences(const ModelInterface& model, const ModelConfig& config) noexcept {
+  return config.sequences > 0 && model.mutates_constants && !model.pipeline;
+}
+
 // The most rows of a run if a trial showed that requests may share it; 1 if no trial is needed.
 int64_t rows_to_try(const ModelInterface& model, const ModelConfig& config);
 

@@ -35,6 +35,7 @@ class Batcher::Execution final : public BatchRun {
     batcher.start(*this);
     if (requests.empty()) return false;
     weights = requests.front()->weights;
+    step = requests.front()->step;
     if (requests.size() == 1) {
       inputs = requests.front()->inputs;
       outputs = requests.front()->outputs;
@@ -341,6 +342,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
   execution.inputs = {};
   execution.outputs = {};
   execution.weights = nullptr;
+  execution.step = {};
   execution.info = {};
   execution.waited = {};
   const std::exception_ptr error = std::exchange(execution.error, nullptr);

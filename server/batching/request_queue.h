@@ -27,6 +27,7 @@ class QueuedRequest {
   uint64_t priority = 0;               // 0: the default
   std::chrono::nanoseconds timeout{};  // of waiting, as the request asks; 0: it does not
   const WeightSet* weights = nullptr;  // a named set, which the owner keeps; null: the active one
+  SequenceStep step;                   // RunRequest::step; for requests that run alone
   bool alone = false;                  // shares no run, because some of its tensors are on a device
   bool device_outputs = false;         // RunRequest::device_outputs; for requests that run alone
 

@@ -15,10 +15,14 @@ namespace {
 
 using Json = OrderedJson;
 
-Json tensors_json(const TensorNames& names, const std::vector<TensorInterface>& tensors) {
+// controls: of inputs those that no client sends.
+Json tensors_json(const TensorNames& names, const std::vector<TensorInterface>& tensors,
+                  std::span<const ControlInput> controls = {}) {
   Json list = Json::array();
-  for (const TensorInterface& tensor : tensors) {
-    Json json = {{"name", names.name(list.size())}, {"datatype", tensor.datatype}, {"shape", tensor.shape}};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorInterface& tensor = tensors[i];
+    if (std::any_of(controls.begin(), controls.end(), [&](const ControlInput& c) { return c.input == i; })) continue;
+    Json json = {{"name", names.name(i)}, {"datatype", tensor.datatype}, {"shape", tensor.shape}};
     // Names the real dtype if values travel as a carrier type.
     if (tensor.dtype &&
         (is_complex(*tensor.dtype) || is_float8(*tensor.dtype) || *tensor.dtype == DType::kFloat4E2M1FNx2))
@@ -69,6 +73,31 @@ Json dynamic_batching(const BatchPolicy& policy) {
           {"default_priority_level", policy.priority_levels == 0 ? 0 : policy.default_priority},
           {"default_queue_policy", queue_policy(policy)},
           {"priority_queue_policy", Json::object()}};
+}
+
+Json sequence_batching(const ModelInterface& model, const ModelConfig& settings) {
+  Json controls = Json::array();
+  for (const ControlInput& control : model.controls) {
+    const TensorInterface& input = model.inputs[control.input];
+    Json json = {{"kind", control_kind_name(control.kind)},
+                 {"int32_false_true", Json::array()},
+                 {"fp32_false_true", Json::array()},
+                 {"bool_false_true", Json::array()}};
+    if (control.kind == ControlInput::Kind::kId)
+      json["data_type"] = config_type(input.datatype);
+    else if (input.dtype == DType::kInt32)
+      json["int32_false_true"] = {static_cast<int32_t>(control.off), static_cast<int32_t>(control.on)};
+    else if (input.dtype == DType::kBool)
+      json["bool_false_true"] = {control.off != 0, control.on != 0};
+    else
+      json["fp32_false_true"] = {control.off, control.on};
+    controls.push_back({{"name", model.input_names.name(control.input)}, {"control", Json::array({std::move(json)})}});
+  }
+  using std::chrono::duration_cast, std::chrono::microseconds;
+  return {{"oldest", {{"max_candidate_sequences", settings.sequences}, {"preferred_batch_size", Json::array()}}},
+          {"max_sequence_idle_microseconds", duration_cast<microseconds>(settings.sequence_idle).count()},
+          {"control_input", std::move(controls)},
+          {"state", Json::array()}};
 }
 
 // The containers of the Python call, as json_text() has them: names of tensors do not say whether RESULT[0] is in a
@@ -127,6 +156,7 @@ std::string error_document(std::string_view message) {
 
 std::string server_document(bool shared_memory) {
   constexpr const char* kExtensions[] = {"classification",
+                                         "sequence",
                                          "model_repository",
                                          "model_repository(unload_dependents)",
                                          "schedule_policy",
@@ -148,7 +178,7 @@ std::string server_document(bool shared_memory) {
 std::string metadata_document(const ModelInterface& model, std::span<const int64_t> versions) {
   Json json = {{"name", model.name}, {"versions", Json::array()}, {"platform", platform_of(model)}};
   for (const int64_t version : versions) json["versions"].push_back(std::to_string(version));
-  json["inputs"] = tensors_json(model.input_names, model.inputs);
+  json["inputs"] = tensors_json(model.input_names, model.inputs, model.controls);
   json["outputs"] = tensors_json(model.output_names, model.outputs);
   if (const CallSpec& call = model.spec.call_spec; call.known) json["call_spec"] = structure(call);
   return dump(json);
@@ -159,6 +189,7 @@ std::string config_document(const ModelInterface& model, const BatchPolicy& batc
   const bool batched = model.max_batch_size > 0;
   Json inputs = Json::array(), outputs = Json::array();
   for (size_t i = 0; i < model.inputs.size(); ++i) {
+    if (model.is_control(i)) continue;
     Json input = config_tensor(model.input_names.name(i), model.inputs[i], batched);
     input["format"] = "FORMAT_NONE";
     input["allow_ragged_batch"] = false;
@@ -213,7 +244,9 @@ std::string config_document(const ModelInterface& model, const BatchPolicy& batc
                                       {"profile", Json::array()},
                                       {"passive", false},
                                       {"host_policy", ""}});
-  if (batching.alone.empty()) {
+  if (has_sequences(model, settings)) {
+    config["sequence_batching"] = sequence_batching(model, settings);
+  } else if (batching.alone.empty()) {
     config["dynamic_batching"] = dynamic_batching(batching);
   } else {
     config["parameters"]["requests_run_alone"] = {{"string_value", batching.alone}};

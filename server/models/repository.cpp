@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <optional>
 
 #include "sconce/check.h"
@@ -10,6 +11,7 @@
 #include "server/base/cores.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/batching/batch_policy.h"
 #include "server/models/triton_names.h"
 #include "server/pipelines/pipeline_plan.h"
 
@@ -213,11 +215,21 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   options.bound_sets = static_cast<int>(config.sets_bound);
   if (config.sets > 0 && !config.sets_dir.empty())
     options.sets_folder = std::filesystem::path(config.sets_dir) / package.name / std::to_string(package.file.version);
+  options.sequences = static_cast<int>(std::min<int64_t>(config.sequences, std::numeric_limits<int>::max()));
+  options.sequences_memory = static_cast<uint64_t>(config.sequences_memory);
+  options.sequences_follow = config.sequence_weights == SequenceWeights::kActive;
+  SCONCE_CHECK(config.sequence_idle.count() > 0, kInvalidArgument, "setting sequence_idle of model '", package.name,
+               "' must be more than 0");
   for (const std::string& library : config.op_libraries) options.op_libraries.emplace_back(library);
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);
   interface.labels = read_labels(config.labels);
   if (package.triton) take_names(*package.triton, interface);
+  SCONCE_CHECK(interface.controls.empty() || has_sequences(interface, config), kInvalidArgument, "model '",
+               package.name, "' has control inputs for sequences in its config.pbtxt, and no sequences: ",
+               interface.mutates_constants ? "setting sequences is 0" : "the package writes no buffers");
+  if (config.sequences > 0 && !interface.mutates_constants)
+    log_info("model {} has no sequences: the package writes no buffers", package.name);
   return {std::move(interface), std::move(model), nullptr, {}, nullptr};
 }
 
@@ -343,7 +355,11 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
       return;
     }
     std::vector<const ModelInterface*> interfaces;
-    for (const auto& member : members) interfaces.push_back(&member->interface());
+    for (const auto& member : members) {
+      interfaces.push_back(&member->interface());
+      SCONCE_CHECK(!member->sequences(), kUnsupported, "model '", member->interface().name,
+                   "' has sequences (setting sequences), to which no step of a pipeline belongs");
+    }
     PipelinePlan plan = plan_pipeline(*source->spec, name, version.version(), interfaces);
     limit_batch(source->config, plan.interface);
     bound = reaper_.own(std::make_unique<ServedModel>(

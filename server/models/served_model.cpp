@@ -56,6 +56,10 @@ ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfi
                      batch_policy(interface_, config).max_rows > 1),
       batcher_(interface_.name, batch_policy(interface_, config), performer(model_.get(), pipeline_.get()), clock,
                inline_policy_, replicas_),
+      sequences_(has_sequences(interface_, config)
+                     ? std::make_unique<Sequences>(interface_.name, *model_, batcher_.policy(), config.sequence_idle,
+                                                   clock, inline_policy_, replicas_)
+                     : nullptr),
       config_json_(config_document(interface_, batcher_.policy(), config, spec)),
       // Without checks of sizes, no input is known to be too large.
       most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
@@ -119,7 +123,7 @@ void ServedModel::submit(QueuedRequest& request) {
 }
 
 bool ServedModel::cancel(QueuedRequest& request) noexcept {
-  if (batcher_.cancel(request)) return true;
+  if (request.step.sequence ? sequences_->cancel(request) : batcher_.cancel(request)) return true;
   request.give_up();
   return false;
 }

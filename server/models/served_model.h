@@ -22,6 +22,7 @@
 #include "server/kept/weight_store.h"
 #include "server/models/model_sets.h"
 #include "server/models/pipeline.h"
+#include "server/models/sequences.h"
 #include "server/models/statistics.h"
 #include "server/signature/interface.h"
 
@@ -54,19 +55,27 @@ class ServedModel final : public Reaped {
   Statistics& statistics() const noexcept { return *statistics_; }
   ModelStatistics statistics_now() const;
   // Call this before replicas are added, with their new number.
-  void reserve_replicas(int64_t count) { batcher_.reserve(count); }
+  void reserve_replicas(int64_t count) {
+    batcher_.reserve(count);
+    if (sequences_) sequences_->reserve(count);
+  }
   // Where its published sets are kept; null: nowhere.
   const std::shared_ptr<KeptWeights>& kept() const noexcept { return kept_; }
   // Why its active set is not to be served: a constant has no value, or the label is not require_label. Empty: it is.
   std::string why_held() const;
   // Tells it of every run that ends. Call this before the first request; it outlives the model.
-  void tell_runs(IdleWatch& watch) noexcept { batcher_.tell_runs(watch); }
+  void tell_runs(IdleWatch& watch) noexcept {
+    batcher_.tell_runs(watch);
+    if (sequences_) sequences_->tell_runs(watch);
+  }
   // Call this after replicas were added or removed, with their new number.
   void set_replicas(int64_t count) noexcept {
     replicas_.store(count, std::memory_order_relaxed);
     batcher_.set_replicas(count);
   }
   int64_t replicas() const noexcept { return replicas_.load(std::memory_order_relaxed); }
+  // Null: its requests are no steps of sequences. Otherwise all that clients send are.
+  Sequences* sequences() const noexcept { return sequences_.get(); }
   // Null: the model holds no named sets.
   ModelSets* sets() const noexcept { return sets_.get(); }
   int64_t most_sets() const noexcept { return most_sets_; }
@@ -88,7 +97,7 @@ class ServedModel final : public Reaped {
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Requests that wait for a run.
-  int64_t pending() const noexcept { return batcher_.waiting(); }
+  int64_t pending() const noexcept { return batcher_.waiting() + (sequences_ ? sequences_->waiting() : 0); }
 
   // True: the caller runs the model on its own thread, then calls ran_here(). False: the request goes to the queue.
   bool run_here(size_t input_bytes) noexcept;
@@ -136,6 +145,7 @@ class ServedModel final : public Reaped {
   std::atomic<int64_t> replicas_;
   InlinePolicy inline_policy_;
   Batcher batcher_;
+  const std::unique_ptr<Sequences> sequences_;
   const std::string config_json_;
   const uint64_t most_body_bytes_;
   const GuardBounds guard_;

@@ -43,11 +43,52 @@ TensorNames named(const std::vector<TritonTensor>& said, bool batched, const Ten
   return names.renamed(std::move(taken));
 }
 
+ControlInput::Kind kind_of(TritonControl::Kind kind) noexcept {
+  switch (kind) {
+    case TritonControl::Kind::kStart:
+      return ControlInput::Kind::kStart;
+    case TritonControl::Kind::kEnd:
+      return ControlInput::Kind::kEnd;
+    case TritonControl::Kind::kReady:
+      return ControlInput::Kind::kReady;
+    case TritonControl::Kind::kId:
+      return ControlInput::Kind::kId;
+  }
+  return ControlInput::Kind::kReady;
+}
+
+void check_control(const TritonControl& said, const ControlInput& control, const ModelInterface& interface) {
+  const TensorInterface& tensor = interface.inputs[control.input];
+  const bool fits = tensor.dtype && tensor.datatype == said.datatype && can_be_control(control.kind, *tensor.dtype);
+  SCONCE_CHECK(fits, kInvalidArgument, "control '", excerpt(said.name), "' is ", said.datatype, " as ",
+               control_kind_name(control.kind), ", in the package ", text_of(tensor.datatype, tensor.shape));
+  bool single = tensor.shape_known;
+  for (size_t d = 0; d < tensor.shape.size(); ++d)
+    single = single && (tensor.shape[d] == 1 || (d == 0 && tensor.shape[d] == -1));
+  SCONCE_CHECK(single, kInvalidArgument, "control '", excerpt(said.name),
+               "' needs an input with one element in each row, in the package it is ",
+               text_of(tensor.datatype, tensor.shape));
+}
+
 }  // namespace
 
 void take_names(const TritonConfig& config, ModelInterface& interface) {
   const bool batched = config.max_batch_size > 0;
-  interface.input_names = named(config.inputs, batched, interface.input_names, interface.inputs, "input");
+  std::vector<TritonTensor> inputs = config.inputs;
+  // Controls are inputs of the package too. Those that it does not know by name come after the others.
+  for (const TritonControl& control : config.controls) {
+    SCONCE_CHECK(!config.inputs.empty() || interface.input_names.find(control.name), kInvalidArgument, "control '",
+                 excerpt(control.name), "' is no input of the package, which has ",
+                 excerpt(interface.input_names.list()), "; fields input would say which they are");
+    inputs.push_back({control.name, control.datatype, std::nullopt});
+  }
+  if (!config.inputs.empty())
+    interface.input_names = named(inputs, batched, interface.input_names, interface.inputs, "input");
+  for (const TritonControl& control : config.controls) {
+    interface.controls.push_back(
+        {kind_of(control.kind), *interface.input_names.find(control.name), control.off, control.on});
+    check_control(control, interface.controls.back(), interface);
+  }
   interface.output_names = named(config.outputs, batched, interface.output_names, interface.outputs, "output");
 }
 

@@ -8,7 +8,7 @@ namespace sconce::server {
 
 // Gives the model's tensors the names of the file; those from the package are still accepted. A name that the package
 // knows (INPUT__1, ARGS[0]) means that tensor, any other the one at its place in the file. kInvalidArgument if number,
-// datatypes or sizes differ from the package's.
+// datatypes or sizes differ from the package's. Controls become ModelInterface::controls.
 void take_names(const TritonConfig& config, ModelInterface& interface);
 
 }  // namespace sconce::server

@@ -94,6 +94,13 @@ std::vector<Tensor> tensors_of(const TritonWarmUp& request, const ModelInterface
       std::memset(tensor.data(), 0, tensor.bytes());
     tensors[*at] = std::move(tensor);
   }
+  for (const ControlInput& control : interface.controls) {
+    Tensor& tensor = tensors[control.input];
+    if (tensor.defined()) continue;
+    const std::vector<int64_t> sizes(interface.inputs[control.input].shape.size(), 1);
+    tensor = Tensor::empty(sizes, *interface.inputs[control.input].dtype);
+    fill_control(control, {.id = {.number = 1, .text = {}}}, tensor);
+  }
   for (size_t i = 0; i < tensors.size(); ++i)
     SCONCE_CHECK(tensors[i].defined(), kInvalidArgument, "it lacks input '", interface.input_names.name(i), "'");
   return tensors;

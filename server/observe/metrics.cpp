@@ -283,6 +283,17 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each_kept(kKeptProblem, [](const KeptWeights& kept) { return kept.status().problem.empty() ? 0 : 1; });
   each_kept(kKeptFailures, [](const KeptWeights& kept) { return kept.failures(); });
   named_sets(text, samples);
+  const auto each_with_sequences = [&](MetricId id, uint64_t Sequences::Counts::*count) {
+    text.head(id);
+    for (const Sample& sample : samples)
+      if (const Sequences* const sequences = sample.model->sequences())
+        text.value(id, sample.labels, sequences->counts().*count);
+  };
+  each_with_sequences(kSequences, &Sequences::Counts::live);
+  each_with_sequences(kSequencesBegun, &Sequences::Counts::begun);
+  each_with_sequences(kSequencesIdle, &Sequences::Counts::idle);
+  each_with_sequences(kSequencesFailed, &Sequences::Counts::failed);
+  each_with_sequences(kSequencesRefused, &Sequences::Counts::refused);
   shadows(text, samples);
   const auto each_on_devices = [&](MetricId id, auto&& number) {
     text.head(id);

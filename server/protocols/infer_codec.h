@@ -39,6 +39,7 @@ struct InferRequest {
   bool device_inputs = false;   // some input is on a device
   bool device_outputs = false;  // some output goes to device memory
   SchedulePolicy schedule;
+  SequenceParameters sequence;
   std::string weights;  // the named set that the request asks for; empty: none
   std::string context;  // used by the decoder to name an input in errors; kept for its memory
 
@@ -49,6 +50,7 @@ struct InferRequest {
     rows = 1;
     columns = device_inputs = device_outputs = false;
     schedule = {};
+    sequence.clear();
     weights.clear();
   }
 };

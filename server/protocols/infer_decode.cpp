@@ -60,7 +60,7 @@ class InferDecoder {
     });
     json_.finish();
     SCONCE_CHECK(inputs_seen, kInvalidArgument, "request has no 'inputs'");
-    check_inputs_complete(model_, request_);
+    builder_.complete_inputs();
     SCONCE_CHECK(binary_at_ == body_.size(), kInvalidArgument,
                  "unexpected additional input data: ", body_.size() - binary_at_, " bytes after the last tensor");
     builder_.finish(default_binary_);
@@ -229,6 +229,7 @@ class InferDecoder {
 
   void read_parameter(std::string_view name) {
     if (read_schedule_parameter(json_, name, request_.schedule)) return;
+    if (read_sequence_parameter(json_, name, request_.sequence)) return;
     if (name == "weights") {
       request_.weights = json_.string("'weights'");
     } else if (name == "binary_data_output") {

@@ -50,8 +50,24 @@ void Inference::decode(const TensorRequest& request, const SharedMemory* shared_
 }
 
 void Inference::prepare_results() {
+  check_sequence();
   results_.resize(model_->interface().outputs.size());
   decoded_ = Clock::now();
+}
+
+void Inference::check_sequence() const {
+  const SequenceParameters& asked = request_.sequence;
+  const ModelInterface& interface = model_->interface();
+  if (model_->sequences()) {
+    SCONCE_CHECK(asked.id.given(), kInvalidArgument, "inference request to model '", interface.name,
+                 "' must specify a non-zero or non-empty correlation ID (parameter sequence_id)");
+    return;
+  }
+  SCONCE_CHECK(!asked.id.given() && !asked.start && !asked.end, kInvalidArgument, "model '", interface.name,
+               "' has no sequences: ",
+               interface.pipeline            ? "it is a pipeline"
+               : interface.mutates_constants ? "setting sequences is 0"
+                                             : "the package writes no buffers, so its requests leave no state");
 }
 
 void Inference::ask_for(std::string_view in_path, std::string_view in_header) {
@@ -70,7 +86,8 @@ bool Inference::choose_weights(std::string_view key) {
   if (wanted_.empty()) wanted_.swap(request_.weights);
   SCONCE_CHECK(sets, kNotFound, "set '", excerpt(wanted_), "' is not found: model '", model_->interface().name,
                "' holds no named sets (setting sets)");
-  if (wanted_ == ModelSets::kActive) return true;
+  // Later steps get what their sequence began with.
+  if (wanted_ == ModelSets::kActive || (model_->sequences() && !request_.sequence.start)) return true;
   if (!wanted_.empty()) {
     chosen_ = sets->find(wanted_);
   } else {
@@ -85,6 +102,13 @@ bool Inference::choose_weights(std::string_view key) {
   reading_.choice = chosen_;
   sets->bring(wanted_, reading_);
   return false;
+}
+
+// The named set of a step, "" for the active one; nullopt if it goes on with any.
+std::optional<std::string_view> Inference::set_of_step() const noexcept {
+  if (request_.sequence.start) return chosen_.set ? std::string_view(*chosen_.set->name()) : std::string_view();
+  if (wanted_.empty()) return std::nullopt;
+  return wanted_ == ModelSets::kActive ? std::string_view() : std::string_view(wanted_);
 }
 
 void Inference::take_weights() {
@@ -104,6 +128,14 @@ bool Inference::run() {
                    !model_->interface().mutates_constants;
   inputs = request_.inputs;
   weights = chosen_.set.get();
+  if (Sequences* const sequences = model_->sequences()) {
+    model_->check_inputs(request_.inputs);
+    outputs = results_;
+    rows = request_.rows;
+    timeout = request_.schedule.timeout;
+    sequences->submit(*this, request_.sequence, set_of_step(), step_);
+    return false;
+  }
   // If the replica has no container of the set, making one may take the I/O thread too long.
   const bool bound = !weights || weights->replicas() >= model_->replicas() || model_->model().binds_quickly();
   here_ = !alone && bound && model_->run_here(input_bytes());
@@ -134,8 +166,15 @@ void Inference::ran() {
   if (model_->interface().mutates_constants) keep_outputs(results_);
 }
 
+bool Inference::cancel() noexcept {
+  if (!model_->cancel(*this)) return false;
+  if (step_.live) model_->sequences()->finish_cancelled(step_);
+  return true;
+}
+
 void Inference::finished() noexcept {
   run_done_ = Clock::now();
+  if (step_.live) model_->sequences()->finish(step_, error);
   notify_(context_);
 }
 
@@ -314,6 +353,7 @@ void Inference::clear() noexcept {
   request_.clear();
   wanted_.clear();
   weights = nullptr;
+  step = {};
   if (chosen_.counters) {
     chosen_ = {};
     reading_ = {};

@@ -52,7 +52,7 @@ class Inference final : public QueuedRequest {
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
   bool run();
   // Cancels a queued request, whose client has left. Returns true if it was still waiting; `notify` is then not called.
-  bool cancel() noexcept { return model_->cancel(*this); }
+  bool cancel() noexcept;
   // After begin(): the client itself waits no longer than that.
   void limit_deadline(Clock::time_point deadline) noexcept { client_deadline_ = deadline; }
   // max: no deadline.
@@ -97,6 +97,8 @@ class Inference final : public QueuedRequest {
   void leave() noexcept;
   void fetch_outputs();
   void prepare_results();
+  void check_sequence() const;
+  std::optional<std::string_view> set_of_step() const noexcept;
 
   size_t thread_;
   const Notify notify_;
@@ -110,6 +112,7 @@ class Inference final : public QueuedRequest {
   std::string wanted_;         // ask_for()
   ModelSets::Choice chosen_;   // of the run; empty: the active set
   ModelSets::Waiter reading_;  // while the set is read
+  Sequences::Step step_;       // while it is queued or runs as a step of a sequence
   std::vector<Tensor> results_;
   TensorScratch scratch_;
   Clock::time_point start_, decoded_, run_done_, answered_;  // answered_: zero until succeed()

@@ -53,6 +53,8 @@ size_t RequestBuilder::find_input(std::string_view name) {
   SCONCE_CHECK(index, kInvalidArgument, "unexpected inference input '", excerpt(name), "' for model '", model_.name,
                "', inputs are ", model_.input_names.list());
   SCONCE_CHECK(!request_.inputs[*index].defined(), kInvalidArgument, "input '", name, "' is given twice");
+  SCONCE_CHECK(!model_.is_control(*index), kInvalidArgument, "unexpected inference input '", excerpt(name),
+               "' for model '", model_.name, "': the server fills it, as a control of sequences");
   request_.context.assign("input '").append(name).append("'");
   return *index;
 }
@@ -118,8 +120,31 @@ void RequestBuilder::add_output(std::string_view name, std::string_view json_nam
   request_.outputs.push_back(std::move(output));
 }
 
-void RequestBuilder::finish(bool default_binary) {
+void RequestBuilder::complete_inputs() {
+  for (const ControlInput& control : model_.controls) fill(control);
   check_inputs_complete(model_, request_);
+}
+
+void RequestBuilder::fill(const ControlInput& control) {
+  if (request_.inputs[control.input].defined()) return;
+  const TensorInterface& input = model_.inputs[control.input];
+  WireShape shape;
+  for (size_t d = 0; d < input.shape.size(); ++d) shape.add(1);
+  // Rows are those of the first input that a client sends.
+  if (model_.max_batch_size > 0) {
+    for (const Tensor& sent : request_.inputs) {
+      if (!sent.defined() || sent.dim() == 0) continue;
+      request_.rows = shape.sizes[0] = sent.size(0);
+      break;
+    }
+  }
+  Tensor tensor = scratch_.tensor(shape.span(), *input.dtype);
+  fill_control(control, request_.sequence, tensor);
+  request_.inputs[control.input] = in_recorded_strides(std::move(tensor), model_.spec.inputs[control.input], scratch_);
+}
+
+void RequestBuilder::finish(bool default_binary) {
+  complete_inputs();
   if (request_.outputs.empty()) {
     for (size_t i = 0; i < model_.outputs.size(); ++i)
       request_.outputs.push_back({i, model_.output_names.json(i), default_binary, 0, nullptr});

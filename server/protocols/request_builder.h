@@ -68,10 +68,13 @@ class RequestBuilder {
   // form: nullopt if the request does not say whether the output is binary.
   void add_output(std::string_view name, std::string_view json_name, std::optional<bool> binary, uint64_t classes,
                   const WireRegion& region);
+  // After the last input and the parameters: fills the inputs that are the server's, and names those that are missing.
+  void complete_inputs();
   // After the last tensor. default_binary: for outputs that do not say.
   void finish(bool default_binary);
 
  private:
+  void fill(const ControlInput& control);
   std::shared_ptr<const SharedRegion> find(const WireRegion& region) const;
 
   const ModelInterface& model_;

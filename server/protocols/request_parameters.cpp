@@ -32,6 +32,33 @@ void set_schedule_parameter(std::string_view name, uint64_t value, SchedulePolic
   policy.timeout = std::chrono::microseconds(value);
 }
 
+bool read_sequence_parameter(JsonCursor& json, std::string_view name, SequenceParameters& sequence) {
+  if (!name.starts_with("sequence_")) [[likely]]
+    return false;
+  if (name == "sequence_id") {
+    if (json.peek() == '"') {
+      set_sequence_text(json.string("'sequence_id'"), sequence);
+    } else {
+      sequence.id.number = json.unsigned_integer("'sequence_id'");
+      sequence.id.text.clear();
+    }
+  } else if (name == "sequence_start") {
+    sequence.start = json.boolean("'sequence_start'");
+  } else if (name == "sequence_end") {
+    sequence.end = json.boolean("'sequence_end'");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void set_sequence_text(std::string_view text, SequenceParameters& sequence) {
+  SCONCE_CHECK(text.size() <= SequenceId::kMostText, kInvalidArgument, "sequence_id: ", text.size(),
+               " bytes are too many, ", SequenceId::kMostText, " is the most");
+  sequence.id.text.assign(text);
+  sequence.id.number = 0;
+}
+
 void skip_parameter(JsonCursor& json, std::string_view name) {
   const char first = json.peek();
   SCONCE_CHECK(first != '{' && first != '[' && first != 'n', kInvalidArgument, "parameter '", excerpt(name),

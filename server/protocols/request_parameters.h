@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "server/base/json_cursor.h"
+#include "server/signature/controls.h"
 
 namespace sconce::server {
 
@@ -22,6 +23,11 @@ bool read_schedule_parameter(JsonCursor& json, std::string_view name, SchedulePo
 // The same for a value that is already a number. kInvalidArgument for reserved names.
 bool is_schedule_parameter(std::string_view name);
 void set_schedule_parameter(std::string_view name, uint64_t value, SchedulePolicy& policy);
+
+// Reads the value at the cursor if the parameter says of which sequence the request is, and returns whether it does.
+bool read_sequence_parameter(JsonCursor& json, std::string_view name, SequenceParameters& sequence);
+// A sequence's name that is a text. kInvalidArgument if it is too long.
+void set_sequence_text(std::string_view text, SequenceParameters& sequence);
 
 // Skips a parameter that means nothing here. kInvalidArgument for a value other than a string, number or boolean.
 void skip_parameter(JsonCursor& json, std::string_view name);

@@ -30,6 +30,12 @@ uint64_t count_of(const RequestParameter& parameter) {
   return static_cast<uint64_t>(*number);
 }
 
+bool flag_of(const RequestParameter& parameter) {
+  const bool* const flag = std::get_if<bool>(&parameter.value);
+  SCONCE_CHECK(flag, kInvalidArgument, "parameter '", excerpt(parameter.name), "' must be a boolean");
+  return *flag;
+}
+
 // Reads the parameter if it is one of a tensor in shared memory, and returns whether it is.
 bool read_region(const RequestParameter& parameter, WireRegion& region) {
   if (parameter.name == "shared_memory_region") {
@@ -140,6 +146,16 @@ void decode_tensors(const ModelInterface& model, const TensorRequest& sent, cons
   for (const RequestParameter& parameter : sent.parameters) {
     if (parameter.name == "weights") {
       request.weights = text_of(parameter);
+    } else if (parameter.name == "sequence_id") {
+      if (std::holds_alternative<std::string_view>(parameter.value)) {
+        set_sequence_text(text_of(parameter), request.sequence);
+      } else {
+        request.sequence.id.number = count_of(parameter);
+      }
+    } else if (parameter.name == "sequence_start") {
+      request.sequence.start = flag_of(parameter);
+    } else if (parameter.name == "sequence_end") {
+      request.sequence.end = flag_of(parameter);
     } else if (is_schedule_parameter(parameter.name)) {
       set_schedule_parameter(parameter.name, count_of(parameter), request.schedule);
     }
@@ -173,7 +189,7 @@ void decode_tensors(const ModelInterface& model, const TensorRequest& sent, cons
       builder.set_input(index, typed_tensor(form, input.contents, what, scratch));
     }
   }
-  check_inputs_complete(model, request);
+  builder.complete_inputs();
   SCONCE_CHECK(sent.raw == nullptr || raw == sent.raw->bytes_of.size(), kInvalidArgument, "raw_input_contents has ",
                sent.raw->bytes_of.size(), " tensors, ", raw, " inputs are to be there");
   for (const TensorRequest::Output& output : sent.outputs) {

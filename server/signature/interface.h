@@ -9,6 +9,7 @@
 
 #include "sconce/package.h"
 #include "sconce/tensor.h"
+#include "server/signature/controls.h"
 #include "server/signature/names.h"
 
 namespace sconce::server {
@@ -34,7 +35,13 @@ struct ModelInterface {
   bool rows_independent = false;    // a trial showed that rows do not influence each other
   std::string rows_reason = "it was not tried whether rows influence each other";  // why they may, else
   bool pipeline = false;                                                           // it is made of other models
-  bool mutates_constants = false;  // a run may change what the next one returns
+  bool mutates_constants = false;      // a run may change what the next one returns
+  std::vector<ControlInput> controls;  // inputs that the server fills
+  bool is_control(size_t input) const noexcept {
+    for (const ControlInput& control : controls)
+      if (control.input == input) return true;
+    return false;
+  }
 
   ModelInterface(std::string name, int64_t version, ModelSpec spec);
 

@@ -86,6 +86,9 @@ std::string joined(const List& list) {
   return text;
 }
 
+constexpr int64_t kMostPlaces = 1'000'000;
+constexpr std::string_view kOneByOne = "each step runs as soon as it can, by itself";
+
 class TritonConfigReader {
  public:
   TritonConfigReader(const std::filesystem::path& folder, TritonConfig& config) : folder_(folder), config_(config) {}
@@ -93,6 +96,7 @@ class TritonConfigReader {
   void read(const TextMessage& text) {
     for (const TextField& field : text.fields) read_field(field);
     if (!config_.ensemble) read_groups();
+    if (most_sequences_ >= 0) set("sequences", std::to_string(std::min(most_sequences_, kMostPlaces) * instances_));
   }
 
  private:
@@ -150,8 +154,7 @@ class TritonConfigReader {
     } else if (name == "default_model_filename") {
       if (string_of(field) != "model.pt2") ignore(field, {}, "a version's package is model.pt2");
     } else if (name == "sequence_batching") {
-      // Not by is_default(): an empty one asks for it too.
-      config_.ignored.push_back(name + " (line " + std::to_string(field.line) + "): sequences are not served");
+      read_sequences(message_of(field));
     } else {
       ignore(field);
     }
@@ -238,6 +241,7 @@ class TritonConfigReader {
     if (groups_.empty()) return;
     set("replicas", std::to_string(*replicas));
     set("devices", joined(devices));
+    instances_ = std::min(*replicas, kMostPlaces) * static_cast<int64_t>(devices.size());
   }
 
   void read_batching(const TextMessage& message) {
@@ -281,6 +285,103 @@ class TritonConfigReader {
       }
     }
     set("timeout_override", override_allowed ? "true" : "false");
+  }
+
+  // A sequence beyond those that have a place is refused, so there are more places than Triton has slots, unless the
+  // file gives their number.
+  void read_sequences(const TextMessage& message) {
+    constexpr std::string_view kWithin = "sequence_batching";
+    constexpr int64_t kPlaces = 1024, kIdleMicroseconds = 1'000'000;
+    int64_t idle = 0;
+    most_sequences_ = 0;
+    for (const TextField& field : message.fields) {
+      if (field.name == "max_sequence_idle_microseconds") {
+        idle = count_of(field);
+      } else if (field.name == "control_input") {
+        read_control(field);
+      } else if (field.name == "direct") {
+        for (const TextField& inner : message_of(field).fields) ignore(inner, "sequence_batching.direct", kOneByOne);
+      } else if (field.name == "oldest") {
+        for (const TextField& inner : message_of(field).fields) {
+          if (inner.name == "max_candidate_sequences")
+            most_sequences_ = count_of(inner);
+          else if (inner.name != "preserve_ordering")  // a sequence's answers are always in order
+            ignore(inner, "sequence_batching.oldest", kOneByOne);
+        }
+      } else if (field.name == "state") {
+        config_.ignored.push_back("sequence_batching.state (line " + std::to_string(field.line) +
+                                  "): a state is a buffer that the package writes");
+      } else {
+        ignore(field, kWithin);
+      }
+    }
+    if (most_sequences_ == 0) most_sequences_ = kPlaces;
+    set("sequence_idle", std::to_string(idle > 0 ? idle : kIdleMicroseconds) + "us");
+  }
+
+  void read_control(const TextField& field) {
+    TritonControl control;
+    const TextField* given = nullptr;
+    for (const TextField& inner : message_of(field).fields) {
+      if (inner.name == "name") {
+        control.name = string_of(inner);
+      } else if (inner.name == "control") {
+        if (given) fail(inner, "an input has one control");
+        given = &inner;
+      } else {
+        ignore(inner, "sequence_batching.control_input");
+      }
+    }
+    if (control.name.empty()) fail(field, "it has no name");
+    if (!given) fail(field, "'", excerpt(control.name), "' has no control");
+    std::string kind = "CONTROL_SEQUENCE_START";
+    std::vector<double> values;
+    for (const TextField& inner : message_of(*given).fields) {
+      if (inner.name == "kind") {
+        kind = word_of(inner);
+      } else if (inner.name == "data_type") {
+        control.datatype = datatype_of(inner);
+      } else if (inner.name == "int32_false_true" || inner.name == "fp32_false_true" ||
+                 inner.name == "bool_false_true") {
+        const std::string datatype = inner.name.front() == 'i' ? "INT32" : inner.name.front() == 'f' ? "FP32" : "BOOL";
+        if (!values.empty() && control.datatype != datatype) fail(inner, "a control has values of one type");
+        control.datatype = datatype;
+        values.push_back(control_value(inner));
+      } else {
+        ignore(inner, "sequence_batching.control_input.control");
+      }
+    }
+    static const std::pair<std::string_view, TritonControl::Kind> kKinds[] = {
+        {"CONTROL_SEQUENCE_START", TritonControl::Kind::kStart},
+        {"CONTROL_SEQUENCE_END", TritonControl::Kind::kEnd},
+        {"CONTROL_SEQUENCE_READY", TritonControl::Kind::kReady},
+        {"CONTROL_SEQUENCE_CORRID", TritonControl::Kind::kId}};
+    const auto* const known =
+        std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& pair) { return pair.first == kind; });
+    if (known == std::end(kKinds)) fail(*given, "there is no kind '", excerpt(kind), "'");
+    control.kind = known->second;
+    const bool id = control.kind == TritonControl::Kind::kId;
+    if (id ? !values.empty() || control.datatype.empty() : values.size() != 2)
+      fail(*given, "'", excerpt(control.name), "' needs ",
+           id ? "a data_type" : "int32_false_true, fp32_false_true or bool_false_true with two values");
+    if (!id) control.off = values[0], control.on = values[1];
+    for (const TritonControl& other : config_.controls)
+      if (other.kind == control.kind) fail(*given, "'", excerpt(other.name), "' is a ", kind, " already");
+    config_.controls.push_back(std::move(control));
+  }
+
+  static double control_value(const TextField& field) {
+    if (field.name == "bool_false_true") return flag_of(field) ? 1 : 0;
+    if (field.name == "int32_false_true") {
+      const auto number = parse_number<int32_t>(word_of(field));
+      if (!number) fail(field, "expected a whole number of 32 bits, got '", excerpt(field.text), "'");
+      return *number;
+    }
+    std::string word = word_of(field);
+    if (word.ends_with('f') || word.ends_with('F')) word.pop_back();
+    const auto number = parse_number<float>(word);
+    if (!number) fail(field, "expected a number, got '", excerpt(field.text), "'");
+    return *number;
   }
 
   void read_versions(const TextField& field) {
@@ -423,6 +524,8 @@ class TritonConfigReader {
   const std::filesystem::path& folder_;
   TritonConfig& config_;
   std::vector<const TextField*> groups_;
+  int64_t instances_ = 1;
+  int64_t most_sequences_ = -1;  // of an instance; -1: the file does not ask for sequences
 };
 
 }  // namespace

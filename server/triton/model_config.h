@@ -18,6 +18,15 @@ struct TritonTensor {
   std::optional<std::vector<int64_t>> dims;  // without the batch, if max_batch_size is not 0
 };
 
+// An input that the server fills in requests of sequences.
+struct TritonControl {
+  enum class Kind : int8_t { kStart, kEnd, kReady, kId };
+  std::string name;
+  Kind kind = Kind::kReady;
+  std::string datatype;  // v2's name
+  double off = 0, on = 1;
+};
+
 // A request that is run before the model is served.
 struct TritonWarmUp {
   enum class Values : int8_t { kZero, kRandom, kFile };
@@ -48,6 +57,7 @@ struct TritonConfig {
   // Settings of settings.def, as text.
   std::vector<std::pair<std::string, std::string>> settings;
   std::vector<TritonWarmUp> warm_ups;
+  std::vector<TritonControl> controls;
   bool ensemble = false;
   std::vector<TritonStep> steps;
   std::vector<std::string> ignored;  // "optimization (line 12)", with a reason where it needs one

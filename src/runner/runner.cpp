@@ -64,7 +64,8 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
           const Held held(slot);
           if (!request.starting()) return;
           check_(request.inputs);
-          run_on(slot, request.inputs, request.outputs, request.weights, request.device_outputs, request.info);
+          run_on(slot, request.inputs, request.outputs, request.weights, request.step, request.device_outputs,
+                 request.info);
           request.ran();
         }
         settle_packed();
@@ -107,7 +108,7 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
 
 Runner::~Runner() {
   const std::vector<Device> devices = std::move(info_.devices);
-  for (size_t i = 0; i < slots_.limit(); ++i) slots_.close(slots_[i]);  // runs what is queued
+  for (size_t i = 0; i < slots_.limit(); ++i) close(slots_[i]);  // runs what is queued
   published_.store(nullptr);
   other_.reset();
   active_.reset();
@@ -173,6 +174,7 @@ void Runner::load_constants(const LoadOptions& options) {
     publish(std::move(generation));
   }
   open_sets(packaged, options);
+  open_places(options);
 }
 
 Runner::Watch::Watch(Runner& runner, ReplicaSlot& slot) noexcept
@@ -184,7 +186,7 @@ Runner::Watch::~Watch() {
 }
 
 void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                    const WeightSet* weights, bool device_outputs, RunInfo& info) {
+                    const WeightSet* weights, const SequenceStep& step, bool device_outputs, RunInfo& info) {
   struct Pin {
     ReplicaSlot& slot;
     const Generation* generation;
@@ -203,6 +205,7 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
   } pin(slot, published_);
   const Generation& generation = *pin.generation;
   const Watch watch(*this, slot);
+  if (step.sequence) return run_step(slot, generation, weights, step, inputs, outputs, device_outputs, info);
   if (weights) [[unlikely]]
     return run_set(slot, generation, *weights, inputs, outputs, device_outputs, info);
   SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
@@ -237,18 +240,22 @@ void Runner::check_results(std::span<Tensor> outputs, std::chrono::steady_clock:
 }
 
 RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
-                    const WeightSet* weights) {
+                    const WeightSet* weights, const SequenceStep& step) {
   check_(inputs);
-  if (inline_runs_)
-    if (ReplicaSlot* slot = slots_.acquire_idle(affinity)) {
+  if (inline_runs_) {
+    std::exception_ptr error;
+    ReplicaSlot* const own = step.sequence ? slot_for(step, -1, error) : nullptr;
+    if (error) std::rethrow_exception(error);
+    if (ReplicaSlot* slot = own ? slots_.acquire_idle(*own) : slots_.acquire_idle(affinity)) {
       RunInfo info;
       {
         const Held held(*slot, Held::Adopt{});
-        run_on(*slot, inputs, outputs, weights, false, info);
+        run_on(*slot, inputs, outputs, weights, step, false, info);
       }
       settle_packed();
       return info;
     }
+  }
   struct Waiting final : RunRequest {
     std::atomic<bool> done{false};
     void finished() noexcept override {
@@ -260,6 +267,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
   request.outputs = outputs;
   request.affinity = affinity;
   request.weights = weights;
+  request.step = step;
   submit(request);
   request.done.wait(false, std::memory_order_acquire);
   if (request.error) std::rethrow_exception(request.error);
@@ -267,6 +275,13 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
 }
 
 void Runner::submit(RunRequest& request) noexcept {
+  if (request.step.sequence || request.replica >= 0) {
+    if (ReplicaSlot* const slot = slot_for(request.step, request.replica, request.error)) {
+      if (slot->lane.submit(request)) return;
+      request.error = no_replica_;
+    }
+    return request.finished();
+  }
   // A slot may close between the choice and the request's arrival. Then choose again, until the model is unloaded.
   while (ReplicaSlot* slot = slots_.choose(request.affinity, static_cast<const HeldSet*>(request.weights)))
     if (slot->lane.submit(request)) return;
@@ -306,7 +321,7 @@ void Runner::remove_replica(int index) {
   const auto i = static_cast<size_t>(index);
   SCONCE_CHECK(index >= 0 && i < slots_.limit() && slots_[i].open.load(), kNotFound, "there is no replica ", index);
   SCONCE_CHECK(slots_.open_count() > 1, kFailedPrecondition, "replica ", index, " is the last one: unload the model");
-  slots_.close(slots_[i]);
+  close(slots_[i]);
   std::unique_ptr<BoundContainer> gone[2];
   const MutexLock state(state_mutex_);
   gone[0] = std::move(active_->bound[i]);

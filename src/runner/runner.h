@@ -26,6 +26,7 @@
 #include "src/runner/replicas/generation.h"
 #include "src/runner/replicas/input_check.h"
 #include "src/runner/replicas/replica_slots.h"
+#include "src/runner/replicas/sequence_places.h"
 #include "src/runner/sets/bind_times.h"
 #include "src/runner/sets/named_sets.h"
 
@@ -36,7 +37,8 @@ class Runner {
   Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options);
   ~Runner();
 
-  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity, const WeightSet* weights);
+  RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity, const WeightSet* weights,
+              const SequenceStep& step);
   void submit(RunRequest& request) noexcept;
   void check_inputs(std::span<const Tensor> inputs) const { check_(inputs); }
 
@@ -62,6 +64,10 @@ class Runner {
   std::unique_ptr<Rehearsal> rehearse(WeightState state, std::shared_ptr<const void> owner) const;
   std::unique_ptr<Rehearsal> rehearse(const std::shared_ptr<const WeightSet>& set,
                                       std::shared_ptr<const void> owner) const;
+
+  // runner_sequences.cpp
+  std::shared_ptr<Sequence> make_sequence(std::shared_ptr<const void> owner);
+  uint64_t sequence_bytes() const noexcept { return sequence_bytes_; }
 
   // runner_sets.cpp
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const { return named_sets().find(name); }
@@ -127,13 +133,26 @@ class Runner {
     int before_;
   };
   void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, const WeightSet* weights,
-              bool device_outputs, RunInfo& info);
+              const SequenceStep& step, bool device_outputs, RunInfo& info);
   // Runs the container and checks afterwards that the package is unchanged, if the run read it.
   void run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_package, std::span<const Tensor> inputs,
                      std::span<Tensor> outputs, bool device_outputs, RunInfo& info);
   // With a named set, by the slot's holder, who has pinned the active generation.
   void run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights, std::span<const Tensor> inputs,
                std::span<Tensor> outputs, bool device_outputs, RunInfo& info);
+  // The same for a step of a sequence. weights: null, if the sequence begins with the active set.
+  void run_step(ReplicaSlot& slot, const Generation& active, const WeightSet* weights, const SequenceStep& step,
+                std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs, RunInfo& info);
+  // The set becomes that of the place, whose buffers get its values if `anew`.
+  void place_over(ReplicaSlot& slot, const Generation& active, std::shared_ptr<const ConstantSet> values, bool anew,
+                  SequencePlace& place) const;
+  void begin_sequence(ReplicaSlot& slot, const Generation& active, const WeightSet* weights,
+                      SequencePlace& place) const;
+  // The slot that must run a request of a sequence or of one replica. Null: it is gone, and `error` says so.
+  ReplicaSlot* slot_for(const SequenceStep& step, int replica, std::exception_ptr& error) const noexcept;
+  void close(ReplicaSlot& slot) noexcept;
+  void open_places(const LoadOptions& options);
+  const HeldSet& own_set(const WeightSet& weights) const;
   BoundContainer& bound_set(ReplicaSlot& slot, const Generation& active, const HeldSet& set) const;
   void open_sets(std::shared_ptr<const ConstantSet> packaged, const LoadOptions& options);
   NamedSets& named_sets() const;
@@ -221,6 +240,10 @@ class Runner {
   // Made while there is memory, because submit() does not throw.
   const std::exception_ptr unloading_ =
       std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the model is being unloaded"));
+  const std::exception_ptr no_replica_ =
+      std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the replica that the request needs was removed"));
+  const std::exception_ptr foreign_ =
+      std::make_exception_ptr(Error(ErrorCode::kInvalidArgument, "the sequence is another model's"));
 
   mutable Mutex work_mutex_;
   mutable Mutex state_mutex_;
@@ -240,6 +263,9 @@ class Runner {
   mutable BindTimes bind_times_;                              // of these
   std::atomic<bool> packed_{false};                           // a run has packed values of a named set
   std::unique_ptr<NamedSets> sets_;                           // null: the model holds none
+  std::unique_ptr<SequencePlaces> places_;                    // null: the model has no sequences
+  uint64_t sequence_bytes_ = 0;
+  bool sequences_follow_ = false;
   ReplicaSlots slots_;  // last, so that its lanes finish what is queued before anything else is destroyed
 };
 

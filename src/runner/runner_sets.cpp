@@ -98,12 +98,17 @@ BoundContainer& Runner::bound_set(ReplicaSlot& slot, const Generation& active, c
   return kept;
 }
 
-void Runner::run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights,
-                     std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs, RunInfo& info) {
+const HeldSet& Runner::own_set(const WeightSet& weights) const {
   const auto& set = static_cast<const HeldSet&>(weights);
   SCONCE_CHECK(set.owner == this, kInvalidArgument, "set '", *set.name(), "' is another model's");
   SCONCE_CHECK(set.missing.empty(), kFailedPrecondition, "set '", *set.name(), "' has no value for constant '",
                set.missing, "'");
+  return set;
+}
+
+void Runner::run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights,
+                     std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs, RunInfo& info) {
+  const HeldSet& set = own_set(weights);
   struct Leave {
     ReplicaSlot& slot;
     const HeldSet& set;

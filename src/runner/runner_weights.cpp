@@ -107,6 +107,7 @@ void Runner::publish(std::unique_ptr<Generation> next) noexcept {
   }
   if (!next) return;
   wait_until_unused(*next);
+  if (places_) places_->trim(true);
   give_back(std::move(next));
   trim_devices();
 }
@@ -119,6 +120,7 @@ void Runner::exchange(uint64_t number) noexcept {
     other_state_ = WeightState::kPrevious;
   }
   wait_until_unused(*other());
+  if (places_) places_->trim(true);
   for (const auto& bound : other()->bound)
     if (bound && bound->graphs) bound->graphs->clear();
   trim_devices();
@@ -138,6 +140,7 @@ void Runner::trim_devices() const noexcept {
 void Runner::give_back_idle_memory() noexcept {
   if (!work_mutex_.try_lock()) return;  // another time
   const MutexLock work(work_mutex_, std::adopt_lock);
+  if (places_) places_->trim(false);
   for (size_t i = 0; i < slots_.limit(); ++i) {
     ReplicaSlot& slot = slots_[i];
     if (!slot.open.load() || slot.failed.load() || !slot.try_acquire()) continue;

@@ -13,19 +13,10 @@ before. "plain" is the speed of copying against a plain copy of the same bytes o
 that is allocated for it.
 """
 import argparse
-<<<<<<< HEAD
-import base64
-=======
->>>>>>> weights
 import http.client
 import json
 import os
 import pathlib
-<<<<<<< HEAD
-import pickle
-=======
-import re
->>>>>>> weights
 import subprocess
 import sys
 import tempfile
@@ -42,15 +33,10 @@ OPTIONS = PARSER.parse_args()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "weights"))
 
 import torch  # noqa: E402
-<<<<<<< HEAD
+import trainer_forms as forms  # noqa: E402
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
 from listening import ports_of  # noqa: E402
-from sglang_classes import FlattenedTensorMetadata  # noqa: E402
-from torch.multiprocessing.reductions import reduce_tensor  # noqa: E402
-=======
-import trainer_forms as forms  # noqa: E402
->>>>>>> weights
 
 WIDTH = 8192
 LAYERS = max(1, round(OPTIONS.gib * 2**30 / (2 * WIDTH * WIDTH)))
@@ -122,30 +108,6 @@ class Server:
         return json.loads(content)["operations"][-1]
 
 
-<<<<<<< HEAD
-class WithUuid:
-    """A tensor as SGLang's patched reductions send it: the device is its UUID."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-    def __reduce__(self):
-        function, arguments = reduce_tensor(self.tensor)
-        return function, (*arguments[:6], uuid_of(self.tensor), *arguments[7:])
-
-
-def uuid_of(tensor):
-    return str(torch.cuda.get_device_properties(tensor.device).uuid)
-
-
-def dumps(value):
-    buffer = io.BytesIO()
-    ForkingPickler(buffer).dump(value)
-    return base64.b64encode(buffer.getvalue()).decode()
-
-
-=======
->>>>>>> weights
 def tensors_of(net):
     return [(name, p.detach()) for name, p in net.named_parameters()]
 

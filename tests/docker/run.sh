@@ -203,7 +203,7 @@ check_stop() {
 }
 
 # NVIDIA's libraries, in a container that runs: all that is opened by name is there, and the dynamic linker loads it with
-# every function it wants, beside the program. The driver is the host's, and no host's here.
+# every function it wants, beside the program. CUDA's runtime is the package's own. The driver is the host's, and no host's here.
 check_cuda_libraries() {
   local runtime=/usr/lib/libsconcecu.so.0 folder=/usr/local/lib/nvidia version missing there named said
   version=$("${builder}_inside" /usr/bin/sconce --version)
@@ -211,7 +211,7 @@ check_cuda_libraries() {
   [ -z "$missing" ] || fail "$runtime lacks $missing"
   there=$("${builder}_inside" ls "$folder" | tr '\n' ' ')
   for named in $("${builder}_inside" grep -aohE '\blib(cu|nv)[a-zA-Z_]+\.so\.[0-9]+' "$runtime" | sort -u); do
-    [[ $named == libcuda.so.1 || " $there" == *" $named "* ]] || fail "$named is not in $folder: $there"
+    [[ $named == libcuda.so.1 || $named == libcudart.so.* || " $there" == *" $named "* ]] || fail "$named is not in $folder: $there"
   done
   said=$("${builder}_inside" env LD_BIND_NOW=1 "LD_PRELOAD=$there" /usr/bin/sconce --version 2>&1) || true
   [ "$said" = "$version" ] || fail "with $there loaded: $said"

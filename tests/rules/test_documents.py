@@ -119,6 +119,8 @@ COMMANDS = {
         ("PACKAGE_OR_REPOSITORY...", "repository"), ("[--config FILE]", "--config CLONE/conf/sconce.conf"),
         ("[--set MODEL.KEY=VALUE]", "--set digits.queue=4")),
     "sconce serve model.pt2 --set model.sets=1000 --set model.sets_memory=2G --set model.sets_dir=SETS": serves(),
+    "sconce serve decoder.pt2 --set decoder.sequences=256 --set decoder.sequences_memory=4G": run_by(
+        "tests/server/test_sequences.py::test_the_document"),
     "sconce serve /models": serves(("/models", "repository")),
     "sconce serve a.pt2 b.pt2 p.pipeline.json": run_by("tests/server/test_pipelines.py::test_the_document"),
     "sconce serve m=m.pt2": serves(),
@@ -294,7 +296,10 @@ OTHERS = {
     "import numpy as np, tritonclient.http as triton": both(
         run_by("tests/server/test_client_exam.py::test_the_lines_of_the_readme", "README.md"),
         run_by("tests/server/test_migrating.py::test_the_lines_for_tritons_client", "docs/migrating.md")),
-    "import numpy as np, tritonclient.grpc as triton": run_by("tests/server/test_grpc.py::test_the_lines_of_the_document"),
+    "import numpy as np, tritonclient.grpc as triton": both(
+        run_by("tests/server/test_grpc.py::test_the_lines_of_the_document", "docs/grpc.md"),
+        run_by("tests/server/test_sequences.py::test_the_document", "docs/sequences.md")),
+    "Inference --sequence_id, start, end-->": said,
     "gRPC's threads --message-->": said,
     **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (
         "import numpy as np, sconce", "future = model.submit(images)", "weights = model.state_dict()",

@@ -85,8 +85,7 @@ async def whole_exam(client, module):
             check(result)
             assert result.get_response()["id"] == "one"
             assert result.get_output("RESULT[1]")["shape"] == [2, 3, 4, 5]
-    check(await client.infer(MODEL, [image(module)], model_version="1", sequence_id=5, sequence_start=True,
-                             sequence_end=True))
+    check(await client.infer(MODEL, [image(module)], model_version="1", priority=0))
     for algorithm in ("gzip", "deflate"):
         check(await client.infer(MODEL, [image(module)], request_compression_algorithm=algorithm,
                                  response_compression_algorithm=algorithm))

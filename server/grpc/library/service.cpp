@@ -100,13 +100,15 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
  public:
   using Finished = std::function<void()>;  // the call is over, or has its answer; must not throw
 
+  // handed: is called once the program has the request, or it is over; null: nobody wants to know. Must not throw.
   Inference(GrpcHost& host, const GrpcOptions& options, GrpcMethod method, std::shared_ptr<CancelLater> canceller,
-            Finished finished)
+            Finished finished, Finished handed = nullptr)
       : host_(host),
         options_(options),
         method_(method),
         canceller_(std::move(canceller)),
-        finished_(std::move(finished)) {}
+        finished_(std::move(finished)),
+        handed_(std::move(handed)) {}
   ~Inference() {
     if (GrpcInference* const call = call_) call->release();
   }
@@ -117,12 +119,19 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
     if (call == nullptr) return false;
     call_ = call;
     bytes_.Swap(&message);
-    if (!call->admit(method_, caller, bytes_.Length(), *this)) return true;
+    if (!call->admit(method_, caller, bytes_.Length(), *this)) {
+      hand();
+      return true;
+    }
     if (bytes_.Length() > kLongMessage ||
         (bytes_.Length() > kLongCompressed && compression_of(bytes_) != GRPC_COMPRESS_NONE)) {
-      host_.lend([self = shared_from_this()] { self->read(); });
+      host_.lend([self = shared_from_this()] {
+        self->read();
+        self->hand();
+      });
     } else {
       read();
+      hand();
     }
     return true;
   }
@@ -146,6 +155,9 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
 
  private:
   void finished() noexcept override { finished_(); }
+  void hand() noexcept {
+    if (handed_) handed_();
+  }
   void give_up() noexcept override { canceller_->cancel(host_); }
   void read() {
     GrpcInference& call = *call_;
@@ -168,7 +180,7 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
   const GrpcOptions& options_;
   const GrpcMethod method_;
   const std::shared_ptr<CancelLater> canceller_;
-  const Finished finished_;
+  const Finished finished_, handed_;
   std::atomic<GrpcInference*> call_{nullptr};
   ByteBuffer bytes_;
   InferMessage message_;
@@ -222,7 +234,8 @@ class InferReactor final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<Inference> inference_;
 };
 
-// Requests of one stream run side by side, as many as the window; their answers leave in the order of the requests.
+// Requests of one stream run side by side, as many as the window; their answers leave in the order of the requests. The
+// program gets one after the other, because steps of a sequence run in the order in which it gets them.
 // gRPC calls none of the On...() within StartRead(), StartWrite() or Finish(), so these are called under the mutex.
 class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
  public:
@@ -247,8 +260,9 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
       reading_ = false;
       if (ok && !cancelled_) {
         entry = std::make_shared<Entry>();
-        entry->inference = std::make_shared<Inference>(host_, options_, GrpcMethod::kModelStreamInfer, canceller_,
-                                                       [this, of = entry.get()] { end(*of); });
+        entry->inference = std::make_shared<Inference>(
+            host_, options_, GrpcMethod::kModelStreamInfer, canceller_, [this, of = entry.get()] { end(*of); },
+            [this] { handed(); });
         entries_.push_back(entry);
         starting_ = true;
       } else {
@@ -264,9 +278,10 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
       cancelled = cancelled_;
     }
     if (cancelled) entry->inference->cancel();
+    if (started) return;
     const MutexLock lock(mutex_);
     starting_ = false;
-    if (!started) entry->ready = entry->no_memory = true;
+    entry->ready = entry->no_memory = true;
     go_on();
   }
   void OnWriteDone(bool ok) override {
@@ -297,6 +312,11 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
     delete this;
   }
 
+  void handed() noexcept {
+    const MutexLock lock(mutex_);
+    starting_ = false;
+    go_on();
+  }
   void end(Entry& entry) noexcept {
     const MutexLock lock(mutex_);
     entry.ready = true;

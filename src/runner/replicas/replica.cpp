@@ -102,6 +102,15 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
   return bound;
 }
 
+void Replica::restore(BoundContainer& bound, const ConstantTable& table, const ConstantSet& set,
+                      const ConstantSet* active) {
+  const DeviceLane::Scope on_device(lane_.get());
+  const std::vector<Tensor>& values = set.on(device_, table, active);
+  for (size_t i = 0; i < bound.buffers.size(); ++i)
+    if (bound.buffers[i].defined() && values[i].defined()) copy(values[i], bound.buffers[i]);
+  if (lane_) lane_->synchronize();
+}
+
 void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                   bool device_outputs) {
   const CpuArena::Scope scope(arena_.get());

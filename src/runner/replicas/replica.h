@@ -46,6 +46,9 @@ class alignas(64) Replica {
                                        const ConstantSet& set, const std::vector<bool>& reset,
                                        const BoundContainer* before, const ConstantSet* active) const;
 
+  // Gives the container's own buffers the set's values, which it may be bound over or not. Called by the slot's holder.
+  void restore(BoundContainer& bound, const ConstantTable& table, const ConstantSet& set, const ConstantSet* active);
+
   // The model's tensors come from the replica's arena. On a device, inputs from elsewhere are copied there. When the
   // call returns, outputs are complete: in pinned host memory if host_outputs is set and device_outputs is not.
   void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs);

@@ -105,11 +105,12 @@ void ReplicaSlots::open(ReplicaSlot& slot, std::unique_ptr<Replica> replica, std
   slot.open.store(true);
 }
 
-void ReplicaSlots::close(ReplicaSlot& slot) noexcept {
+void ReplicaSlots::begin_closing(ReplicaSlot& slot) noexcept {
   slot.open.store(false);
   slot.lane.close();
-  // Threads that ran the replica themselves leave before the slot can be held; those that come now find it closed.
-  const Held held(slot);
+}
+
+void ReplicaSlots::end_closing(ReplicaSlot& slot) noexcept {
   slot.sets.reset();
   std::unique_ptr<Replica> gone;
   const MutexLock lock(replicas_mutex_);

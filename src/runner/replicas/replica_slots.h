@@ -73,16 +73,28 @@ class ReplicaSlots {
   // Takes an open slot that nobody holds and whose lane is not pinned; with a key, only the key's slot. Null if there
   // is none.
   ReplicaSlot* acquire_idle(uint64_t affinity) noexcept;
+  // The same for one slot.
+  ReplicaSlot* acquire_idle(ReplicaSlot& slot) noexcept { return acquire_open(slot) ? &slot : nullptr; }
 
   // The lowest closed slot. kTooLarge beyond kMaxReplicas.
   ReplicaSlot& vacant();
   // `cpus` have passed check_cores().
   void open(ReplicaSlot& slot, std::unique_ptr<Replica> replica, std::vector<int> cpus) noexcept;
-  // Returns when the last request has left; the slot's replica is then gone.
-  void close(ReplicaSlot& slot) noexcept;
+  // Returns when the last request has left; the slot's replica is then gone. leaving: is called before that, when
+  // nobody runs it any more.
+  template <class F>
+  void close(ReplicaSlot& slot, F&& leaving) noexcept {
+    begin_closing(slot);
+    // Threads that ran the replica themselves leave before the slot can be held; those that come now find it closed.
+    const Held held(slot);
+    leaving();
+    end_closing(slot);
+  }
 
  private:
   static bool acquire_open(ReplicaSlot& slot) noexcept;
+  static void begin_closing(ReplicaSlot& slot) noexcept;
+  void end_closing(ReplicaSlot& slot) noexcept;
 
   std::function<void(ReplicaSlot&, RunRequest&)> run_;
   std::unique_ptr<std::unique_ptr<ReplicaSlot>[]> slots_;  // kMaxReplicas

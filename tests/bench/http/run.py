@@ -73,11 +73,17 @@ def load(server, build, port, connections, seconds, request, cores):
     return result
 
 
-<<<<<<< HEAD
 def arguments(doc, seconds=None, rounds=None):
     """A parser that knows --build, and --seconds and --rounds where a default is given."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-=======
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    if seconds:
+        parser.add_argument("--seconds", type=float, default=seconds)
+    if rounds:
+        parser.add_argument("--rounds", type=int, default=rounds)
+    return parser
+
+
 def serve(program, args, package, port, cores):
     extra = [part for s in args.set for part in ("--set", s)]
     extra += ["--inline-below", args.inline_below] if args.inline_below else []
@@ -126,17 +132,6 @@ def against(args, package):
         for server in servers.values():
             server.send_signal(signal.SIGTERM)
             server.wait()
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
->>>>>>> weights
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
-    if seconds:
-        parser.add_argument("--seconds", type=float, default=seconds)
-    if rounds:
-        parser.add_argument("--rounds", type=int, default=rounds)
-    return parser
 
 
 def main():

@@ -53,6 +53,49 @@ TEST_CASE("config.pbtxt: fields that become settings") {
   CHECK(settings_of("output { name: 'y' label_filename: 'labels.txt' }") == "labels=/models/m/labels.txt");
 }
 
+TEST_CASE("config.pbtxt: sequences") {
+  CHECK(settings_of("sequence_batching { }") == "sequence_idle=1000000us sequences=1024");
+  CHECK(settings_of("sequence_batching { direct { } max_sequence_idle_microseconds: 5000 }") ==
+        "sequence_idle=5000us sequences=1024");
+  CHECK(settings_of("instance_group { count: 3 kind: KIND_CPU } "
+                    "sequence_batching { oldest { max_candidate_sequences: 4 preserve_ordering: true } }") ==
+        "sequence_idle=1000000us replicas=3 devices=cpu sequences=12");
+  CHECK(ignored_in("sequence_batching { oldest { max_candidate_sequences: 4 preserve_ordering: true } }") == "");
+
+  const TritonConfig config = read(R"(sequence_batching { control_input [
+    { name: "S" control [ { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 0.5 ] } ] },
+    { name: "E" control [ { kind: CONTROL_SEQUENCE_END int32_false_true: [ -1, 2 ] } ] },
+    { name: "R" control [ { kind: CONTROL_SEQUENCE_READY bool_false_true: [ false, true ] } ] },
+    { name: "C" control [ { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } ] } ] })");
+  REQUIRE(config.controls.size() == 4);
+  CHECK(config.controls[0].name == "S");
+  CHECK(config.controls[0].kind == TritonControl::Kind::kStart);
+  CHECK(config.controls[0].datatype == "FP32");
+  CHECK(config.controls[0].on == 0.5);
+  CHECK(config.controls[1].kind == TritonControl::Kind::kEnd);
+  CHECK(config.controls[1].datatype == "INT32");
+  CHECK(config.controls[1].off == -1);
+  CHECK(config.controls[1].on == 2);
+  CHECK(config.controls[2].datatype == "BOOL");
+  CHECK(config.controls[2].off == 0);
+  CHECK(config.controls[2].on == 1);
+  CHECK(config.controls[3].kind == TritonControl::Kind::kId);
+  CHECK(config.controls[3].datatype == "UINT64");
+  CHECK(config.ignored.empty());
+
+  const auto problem = [](std::string_view control) {
+    return error_from([&] { read("sequence_batching { control_input { " + std::string(control) + " } }"); });
+  };
+  CHECK(contains(problem("control { int32_false_true: [0, 1] }"), "control_input: it has no name"));
+  CHECK(contains(problem("name: 'x'"), "'x' has no control"));
+  CHECK(contains(problem("name: 'x' control { int32_false_true: 0 }"), "'x' needs int32_false_true"));
+  CHECK(contains(problem("name: 'x' control { kind: CONTROL_SEQUENCE_CORRID }"), "'x' needs a data_type"));
+  CHECK(contains(problem("name: 'x' control { int32_false_true: 0 fp32_false_true: 1 }"), "values of one type"));
+  CHECK(contains(problem("name: 'x' control { int32_false_true: 0.5 }"), "expected a whole number"));
+  CHECK(contains(problem("name: 'x' control { fp32_false_true: a }"), "expected a number, got 'a'"));
+  CHECK(contains(problem("name: 'x' control { kind: MY_KIND }"), "there is no kind 'MY_KIND'"));
+}
+
 TEST_CASE("config.pbtxt: tensors, warm-up, ensembles") {
   const TritonConfig config = read(R"(
     name: "m" platform: "torch_aoti" max_batch_size: 4
@@ -90,7 +133,13 @@ TEST_CASE("config.pbtxt: tensors, warm-up, ensembles") {
 TEST_CASE("config.pbtxt: what has no meaning here is named") {
   CHECK(ignored_in("backend: 'pytorch' optimization { } max_batch_size: 1") == "");
   CHECK(ignored_in("backend: 'onnxruntime'") == "backend (line 1): the package decides");
-  CHECK(ignored_in("sequence_batching { }") == "sequence_batching (line 1): sequences are not served");
+  CHECK(
+      ignored_in("sequence_batching { direct { minimum_slot_utilization: 0.5 } oldest { preferred_batch_size: 4 } }") ==
+      "sequence_batching.direct.minimum_slot_utilization (line 1): each step runs as soon as it can, by itself, "
+      "sequence_batching.oldest.preferred_batch_size (line 1): each step runs as soon as it can, by itself");
+  CHECK(ignored_in("sequence_batching { state { input_name: 'x' } iterative_sequence: true }") ==
+        "sequence_batching.state (line 1): a state is a buffer that the package writes, "
+        "sequence_batching.iterative_sequence (line 1)");
   CHECK(ignored_in("\nresponse_cache { enable: true }\nresponse_cache { enable: false }") == "response_cache (line 2)");
   CHECK(ignored_in("dynamic_batching { preserve_ordering: true }") == "dynamic_batching.preserve_ordering (line 1)");
   CHECK(ignored_in("instance_group { count: 1 kind: KIND_MODEL }") == "instance_group.kind (line 1)");
