@@ -15,7 +15,6 @@
 #include "sconce/difference.h"
 #include "sconce/error.h"
 #include "sconce/package.h"
-#include "sconce/sequence.h"
 #include "sconce/tensor.h"
 #include "sconce/weights.h"
 
@@ -24,6 +23,27 @@ namespace runner {
 class Lane;
 }
 class WeightSetFile;  // sconce/weight_sources.h
+
+// A place for the state of one sequence, which is runs that continue one another, on one replica: the buffers that the
+// model writes, as the sequence's runs left them. Made by Model::make_sequence(), keeps the model alive, and frees its
+// place when it is destroyed; no run may have it then. A sequence keeps the set of weights with which it began
+// (LoadOptions::sequences_follow), also in memory.
+class Sequence {
+ public:
+  virtual ~Sequence() = default;
+  // The replica that runs its steps; a number that a later replica may get again.
+  virtual size_t replica() const noexcept = 0;
+};
+
+// Makes a run a step of a sequence. Steps that are submitted one after the other run in this order.
+struct SequenceStep {
+  Sequence* sequence = nullptr;  // the caller keeps it; null: the run uses the replica's own buffers
+  // The buffers first get their initial values, and the sequence the set of weights that the run asks for.
+  bool begins = false;
+  // Which beginning the step continues: a number of the caller's, the same in the step that began. kFailedPrecondition
+  // if the sequence's state is of another one, or if there is none because a step failed while the model ran.
+  uint64_t life = 0;
+};
 
 struct LoadOptions {
   std::string model_name;  // in the archive; "" as in Package::model
@@ -65,8 +85,8 @@ struct LoadOptions {
   std::filesystem::path sets_folder;
   // Containers of named sets that each replica keeps.
   int bound_sets = 16;
-  // How many sequences (sconce/sequence.h) may have a place at the same time, on all replicas together; 0: none. A
-  // place holds the buffers that the model writes, a container, what is folded and CUDA graphs.
+  // How many sequences may have a place at the same time, on all replicas together; 0: none. A place holds the buffers
+  // that the model writes, a container, what is folded and CUDA graphs.
   int sequences = 0;
   // Bytes that the buffers of all sequences together may take; 0: no limit.
   uint64_t sequences_memory = 0;

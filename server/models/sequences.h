@@ -5,7 +5,7 @@
 //              ^  |
 //              +--+ start: begins anew in the same place
 //
-// A sequence has a place on one replica (sconce/sequence.h). Each replica has a queue for steps, which run one by one
+// A sequence has a place on one replica (sconce/model.h). Each replica has a queue for steps, which run one by one
 // in the order of submit(). A step belongs to the beginning that was the last one when it came (`life`), so if that
 // never runs, neither does the step.
 #pragma once

@@ -45,7 +45,7 @@ COMMANDS = {
     "cmake --install": run_by("tests/CMakeLists.txt::install"),
     "tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test --long runs it")),
     "PACKAGES=dist tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test runs it")),
-    "ARCHITECTURES=90 tests/docker/run.sh cuda": script(without="an hour and 10 GB"),
+    "PACKAGES=dist tests/docker/run.sh cuda": script(without="what ./dev deb cuda writes, and 10 GB"),
     "tests/python/export_torches.sh 2.8 2.14": script(without="an hour and 6 GB for each version of torch"),
     **{f"tests/sanitizers/apis.sh{kind}": script(without="half an hour, to build libsconce with a sanitizer")
        for kind in ("", " thread")},
@@ -366,7 +366,7 @@ def test_code_that_is_no_command(first, clone, record_property):
 def test_commands_are_found():
     """Forms that a document may write, and forms that are no commands."""
     for text in ("./dev test", "sconce ops", "SCONCE_PRESET=asan ./dev test", "tests/docker/run.sh", "ninja -C build/release x",
-                 "ARCHITECTURES=90 tests/docker/run.sh cuda", "build/release/tests/bench_staging", "kubectl apply -f x.yaml",
+                 "PACKAGES=dist tests/docker/run.sh cuda", "build/release/tests/bench_staging", "kubectl apply -f x.yaml",
                  "run.py FOLDER --draws 3", ".venv/bin/python -m pytest tests", 'T="cycles*"'):
         assert documents.is_command(text), text
     for text in ("sconce", "tests/", "src/cpu/matmul/gemm/gemm.h", "tests/data/*.cases", "docker/Dockerfile.cpu", "build/opinfo/report.json",

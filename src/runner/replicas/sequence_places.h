@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "sconce/model.h"
 #include "sconce/mutex.h"
-#include "sconce/sequence.h"
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/replicas/replica.h"
 #include "src/runner/replicas/replica_slots.h"
