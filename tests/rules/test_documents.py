@@ -46,6 +46,7 @@ COMMANDS = {
     "tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test --long runs it")),
     "PACKAGES=dist tests/docker/run.sh": both(script(), in_file("dev", "bash tests/docker/run.sh", "./dev test runs it")),
     "PACKAGES=dist tests/docker/run.sh cuda": script(without="what ./dev deb cuda writes, and 10 GB"),
+    "ARCHITECTURES=90 tests/docker/run.sh cuda": script(without="an hour and 10 GB"),
     "tests/python/export_torches.sh 2.8 2.14": script(without="an hour and 6 GB for each version of torch"),
     **{f"tests/sanitizers/apis.sh{kind}": script(without="half an hour, to build libsconce with a sanitizer")
        for kind in ("", " thread")},
