@@ -179,15 +179,15 @@ def test_drain_readiness_first_then_no_answer_is_lost():
                 fresh = connection is None
                 try:
                     connection = connection or server.connect()
-                except ConnectionRefusedError:
-                    return
+                except (ConnectionRefusedError, ConnectionResetError):
+                    return  # the listener is closed, or closed while the kernel made the connection
                 try:
                     connection.sendall(raw_post(b"/v2/models/a/infer", ROW))
                     code, head, _, _ = read_answer(connection)
                 except (OSError, AssertionError) as problem:
                     try:
                         server.connect().close()
-                    except ConnectionRefusedError:
+                    except (ConnectionRefusedError, ConnectionResetError):
                         if fresh:
                             return  # the connection was not accepted before the listener closed, so the kernel reset it
                     problems.append(repr(problem))
