@@ -34,9 +34,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "weights"))
 
 import torch  # noqa: E402
 import trainer_forms as forms  # noqa: E402
-
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
-from listening import ports_of  # noqa: E402
+from listening import ports_of  # noqa: E402  (in tests/server, which trainer_forms adds)
 
 WIDTH = 8192
 LAYERS = max(1, round(OPTIONS.gib * 2**30 / (2 * WIDTH * WIDTH)))

@@ -222,14 +222,6 @@ PlanCache<const Plan, Problem, ProblemHash>& plans() {
   return all;
 }
 
-bool overlap(const Tensor& a, const Tensor& b) {
-  const auto begin = [](const Tensor& t) { return static_cast<const std::byte*>(t.data()); };
-  const auto end = [&](const Tensor& t) {
-    return begin(t) + storage_bytes_needed(t.sizes(), t.strides(), 0, t.itemsize());
-  };
-  return begin(a) < end(b) && begin(b) < end(a);
-}
-
 int16_t alignment_of(const Tensor& t) {
   const auto address = reinterpret_cast<uintptr_t>(t.data());
   return address ? static_cast<int16_t>(std::min<uintptr_t>(address & -address, 256)) : int16_t{256};
@@ -251,6 +243,14 @@ struct Factor {
 };
 
 }  // namespace
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& t) { return static_cast<const std::byte*>(t.data()); };
+  const auto end = [&](const Tensor& t) {
+    return begin(t) + storage_bytes_needed(t.sizes(), t.strides(), 0, t.itemsize());
+  };
+  return begin(a) < end(b) && begin(b) < end(a);
+}
 
 bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tensor* self, double beta, double alpha,
                  Tensor& out, const ProductScales* scales) {

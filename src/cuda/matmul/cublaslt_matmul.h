@@ -29,6 +29,9 @@ bool try_product(const char* name, const Tensor& a, const Tensor& b, const Tenso
 void product(const char* name, const Tensor& a, const Tensor& b, const Tensor* self, double beta, double alpha,
              Tensor& out);
 
+// Whether the ranges of memory that hold their elements meet.
+bool overlap(const Tensor& a, const Tensor& b);
+
 // Views [rows, columns] as a batch of one.
 Tensor as_batch(const Tensor& t);
 

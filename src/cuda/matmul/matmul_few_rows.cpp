@@ -1,7 +1,6 @@
 #include "src/cuda/matmul/matmul_few_rows.h"
 
-#include <utility>
-
+#include "src/cuda/matmul/cublaslt_matmul.h"
 #include "src/cuda/matmul/matmul_few_rows_kernels.h"
 #include "src/cuda/matmul/scaled_sums.h"
 #include "src/cuda/runtime/device_properties.h"
@@ -10,14 +9,6 @@
 
 namespace sconce::cuda {
 namespace {
-
-bool overlap(const Tensor& a, const Tensor& b) {
-  const auto begin = [](const Tensor& t) { return static_cast<const std::byte*>(t.data()); };
-  const auto end = [&](const Tensor& t) {
-    return begin(t) + storage_bytes_needed(t.sizes(), t.strides(), 0, t.itemsize());
-  };
-  return begin(a) < end(b) && begin(b) < end(a);
-}
 
 Tensor turned(const Tensor& t) {
   const int64_t sizes[] = {t.size(1), t.size(0)}, strides[] = {t.stride(1), t.stride(0)};

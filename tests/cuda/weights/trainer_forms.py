@@ -4,24 +4,18 @@ Each function takes post(path, body), named tensors and the version's label, and
 handles; SGLang's forms take tensors of the CPU too.
 """
 import base64
-import dataclasses
 import io
+import pathlib
 import pickle
+import sys
 import time
 from multiprocessing.reduction import ForkingPickler
 
 import torch
 from torch.multiprocessing.reductions import reduce_tensor
 
-
-@dataclasses.dataclass
-class FlattenedTensorMetadata:  # SGLang's members
-    name: str
-    shape: torch.Size
-    dtype: torch.dtype
-    start_idx: int
-    end_idx: int
-    numel: int
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "server"))
+from sglang_classes import FlattenedTensorMetadata
 
 
 class WithUuid:
