@@ -2,6 +2,7 @@
 // kInvalidArgument and name the byte offset. Used by one thread.
 #pragma once
 
+#include <fast_float/fast_float.h>
 #include <immintrin.h>
 
 #include <array>
@@ -30,9 +31,6 @@ constexpr std::array<double, 45> kScale = {
     1e-22, 1e-21, 1e-20, 1e-19, 1e-18, 1e-17, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8,
     1e-7,  1e-6,  1e-5,  1e-4,  1e-3,  1e-2,  1e-1,  1e0,   1e1,   1e2,   1e3,   1e4,   1e5,   1e6,  1e7,
     1e8,   1e9,   1e10,  1e11,  1e12,  1e13,  1e14,  1e15,  1e16,  1e17,  1e18,  1e19,  1e20,  1e21, 1e22};
-constexpr std::array<long double, 28> kPow10L = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
-                                                 1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
-                                                 1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
 
 inline unsigned digit(char c) noexcept { return static_cast<unsigned char>(c) - '0'; }
 
@@ -63,12 +61,11 @@ inline const char* read_digits(const char* p, const char* end, uint64_t& value) 
   return p;
 }
 
-// A JSON number as mantissa * 10^exponent. `exact`: the mantissa did not overflow.
+// A JSON number as mantissa * 10^exponent.
 struct Decimal {
   uint64_t mantissa = 0;
   int64_t exponent = 0;
   bool negative = false;
-  bool exact = true;
 };
 
 // Reads a number of at most 15 digits, with or without a point, from 16 readable bytes. No branch depends on where the
@@ -126,44 +123,42 @@ class ElementReader {
   }
 
   const char* read_float(const char* p, T& out) const requires std::floating_point<T> {
-    Decimal d;
-    d.negative = p != end_ && *p == '-';
-    const char* const digits = p + d.negative;
-    if (end_ - digits > 16) [[likely]] {
-      const char* const next = read_short(digits, d);
-      if (next != nullptr && (*next | 0x20) != 'e' && convert_fast(d, out)) [[likely]]
-        return next;
+    // read_short() is faster than fast_float for most float32, and slower for float64, which has more digits.
+    if constexpr (std::same_as<T, float>) {
+      Decimal d;
+      d.negative = p != end_ && *p == '-';
+      const char* const digits = p + d.negative;
+      if (end_ - digits > 16) [[likely]] {
+        const char* const next = read_short(digits, d);
+        if (next != nullptr && (*next | 0x20) != 'e' && convert_fast(d, out)) [[likely]]
+          return next;
+      }
     }
-    return read_any(p, out);
+    return read_by_library(p, out);
   }
 
  private:
-  [[gnu::noinline]] const char* read_any(const char* p, T& out) const requires std::floating_point<T> {
-    Decimal d;
-    const char* const start = p;
-    if (p != end_ && *p == '-') {
-      d.negative = true;
-      ++p;
-    }
-    const char* const digits = p;
-    p = read_digits(p, end_, d.mantissa);
-    if (p == digits) return read_token(start, out);
-    if (*digits == '0' && p - digits > 1) [[unlikely]]
-      fail(start, "number with a leading zero");
-    int64_t significant = p - digits;
-    if (p != end_ && *p == '.') {
-      const char* const fraction = ++p;
-      p = read_digits(p, end_, d.mantissa);
-      if (p == fraction) [[unlikely]]
-        fail(start, "malformed number");
-      d.exponent = fraction - p;
-      significant += p - fraction;
-    }
-    if (p != end_ && (*p == 'e' || *p == 'E')) p = read_exponent(start, p + 1, d);
-    d.exact = significant <= 19;
-    if (!convert_fast(d, out)) [[unlikely]]
-      convert_slow(start, p, out);
-    return p;
+  // fast_float, for what JSON allows: it takes "01", "1." and ".5" too.
+  const char* read_by_library(const char* p, T& out) const requires std::floating_point<T> {
+    const char* digits = p;
+    if (digits != end_ && *digits == '-') ++digits;
+    if (digits == end_ || digit(*digits) > 9) [[unlikely]]
+      return read_token(p, out);
+    if (*digits == '0' && end_ - digits > 1 && digit(digits[1]) <= 9) [[unlikely]]
+      fail(p, "number with a leading zero");
+    const auto [next, ec] = fast_float::from_chars(p, end_, out);
+    if (ec == std::errc::invalid_argument) [[unlikely]]
+      fail(p, "malformed number");
+    while (digits != next && digit(*digits) <= 9) ++digits;
+    const bool point = digits != next && *digits == '.';
+    if (point && (digits + 1 == next || digit(digits[1]) > 9)) [[unlikely]]
+      fail(p, "malformed number");
+    // It leaves out an exponent without digits.
+    if (next != end_ && (*next | 0x20) == 'e') [[unlikely]]
+      fail(p, "malformed number");
+    if (std::isinf(out)) [[unlikely]]
+      out_of_range(p);
+    return next;
   }
 
   const char* read_bool(const char* p, bool& out) const {
@@ -226,23 +221,8 @@ class ElementReader {
     fail(p, "expected a number");
   }
 
-  const char* read_exponent(const char* start, const char* p, Decimal& d) const {
-    bool negative = false;
-    if (p != end_ && (*p == '+' || *p == '-')) negative = *p++ == '-';
-    const char* const digits = p;
-    int64_t exponent = 0;
-    for (unsigned c; p != end_ && (c = digit(*p)) <= 9; ++p) {
-      if (exponent < 100'000'000) exponent = exponent * 10 + c;
-    }
-    if (p == digits) [[unlikely]]
-      fail(start, "malformed number");
-    d.exponent += negative ? -exponent : exponent;
-    return p;
-  }
-
   // Returns whether the result is known to be correctly rounded.
   static bool convert_fast(const Decimal& d, float& out) noexcept {
-    if (!d.exact || d.exponent < -22 || d.exponent > 22) return false;
     if (d.mantissa == 0) {
       out = d.negative ? -0.0f : 0.0f;
       return true;
@@ -255,57 +235,6 @@ class ElementReader {
     out = static_cast<float>(std::copysign(value, d.negative ? -1.0 : 1.0));
     return true;
   }
-  static bool convert_fast(const Decimal& d, double& out) noexcept {
-    if (!d.exact || d.exponent < -27 || d.exponent > 27) return false;
-    const size_t power = static_cast<size_t>(d.exponent < 0 ? -d.exponent : d.exponent);
-    if (d.mantissa <= uint64_t{1} << 53 && power <= 22) {  // both exact: one rounding
-      const double value = static_cast<double>(d.mantissa);
-      const double result = d.exponent < 0 ? value / kPow10[power] : value * kPow10[power];
-      out = d.negative ? -result : result;
-      return true;
-    }
-    if constexpr (LDBL_MANT_DIG == 64) {
-      // Both exact in 64 bits; rounding twice matters only next to the middle between two doubles.
-      const long double value = static_cast<long double>(d.mantissa);
-      const long double result = d.exponent < 0 ? value / kPow10L[power] : value * kPow10L[power];
-      uint64_t mantissa;
-      std::memcpy(&mantissa, &result, sizeof mantissa);
-      if ((mantissa & 0x7ff) - 0x3ff <= 2) return false;
-      out = static_cast<double>(d.negative ? -result : result);
-      return true;
-    }
-    return false;
-  }
-
-  [[gnu::noinline]] void convert_slow(const char* start, const char* end,
-                                      T& out) const requires std::floating_point<T> {
-    const auto [next, ec] = std::from_chars(start, end, out);
-    if (ec == std::errc::result_out_of_range) {
-      if (above_one(start, end)) out_of_range(start);
-      out = *start == '-' ? T(-0.0) : T(0);
-    } else if (ec != std::errc() || next != end) {
-      fail(start, "malformed number");
-    }
-  }
-
-  // For a number outside the type's range: whether it is too large rather than too small.
-  static bool above_one(const char* p, const char* end) noexcept {
-    int64_t magnitude = 0, exponent = 0;
-    bool fraction = false, nonzero = false;
-    for (; p != end && *p != 'e' && *p != 'E'; ++p) {
-      if (*p == '.') fraction = true;
-      if (digit(*p) > 9) continue;
-      nonzero = nonzero || *p != '0';
-      if (!fraction && nonzero) ++magnitude;
-      if (fraction && !nonzero) --magnitude;
-    }
-    if (p != end) {
-      p += p[1] == '+' ? 2 : 1;
-      if (std::from_chars(p, end, exponent).ec != std::errc()) return *p != '-';
-    }
-    return exponent > -magnitude;
-  }
-
   void convert(const char* p, float value, Half& out) const {
     out.bits = encode_float16(value);
     if ((out.bits & 0x7fff) == 0x7c00 && !std::isinf(value)) out_of_range(p);
