@@ -194,7 +194,9 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
     }
   };
   const Handles own_inputs{input_handles_}, own_outputs{output_handles_};
-  for (size_t i = 0; i < num_inputs_; ++i) input_handles_[i] = shim::new_handle(inputs[i]);
+  shim::in_memory("the handles of a run's inputs", [&] {
+    for (size_t i = 0; i < num_inputs_; ++i) input_handles_[i] = shim::new_handle(inputs[i]);
+  });
   const auto run = api.run_single_threaded ? api.run_single_threaded : api.run;
   const RuntimeError rc = run(handle_.get(), input_handles_.data(), num_inputs_, output_handles_.data(), num_outputs_,
                               reinterpret_cast<StreamHandle>(stream), executor());

@@ -168,7 +168,12 @@ Tensor clone_contiguous(const Tensor& tensor) {
 }
 
 Tensor clone_preserve_strides(const Tensor& tensor) {
-  Tensor out = Tensor::empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device());
+  const Tensor out = Tensor::empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device());
+  return clone_in(tensor, out.storage());
+}
+
+Tensor clone_in(const Tensor& tensor, const StoragePtr& memory) {
+  Tensor out(memory, tensor.dtype(), tensor.sizes(), tensor.strides(), 0);
   if (out.numel() == 0) return out;
   const size_t bytes = storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, tensor.itemsize());
   if (tensor.is_cpu()) {

@@ -18,6 +18,8 @@ Tensor clone(const Tensor& tensor);
 Tensor clone_contiguous(const Tensor& tensor);
 // Same sizes and strides, overlaps and gaps included, in a storage just long enough; offset 0.
 Tensor clone_preserve_strides(const Tensor& tensor);
+// The same in this memory of the tensor's device, from its beginning.
+Tensor clone_in(const Tensor& tensor, const StoragePtr& memory);
 // to(dtype): the tensor itself where it has the dtype; else a clone(preserve_format) that is converted.
 Tensor to_dtype(const Tensor& tensor, DType dtype);
 // empty_like(preserve_format), of another dtype if need be.

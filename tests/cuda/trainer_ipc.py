@@ -10,7 +10,8 @@ Ends with a table, best of N turns: the client's request, the server's operation
 operation, in SGLang's and vLLM's forms), copying (which takes the memory), making the new container, and the commit. "again":
 the copy goes to the memory of the set that goes, as when a trainer pushes one set after the other; "new": that was released
 before. "plain" is the speed of copying against a plain copy of the same bytes on the device, "fresh" against one into memory
-that is allocated for it.
+that is allocated for it, "other" against PyTorch's copy of the same bytes in a process that is not the trainer, as the server
+is none: the device has to change processes first.
 """
 import argparse
 import http.client
@@ -131,6 +132,24 @@ def plain_copy(net, fresh):
     return time.perf_counter() - begin
 
 
+class OtherProcess:
+    """A process of PyTorch that has opened the net's memory by CUDA IPC, and memory of its own for the values."""
+
+    def __init__(self, net):
+        self.process = subprocess.Popen([sys.executable, "-c", OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.copy(forms.dumps([t for _, t in tensors_of(net)]))  # the first copy is no figure: it opens everything
+
+    def copy(self, line=""):
+        """Seconds for a copy of all tensors."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        check(self.process.wait(60) == 0, "the other process's exit status")
+
+
 def fill(net):
     """Gives the net other values. Returns the bytes that PyTorch counts as used."""
     with torch.no_grad():
@@ -194,12 +213,19 @@ def main():
         fill(net)
         copy = min(plain_copy(net, False) for _ in range(OPTIONS.turns))
         fresh = min(plain_copy(net, True) for _ in range(OPTIONS.turns))
-        print(f"plain copy {copy * 1e3:.2f} ms ({size / copy / 1e9:.0f} GB/s), fresh {fresh * 1e3:.2f} ms; all times in ms")
+        process, others = OtherProcess(net), []
+        for _ in range(OPTIONS.turns):
+            fill(net)  # as before each push
+            others.append(process.copy())
+        process.end()
+        other = min(others)
+        print(f"plain copy {copy * 1e3:.2f} ms ({size / copy / 1e9:.0f} GB/s), fresh {fresh * 1e3:.2f} ms, "
+              f"in another process {other * 1e3:.2f} ms; all times in ms")
         columns = list(rows[0][2])
-        print(f"{'form':15} {'memory':>7}" + "".join(f"{c:>11}" for c in columns) + f"{'plain':>8} {'fresh':>8}")
+        print(f"{'form':15} {'memory':>7}" + "".join(f"{c:>11}" for c in columns) + f"{'plain':>8} {'fresh':>8} {'other':>8}")
         for form, again, times in rows:
             print(f"{form:15} {'again' if again else 'new':>7}" + "".join(f"{times[c] * 1e3:11.2f}" for c in columns) +
-                  f"{copy / times['copying']:8.2f} {fresh / times['copying']:8.2f}")
+                  f"{copy / times['copying']:8.2f} {fresh / times['copying']:8.2f} {other / times['copying']:8.2f}")
         status, content, _ = server.call("/update_weights_from_tensor", {"serialized_named_tensors": [
             forms.dumps([("layers.0.bias", torch.zeros(3, device="cuda", dtype=torch.bfloat16))])]})
         check(status == 400 and b"expected shape" in content, f"a wrong shape: {status} {content[:300]}")
@@ -214,6 +240,22 @@ def main():
     print(f"{len(PROBLEMS)} problems")
     return len(PROBLEMS) != 0
 
+
+# Reads a list of tensors, as handles; then, for each line, copies all of them to its own memory and prints the seconds.
+OTHER = """
+import base64, pickle, sys, time, torch
+sources = pickle.loads(base64.b64decode(sys.stdin.readline()))
+targets = [torch.empty_like(t) for t in sources]
+while True:
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for t, s in zip(targets, sources):
+        t.copy_(s)
+    torch.cuda.synchronize()
+    print(time.perf_counter() - begin, flush=True)
+    if not sys.stdin.readline():
+        break
+"""
 
 # Prints a body about memory of a process that has ended when it is read.
 DEAD = """

@@ -7,6 +7,7 @@
 
 #include "src/device/compiled_threads.h"
 #include "src/device/threads.h"
+#include "src/runner/constants/device_memory.h"
 #include "src/shim/guard.h"
 #include "src/tensor/copy.h"
 
@@ -51,6 +52,32 @@ class FoldingThreads {
   const int kernels_ = kernel_threads(), compiled_ = compiled_threads();
 };
 
+size_t bytes_of(const Tensor& tensor) {
+  return storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, tensor.itemsize());
+}
+
+// Replaces these tensors by copies. Those on a device share one piece of its memory, because a stream's pool would take
+// 2 MiB for each container, whose buffers may be small.
+void copy_buffers(std::vector<Tensor>& tensors, const std::vector<size_t>& which) {
+  std::vector<size_t> there, offsets;
+  size_t total = 0;
+  for (const size_t i : which) {
+    if (tensors[i].is_cpu()) {
+      tensors[i] = clone_preserve_strides(tensors[i]);
+      continue;
+    }
+    there.push_back(i);
+    offsets.push_back(place_on_device(bytes_of(tensors[i]), total));
+  }
+  if (there.empty()) return;
+  const Device device = tensors[there.front()].device();
+  const StoragePtr memory = device_backend(device).allocate_lasting(total, device);
+  for (size_t k = 0; k < there.size(); ++k) {
+    Tensor& tensor = tensors[there[k]];
+    tensor = clone_in(tensor, part_of(memory, offsets[k], bytes_of(tensor)));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader::Module>& module,
@@ -65,12 +92,16 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
   if (table.any_mutated()) {
     if (before) bound->buffers = before->buffers;
     bound->buffers.resize(tensors.size());
+    std::vector<size_t> own;
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (!table.stored()[i].spec.mutated || !tensors[i].defined()) continue;
       if (!bound->buffers[i].defined() || (i < reset.size() && reset[i]))
-        bound->buffers[i] = clone_preserve_strides(tensors[i]);
-      tensors[i] = bound->buffers[i];
+        own.push_back(i);
+      else
+        tensors[i] = bound->buffers[i];
     }
+    copy_buffers(tensors, own);
+    for (const size_t i : own) bound->buffers[i] = tensors[i];
   }
   FromSet source(tensors);
   bound->container = std::make_unique<loader::Container>(module, device_, source);
