@@ -238,6 +238,7 @@ COMMANDS = {
     "tests/cuda/served_weights.py": script(without=GPU),
     "tests/cuda/served_weights.py SCONCE --device cpu":
         script(without=GPU, reduced="BUILD/server/sconce --device cpu --only chosen,two_servers"),
+    "tests/cuda/served_weights.py SCONCE --only sequences": script(without=GPU),
     "tests/cuda/trainer_ipc.py": script(without=GPU),
     "tests/cuda/shared_memory.py": script(without=GPU),
     "tests/cuda/shared_memory.py SCONCE PT2...": script(without=GPU),
@@ -271,6 +272,8 @@ COMMANDS = {
     "tests/bench/http/run.py": script(),
     "tests/bench/http/run.py --against PROGRAM --connections 1,8,64": script(),
     "tests/bench/http/overload.py": script(),
+    "ninja -C build/release sconce_program fake_models": ninja,
+    "tests/bench/http/idle.py --models 100": script(),
     "tests/bench/http/peers.py": script(without=NETWORK),
     "tests/bench/http/perf_analyzer.py": script(without=NETWORK),
     "ninja -C build/release http_bench fake_models": ninja,
