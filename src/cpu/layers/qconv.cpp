@@ -6,7 +6,6 @@
 // Result channels last, of output_dtype (uint8, int8, float32, bfloat16, float8_e4m3fn; X's without one). Activations
 // none, relu, hardtanh, hardswish, swish. kInvalidArgument names what does not fit.
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "sconce/check.h"
@@ -79,31 +78,6 @@ Tensor wide_sums(const Quantised& q, const ConvolutionShape& shape, const Blocke
   operands.weight = weight_view(shape, wide);
   convolve(shape, operands, sums);
   return sums;
-}
-
-// The rest of the layer as the inner loops do it; none where they cannot.
-std::optional<ByteFinish> byte_finish(const QuantisedResult& r, DType output) {
-  const Fusion& f = r.fusion;
-  ByteFinish finish;
-  if (output != DType::kUInt8 && output != DType::kInt8 && output != DType::kFloat32) return std::nullopt;
-  if (f.activation == Activation::kRelu) {
-    finish.low = 0;
-  } else if (f.activation == Activation::kHardtanh && f.a <= f.b) {
-    finish.low = f.a;
-    finish.high = f.b;
-  } else if (f.activation != Activation::kNone) {
-    return std::nullopt;
-  }
-  finish.scale = r.scale.data_as<float>();
-  if (r.bias.defined()) finish.bias = r.bias.data_as<float>();
-  finish.add_old = r.other.how == QuantisedOther::How::kSum;
-  finish.old_scale = static_cast<float>(r.other.scale);
-  finish.old_zero = static_cast<float>(r.other.zero_point);
-  if (r.quantised) {
-    finish.inverse = static_cast<float>(1.0 / r.output_scale);
-    finish.zero = static_cast<float>(r.output_zero_point);
-  }
-  return finish;
 }
 
 // Writes `output`, or answers the sums that become it.

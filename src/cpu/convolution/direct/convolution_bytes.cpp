@@ -245,7 +245,7 @@ void Job::choose() {
            of.length % tiles.quad == 0 && (!of.rows || shape.kernel[2] == 1 || in.pixel[2] == shape.in_channels);
   width = (shape.output[2] - 1) * shape.stride[2] + (shape.kernel[2] - 1) * shape.dilation[2] + 1;
   const int64_t row_bytes = width * shape.in_channels * itemsize * (direct ? 1 : shape.kernel[0]);
-  const int64_t room = kInputBytes / row_bytes - copied_rows(1);
+  const int64_t room = kInputBytes / std::max<int64_t>(row_bytes, 1) - copied_rows(1);
   most_rows = std::clamp<int64_t>(1 + room / shape.stride[1], 1, shape.output[1]);
   if (!direct) scratch_bytes = copied_rows(most_rows) * row_bytes + kBeyond;
   Dims3 pitch = in.pixel;
