@@ -87,16 +87,22 @@ void order_vector(const ConvolutionShape& s, const WeightView& w, const Order& o
       const int64_t row = r / columns;
       const int8_t* const from =
           of_channel + row / s.kernel[1] * w.kernel[0] + row % s.kernel[1] * w.kernel[1] + r % columns * w.kernel[2];
-      Item* const run = to + r * quads * t.width * quad + lane * quad;
-      const auto place = [&](int64_t i) { return run + i / quad * t.width * quad + i % quad; };
-      if (real)
-        for (int64_t i = 0, k = 0; i < runs.length; ++k)
-          for (int64_t c = 0; c < in; ++c, ++i) {
-            const int8_t value = from[k * w.kernel[2] + c * w.in];
-            *place(i) = value;
-            sum += static_cast<uint32_t>(int32_t{value});
-          }
-      for (int64_t i = real ? runs.length : 0; i < quads * quad; ++i) *place(i) = 0;
+      Item* at = to + r * quads * t.width * quad + lane * quad;
+      int64_t in_quad = 0, left = quads * quad;
+      const auto place = [&](int8_t value) {
+        *at++ = value;
+        --left;
+        if (++in_quad < quad) return;
+        in_quad = 0;
+        at += (t.width - 1) * quad;
+      };
+      for (int64_t k = 0; real && k < runs.length / std::max<int64_t>(in, 1); ++k)
+        for (int64_t c = 0; c < in; ++c) {
+          const int8_t value = from[k * w.kernel[2] + c * w.in];
+          place(value);
+          sum += static_cast<uint32_t>(int32_t{value});
+        }
+      while (left > 0) place(0);
     }
     sums[lane] = sum;
   }
