@@ -24,14 +24,14 @@ enum class Other : int64_t { kNone, kSum, kLikeOutput, kPerChannel, kOne };
 class Key {
  public:
   Key(const ConvolutionShape& shape, const ConvolutionOperands& operands, const ActivationView& output,
-      std::array<int64_t, 7> rest) noexcept
+      std::array<int64_t, 6> rest) noexcept
       : base_(shape, operands, output), rest_(rest) {}
   uint64_t hash() const noexcept { return base_.hash() ^ hash_words(rest_); }
   friend bool operator==(const Key&, const Key&) noexcept = default;
 
  private:
   PlanKey base_;
-  std::array<int64_t, 7> rest_;
+  std::array<int64_t, 6> rest_;
 };
 
 struct Plan {
@@ -160,7 +160,6 @@ bool wanted(const ConvolutionShape& s, const ConvolutionOperands& o, bool copies
   const DType dtype = o.input.dtype;
   if (!suits(dtype) || !is_sound(s)) return false;
   const bool grouped = s.groups > 1;
-  if (dtype == DType::kUInt8) return worth(s.work(), kConvolutionBytes);
   constexpr double kNever = std::numeric_limits<double>::infinity();
   if (dtype == DType::kBFloat16) return worth(s.work(), copies && grouped ? kNever : kConvolutionBFloat16);
   if (ours_is_faster(s, o.constant, copies)) return worth(s.work(), kNever);
@@ -208,8 +207,7 @@ Plan finish(const Description& d, const memory::desc& has, const ConvolutionShap
   return plan;
 }
 
-Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const ActivationView& out, Other where,
-               int32_t zero_point) {
+Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const ActivationView& out, Other where) {
   set_threads();
   const auto has = weight_desc(s, o.weight);
   if (!has) return {};
@@ -226,8 +224,7 @@ Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const Ac
   const bool has_other = where != Other::kNone && where != Other::kSum;
   dnnl::post_ops ops;
   if (!fuse(o.fusion, where == Other::kSum ? 1 : 0, has_other ? &other : nullptr, ops)) return {};
-  dnnl::primitive_attr attr = attributes(ops);
-  if (zero_point != 0) attr.set_zero_points(DNNL_ARG_SRC, 0, {zero_point});
+  const dnnl::primitive_attr attr = attributes(ops);
   const memory::desc no_bias;
   const memory::desc& b = o.bias ? bias : no_bias;
   const auto done = [&](const auto& d) {
@@ -260,7 +257,7 @@ Plan make_plan(const ConvolutionShape& s, const ConvolutionOperands& o, const Ac
   return status == dnnl_success ? done(dnnl::convolution_forward::primitive_desc(described.own)) : Plan{};
 }
 
-bool run(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_point, Tensor& output) {
+bool run(const ConvolutionShape& s, const ConvolutionOperands& o, Tensor& output) {
   const ActivationView out = activation_view(output);
   const bool copies = !is_channels_last(o.input, s.batch, s.in_channels, s.input) ||
                       !is_channels_last(out, s.batch, s.out_channels, s.output);
@@ -273,9 +270,9 @@ bool run(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_p
   const Key key(s, o, out,
                 {o.bias ? static_cast<int64_t>(o.bias->dtype()) : -1, static_cast<int64_t>(*where),
                  static_cast<int64_t>(std::bit_cast<int32_t>(f.a)), static_cast<int64_t>(std::bit_cast<int32_t>(f.b)),
-                 static_cast<int64_t>(o.weight.blocked ? o.weight.blocked->layout_hash : 0), zero_point,
+                 static_cast<int64_t>(o.weight.blocked ? o.weight.blocked->layout_hash : 0),
                  s.output_padding[0] << 40 | s.output_padding[1] << 20 | s.output_padding[2]});
-  const Plan& plan = PlanTable<Plan, Key>::get(key, [&] { return make_plan(s, o, out, *where, zero_point); });
+  const Plan& plan = PlanTable<Plan, Key>::get(key, [&] { return make_plan(s, o, out, *where); });
   if (!plan.primitive.usable()) return false;
 
   StoragePtr input_copy, output_copy, weight_copy;
@@ -321,11 +318,7 @@ bool convolve(const ConvolutionShape& s, const ConvolutionOperands& o, Tensor& o
   if (!o.constant && o.weight.blocked) return false;
   if (o.bias && ((o.bias->dtype() != dtype && o.bias->dtype() != DType::kFloat32) || o.bias->stride(0) != 1))
     return false;
-  return run(s, o, 0, output);
-}
-
-bool convolve_bytes(const ConvolutionShape& s, const ConvolutionOperands& o, int32_t zero_point, Tensor& output) {
-  return run(s, o, zero_point, output);
+  return run(s, o, output);
 }
 
 }  // namespace sconce::onednn

@@ -6,9 +6,8 @@
 namespace sconce::onednn {
 
 // Thresholds, in multiplications: of float32 with all channels of a group together, of float32 depthwise or in groups,
-// of bfloat16, of bytes.
+// of bfloat16.
 constexpr double kConvolutionFloat = 1 << 22, kConvolutionGrouped = 1 << 18, kConvolutionBFloat16 = 1 << 19;
-constexpr double kConvolutionBytes = 1 << 17;
 // Row-major float32 images go to the library through copies if they have at least so many channels, as their result
 // has, and at most so many pixels, as larger copies leave the cache. Time of the library / time of our kernels, 3 x 3,
 // one thread (Zen 4): 512 channels of 6 x 6 0.58, 128 of 24 x 24 0.84, 64 of 48 x 48 0.88, 48 of 48 x 48 0.99, 256 of
@@ -23,8 +22,5 @@ constexpr int64_t kOrderedPixels = 32, kOrderedPixelsAlone = 128;
 
 // Writes all of `output`; false, and nothing is done, where our kernels are to be used.
 bool convolve(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output);
-// Of uint8 inputs less `zero_point` and int8 weights, into int32. Exact; no bias, no fusion.
-bool convolve_bytes(const ConvolutionShape& shape, const ConvolutionOperands& operands, int32_t zero_point,
-                    Tensor& output);
 
 }  // namespace sconce::onednn

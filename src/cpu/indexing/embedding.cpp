@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sconce/check.h"
+#include "src/device/made_up_run.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
@@ -199,6 +200,7 @@ std::array<Tensor, 4> run(const Tensor& weight, const Tensor& given_indices, con
                           const Tensor* scales, bool include_last_offset, int64_t padding_idx,
                           bool sum_sized_as_offsets) {
   check_operands(weight, given_indices, given_offsets, mode, scales, include_last_offset);
+  map_cached_pages(*weight.storage());
   const DType index_dtype = promote_types(given_indices.dtype(), given_offsets.dtype());
   const Tensor offsets = contiguous(to_dtype(given_offsets, DType::kInt64));
   const bool direct = sums_directly(weight, scales, padding_idx);

@@ -6,17 +6,14 @@
 // Result channels last, of output_dtype (uint8, int8, float32, bfloat16, float8_e4m3fn; X's without one). Activations
 // none, relu, hardtanh, hardswish, swish. kInvalidArgument names what does not fit.
 #include <algorithm>
-#include <functional>
-#include <memory>
 #include <vector>
 
 #include "sconce/check.h"
 #include "src/cpu/convolution/convolution.h"
-#include "src/cpu/convolution/onednn_convolution.h"
+#include "src/cpu/convolution/direct/convolution_bytes.h"
 #include "src/cpu/layers/quantised.h"
 #include "src/cpu/onednn/mkldnn_weight.h"
 #include "src/cpu/vector/channel_values.h"
-#include "src/device/tensor_form.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
 
@@ -24,8 +21,6 @@ namespace sconce {
 namespace {
 
 constexpr std::string_view kName = "quantized pointwise conv";
-
-constexpr char kWideWeight = 0;
 
 // The sizes of a weight, as for an input of that many dimensions: PyTorch packs one-dimensional ones with a height
 // of 1.
@@ -69,43 +64,36 @@ struct Quantised {
   int64_t groups;
 };
 
-// sums = conv(x - x_zero, w), channels last.
-Tensor integer_sums(const Quantised& q, const ConvolutionShape& shape, const BlockedWeight* blocked,
-                    const std::vector<int64_t>& sizes) {
+// As a pass of its own: sums = conv(x - x_zero, w), channels last. For zero points that no uint8 holds, which padding
+// would need.
+Tensor wide_sums(const Quantised& q, const ConvolutionShape& shape, const BlockedWeight* blocked,
+                 const std::vector<int64_t>& sizes, int32_t x_zero) {
   Tensor sums = convolution_output(shape, DType::kInt32, true);
-  const auto x_zero = static_cast<int32_t>(single_value(kName, q.x_zero_point, "act_zero_point", 0));
-  const bool constant = q.weight.storage()->immutable();
-  if (constant) {
-    ConvolutionOperands operands;
-    operands.input = activation_view(q.x);
-    operands.weight =
-        blocked ? blocked_view(shape, *blocked, q.weight.storage()->data()) : weight_view(shape, q.weight);
-    operands.constant = q.weight.storage().get();
-    if (onednn::convolve_bytes(shape, operands, x_zero, sums)) return sums;
-  }
   const Tensor bytes = contiguous(q.x);
   Tensor x = Tensor::empty(bytes.sizes(), DType::kInt32);
   for (int64_t i = 0; i < x.numel(); ++i) x.data_as<int32_t>()[i] = bytes.data_as<uint8_t>()[i] - x_zero;
-  Tensor wide;
-  if (constant) {
-    const auto how = [&]() -> Storage::Derive {
-      return [form = TensorForm(q.weight), packed = blocked != nullptr, sizes](Storage& from) -> Storage::Value {
-        const Tensor weight = form.over(from);
-        BlockedWeight own;
-        auto wide = std::make_shared<Tensor>(widen(weight, packed ? &blocked_weight(weight, own) : nullptr, sizes));
-        const size_t bytes = wide->storage()->bytes();
-        return {std::move(wide), bytes};
-      };
-    };
-    wide = *static_cast<const Tensor*>(q.weight.storage()->derived(
-        {&kWideWeight, {q.weight.storage_offset(), static_cast<int64_t>(sizes.size()), q.groups}}, std::ref(how)));
-  } else {
-    wide = widen(q.weight, blocked, sizes);
-  }
+  const Tensor wide = widen(q.weight, blocked, sizes);
   ConvolutionOperands operands;
   operands.input = activation_view(x);
   operands.weight = weight_view(shape, wide);
   convolve(shape, operands, sums);
+  return sums;
+}
+
+// Writes `output`, or answers the sums that become it.
+Tensor convolve_integers(const Quantised& q, const ConvolutionShape& shape, const BlockedWeight* blocked,
+                         const std::vector<int64_t>& sizes, const QuantisedResult& result, Tensor& output) {
+  const double given = single_value(kName, q.x_zero_point, "act_zero_point", 0);
+  const auto x_zero = static_cast<int32_t>(given);
+  if (shape.padding != Dims3{} && (x_zero < 0 || x_zero > 255)) return wide_sums(q, shape, blocked, sizes, x_zero);
+  ConvolutionOperands operands;
+  operands.input = activation_view(q.x);
+  operands.weight = blocked ? blocked_view(shape, *blocked, q.weight.storage()->data()) : weight_view(shape, q.weight);
+  if (q.weight.storage()->immutable()) operands.constant = q.weight.storage().get();
+  const auto finish = byte_finish(result, output.dtype());
+  Tensor sums;
+  if (!finish) sums = convolution_output(shape, DType::kInt32, true);
+  convolve_bytes(shape, operands, x_zero, finish ? &*finish : nullptr, finish ? output : sums);
   return sums;
 }
 
@@ -156,14 +144,14 @@ Tensor qconv(const Quantised& q, QuantisedResult& result, std::optional<DType> o
     output = other.tensor;
   }
   if (output.numel() == 0) return output;
-  const Tensor sums = small_float ? float_sums(q, shape) : integer_sums(q, shape, blocked, sizes);
   auto x_scale = static_cast<float>(single_value(kName, q.x_scale, "act_scale", 1));
   if (blocked) x_scale /= blocked->scale_adjust;
   const Tensor scales = channel_values(kName, q.scales, n, "weight_scales");
   result.scale = Tensor::empty({&n, 1}, DType::kFloat32);
   for (int64_t j = 0; j < n; ++j) result.scale.data_as<float>()[j] = x_scale * scales.data_as<float>()[j];
   if (q.bias) result.bias = channel_values(kName, *q.bias, n, "bias");
-  finish_quantised(result, sums, m, n, output);
+  const Tensor sums = small_float ? float_sums(q, shape) : convolve_integers(q, shape, blocked, sizes, result, output);
+  if (sums.defined()) finish_quantised(result, sums, m, n, output);
   return output;
 }
 

@@ -20,6 +20,25 @@ namespace {
 
 constexpr std::string_view kName = "onednn qlinear";
 
+// Of either kind of weight: [K, N].
+struct WeightForm {
+  const BlockedWeight* blocked = nullptr;  // where it is packed
+  int64_t k = 0, n = 0;
+  float scale_adjust = 1;  // the values have been multiplied by this
+};
+
+WeightForm weight_form(const Tensor& weight, BlockedWeight& own) {
+  if (weight.layout() == Layout::kMkldnn) {
+    const BlockedWeight& blocked = blocked_weight(weight, own);
+    SCONCE_CHECK(blocked.dtype == DType::kInt8 && blocked.dims.size() == 2, kUnsupported, kName,
+                 ": the packed weight must be an int8 matrix");
+    return {&blocked, blocked.dims[0], blocked.dims[1], blocked.scale_adjust};
+  }
+  SCONCE_CHECK(weight.dtype() == DType::kInt8 && weight.dim() == 2, kInvalidArgument, kName,
+               ": weight must be an int8 matrix, got ", describe(weight));
+  return {nullptr, weight.size(0), weight.size(1), 1};
+}
+
 // The weight row-major with the sums of its columns, which correct for the input's zero point. Sums wrap.
 struct PlainWeight {
   int64_t k = 0, n = 0;
@@ -30,22 +49,16 @@ struct PlainWeight {
 constexpr char kPlainWeight = 0;
 
 PlainWeight unpack(const Tensor& weight) {
+  BlockedWeight own;
+  const WeightForm form = weight_form(weight, own);
   PlainWeight plain;
-  if (weight.layout() == Layout::kMkldnn) {
-    BlockedWeight own;
-    const BlockedWeight& blocked = blocked_weight(weight, own);
-    SCONCE_CHECK(blocked.dtype == DType::kInt8 && blocked.dims.size() == 2, kUnsupported, kName,
-                 ": the packed weight must be an int8 matrix");
-    plain.k = blocked.dims[0];
-    plain.n = blocked.dims[1];
+  plain.k = form.k;
+  plain.n = form.n;
+  plain.scale_adjust = form.scale_adjust;
+  if (form.blocked) {
     plain.values.resize(static_cast<size_t>(plain.k * plain.n));
-    blocked.to_bytes(weight.storage()->data(), plain.values.data());
-    plain.scale_adjust = blocked.scale_adjust;
+    form.blocked->to_bytes(weight.storage()->data(), plain.values.data());
   } else {
-    SCONCE_CHECK(weight.dtype() == DType::kInt8 && weight.dim() == 2, kInvalidArgument, kName,
-                 ": weight must be an int8 matrix, got ", describe(weight));
-    plain.k = weight.size(0);
-    plain.n = weight.size(1);
     const Tensor rows = contiguous(weight);
     const auto* data = rows.data_as<int8_t>();
     plain.values.assign(data, data + plain.k * plain.n);
@@ -103,6 +116,26 @@ void integer_sums(const Tensor& x, int64_t x_zero, const PlainWeight& w, const T
   }
 }
 
+// Rows of uint8 as the pixels of a convolution.
+void convolve_rows(const Tensor& x, int32_t x_zero, const Tensor& weight, const WeightForm& form, int64_t m,
+                   const ByteFinish* finish, Tensor& output) {
+  ConvolutionShape shape;
+  shape.spatial = 2;
+  shape.batch = 1;
+  shape.in_channels = form.k;
+  shape.out_channels = form.n;
+  shape.input = shape.output = {1, m, 1};
+  ConvolutionOperands operands;
+  operands.input = {x.data(), DType::kUInt8, m * form.k, 1, {m * form.k, form.k, form.k}};
+  operands.weight.blocked = form.blocked;
+  operands.weight.data = form.blocked ? weight.storage()->data() : weight.data();
+  operands.weight.dtype = DType::kInt8;
+  operands.weight.in = form.blocked ? form.n : weight.stride(0);
+  operands.weight.out = form.blocked ? 1 : weight.stride(1);
+  if (weight.storage()->immutable()) operands.constant = weight.storage().get();
+  convolve_bytes(shape, operands, x_zero, finish, output);
+}
+
 Tensor float_sums(const Tensor& x, const Tensor& weight, int64_t m, int64_t k, int64_t n) {
   const Tensor a = to_dtype(x, DType::kFloat32);
   Tensor b = contiguous(to_dtype(weight, DType::kFloat32));
@@ -139,19 +172,30 @@ Tensor qlinear(const Quantised& q, QuantisedResult& result, std::optional<DType>
                    out_dtype == DType::kFloat16 || (small_float && out_dtype == DType::kFloat8E4M3FN),
                kUnsupported, kName, ": results of ", dtype_name(out_dtype), " are not supported");
   if (!result.quantised && !small_float) result.output_scale = 1;
+  // Weights with zero points and signed inputs: a product, and passes over its sums.
+  const bool by_rows = X.dtype() == DType::kUInt8 && !q.zero_points;
+  BlockedWeight own_blocked;
+  WeightForm form;
   PlainWeight own;
   const PlainWeight* weight = nullptr;
   int64_t k, n;
+  float scale_adjust = 1;
   if (small_float) {
     SCONCE_CHECK(q.weight.layout() == Layout::kStrided && q.weight.dtype() == X.dtype() && q.weight.dim() == 2,
                  kInvalidArgument, kName, ": weight must be a matrix of ", dtype_name(X.dtype()), ", got ",
                  describe(q.weight));
     k = q.weight.size(0);
     n = q.weight.size(1);
+  } else if (by_rows) {
+    form = weight_form(q.weight, own_blocked);
+    k = form.k;
+    n = form.n;
+    scale_adjust = form.scale_adjust;
   } else {
     weight = &plain_weight(q.weight, own);
     k = weight->k;
     n = weight->n;
+    scale_adjust = weight->scale_adjust;
   }
   SCONCE_CHECK(X.dim() >= 1 && X.size(X.dim() - 1) == k, kInvalidArgument, kName, ": input of size ",
                to_string(X.sizes()), " does not fit a weight of ", k, " rows");
@@ -184,21 +228,27 @@ Tensor qlinear(const Quantised& q, QuantisedResult& result, std::optional<DType>
   if (output.numel() == 0) return output;
   const int64_t m = output.numel() / n;
   const Tensor input = contiguous(X);
-  Tensor sums;
-  if (small_float) {
-    sums = float_sums(input, q.weight, m, k, n);
-  } else {
-    const int64_t sum_sizes[2] = {m, n};
-    sums = Tensor::empty(sum_sizes, DType::kInt32);
-    integer_sums(input, static_cast<int64_t>(single_value(kName, q.x_zero_point, "act_zero_point", 0)), *weight,
-                 q.zero_points ? channel_values(kName, *q.zero_points, n, "weight_zero_points") : Tensor(), m, sums);
-  }
-  auto x_scale = static_cast<float>(single_value(kName, q.x_scale, "act_scale", 1));
-  if (weight) x_scale /= weight->scale_adjust;
+  const auto x_scale = static_cast<float>(single_value(kName, q.x_scale, "act_scale", 1)) / scale_adjust;
   const Tensor scales = channel_values(kName, q.scales, n, "weight_scales");
   result.scale = Tensor::empty({&n, 1}, DType::kFloat32);
   for (int64_t j = 0; j < n; ++j) result.scale.data_as<float>()[j] = x_scale * scales.data_as<float>()[j];
   if (q.bias) result.bias = channel_values(kName, *q.bias, n, "bias");
+  const auto x_zero = static_cast<int64_t>(single_value(kName, q.x_zero_point, "act_zero_point", 0));
+  const int64_t sum_sizes[2] = {m, n};
+  Tensor sums;
+  if (small_float) {
+    sums = float_sums(input, q.weight, m, k, n);
+  } else if (by_rows) {
+    const auto finish = byte_finish(result, out_dtype);
+    if (!finish) sums = Tensor::empty(sum_sizes, DType::kInt32);
+    convolve_rows(input, static_cast<int32_t>(x_zero), q.weight, form, m, finish ? &*finish : nullptr,
+                  finish ? output : sums);
+    if (finish) return output;
+  } else {
+    sums = Tensor::empty(sum_sizes, DType::kInt32);
+    integer_sums(input, x_zero, *weight,
+                 q.zero_points ? channel_values(kName, *q.zero_points, n, "weight_zero_points") : Tensor(), m, sums);
+  }
   finish_quantised(result, sums, m, n, output);
   return output;
 }

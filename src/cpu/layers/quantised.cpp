@@ -74,6 +74,31 @@ void check_sum(std::string_view name, const QuantisedOther& other, DType output)
                ", but got ", other.scale, " and ", other.zero_point, ", respectively");
 }
 
+std::optional<ByteFinish> byte_finish(const QuantisedResult& r, DType output) {
+  const Fusion& f = r.fusion;
+  if (r.other.how == QuantisedOther::How::kAdd) return std::nullopt;
+  ByteFinish finish;
+  if (output != DType::kUInt8 && output != DType::kInt8 && output != DType::kFloat32) return std::nullopt;
+  if (f.activation == Activation::kRelu) {
+    finish.low = 0;
+  } else if (f.activation == Activation::kHardtanh && f.a <= f.b) {
+    finish.low = f.a;
+    finish.high = f.b;
+  } else if (f.activation != Activation::kNone) {
+    return std::nullopt;
+  }
+  finish.scale = r.scale.data_as<float>();
+  if (r.bias.defined()) finish.bias = r.bias.data_as<float>();
+  finish.add_old = r.other.how == QuantisedOther::How::kSum;
+  finish.old_scale = static_cast<float>(r.other.scale);
+  finish.old_zero = static_cast<float>(r.other.zero_point);
+  if (r.quantised) {
+    finish.inverse = static_cast<float>(1.0 / r.output_scale);
+    finish.zero = static_cast<float>(r.output_zero_point);
+  }
+  return finish;
+}
+
 void finish_quantised(const QuantisedResult& r, const Tensor& sums, int64_t m, int64_t n, Tensor& output) {
   const bool integers = sums.dtype() == DType::kInt32;
   const float* const scale = r.scale.data_as<float>();

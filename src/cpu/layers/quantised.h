@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "sconce/tensor.h"
+#include "src/cpu/convolution/direct/convolution_bytes.h"
 #include "src/cpu/vector/post_ops.h"
 
 namespace sconce {
@@ -31,6 +33,9 @@ struct QuantisedResult {
 // sums [m, n] of int32 or float32, contiguous; output of m rows: uint8, int8, float32, float16, bfloat16 or float8; and
 // so other, if any, whose rows lie like the output's.
 void finish_quantised(const QuantisedResult& result, const Tensor& sums, int64_t m, int64_t n, Tensor& output);
+
+// The same as convolve_bytes() does it in its own pass; none where it cannot. Refers to `result`.
+std::optional<ByteFinish> byte_finish(const QuantisedResult& result, DType output);
 
 // Only integers are scaled. kInvalidArgument.
 void check_sum(std::string_view name, const QuantisedOther& other, DType output);

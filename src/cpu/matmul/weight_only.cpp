@@ -3,7 +3,9 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "sconce/check.h"
 #include "src/cpu/matmul/gemm/gemm.h"
@@ -17,7 +19,7 @@
 namespace sconce {
 namespace {
 
-constexpr int64_t kProductsPerThread = 500'000;
+constexpr int64_t kProductsPerThread = 500'000, kInt4ProductsPerThread = 200'000;
 
 thread_local int8_t packing_of_this_thread = -1;
 
@@ -26,6 +28,9 @@ bool is_small_float(DType dtype) {
 }
 
 int64_t grain(int64_t products) { return std::max<int64_t>(1, kProductsPerThread / std::max<int64_t>(1, products)); }
+int64_t int4_grain(int64_t products) {
+  return std::max<int64_t>(1, kInt4ProductsPerThread / std::max<int64_t>(1, products));
+}
 
 // The sum of a[i] * b[i].
 float dot(const float* a, const int8_t* b, int64_t k) noexcept {
@@ -52,9 +57,26 @@ struct Int4Block {
   int64_t k, group;
   const uint8_t* bytes;  // [k][columns / 2]
   int64_t columns;
-  Int4Packing packing;  // of this block: kPairs where it is not a whole one
-  const float* scales;  // [k / group][2][columns]: scales, then zeros
+  Int4Packing packing;     // of this block: kPairs where it is not a whole one
+  const std::byte* table;  // of the first column: [k / group], `table_pitch` bytes apart, of pairs of scale and zero
+  DType table_dtype;
+  int64_t table_pitch;
 };
+
+// Scales and zeros of a group, side by side.
+template <int64_t Columns>
+[[gnu::always_inline]] inline void split_pairs(const Int4Block& b, int64_t g, float* scale, float* zero) {
+  const std::byte* const from = b.table + g * b.table_pitch;
+  if (b.table_dtype == DType::kBFloat16) {
+    uint32_t pairs[Columns];
+    std::memcpy(pairs, from, sizeof pairs);
+    for (int64_t j = 0; j < Columns; ++j) scale[j] = std::bit_cast<float>(pairs[j] << 16);
+    for (int64_t j = 0; j < Columns; ++j) zero[j] = std::bit_cast<float>(pairs[j] & 0xFFFF0000u);
+  } else {
+    gather_floats(b.table_dtype, from, 2, scale, Columns);
+    gather_floats(b.table_dtype, from + dtype_bytes(b.table_dtype), 2, zero, Columns);
+  }
+}
 
 constexpr int64_t kRows = 4, kMostColumns = 64;
 
@@ -91,7 +113,8 @@ template <Int4Packing Packing, int64_t Columns, int64_t rows>
         for (int64_t j = 0; j < Columns; ++j) sums[r][j] = std::fma(factor, w[j], sums[r][j]);
       }
     }
-    const float *scale = b.scales + g * 2 * Columns, *zero = scale + Columns;
+    float scale[Columns], zero[Columns];
+    split_pairs<Columns>(b, g, scale, zero);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t j = 0; j < Columns; ++j) total[r][j] += std::fma(sums[r][j], scale[j], row_sums[r] * zero[j]);
   }
@@ -160,7 +183,8 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void int4_by_table
         for (int j = 0; j < 4; ++j) sums[r][j] = _mm512_fmadd_ps(_mm512_set1_ps(factor), w[j], sums[r][j]);
       }
     }
-    const float *scale = b.scales + g * 2 * 64, *zero = scale + 64;
+    float scale[64], zero[64];
+    split_pairs<64>(b, g, scale, zero);
     for (int r = 0; r < Rows; ++r)
       for (int j = 0; j < 4; ++j) {
         const __m512 shift = _mm512_mul_ps(_mm512_set1_ps(row_sums[r]), _mm512_loadu_ps(zero + 16 * j));
@@ -278,29 +302,23 @@ Tensor _weight_int4pack_mm_cpu_tensor(const Tensor& X, const Tensor& w, const Te
   const int64_t sizes[2] = {m, n};
   Tensor out = Tensor::empty(sizes, X.dtype());
   if (out.numel() == 0) return out;
-  const Tensor a = to_dtype(X, DType::kFloat32), table = contiguous(to_dtype(q, DType::kFloat32));
+  const Tensor a = to_dtype(X, DType::kFloat32), table = contiguous(q);
   const Int4Packing packing = Int4PackingScope::current();
-  const int64_t columns = width(packing), blocks = (n + columns - 1) / columns, groups = k / group;
-  // Scales and zeros of a block side by side.
-  Tensor ordered = Tensor::empty(table.sizes(), DType::kFloat32);
+  const int64_t columns = width(packing), blocks = (n + columns - 1) / columns;
+  const auto pair = static_cast<int64_t>(2 * table.itemsize());
   const auto run = has_avx512() ? &int4_avx512 : &int4_avx2;
-  parallel_for(0, blocks, grain(m * k * columns), [&](int64_t begin, int64_t end) noexcept {
+  parallel_for(0, blocks, int4_grain(m * k * columns), [&](int64_t begin, int64_t end) noexcept {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * columns, count = std::min(columns, n - first);
-      float* const scales = ordered.data_as<float>() + first * groups * 2;
-      for (int64_t g = 0; g < groups; ++g)
-        for (int64_t j = 0; j < count; ++j) {
-          const float* from = table.data_as<float>() + (g * n + first + j) * 2;
-          scales[(2 * g) * count + j] = from[0];
-          scales[(2 * g + 1) * count + j] = from[1];
-        }
       const Int4Block b{a.data_as<float>(),
                         k,
                         group,
                         w.data_as<uint8_t>() + first * k / 2,
                         count,
                         count == columns ? packing : Int4Packing::kPairs,
-                        scales};
+                        static_cast<const std::byte*>(table.data()) + first * pair,
+                        table.dtype(),
+                        n * pair};
       float sums[kRows * kMostColumns];
       for (int64_t i = 0; i < m; i += kRows) {
         const int64_t rows = std::min(kRows, m - i);

@@ -158,13 +158,15 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
   return w;
 }
 
-// f(first, offsets): the runs of the last dimension, in row-major order.
+// f(first, offsets): the runs of the last dimension of several elements, in row-major order.
 template <class F>
 static void each_row(const BlockedWeight& w, F f) {
-  const size_t rank = w.dims.size();
+  size_t rank = w.dims.size();
+  int64_t first = w.first;
+  for (; rank > 1 && w.dims[rank - 1] == 1; --rank) first += w.at[rank - 1][0];
   std::vector<int64_t> index(rank, 0);
   for (;;) {
-    int64_t base = w.first;
+    int64_t base = first;
     for (size_t d = 0; d + 1 < rank; ++d) base += w.at[d][static_cast<size_t>(index[d])];
     f(base, w.at[rank - 1]);
     size_t d = rank - 1;

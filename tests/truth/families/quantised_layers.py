@@ -1,10 +1,10 @@
 """Quantised layers: src/cpu/layers/qlinear.cpp, qconv.cpp, quantised.cpp, wrapped_linear.cpp, and oneDNN's int8
-(onednn_convolution.h, onednn_matmul.h).
+(onednn_matmul.h); convolution_bytes.h.
 
 Sums of integers are exact. A result differs from the formula in float64 by the float32 arithmetic after the sum and, if
 it is quantised, by half a step, because ties depend on the last bits. PyTorch's operators must meet the same formula;
 they ignore the weights' zero points, and scale and zero point of a tensor that is added but not written ("add").
-Limits: 2^17 multiplications for oneDNN (constant weights without zero points), packed and plain weights, weights with
+Limits: zero points of padded inputs that no uint8 holds, blocks of 16 and 64 channels, packed and plain weights, weights with
 and without zero points, pieces of a row (quantised.cpp, kPiece), 16384 elements per thread; convolution's own.
 """
 
