@@ -41,6 +41,15 @@ if(SCONCE_PACKAGES)
                     COMMAND_ERROR_IS_FATAL ANY)
   " COMPONENT library)
   install(FILES LICENSE DESTINATION share/doc/sconce/licences COMPONENT library)
+  if(TARGET sconce_grpc)
+    install(CODE "
+      set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+      execute_process(COMMAND ${SCONCE_PACKAGING_PYTHON} ${PROJECT_SOURCE_DIR}/packaging/bundle.py
+                              \"\${prefix}/${SCONCE_BUNDLE_DIR}\" \"\${prefix}/share/doc/sconce-grpc/licences\"
+                              $<TARGET_FILE:sconce_grpc> --beside $<TARGET_FILE:sconce_lib> $<TARGET_FILE:sconce_program>
+                      COMMAND_ERROR_IS_FATAL ANY)
+    " COMPONENT grpc)
+  endif()
 
   # Manual pages and the shell's completion, from what the program says of its options.
   set(manual ${PROJECT_BINARY_DIR}/manual)

