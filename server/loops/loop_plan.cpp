@@ -11,7 +11,10 @@ namespace {
 
 bool is_number(DType dtype) noexcept { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
-bool takes(const Dim& dim, int64_t size) noexcept { return size >= dim.min && size <= dim.max; }
+// A recorded minimum of 2 may mean 1 (sconce/package.h).
+int64_t least_of(const Dim& dim) noexcept { return dim.min == 2 && !dim.is_static() ? 1 : dim.min; }
+
+bool takes(const Dim& dim, int64_t size) noexcept { return size >= least_of(dim) && size <= dim.max; }
 
 class Planner {
  public:
@@ -82,7 +85,7 @@ class Planner {
       SCONCE_CHECK(takes(dims[d], 1), kInvalidArgument, "dimension ", d, " of input '", excerpt(name),
                    "' does not take one row");
     if (positions < dims.size()) {
-      plan_.least_tokens = std::max<int64_t>(dims.back().min, 1);
+      plan_.least_tokens = std::max<int64_t>(least_of(dims.back()), 1);
       plan_.most_tokens = dims.back().max;
     }
     SCONCE_CHECK(spec_.prefix || plan_.least_tokens == 1, kInvalidArgument, "input '", excerpt(name), "' takes ",
