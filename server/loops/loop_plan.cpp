@@ -132,6 +132,9 @@ class Planner {
                      "' is variable: 'feed' must say the 'shape' of its first value");
         made.shape.push_back(batch ? 1 : dims[d].min);
       }
+      SCONCE_CHECK(!output.has_shape || !output.dims[d].is_static() || takes(dims[d], output.dims[d].min), kInvalidArgument,
+                   "output '", excerpt(feed.output), "' has ", output.dims[d].min, " in dimension ", d, ", which input '",
+                   excerpt(feed.input), "' does not take");
       SCONCE_CHECK(takes(dims[d], made.shape[d]), kInvalidArgument, "input '", excerpt(feed.input), "' does not take ",
                    made.shape[d], " in dimension ", d);
       SCONCE_CHECK(!__builtin_mul_overflow(elements, std::max<int64_t>(made.shape[d], 1), &elements) && elements <= INT32_MAX,
