@@ -1,6 +1,6 @@
 """Prints the continuation of a text as a served language model makes it, character by character.
 
-    python talk.py OUT/tokens.json "the old fo" [--model lm.buffers] [--url http://localhost:8000]
+    python examples/language_model/talk.py OUT/tokens.json "the old fo" [--model lm.buffers] [--url http://localhost:8000]
 """
 import argparse
 import json

@@ -81,8 +81,8 @@ class Exchange {
   bool computing() const noexcept { return lent() && holder_ != Holder::kAdministration; }
   // When the model's answer is due.
   Clock::time_point deadline() const noexcept { return inference_.deadline(); }
-  // The client left while the model had the request. Returns true if the request was still waiting, and is then over, or
-  // makes tokens that nobody will see.
+  // The client left while the model had the request. Returns true if the request was still waiting, and is then over,
+  // or makes tokens that nobody will see.
   bool cancel_for_client() noexcept;
   // The connection closed. What a holder uses stays until take_back().
   void abandon() noexcept;

@@ -18,7 +18,8 @@ bool takes(const Dim& dim, int64_t size) noexcept { return size >= least_of(dim)
 
 class Planner {
  public:
-  Planner(const LoopSpec& spec, const ModelInterface& model) : spec_(spec), model_(model), filled_(model.inputs.size()) {
+  Planner(const LoopSpec& spec, const ModelInterface& model)
+      : spec_(spec), model_(model), filled_(model.inputs.size()) {
     for (const ControlInput& control : model.controls) filled_[control.input] = true;
   }
 
@@ -100,7 +101,8 @@ class Planner {
     const TensorInterface& logits = model_.outputs[plan_.logits_output];
     SCONCE_CHECK(!logits.dtype || *logits.dtype == DType::kFloat32 || *logits.dtype == DType::kFloat16 ||
                      *logits.dtype == DType::kBFloat16,
-                 kInvalidArgument, "output '", excerpt(name), "' is ", logits.datatype, ", and logits are FP32, FP16 or BF16");
+                 kInvalidArgument, "output '", excerpt(name), "' is ", logits.datatype,
+                 ", and logits are FP32, FP16 or BF16");
     SCONCE_CHECK(!logits.shape_known || !logits.shape.empty(), kInvalidArgument, "output '", excerpt(name),
                  "' has no dimension of tokens");
   }
@@ -110,15 +112,16 @@ class Planner {
     made.output = output_named(feed.output, "feed");
     made.input = input_named(feed.input, "feed");
     const TensorInterface &from = model_.outputs[made.output], &to = model_.inputs[made.input];
-    SCONCE_CHECK(to.dtype, kInvalidArgument, "the package does not record the dtype of input '", excerpt(feed.input), "'");
+    SCONCE_CHECK(to.dtype, kInvalidArgument, "the package does not record the dtype of input '", excerpt(feed.input),
+                 "'");
     SCONCE_CHECK(!from.dtype || *from.dtype == *to.dtype, kInvalidArgument, "output '", excerpt(feed.output), "' is ",
                  from.datatype, ", input '", excerpt(feed.input), "' is ", to.datatype);
     made.dtype = *to.dtype;
     const std::vector<Dim>& dims = dims_of(made.input, feed.input);
     const TensorSpec& output = model_.spec.outputs[made.output];
     SCONCE_CHECK(!output.has_shape || output.dims.size() == dims.size(), kInvalidArgument, "output '",
-                 excerpt(feed.output), "' has ", output.dims.size(), " dimensions, input '", excerpt(feed.input), "' has ",
-                 dims.size());
+                 excerpt(feed.output), "' has ", output.dims.size(), " dimensions, input '", excerpt(feed.input),
+                 "' has ", dims.size());
     if (feed.shape) {
       SCONCE_CHECK(feed.shape->size() == dims.size(), kInvalidArgument, "'shape' for input '", excerpt(feed.input),
                    "' has ", feed.shape->size(), " sizes, the input has ", dims.size());
@@ -128,17 +131,18 @@ class Planner {
     for (size_t d = 0; d < dims.size(); ++d) {
       if (!feed.shape) {
         const bool batch = d == 0 && model_.max_batch_size > 0;
-        SCONCE_CHECK(batch || dims[d].is_static(), kInvalidArgument, "dimension ", d, " of input '", excerpt(feed.input),
-                     "' is variable: 'feed' must say the 'shape' of its first value");
+        SCONCE_CHECK(batch || dims[d].is_static(), kInvalidArgument, "dimension ", d, " of input '",
+                     excerpt(feed.input), "' is variable: 'feed' must say the 'shape' of its first value");
         made.shape.push_back(batch ? 1 : dims[d].min);
       }
-      SCONCE_CHECK(!output.has_shape || !output.dims[d].is_static() || takes(dims[d], output.dims[d].min), kInvalidArgument,
-                   "output '", excerpt(feed.output), "' has ", output.dims[d].min, " in dimension ", d, ", which input '",
-                   excerpt(feed.input), "' does not take");
+      SCONCE_CHECK(!output.has_shape || !output.dims[d].is_static() || takes(dims[d], output.dims[d].min),
+                   kInvalidArgument, "output '", excerpt(feed.output), "' has ", output.dims[d].min, " in dimension ",
+                   d, ", which input '", excerpt(feed.input), "' does not take");
       SCONCE_CHECK(takes(dims[d], made.shape[d]), kInvalidArgument, "input '", excerpt(feed.input), "' does not take ",
                    made.shape[d], " in dimension ", d);
-      SCONCE_CHECK(!__builtin_mul_overflow(elements, std::max<int64_t>(made.shape[d], 1), &elements) && elements <= INT32_MAX,
-                   kInvalidArgument, "the first value of input '", excerpt(feed.input), "' is too large");
+      SCONCE_CHECK(
+          !__builtin_mul_overflow(elements, std::max<int64_t>(made.shape[d], 1), &elements) && elements <= INT32_MAX,
+          kInvalidArgument, "the first value of input '", excerpt(feed.input), "' is too large");
     }
   }
 

@@ -242,8 +242,8 @@ std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
     config_.model(file.stem, settings);  // throws what is wrong with a value
   }
   if (triton ? triton->ensemble : is_pipeline(file.path)) {
-    PipelineSpec spec =
-        triton ? pipeline_of(*triton, file.config.native()) : read_pipeline(read_settings_text(file.path), file.path.native());
+    PipelineSpec spec = triton ? pipeline_of(*triton, file.config.native())
+                               : read_pipeline(read_settings_text(file.path), file.path.native());
     return {{file.stem,
              file,
              {},

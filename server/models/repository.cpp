@@ -254,10 +254,9 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
   const ModelConfig config = config_of(package);
   VersionLabels labels = parse_version_labels(config.version_labels);
   limit_batch(config, loaded.interface);
-  std::shared_ptr<ServedModel> served = reaper_.own(
-      std::make_unique<ServedModel>(std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics,
-                                    config_.inline_below, std::move(loaded.kept), std::move(loaded.golden),
-                                    std::move(loaded.loop)));
+  std::shared_ptr<ServedModel> served = reaper_.own(std::make_unique<ServedModel>(
+      std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics, config_.inline_below,
+      std::move(loaded.kept), std::move(loaded.golden), std::move(loaded.loop)));
   served->tell_runs(idle_watch_);
   const BatchPolicy& policy = served->policy();
   if (policy.alone.empty()) {

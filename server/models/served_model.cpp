@@ -24,6 +24,16 @@ std::chrono::nanoseconds inline_limit(const ModelInterface& interface, const Mod
   return possible ? limit : std::chrono::nanoseconds(0);
 }
 
+// The largest body: what its inputs can need, and the prompt of a loop. Without checks of sizes, no input is known to
+// be too large.
+uint64_t body_limit(const ModelInterface& interface, const ModelConfig& config, const LoopPlan* loop) {
+  if (!config.check_inputs) return UINT64_MAX;
+  const uint64_t inputs = most_body_bytes(interface);
+  constexpr uint64_t kToken = 48;  // as text: the longest number, a separator and a line end
+  const auto tokens = static_cast<uint64_t>(loop ? std::clamp<int64_t>(loop->room_after(0), 0, 1'000'000) : 0);
+  return inputs > UINT64_MAX - tokens * kToken ? inputs : inputs + tokens * kToken;
+}
+
 Batcher::Submit performer(Model* model, Pipeline* pipeline) {
   if (pipeline) return [pipeline](BatchRun& run) { pipeline->submit(run); };
   return [model](BatchRun& run) { model->submit(run); };
@@ -41,8 +51,8 @@ ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model,
 
 ServedModel::ServedModel(std::unique_ptr<Pipeline> pipeline, const PipelineSpec& spec, const ModelConfig& config,
                          AlarmClock& clock, std::shared_ptr<Statistics> statistics)
-    : ServedModel({pipeline->plan().interface, nullptr, std::move(pipeline), {}, nullptr, nullptr, nullptr}, &spec, config,
-                  clock, std::move(statistics)) {}
+    : ServedModel({pipeline->plan().interface, nullptr, std::move(pipeline), {}, nullptr, nullptr, nullptr}, &spec,
+                  config, clock, std::move(statistics)) {}
 
 ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfig& config, AlarmClock& clock,
                          std::shared_ptr<Statistics> statistics)
@@ -62,8 +72,7 @@ ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfi
                                                    clock, inline_policy_, replicas_)
                      : nullptr),
       config_json_(config_document(interface_, batcher_.policy(), config, spec)),
-      // Without checks of sizes, no input is known to be too large.
-      most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
+      most_body_bytes_(body_limit(interface_, config, parts.loop.get())),
       guard_{config.guard, config.guard_errors, config.guard_nan, config.guard_p99},
       device_fault_(config.device_fault),
       require_label_(config.require_label),
@@ -152,8 +161,8 @@ void ServedModel::count_loop_step(const QueuedRequest& step, std::chrono::steady
       statistics_->execution(thread, step.run_rows, step.gather, step.info.compute, step.split);
     });
   if (!step.error && answers_.watched())
-    answers_.show({step.inputs, step.outputs, step.info, std::chrono::steady_clock::now() - begun,
-                   step.gather.count() == 0});
+    answers_.show(
+        {step.inputs, step.outputs, step.info, std::chrono::steady_clock::now() - begun, step.gather.count() == 0});
 }
 
 bool ServedModel::failed() noexcept {

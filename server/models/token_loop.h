@@ -37,11 +37,11 @@ class TokenLoop final : private QueuedRequest {
   struct Terms {
     std::span<const Tensor> inputs;  // of the model; those that the loop fills are undefined
     uint64_t priority = 0;
-    std::chrono::nanoseconds timeout{};     // of each run's waiting; 0: none
-    const WeightSet* weights = nullptr;     // a named set, which the owner keeps
-    std::optional<std::string_view> set;    // its name, as Sequences::submit() has it
-    Clock::time_point deadline;             // ends between two runs; max: none
-    bool each = false;                      // notices come with each token, not only at the end
+    std::chrono::nanoseconds timeout{};   // of each run's waiting; 0: none
+    const WeightSet* weights = nullptr;   // a named set, which the owner keeps
+    std::optional<std::string_view> set;  // its name, as Sequences::submit() has it
+    Clock::time_point deadline;           // ends between two runs; max: none
+    bool each = false;                    // notices come with each token, not only at the end
   };
 
   TokenLoop(RequestBudget* budget, Notify notify, void* context)
@@ -99,12 +99,12 @@ class TokenLoop final : private QueuedRequest {
   Sequences::Step step_of_sequence_;
   Clock::time_point deadline_, begun_;
   std::vector<Tensor> in_, out_;
-  std::vector<int64_t> prefix_;   // all tokens so far, for a loop that gives them all
+  std::vector<int64_t> prefix_;      // all tokens so far, for a loop that gives them all
   std::chrono::nanoseconds wait_{};  // of each run, at most
-  size_t given_ = 0;              // tokens that the model has seen
-  size_t step_tokens_ = 0;        // of the run under way
-  int64_t picked_ = 0;            // by the run that ended last
-  TensorScratch first_, scratch_;  // of all runs, of one run
+  size_t given_ = 0;                 // tokens that the model has seen
+  size_t step_tokens_ = 0;           // of the run under way
+  int64_t picked_ = 0;               // by the run that ended last
+  TensorScratch first_, scratch_;    // of all runs, of one run
   Picker picker_;
   std::chrono::nanoseconds queue_{}, compute_{};
 
@@ -112,8 +112,8 @@ class TokenLoop final : private QueuedRequest {
   Mutex mutex_;
   State state_ SCONCE_GUARDED_BY(mutex_) = State::kIdle;
   bool each_ = false;
-  bool waiting_ SCONCE_GUARDED_BY(mutex_) = false;  // the consumer waits for a notice
-  bool noticed_ SCONCE_GUARDED_BY(mutex_) = false;  // a notice is under way
+  bool waiting_ SCONCE_GUARDED_BY(mutex_) = false;       // the consumer waits for a notice
+  bool noticed_ SCONCE_GUARDED_BY(mutex_) = false;       // a notice is under way
   std::vector<int64_t> room_ SCONCE_GUARDED_BY(mutex_);  // a ring of tokens that were not taken
   size_t at_ SCONCE_GUARDED_BY(mutex_) = 0, held_ SCONCE_GUARDED_BY(mutex_) = 0;
   RunInfo told_ SCONCE_GUARDED_BY(mutex_);

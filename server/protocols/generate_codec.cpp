@@ -59,8 +59,8 @@ void read_generate_input(const ModelInterface& model, JsonCursor& json, size_t i
   json.set_context(what);
   list.add(json, what);
   json.set_context({});
-  request.inputs[index] = in_recorded_strides(in_recorded_shape(list.single(what), model, index, what),
-                                              model.spec.inputs[index], scratch);
+  request.inputs[index] =
+      in_recorded_strides(in_recorded_shape(list.single(what), model, index, what), model.spec.inputs[index], scratch);
 }
 
 void decode_generate(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,

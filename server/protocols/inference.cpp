@@ -211,7 +211,8 @@ void Inference::encode_events(Response& response) {
   for (size_t i = 0; i < tokens_.size(); ++i)
     append_token_event(model_->interface(), request_, tokens_[i], answered_tokens_ + i, text);
   if (!over) return;
-  if (const std::exception_ptr problem = exception_of([&] { end_loop(); })) return append_error_event(fail(problem).message, text);
+  if (const std::exception_ptr problem = exception_of([&] { end_loop(); }))
+    return append_error_event(fail(problem).message, text);
   append_end_event(model_->interface(), request_, loop_->made(), loop_->end(), text);
   succeed();
 }

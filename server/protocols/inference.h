@@ -128,16 +128,16 @@ class Inference final : public QueuedRequest {
   bool base64_ = false;
   bool here_ = false;  // has a permit of the model
   InferRequest request_;
-  std::string wanted_;         // ask_for()
-  ModelSets::Choice chosen_;   // of the run; empty: the active set
-  ModelSets::Waiter reading_;  // while the set is read
-  Sequences::Step step_;       // while it is queued or runs as a step of a sequence
+  std::string wanted_;              // ask_for()
+  ModelSets::Choice chosen_;        // of the run; empty: the active set
+  ModelSets::Waiter reading_;       // while the set is read
+  Sequences::Step step_;            // while it is queued or runs as a step of a sequence
   const LoopPlan* plan_ = nullptr;  // of a request that loops
   std::unique_ptr<TokenLoop> loop_;
-  std::vector<int64_t> tokens_;            // that were taken, and are to be answered
-  size_t answered_tokens_ = 0;             // before these
+  std::vector<int64_t> tokens_;  // that were taken, and are to be answered
+  size_t answered_tokens_ = 0;   // before these
   TokenLoop::Look look_ = TokenLoop::Look::kWait;
-  int64_t told_[2] = {};                   // a token and its number, as tensors
+  int64_t told_[2] = {};  // a token and its number, as tensors
   std::vector<Tensor> results_;
   TensorScratch scratch_;
   Clock::time_point start_, decoded_, run_done_, answered_;  // answered_: zero until succeed()

@@ -72,8 +72,8 @@ struct Wanted {
                  " at most");
     loop.most_tokens = std::min(loop.most_tokens, room);
     for (const size_t i : plan.given)
-      SCONCE_CHECK(request.inputs[i].defined(), kInvalidArgument, "the request lacks input '", model.input_names.name(i),
-                   "'");
+      SCONCE_CHECK(request.inputs[i].defined(), kInvalidArgument, "the request lacks input '",
+                   model.input_names.name(i), "'");
     if (!seeded) {
       std::random_device device;
       loop.seed = (uint64_t{device()} << 32) | device();
@@ -228,7 +228,8 @@ void decode_loop(const ModelInterface& model, const LoopPlan& plan, const Tensor
   for (size_t i = 0; i < request.inputs.size(); ++i)
     if (request.inputs[i].defined() && i != plan.token_input)
       check_given(plan, i, "input '" + model.input_names.name(i) + "'");
-  SCONCE_CHECK(!request.device_inputs, kInvalidArgument, "the prompt and other inputs of a loop must not be in device memory");
+  SCONCE_CHECK(!request.device_inputs, kInvalidArgument,
+               "the prompt and other inputs of a loop must not be in device memory");
   if (const Tensor& prompt = request.inputs[plan.token_input]; prompt.defined()) {
     for (int64_t d = 0; d + 1 < prompt.dim(); ++d)
       SCONCE_CHECK(prompt.size(d) == 1, kInvalidArgument, "the prompt must be one row of tokens, its shape is ",

@@ -1,5 +1,5 @@
-// Requests to models with a loop (docs/generate.md), and their answers: a prompt of tokens and how to go on, answered by
-// tokens. Errors are kInvalidArgument and name the input or parameter.
+// Requests to models with a loop (docs/generate.md), and their answers: a prompt of tokens and how to go on, answered
+// by tokens. Errors are kInvalidArgument and name the input or parameter.
 #pragma once
 
 #include <span>

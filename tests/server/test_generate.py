@@ -1,6 +1,11 @@
 """Loops that make tokens (docs/generate.md), over HTTP and gRPC, against single steps of the same models."""
+import contextlib
 import json
+import os
+import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -8,7 +13,7 @@ import pytest
 from admin_server import AdminServer
 from grpc_serving import Grpc
 from sequence_serving import needs_grpc
-from serving import PACKAGES, Server, until
+from serving import PACKAGES, PROGRAM, ROOT, Server, until
 
 np = pytest.importorskip("numpy")
 
@@ -207,13 +212,11 @@ def endless(tmp_path_factory):
 
 
 def read_events(connection, enough):
-    """Reads until enough(all bytes so far)."""
+    """Reads until enough(all bytes so far), or the end."""
     data = b""
-    while not enough(data):
-        part = connection.recv(65536)
-        if not part:
-            break
-        data += part
+    with contextlib.suppress(ConnectionResetError):
+        while not enough(data) and (part := connection.recv(65536)):
+            data += part
     return data
 
 
@@ -372,6 +375,42 @@ def test_loop_files_that_do_not_fit(tmp_path):
     assert "unknown member 'fed'" in reason(json.dumps({**LOOPS["buffers"], "fed": {}}), "--set", "*.sequences=1")
     assert "no input 'INPUT__9'" in reason(good.replace("INPUT__1", "INPUT__9"), "--set", "*.sequences=1")
     assert "cannot read" in reason(good, "--set", "loops.buffers.loop=/nowhere.json")
+
+
+def test_the_document(tmp_path):
+    """docs/generate.md: its request, its events and its loop file, with the names of this package."""
+    text = (ROOT / "docs/generate.md").read_text()
+    body = re.search(r"curl -N \S+ -d '(.*)'", text)[1]
+    shown = [json.loads(event) for event in re.findall(r"^    data: (.*)$", text, re.MULTILINE)]
+    loop = re.search(r"^    (\{\"token\": .*?\}\})$", text, re.MULTILINE | re.DOTALL)[1]
+    for theirs, ours in (("tokens", "INPUT__0"), ("logits", "OUTPUT__0"), ("position", "INPUT__1"), ("1024", str(LENGTH))):
+        loop = loop.replace(f'"{theirs}"' if theirs.isalpha() else theirs, f'"{ours}"' if theirs.isalpha() else ours, 1)
+    with LoopServer(tmp_path, loops={"explicit": json.loads(loop), "buffers": LOOPS["buffers"]}) as server:
+        for model in ("explicit", "buffers"):
+            events = events_of(server.post(f"/v2/models/loops.{model}/generate_stream", body).body)
+            assert events[0].keys() == shown[0].keys()
+            assert events[-1].keys() == shown[-1].keys()
+        assert server.get("/v2/models/loops.explicit/config").json["model_transaction_policy"] == {"decoupled": True}
+        assert server.get("/v2/models/loops.prefix/config").json["model_transaction_policy"] == {"decoupled": False}
+
+
+def test_the_example(tmp_path):
+    """examples/language_model, from its training to a text, and the comparison with a Python loop."""
+    python = os.environ.get("SCONCE_BENCH_PYTHON")
+    if not python:
+        pytest.skip("SCONCE_BENCH_PYTHON names no Python with torch")
+    example = ROOT / "examples/language_model"
+    subprocess.run([python, str(example / "train.py"), str(tmp_path), "--seconds", "8"], check=True)
+    flags = ["--set", "*.sequences=16", "--set", f"lm.buffers.loop={tmp_path}/buffers.json",
+             "--set", f"lm.explicit.loop={tmp_path}/explicit.json"]
+    with Server(tmp_path / "lm.pt2", flags=flags) as server:
+        for model in ("lm.buffers", "lm.explicit"):
+            told = subprocess.run([sys.executable, str(example / "talk.py"), str(tmp_path / "tokens.json"), "the old fo", "--model",
+                                   model, "--url", f"http://127.0.0.1:{server.port}"], check=True, capture_output=True, text=True)
+            assert re.match(r"the old fo.+\n\[(stop|length)\]", told.stdout, re.DOTALL)
+    bench = ROOT / "tests/bench/generate/generate.py"
+    told = subprocess.run([python, str(bench), str(PROGRAM), str(tmp_path), "--seconds", "0.3"], check=True, capture_output=True, text=True)
+    assert told.stdout.count("ratio") == 4
 
 
 @pytest.fixture(scope="module")

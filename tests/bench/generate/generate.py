@@ -1,21 +1,20 @@
 """Tokens a second of a loop (docs/generate.md) through HTTP, against a Python loop over PyTorch's loader on the same package.
 
-    python generate.py SCONCE FOLDER [--tokens 100] [--seconds 5]
+    python tests/bench/generate/generate.py SCONCE FOLDER [--tokens 100] [--seconds 5]
 
 FOLDER is what examples/language_model/train.py wrote. Both pick the largest logit, and their tokens must be the same.
 """
 import argparse
+import importlib.util
 import json
 import pathlib
 import re
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
-
-import torch
-from torch._inductor.package import load_package
 
 
 class Client:
@@ -68,6 +67,7 @@ def served(port, model, tokens, clients, seconds):
 
 def python_loop(model, state, tokens, rows=1):
     """state: of the first step; None: the package keeps it in a buffer."""
+    import torch
     one = torch.zeros(rows, 1, dtype=torch.int64)
     out, token = [], one
     for step in range(tokens):
@@ -91,14 +91,15 @@ def rate(run, tokens, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sconce")
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("sconce", metavar="SCONCE")
+    parser.add_argument("folder", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=5)
     arguments = parser.parse_args()
+    if importlib.util.find_spec("torch") is None:
+        sys.exit("generate.py: this Python has no torch: pip install torch==2.15.0")
     tokens, seconds = arguments.tokens, arguments.seconds
     package = arguments.folder / "lm.pt2"
-    torch.set_num_threads(1)
     flags = ["--set", "*.sequences=16"]
     with tempfile.TemporaryDirectory() as folder:
         for model in ("explicit", "buffers"):
@@ -124,6 +125,9 @@ def main():
 
 
 def compare(port, package, tokens, seconds):
+    import torch
+    from torch._inductor.package import load_package
+    torch.set_num_threads(1)
     with torch.inference_mode():
         explicit = load_package(str(package), "explicit")
         buffers = load_package(str(package), "buffers")

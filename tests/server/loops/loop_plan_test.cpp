@@ -18,18 +18,18 @@ Dim rows() { return variable_dim("s0", 2, 8); }
 
 // Token, position and cache to logits and the next cache.
 ModelInterface explicit_model() {
-  return ModelInterface(
-      "m", 1,
-      model_spec({tensor_spec("t", DType::kInt64, Dims{rows(), fixed_dim(1)}),
-                  tensor_spec("p", DType::kInt32, Dims{rows()}),
-                  tensor_spec("c", DType::kFloat32, Dims{rows(), fixed_dim(4), fixed_dim(3)})},
-                 {tensor_spec("l", DType::kFloat32, Dims{rows(), fixed_dim(1), fixed_dim(9)}),
-                  tensor_spec("n", DType::kFloat32, Dims{rows(), fixed_dim(4), fixed_dim(3)})}));
+  return ModelInterface("m", 1,
+                        model_spec({tensor_spec("t", DType::kInt64, Dims{rows(), fixed_dim(1)}),
+                                    tensor_spec("p", DType::kInt32, Dims{rows()}),
+                                    tensor_spec("c", DType::kFloat32, Dims{rows(), fixed_dim(4), fixed_dim(3)})},
+                                   {tensor_spec("l", DType::kFloat32, Dims{rows(), fixed_dim(1), fixed_dim(9)}),
+                                    tensor_spec("n", DType::kFloat32, Dims{rows(), fixed_dim(4), fixed_dim(3)})}));
 }
 ModelInterface prefix_model() {
-  return ModelInterface("m", 1,
-                        model_spec({tensor_spec("t", DType::kInt32, Dims{fixed_dim(1), variable_dim("s1", 3, 16)})},
-                                   {tensor_spec("l", DType::kBFloat16, Dims{fixed_dim(1), variable_dim("s1", 3, 16), fixed_dim(9)})}));
+  return ModelInterface(
+      "m", 1,
+      model_spec({tensor_spec("t", DType::kInt32, Dims{fixed_dim(1), variable_dim("s1", 3, 16)})},
+                 {tensor_spec("l", DType::kBFloat16, Dims{fixed_dim(1), variable_dim("s1", 3, 16), fixed_dim(9)})}));
 }
 
 const std::string kLoop = R"({"token": {"input": "INPUT__0", "output": "OUTPUT__0"}, "feed": {"OUTPUT__1": "INPUT__2"},
@@ -77,7 +77,8 @@ TEST_CASE("loop plan: explicit state") {
 }
 
 TEST_CASE("loop plan: the whole prefix") {
-  const std::string loop = R"({"token": {"input": "INPUT__0", "output": "OUTPUT__0", "prefix": true}, "stop": {"steps": 9}})";
+  const std::string loop =
+      R"({"token": {"input": "INPUT__0", "output": "OUTPUT__0", "prefix": true}, "stop": {"steps": 9}})";
   const LoopPlan made = plan(loop, prefix_model());
   CHECK(made.prefix);
   CHECK(made.least_tokens == 3);
@@ -88,13 +89,15 @@ TEST_CASE("loop plan: the whole prefix") {
 }
 
 TEST_CASE("loop plan: inputs that the request brings") {
-  CHECK(plan(with(kLoop, ", \"feed\": {\"OUTPUT__1\": \"INPUT__2\"}", ""), explicit_model()).given == std::vector<size_t>{2});
+  CHECK(plan(with(kLoop, ", \"feed\": {\"OUTPUT__1\": \"INPUT__2\"}", ""), explicit_model()).given ==
+        std::vector<size_t>{2});
 }
 
 TEST_CASE("loop plan: state in buffers") {
   ModelInterface model = prefix_model();
   model.mutates_constants = true;
-  const std::string loop = R"({"token": {"input": "INPUT__0", "output": "OUTPUT__0", "prefix": true}, "stop": {"steps": 9}})";
+  const std::string loop =
+      R"({"token": {"input": "INPUT__0", "output": "OUTPUT__0", "prefix": true}, "stop": {"steps": 9}})";
   CHECK(has(refusal(loop, model), "setting sequences"));
   CHECK(plan(loop, model, true).sequence);
 }
@@ -105,7 +108,8 @@ TEST_CASE("loop plan: what does not fit the model") {
   CHECK(has(refusal(with(kLoop, "\"input\": \"INPUT__0\"", "\"input\": \"INPUT__2\"")), "FP32, not INT64 or INT32"));
   CHECK(has(refusal(with(kLoop, "\"INPUT__2\"}", "\"INPUT__0\"}")), "filled already"));
   CHECK(has(refusal(with(kLoop, "\"INPUT__2\"}", "\"INPUT__1\"}")), "is FP32, input 'INPUT__1' is INT32"));
-  CHECK(has(refusal(with(kLoop, "\"OUTPUT__1\": \"INPUT__2\"", "\"OUTPUT__0\": \"INPUT__2\"")), "has 1 in dimension 1"));
+  CHECK(
+      has(refusal(with(kLoop, "\"OUTPUT__1\": \"INPUT__2\"", "\"OUTPUT__0\": \"INPUT__2\"")), "has 1 in dimension 1"));
   CHECK(has(refusal(with(kLoop, "\"input\": \"INPUT__1\"", "\"input\": \"INPUT__2\"")), "filled already"));
   CHECK(has(refusal(with(kLoop, "\"INPUT__2\"", R"({"input": "INPUT__2", "shape": [1, 4]})")), "has 2 sizes"));
   CHECK(has(refusal(with(kLoop, "\"INPUT__2\"", R"({"input": "INPUT__2", "shape": [1, 5, 3]})")), "does not take 5"));

@@ -25,7 +25,8 @@ Tensor tensor_of(std::vector<float>& values, std::vector<int64_t> sizes = {}) {
   return Tensor::from_blob(values.data(), sizes, strides, DType::kFloat32);
 }
 
-int64_t pick(std::vector<float> values, PickOptions options = {.temperature = 0}, uint64_t seed = 0, uint64_t draw = 0) {
+int64_t pick(std::vector<float> values, PickOptions options = {.temperature = 0}, uint64_t seed = 0,
+             uint64_t draw = 0) {
   Picker picker;
   return picker.pick(tensor_of(values), options, seed, draw);
 }
@@ -79,15 +80,21 @@ TEST_CASE("pick: the last row counts, in any dtype and strides") {
 TEST_CASE("pick: what are no logits") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(error_from(ErrorCode::kModelFailed, [&] { pick({1, nan}); }).find("NaN") != std::string::npos);
-  CHECK(error_from(ErrorCode::kModelFailed, [&] { pick({1, nan}, {.temperature = 1, .top_k = 1}); }).find("NaN") != std::string::npos);
+  CHECK(error_from(ErrorCode::kModelFailed, [&] {
+          pick({1, nan}, {.temperature = 1, .top_k = 1});
+        }).find("NaN") != std::string::npos);
   CHECK(error_from(ErrorCode::kModelFailed, [&] { pick({1, kInfinity}); }).find("infinity") != std::string::npos);
-  CHECK(error_from(ErrorCode::kModelFailed, [&] { pick({-kInfinity, -kInfinity}); }).find("minus infinity") != std::string::npos);
+  CHECK(error_from(ErrorCode::kModelFailed, [&] {
+          pick({-kInfinity, -kInfinity});
+        }).find("minus infinity") != std::string::npos);
   Picker picker;
-  CHECK(error_from(ErrorCode::kModelFailed, [&] { picker.pick(Tensor(), {}, 0, 0); }).find("no tensor") != std::string::npos);
+  CHECK(error_from(ErrorCode::kModelFailed, [&] { picker.pick(Tensor(), {}, 0, 0); }).find("no tensor") !=
+        std::string::npos);
   std::vector<int64_t> whole = {1, 2};
   const std::vector<int64_t> sizes = {2}, strides = {1};
-  CHECK(error_from(ErrorCode::kModelFailed, [&] { picker.pick(Tensor::from_blob(whole.data(), sizes, strides, DType::kInt64), {}, 0, 0); })
-            .find("int64") != std::string::npos);
+  CHECK(error_from(ErrorCode::kModelFailed, [&] {
+          picker.pick(Tensor::from_blob(whole.data(), sizes, strides, DType::kInt64), {}, 0, 0);
+        }).find("int64") != std::string::npos);
 }
 
 TEST_CASE("pick: options out of range") {
