@@ -1,6 +1,7 @@
 // LoopPlan: a loop after its file was compared with its model, and a request to it. Immutable.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -41,6 +42,8 @@ struct LoopPlan {
 
   // The largest token that the input's dtype holds.
   int64_t most_token() const noexcept { return token_dtype == DType::kInt32 ? INT32_MAX : INT64_MAX; }
+  // The longest prompt.
+  int64_t most_prompt() const noexcept { return std::clamp<int64_t>(room_after(0) - 1, 0, 1'000'000); }
   // How many tokens fit after a prompt of that many: all are given to a step but the last one.
   int64_t room_after(int64_t prompt) const noexcept;
 };
@@ -59,6 +62,8 @@ struct LoopRequest {
     pick = {};
     seed = 0;
   }
+  // Frees its memory: the next prompt may be short.
+  void forget() noexcept { *this = {}; }
 };
 
 // sequences: the model has places for sequences. kInvalidArgument names the tensor and what does not fit: names that

@@ -30,7 +30,7 @@ uint64_t body_limit(const ModelInterface& interface, const ModelConfig& config, 
   if (!config.check_inputs) return UINT64_MAX;
   const uint64_t inputs = most_body_bytes(interface);
   constexpr uint64_t kToken = 48;  // as text: the longest number, a separator and a line end
-  const auto tokens = static_cast<uint64_t>(loop ? std::clamp<int64_t>(loop->room_after(0), 0, 1'000'000) : 0);
+  const auto tokens = static_cast<uint64_t>(loop ? loop->most_prompt() : 0);
   return inputs > UINT64_MAX - tokens * kToken ? inputs : inputs + tokens * kToken;
 }
 

@@ -15,6 +15,8 @@ namespace {
 
 // Tokens that may wait for a consumer who sends them as they come.
 constexpr size_t kRoom = 64;
+// Tokens whose memory is kept for the next request.
+constexpr size_t kKeptTokens = 4096;
 
 std::atomic<uint64_t> sequences_begun{0};
 
@@ -349,7 +351,9 @@ void TokenLoop::clear() noexcept {
   info = {};
   first_.reset();
   scratch_.reset();
+  if (prefix_.capacity() > kKeptTokens) prefix_ = {};
   const MutexLock lock(mutex_);
+  if (room_.capacity() > kKeptTokens) room_ = {};
   state_ = State::kIdle;
   told_ = {};
 }

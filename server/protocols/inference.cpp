@@ -438,8 +438,12 @@ void Inference::show() const noexcept {
 void Inference::clear() noexcept {
   if (!model_) return;
   leave();
-  if (loop_) loop_->clear();
-  plan_ = nullptr;
+  if (loops()) {
+    if (loop_) loop_->clear();
+    request_.loop.forget();
+    tokens_ = {};
+    plan_ = nullptr;
+  }
   for (Tensor& tensor : results_) tensor = Tensor();
   request_.clear();
   wanted_.clear();

@@ -35,6 +35,11 @@ struct Wanted {
                  " is no token of ", dtype_name(plan.token_dtype));
     to.push_back(static_cast<int64_t>(token));
   }
+  void add_prompt(uint64_t token) const {
+    SCONCE_CHECK(static_cast<int64_t>(request.loop.prompt.size()) < plan.most_prompt(), kInvalidArgument,
+                 "the prompt is too long: the model takes ", plan.most_prompt(), " tokens at most");
+    add_token(request.loop.prompt, token, "the prompt");
+  }
   void add_stop(uint64_t token) const {
     SCONCE_CHECK(request.loop.stop_tokens.size() < kMostStops, kInvalidArgument, "'stop' has more than ", kMostStops,
                  " tokens");
@@ -189,7 +194,7 @@ void decode_loop(const ModelInterface& model, const LoopPlan& plan, const BodyBu
       SCONCE_CHECK(!prompted, kInvalidArgument, "the prompt is given twice");
       prompted = true;
       json.array("the prompt", [&](size_t) {
-        wanted.add_token(request.loop.prompt, json.unsigned_integer("a token of the prompt"), "the prompt");
+        wanted.add_prompt(json.unsigned_integer("a token of the prompt"));
       });
     } else if (index) {
       const std::string what = "input '" + model.input_names.name(*index) + "'";
@@ -239,7 +244,7 @@ void decode_loop(const ModelInterface& model, const LoopPlan& plan, const Tensor
       const int64_t token = prompt.dtype() == DType::kInt32 ? reinterpret_cast<const int32_t*>(values)[i]
                                                             : reinterpret_cast<const int64_t*>(values)[i];
       SCONCE_CHECK(token >= 0, kInvalidArgument, "the prompt: ", token, " is no token");
-      request.loop.prompt.push_back(token);
+      wanted.add_prompt(static_cast<uint64_t>(token));
     }
   }
   wanted.finish(model);

@@ -134,7 +134,7 @@ def test_why_a_loop_ends(server, model):
     answer = server.generate(model, [3] * 40, temperature=0).json
     assert (len(answer["tokens"]), answer["finish_reason"]) == (LENGTH - 40 + 1, "length")
     refused = server.generate(model, [3] * (LENGTH + 1))
-    assert refused.status == 400 and f"the model takes {LENGTH} at most" in refused.json["error"]
+    assert refused.status == 400 and f"the model takes {LENGTH} tokens at most" in refused.json["error"]
 
 
 def test_the_same_seed_gives_the_same_tokens(server):
