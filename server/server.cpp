@@ -281,6 +281,13 @@ class Server {
     });
   }
 
+  void end_loops() {
+    const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
+    for (const Catalog::Entry& entry : catalog->entries())
+      for (const Catalog::Version& version : entry.versions)
+        if (version.model) version.model->end_loops("the server is shutting down");
+  }
+
   // Ends connections that are not done after drain_timeout: first tells clients that have not sent their request, then
   // closes connections. Requests to a model that does not answer end with the process.
   void end_clients() {
@@ -288,6 +295,7 @@ class Server {
       case 0:
         log_warn("{} connections still busy after drain_timeout: those that wait for their client are closed",
                  service_.connections.all());
+        end_loops();
         for (auto& io_thread : io_threads_) io_thread->end_clients(true);
         break;
       case 1:

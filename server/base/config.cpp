@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "sconce/parse_number.h"
 #include "server/base/cores.h"
 #include "server/base/trim.h"
@@ -27,6 +28,7 @@ struct Source {
 };
 
 constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kDurations = "a duration such as 200us, 250ms, 10s or 2m, a year at most";
 
 // Splits a number from the unit after it.
 std::optional<std::pair<int64_t, std::string_view>> number_and_unit(std::string_view text) {
@@ -36,15 +38,25 @@ std::optional<std::pair<int64_t, std::string_view>> number_and_unit(std::string_
   return std::pair(number, trim(text.substr(static_cast<size_t>(end - text.data())), kBlanks));
 }
 
+using Units = std::span<const std::pair<std::string_view, int64_t>>;
+
 // The number times the factor of its unit.
-int64_t scaled(const Source& source, std::span<const std::pair<std::string_view, int64_t>> units,
-               std::string_view expected) {
-  const auto parsed = number_and_unit(source.value);
-  if (!parsed) source.fail(expected);
+std::optional<int64_t> scaled(std::string_view text, Units units) {
+  const auto parsed = number_and_unit(text);
+  if (!parsed) return std::nullopt;
   const auto unit = std::find_if(units.begin(), units.end(), [&](const auto& u) { return u.first == parsed->second; });
   int64_t result = 0;
-  if (unit == units.end() || __builtin_mul_overflow(parsed->first, unit->second, &result)) source.fail(expected);
+  if (unit == units.end() || __builtin_mul_overflow(parsed->first, unit->second, &result)) return std::nullopt;
   return result;
+}
+
+std::optional<std::chrono::microseconds> parsed_duration(std::string_view text) {
+  constexpr std::pair<std::string_view, int64_t> kUnits[] = {
+      {"us", 1}, {"ms", 1000}, {"s", 1'000'000}, {"m", 60'000'000}};
+  if (text == "0") return std::chrono::microseconds(0);
+  const std::optional<int64_t> value = scaled(text, kUnits);
+  if (!value || std::chrono::microseconds(*value) > std::chrono::hours(24 * 365)) return std::nullopt;
+  return std::chrono::microseconds(*value);
 }
 
 std::optional<double> number_of_0_or_more(std::string_view text) {
@@ -75,7 +87,9 @@ int64_t Count(const Source& source) {
 
 int64_t Bytes(const Source& source) {
   constexpr std::pair<std::string_view, int64_t> kUnits[] = {{"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}};
-  return scaled(source, kUnits, "a size such as 4096, 64K, 16M or 2G");
+  const std::optional<int64_t> bytes = scaled(source.value, kUnits);
+  if (!bytes) source.fail("a size such as 4096, 64K, 16M or 2G");
+  return *bytes;
 }
 
 double Share(const Source& source) {
@@ -85,12 +99,9 @@ double Share(const Source& source) {
 }
 
 std::chrono::microseconds Duration(const Source& source) {
-  constexpr std::pair<std::string_view, int64_t> kUnits[] = {
-      {"us", 1}, {"ms", 1000}, {"s", 1'000'000}, {"m", 60'000'000}};
-  if (source.value == "0") return {};
-  const std::chrono::microseconds value(scaled(source, kUnits, "a duration such as 200us, 250ms, 10s or 2m"));
-  if (value > std::chrono::hours(24 * 365)) source.fail("a duration of a year at most");
-  return value;
+  const std::optional<std::chrono::microseconds> value = parsed_duration(source.value);
+  if (!value) source.fail(kDurations);
+  return *value;
 }
 
 setting::Delay Delay(const Source& source) {
@@ -231,6 +242,12 @@ void set_model_setting(ModelConfig& config, std::string_view key, std::string_vi
 std::span<const SettingRow> setting_rows() noexcept {
   static const std::vector<SettingRow> rows = make_rows();
   return rows;
+}
+
+std::chrono::microseconds duration_of(std::string_view text, std::string_view what) {
+  const std::optional<std::chrono::microseconds> value = parsed_duration(trim(text, kBlanks));
+  SCONCE_CHECK(value, kInvalidArgument, what, " must be ", kDurations, ", got '", excerpt(text), "'");
+  return *value;
 }
 
 std::string flag_name(std::string_view key) {

@@ -105,6 +105,9 @@ struct SettingRow {
 };
 std::span<const SettingRow> setting_rows() noexcept;
 
+// "30s" as a Duration. kInvalidArgument names `what`.
+std::chrono::microseconds duration_of(std::string_view text, std::string_view what);
+
 std::string flag_name(std::string_view key);         // "max_body_bytes" -> "--max-body-bytes"
 std::string environment_name(std::string_view key);  // -> "SCONCE_MAX_BODY_BYTES"
 

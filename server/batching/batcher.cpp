@@ -153,7 +153,7 @@ void Batcher::submit(QueuedRequest& request) {
   // Requests that are about to start do not count as waiting.
   const int64_t room = policy_.queue + std::max<int64_t>(free_.load(std::memory_order_relaxed), 0) +
                        launched_.load(std::memory_order_relaxed);
-  if (waiting_.fetch_add(1) >= room) {
+  if (waiting_.fetch_add(1) >= room && !request.admitted) {
     waiting_.fetch_sub(1);
     SCONCE_FAIL(kQueueFull, "Exceeds maximum queue size: model '", name_, "' has ", policy_.queue, " requests waiting");
   }

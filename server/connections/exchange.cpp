@@ -117,6 +117,7 @@ bool Exchange::forbidden() const noexcept {
 }
 
 Exchange::Next Exchange::resume() {
+  if (running() && inference_.streams()) return answer_piece();
   switch (let_go()) {
     case Holder::kDecoder:
       throw_problem();
@@ -151,12 +152,14 @@ void Exchange::notify(void* exchange) noexcept {
 }
 
 void Exchange::take_back() noexcept {
+  if (running() && !inference_.let_go()) return;
   let_go();
   inference_.clear();
   answer_room_.give_back();
 }
 
 void Exchange::abandon() noexcept {
+  if (running() && inference_.loops()) inference_.fail(ErrorCode::kCancelled);
   cancel();
   count_body(0);
   if (computing()) return;  // the holder still works with the rest

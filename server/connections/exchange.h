@@ -45,6 +45,7 @@ class Exchange {
     kReadBody,  // the request is admitted: read its body, then call dispatch()
     kWait,      // another thread has the exchange: wait for its notice, then call resume()
     kAnswer,    // the response is ready: send it
+    kPiece,     // so is a further piece of it
     kSent,      // another thread has sent the answer: close the connection
     kHangUp,    // the work is done, but there is no memory for the answer
   };
@@ -70,13 +71,18 @@ class Exchange {
   // Bytes of an answer that another thread has sent.
   uint64_t sent_elsewhere() const noexcept { return admin_answer_.sent; }
 
+  // Whether further pieces of the answer follow: call next_piece() once those that are ready are sent.
+  bool streaming() const noexcept { return streaming_; }
+  Next next_piece() { return answer_piece(); }
+
   // Whether another thread has the exchange.
   bool lent() const noexcept { return holder_ != Holder::kSession; }
   bool running() const noexcept { return holder_ == Holder::kModel; }  // or waits in its queue
   bool computing() const noexcept { return lent() && holder_ != Holder::kAdministration; }
   // When the model's answer is due.
   Clock::time_point deadline() const noexcept { return inference_.deadline(); }
-  // The client left while the model had the request. Returns true if the request was still waiting; it is then over.
+  // The client left while the model had the request. Returns true if the request was still waiting, and is then over,
+  // or makes tokens that nobody will see.
   bool cancel_for_client() noexcept;
   // The connection closed. What a holder uses stays until take_back().
   void abandon() noexcept;
@@ -135,6 +141,7 @@ class Exchange {
   Next choose_weights();
   Next run_decoded();
   Next answer_run();
+  Next answer_piece();
   void encode_answer();
   Next finish_answer();
   void compress_answer();
@@ -183,6 +190,7 @@ class Exchange {
   AdminAnswer admin_answer_;             // written by the task before its notice
   std::exception_ptr problem_;           // the exception of a holder
   Response response_;                    // the answer
+  bool streaming_ = false;               // its head is ready or sent, its end is not
   BudgetShare answer_room_;              // of a large answer, until it is sent
   size_t largest_ = 0;                   // bytes of the largest answer's text since the last trim()
 };

@@ -1,4 +1,7 @@
 // Exchange: runs models.
+#include <cstdint>
+#include <utility>
+
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/answers/routes.h"
@@ -57,6 +60,21 @@ Exchange::Next Exchange::answer_run() {
   return finish_answer();
 }
 
+// The tokens there are, as events. The loop goes on meanwhile: the model has the request until the last piece.
+Exchange::Next Exchange::answer_piece() {
+  const TokenLoop::Look look = inference_.take_tokens(SIZE_MAX);
+  const bool over = look == TokenLoop::Look::kOver;
+  if (over) let_go();
+  if (look == TokenLoop::Look::kWait) return Next::kWait;
+  const bool first = !std::exchange(streaming_, !over), chunked = form_.http11;
+  response_.begin_piece(chunked);
+  inference_.encode_events(response_);
+  response_.end_piece(chunked, over);
+  response_.streamed = true;
+  if (!chunked) form_.close = true;
+  return first ? Next::kAnswer : Next::kPiece;
+}
+
 void Exchange::encode_answer() {
   inference_.encode(response_);
   compress_answer();
@@ -81,6 +99,7 @@ bool Exchange::cancel() noexcept {
 }
 
 bool Exchange::cancel_for_client() noexcept {
+  if (inference_.loops()) return true;  // abandon() ends it
   if (!cancel()) return false;
   inference_.fail(ErrorCode::kCancelled);
   return true;

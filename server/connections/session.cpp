@@ -64,7 +64,7 @@ void Session::proceed() noexcept {
       problem = std::current_exception();
     }
     // After part of an answer was sent, no other answer can follow.
-    if (state_ == State::kWriting) return close();
+    if (state_ == State::kWriting || exchange_.streaming()) return close();
     try {
       exchange_.fail(problem);
       begin_answer();
@@ -187,6 +187,12 @@ void Session::follow(Exchange::Next next) {
     case Exchange::Next::kAnswer:
       begin_answer();
       break;
+    case Exchange::Next::kPiece: {
+      const ServerConfig& config = io_thread_.service().config;
+      writer_.go_on(exchange_.response(), Pace::of(config.write_timeout, config.min_rate));
+      state_ = State::kWriting;
+      break;
+    }
     case Exchange::Next::kSent:
       exchange_.count_answer();
       ConnectionCounters::add(io_thread_.counters().sent, exchange_.sent_elsewhere());
@@ -230,6 +236,10 @@ Session::Next Session::write() {
       return Next::kWait;
     }
     ConnectionCounters::add(io_thread_.counters().sent, sent);
+  }
+  if (exchange_.streaming()) {
+    follow(exchange_.next_piece());
+    return Next::kContinue;
   }
   finish_request();
   return state_ == State::kReading ? Next::kContinue : Next::kWait;

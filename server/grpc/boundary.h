@@ -50,7 +50,7 @@ struct GrpcStatus {
 // The library's side of a call that asked for an inference: it waits for the answer.
 class GrpcWaiter {
  public:
-  // The inference has its status. Called once after admit() or run(), on any thread, perhaps within them.
+  // The inference has its status. Called once after admit(), run() or next(), on any thread, perhaps within them.
   virtual void finished() noexcept = 0;
   // The client takes too long to read the answer: end the call. After sending() only; never within
   // another call.
@@ -60,7 +60,8 @@ class GrpcWaiter {
   ~GrpcWaiter() = default;
 };
 
-// One inference; the program implements it. First admit(); if that returns true, run(); release() at the end.
+// One inference; the program implements it. First admit(); if that returns true, run(); next() while the answer is not
+// the last; release() at the end.
 class GrpcInference {
  public:
   // bytes: the message's size. Returns false if the call is refused; status() says why.
@@ -76,6 +77,8 @@ class GrpcInference {
   // After finished().
   virtual const GrpcStatus& status() const noexcept = 0;
   virtual const TensorAnswer& answer() const noexcept = 0;  // if that is kOk
+  // Makes the next answer, once this one, which is not the last, was sent. Ends in finished() again.
+  virtual void next() noexcept = 0;
   // The answer has `bytes`: from here on its client must take it in time.
   virtual void sending(size_t bytes) noexcept = 0;
   // Nobody views the answer any more, and the waiter may go.

@@ -117,7 +117,9 @@ bool InferenceCall::begin(const TensorRequest& request, Turn& turn) {
   version_ = request.version;
   const std::string_view set = at == std::string_view::npos ? std::string_view() : request.model.substr(at + 1);
   traced_ = service.tracer.enabled() ? service.tracer.sample(model_, trace_parent_) : TraceLevels{};
-  inference_.begin(turn.catalog().ready(model_, version_), Inference::Form::kInfer, false, start_);
+  const bool streamed = method_ == GrpcMethod::kModelStreamInfer;
+  inference_.begin(turn.catalog().ready(model_, version_),
+                   streamed ? Inference::Form::kInferStream : Inference::Form::kInfer, false, start_);
   inference_.limit_deadline(deadline_);
   inference_.ask_for(set, weights_);
   inference_.decode(request, &service.shared_memory);
@@ -140,14 +142,17 @@ bool InferenceCall::run_decoded() {
   return false;
 }
 
+void InferenceCall::name_weights() noexcept {
+  if (!answer_.weight_version.empty()) return;
+  const char* const end = std::to_chars(generation_, generation_ + sizeof generation_, answer_.generation).ptr;
+  answer_.weight_version = {generation_, static_cast<size_t>(end - generation_)};
+}
+
 bool InferenceCall::answer_run() {
   Service& service = room_.service();
   inference_.finish_run();
   inference_.encode(answer_);
-  if (answer_.weight_version.empty()) {
-    const char* const end = std::to_chars(generation_, generation_ + sizeof generation_, answer_.generation).ptr;
-    answer_.weight_version = {generation_, static_cast<size_t>(end - generation_)};
-  }
+  name_weights();
   size_t bytes = 0;
   for (const TensorAnswer::Output& output : answer_.outputs) bytes += output.bytes;
   if (bytes > kLargeAnswer) answer_room_.take(service.request_memory, bytes, "an answer");
@@ -157,6 +162,37 @@ bool InferenceCall::answer_run() {
   encoded_ = Clock::now();
   state_ = State::kFinished;
   return true;
+}
+
+// The next answer of a loop. The model has the inference until the loop is over.
+bool InferenceCall::answer_token() {
+  const TokenLoop::Look look = inference_.take_tokens(1);
+  lent_ = look != TokenLoop::Look::kOver;
+  if (look == TokenLoop::Look::kWait) {
+    state_ = State::kWaiting;
+    return false;
+  }
+  inference_.encode(answer_);
+  name_weights();
+  if (answer_.last) {
+    inference_.succeed();
+    encoded_ = Clock::now();
+  }
+  state_ = State::kFinished;
+  return true;
+}
+
+void InferenceCall::next() noexcept {
+  room_.end_sending(*this);
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    if (state_ != State::kFinished) return;
+    Turn turn(room_.turns());
+    inference_.use_thread(turn.index());
+    if (const std::exception_ptr problem = exception_of([&] { finished = answer_token(); })) finished = fail(problem);
+  }
+  tell(finished);
 }
 
 // Gives the call the status of an exception. Only if there is no memory for that, the message is a shorter one.
@@ -185,16 +221,17 @@ void InferenceCall::resume() noexcept {
   bool finished = false, forgotten = false;
   {
     const MutexLock lock(mutex_);
-    lent_ = false;
     const bool reading = std::exchange(reading_, false);
+    lent_ = !reading && inference_.streams();
     Turn turn(room_.turns());
     inference_.use_thread(turn.index());
     if (state_ != State::kWaiting) {
-      forgotten = released_;
+      lent_ = !reading && !inference_.let_go();
+      forgotten = released_ && !lent_;
       if (forgotten) clean();
     } else if (const std::exception_ptr problem = exception_of([&] {
                  if (reading) inference_.take_weights();
-                 finished = reading ? run_decoded() : answer_run();
+                 finished = reading ? run_decoded() : inference_.streams() ? answer_token() : answer_run();
                })) {
       finished = fail(problem);
     }
@@ -208,6 +245,8 @@ void InferenceCall::cancel() noexcept {
   {
     const MutexLock lock(mutex_);
     const bool late = Clock::now() >= deadline_;
+    // The answer that is being sent will have been the last one.
+    if (state_ == State::kFinished && lent_ && inference_.streams()) lent_ = !inference_.cancel();
     finished = late ? end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, "Deadline Exceeded")
                     : end_waiting(GrpcCode::kCancelled, ErrorCode::kCancelled, "the client cancelled the request");
   }
@@ -234,7 +273,7 @@ bool InferenceCall::end_waiting(GrpcCode code, ErrorCode error, const char* mess
   if (state_ != State::kAdmitted && state_ != State::kWaiting) return false;
   const bool queued = lent_ && !reading_ && inference_.cancel();
   if (queued) lent_ = false;
-  if (queued || error == ErrorCode::kDeadlineExceeded) {
+  if (queued || inference_.streams() || error == ErrorCode::kDeadlineExceeded) {
     Turn turn(room_.turns());
     inference_.use_thread(turn.index());
     inference_.fail(error);
@@ -264,6 +303,7 @@ void InferenceCall::release() noexcept {
   {
     const MutexLock lock(mutex_);
     record();
+    if (lent_ && inference_.streams() && inference_.cancel()) lent_ = false;
     if (lent_) {
       released_ = true;
       return;

@@ -2,6 +2,7 @@
 // protocol: access by answers/access.h, the run by protocols/inference.h. Reused from call to call.
 //
 //   kFree --admit--> kAdmitted --run--> kWaiting --its run is over, cancel, deadline--> kFinished --release--> kFree
+//                                       kWaiting <----------- next, if the answer is not the last -- kFinished
 //
 // Threads of gRPC, of CallRoom and the clock take its steps, one at a time under the mutex. If the call ends while the
 // model or the reader of weights uses the inference (lent_), it stays until they let go.
@@ -43,6 +44,7 @@ class InferenceCall final : public GrpcInference, private AlarmClock::Alarm {
   const GrpcStatus& status() const noexcept override { return status_; }
   const TensorAnswer& answer() const noexcept override { return answer_; }
   void sending(size_t bytes) noexcept override;
+  void next() noexcept override;
   void release() noexcept override;
 
  private:
@@ -57,6 +59,8 @@ class InferenceCall final : public GrpcInference, private AlarmClock::Alarm {
   bool begin(const TensorRequest& request, Turn& turn);
   bool run_decoded();
   bool answer_run();
+  bool answer_token();
+  void name_weights() noexcept;
   bool fail(const std::exception_ptr& problem) noexcept;
   bool end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept;
   // Tells the waiter, without the mutex, if a step finished the call.

@@ -21,6 +21,14 @@ void AnswerWriter::begin(Response& response, Form form, std::string_view date, P
   clock_.begin_pace(pace);
 }
 
+void AnswerWriter::go_on(Response& response, Pace pace) {
+  pieces_.clear();
+  pieces_.emplace_back(response.text().data() + Response::kHeadRoom, response.text_bytes());
+  bytes_ += response.text_bytes();
+  at_ = 0;
+  clock_.begin_pace(pace);
+}
+
 size_t AnswerWriter::write(error_code& ec) {
   const size_t sent = transport_.write_some({pieces_.data() + at_, pieces_.data() + pieces_.size()}, ec);
   if (ec) return 0;

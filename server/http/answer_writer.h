@@ -37,6 +37,8 @@ class AnswerWriter {
   // Starts the next answer. If this throws, nothing was sent and another answer can begin. date: for the head. pace:
   // how fast the client must take the answer.
   void begin(Response& response, Form form, std::string_view date, Pace pace);
+  // After that: a further piece of text of a streamed answer. done() is true before.
+  void go_on(Response& response, Pace pace);
   // Sends what the transport takes now and returns how many bytes. Call this only if not done().
   size_t write(error_code& ec);
   bool done() const noexcept { return sent_ == bytes_; }

@@ -38,6 +38,16 @@ std::string_view reason_phrase(int status) noexcept {
 
 }  // namespace
 
+void Response::end_piece(bool chunked, bool last) {
+  if (!chunked) return;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr size_t kSizeBytes = 10;  // "0000001f\r\n"
+  char* const at = text_.data() + kHeadRoom;
+  size_t bytes = text_bytes() - kSizeBytes;
+  for (size_t i = 8; i-- > 0; bytes >>= 4) at[i] = kDigits[bytes & 15];
+  text_.append(last ? "\r\n0\r\n\r\n" : "\r\n");
+}
+
 std::string_view Response::finish(bool http11, bool close, bool head_only, std::string_view date) noexcept {
   // All fields of variable length are short, so every head fits.
   char head[kHeadRoom];
@@ -58,8 +68,13 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
   }
   put("Content-Type: ");
   put(type);
-  put("\r\nContent-Length: ");
-  put_number(body_bytes());
+  if (!streamed) {
+    put("\r\nContent-Length: ");
+    put_number(body_bytes());
+  } else {
+    put("\r\nCache-Control: no-cache");
+    if (http11) put("\r\nTransfer-Encoding: chunked");
+  }
   if (json_length) {
     put("\r\nInference-Header-Content-Length: ");
     put_number(*json_length);

@@ -40,6 +40,7 @@ class Response {
     weights = {};
     request_id = {};
     timing_bytes = 0;
+    streamed = false;
     segments.clear();
     text_.clear();
     text_.commit(text_.reserve(kHeadRoom) + kHeadRoom);
@@ -54,6 +55,7 @@ class Response {
   std::string_view request_id;           // X-Request-Id, 128 characters at most; empty: not sent
   std::array<char, kMostTiming> timing;  // of a Server-Timing field
   size_t timing_bytes = 0;               // 0: it is not sent
+  bool streamed = false;                 // further pieces of text follow: HTTP/1.1 has them as chunks
   std::vector<Segment> segments;         // bytes after the text; their owners live until the answer is sent
 
   TextBuffer& text() noexcept { return text_; }
@@ -64,6 +66,13 @@ class Response {
     for (const Segment& segment : segments) bytes += segment.bytes;
     return bytes;
   }
+
+  // A piece of a streamed answer: begin, append to text(), end. The piece before it was sent.
+  void begin_piece(bool chunked) {
+    text_.truncate(kHeadRoom);
+    if (chunked) text_.append("00000000\r\n");
+  }
+  void end_piece(bool chunked, bool last);
 
   // Writes the head in front of the text. `date` is the Date field's value. Returns head and text, or only the head if
   // `head_only`.

@@ -249,6 +249,11 @@ void Control::load(const PackageEntry& package) {
     const ModelConfig config = repository_.config_of(package);
     const int64_t rows = rows_to_try(loaded.interface, config);
     if (rows > 1) try_rows(*loaded.model, loaded.interface, rows);
+    if (!config.loop.empty()) {
+      loaded.loop =
+          std::make_shared<const LoopPlan>(plan_loop(read_loop(read_settings_text(config.loop), config.loop),
+                                                     loaded.interface, has_sequences(loaded.interface, config)));
+    }
     if (!config.golden.empty())
       loaded.golden = std::make_shared<Golden>(read_golden(config, loaded.interface, *loaded.model));
     run_warm_up_requests(

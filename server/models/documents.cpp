@@ -228,7 +228,7 @@ std::string config_document(const ModelInterface& model, const BatchPolicy& batc
                  {"metric_tags", Json::object()},
                  {"parameters", Json::object()},
                  {"model_warmup", Json::array()},
-                 {"model_transaction_policy", {{"decoupled", false}}},
+                 {"model_transaction_policy", {{"decoupled", !settings.loop.empty()}}},
                  {"response_cache", {{"enable", false}}}};
   if (pipeline) {
     Json steps = Json::array();

@@ -76,26 +76,13 @@ std::vector<fs::path> children(const fs::path& directory) {
 }
 
 constexpr std::string_view kPipeline = ".pipeline.json";
-// A file of settings, not of data.
-constexpr size_t kMostText = 1 << 20;
 
 bool is_pipeline(const fs::path& path) { return path.filename().native().ends_with(kPipeline); }
-
-// kIo, kInvalidArgument if it is too large.
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostText + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  SCONCE_CHECK(file.is_open() && !file.bad(), kIo, "cannot read ", path.native());
-  text.resize(static_cast<size_t>(file.gcount()));
-  SCONCE_CHECK(text.size() <= kMostText, kInvalidArgument, path.native(), " has more than ", kMostText, " bytes");
-  return text;
-}
 
 TritonConfig read_config(const fs::path& path) {
   const std::string where = path.native();
   const ErrorContext context(where);
-  return read_triton_config(read_text(path), path.parent_path());
+  return read_triton_config(read_settings_text(path), path.parent_path());
 }
 
 std::string stem_of(const fs::path& path) {
@@ -184,6 +171,17 @@ class PackageFinder::Listing {
   std::vector<PackageFile>& files_;
 };
 
+std::string read_settings_text(const fs::path& path) {
+  constexpr size_t kMostText = 1 << 20;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMostText + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  SCONCE_CHECK(file.is_open() && !file.bad(), kIo, "cannot read ", path.native());
+  text.resize(static_cast<size_t>(file.gcount()));
+  SCONCE_CHECK(text.size() <= kMostText, kInvalidArgument, path.native(), " has more than ", kMostText, " bytes");
+  return text;
+}
+
 PackageFinder::PackageFinder(const ServerConfig& config) : config_(config) {
   SCONCE_CHECK(!config.serve.empty(), kInvalidArgument, "nothing to serve: name a package or a repository");
   for (const std::string& argument : config.serve) add_source(argument);
@@ -244,8 +242,8 @@ std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
     config_.model(file.stem, settings);  // throws what is wrong with a value
   }
   if (triton ? triton->ensemble : is_pipeline(file.path)) {
-    PipelineSpec spec =
-        triton ? pipeline_of(*triton, file.config.native()) : read_pipeline(read_text(file.path), file.path.native());
+    PipelineSpec spec = triton ? pipeline_of(*triton, file.config.native())
+                               : read_pipeline(read_settings_text(file.path), file.path.native());
     return {{file.stem,
              file,
              {},

@@ -96,4 +96,7 @@ class PackageFinder {
   std::vector<Source> sources_;
 };
 
+// A file of settings, not of data. kIo, kInvalidArgument if it is too large.
+std::string read_settings_text(const std::filesystem::path& path);
+
 }  // namespace sconce::server

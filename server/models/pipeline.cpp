@@ -23,27 +23,6 @@ constexpr std::chrono::microseconds kLongestHere{200};
 
 thread_local bool may_run_here = false;
 
-// Whether the tensor lies as the package was compiled for.
-bool lies_as_recorded(const Tensor& tensor, const TensorSpec& spec) noexcept {
-  if (tensor.is_contiguous()) return row_major_is_recorded(tensor.sizes(), spec);
-  const auto rank = static_cast<size_t>(tensor.dim());
-  if (spec.strides.size() != rank || !tensor.is_dense()) return false;
-  // Strides that depend on sizes are not recorded: their dimensions lie outside the others, in order.
-  int64_t dense = 1;
-  for (size_t d = 0; d < rank; ++d) {
-    if (!spec.strides[d]) continue;
-    if (tensor.size(static_cast<int64_t>(d)) > 1 && tensor.stride(static_cast<int64_t>(d)) != *spec.strides[d])
-      return false;
-    dense = std::max(dense, *spec.strides[d] * tensor.size(static_cast<int64_t>(d)));
-  }
-  for (size_t d = rank; d-- > 0;) {
-    if (spec.strides[d]) continue;
-    if (tensor.size(static_cast<int64_t>(d)) > 1 && tensor.stride(static_cast<int64_t>(d)) != dense) return false;
-    dense *= tensor.size(static_cast<int64_t>(d));
-  }
-  return true;
-}
-
 }  // namespace
 
 // A step of a run: a request to the step's model.
@@ -286,13 +265,7 @@ void Pipeline::Step::prepare(std::span<const Tensor> values, const QueuedRequest
     }
     if (from.cast) in_[i] = cast(in_[i], *from.cast);
     if (in_[i].dim() != static_cast<int64_t>(spec.dims.size()) && spec.has_shape) continue;  // the model says so
-    if (lies_as_recorded(in_[i], spec)) continue;
-    const Tensor rows = in_[i].is_contiguous() ? in_[i] : [&] {
-      Tensor copy = scratch_.tensor(in_[i].sizes(), in_[i].dtype());
-      copy_to_contiguous(in_[i], static_cast<std::byte*>(copy.data()));
-      return copy;
-    }();
-    in_[i] = in_recorded_strides(rows, spec, scratch_);
+    in_[i] = laid_as_recorded(in_[i], spec, scratch_);
   }
   rows = 1;
   if (interface.max_batch_size > 0) {

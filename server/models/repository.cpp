@@ -230,7 +230,7 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
                interface.mutates_constants ? "setting sequences is 0" : "the package writes no buffers");
   if (config.sequences > 0 && !interface.mutates_constants)
     log_info("model {} has no sequences: the package writes no buffers", package.name);
-  return {std::move(interface), std::move(model), nullptr, {}, nullptr};
+  return {std::move(interface), std::move(model), nullptr, {}, nullptr, nullptr};
 }
 
 void Repository::publish_loading(const PackageEntry& package) {
@@ -254,9 +254,9 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
   const ModelConfig config = config_of(package);
   VersionLabels labels = parse_version_labels(config.version_labels);
   limit_batch(config, loaded.interface);
-  std::shared_ptr<ServedModel> served = reaper_.own(
-      std::make_unique<ServedModel>(std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics,
-                                    config_.inline_below, std::move(loaded.kept), std::move(loaded.golden)));
+  std::shared_ptr<ServedModel> served = reaper_.own(std::make_unique<ServedModel>(
+      std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics, config_.inline_below,
+      std::move(loaded.kept), std::move(loaded.golden), std::move(loaded.loop)));
   served->tell_runs(idle_watch_);
   const BatchPolicy& policy = served->policy();
   if (policy.alone.empty()) {
@@ -345,6 +345,7 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
   const std::shared_ptr<const PipelineSource>& source = version.pipeline;
   std::shared_ptr<ServedModel> bound;
   std::string problem = problem_of([&] {
+    SCONCE_CHECK(source->config.loop.empty(), kInvalidArgument, "a pipeline has no loop (setting loop), a model has one");
     SCONCE_CHECK(!next.needs(name, name), kInvalidArgument, "the pipeline is a step of itself [", source->spec->origin,
                  "]");
     std::vector<std::shared_ptr<ServedModel>> members;
@@ -397,6 +398,7 @@ void Repository::unload(const std::string& name, Catalog::Version& version) {
   version.reason = "unloaded";
   version.held.clear();
   version.awaited = false;
+  if (version.model) version.model->end_loops("the model was unloaded");
   version.model.reset();
   version.pipeline.reset();
   version.bound.reset();

@@ -101,9 +101,10 @@ struct PipelineSource {
 struct LoadedModel {
   ModelInterface interface;
   std::shared_ptr<Model> model;
-  std::shared_ptr<KeptWeights> kept;  // null: its sets are not kept
-  std::string refused;                // why its weights are not to be served; empty: they may be
-  std::shared_ptr<Golden> golden;     // null: it has no golden requests
+  std::shared_ptr<KeptWeights> kept;     // null: its sets are not kept
+  std::string refused;                   // why its weights are not to be served; empty: they may be
+  std::shared_ptr<Golden> golden;        // null: it has no golden requests
+  std::shared_ptr<const LoopPlan> loop;  // null: it has none
 };
 
 class Repository {

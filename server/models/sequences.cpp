@@ -10,11 +10,11 @@
 namespace sconce::server {
 namespace {
 
-// The same bytes for the same id: numbers and texts are different ids.
+// The same bytes for the same id: numbers, texts and the server's own numbers are different ids.
 struct Key {
   explicit Key(const SequenceId& id) {
     if (id.text.empty()) {
-      bytes[0] = 'n';
+      bytes[0] = id.own ? 'o' : 'n';
       for (size_t i = 0; i < sizeof id.number; ++i) bytes[i + 1] = static_cast<char>(id.number >> (8 * i));
       size = sizeof id.number + 1;
     } else {
@@ -202,6 +202,13 @@ void Sequences::end(Step& step, Outcome outcome) noexcept {
     dropped = forget(*live);
   }
   wait_idle(*live);
+}
+
+void Sequences::end_now(const SequenceId& id) noexcept {
+  const Key key(id);
+  std::shared_ptr<Live> dropped;  // without the mutex
+  const MutexLock lock(mutex_);
+  if (const auto found = live_.find(std::string_view(key)); found != live_.end()) dropped = forget(*found->second);
 }
 
 std::shared_ptr<Sequences::Live> Sequences::forget(Live& live) noexcept {

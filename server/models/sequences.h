@@ -56,6 +56,8 @@ class Sequences final : private AlarmClock::Alarm {
   void finish(Step& step, const std::exception_ptr& error) noexcept;
   // The same for a step that was cancelled before it ran.
   void finish_cancelled(Step& step) noexcept { end(step, Outcome::kRefused); }
+  // Ends a sequence that has no step under way. Does nothing if it is over already.
+  void end_now(const SequenceId& id) noexcept;
 
   Counts counts() const;
   int64_t waiting() const noexcept;

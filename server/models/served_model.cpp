@@ -24,6 +24,16 @@ std::chrono::nanoseconds inline_limit(const ModelInterface& interface, const Mod
   return possible ? limit : std::chrono::nanoseconds(0);
 }
 
+// The largest body: what its inputs can need, and the prompt of a loop. Without checks of sizes, no input is known to
+// be too large.
+uint64_t body_limit(const ModelInterface& interface, const ModelConfig& config, const LoopPlan* loop) {
+  if (!config.check_inputs) return UINT64_MAX;
+  const uint64_t inputs = most_body_bytes(interface);
+  constexpr uint64_t kToken = 48;  // as text: the longest number, a separator and a line end
+  const auto tokens = static_cast<uint64_t>(loop ? loop->most_prompt() : 0);
+  return inputs > UINT64_MAX - tokens * kToken ? inputs : inputs + tokens * kToken;
+}
+
 Batcher::Submit performer(Model* model, Pipeline* pipeline) {
   if (pipeline) return [pipeline](BatchRun& run) { pipeline->submit(run); };
   return [model](BatchRun& run) { model->submit(run); };
@@ -34,14 +44,15 @@ Batcher::Submit performer(Model* model, Pipeline* pipeline) {
 ServedModel::ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config,
                          AlarmClock& clock, std::shared_ptr<Statistics> statistics,
                          std::chrono::nanoseconds inline_below, std::shared_ptr<KeptWeights> kept,
-                         std::shared_ptr<Golden> golden)
-    : ServedModel({std::move(interface), std::move(model), nullptr, inline_below, std::move(kept), std::move(golden)},
+                         std::shared_ptr<Golden> golden, std::shared_ptr<const LoopPlan> loop)
+    : ServedModel({std::move(interface), std::move(model), nullptr, inline_below, std::move(kept), std::move(golden),
+                   std::move(loop)},
                   nullptr, config, clock, std::move(statistics)) {}
 
 ServedModel::ServedModel(std::unique_ptr<Pipeline> pipeline, const PipelineSpec& spec, const ModelConfig& config,
                          AlarmClock& clock, std::shared_ptr<Statistics> statistics)
-    : ServedModel({pipeline->plan().interface, nullptr, std::move(pipeline), {}, nullptr, nullptr}, &spec, config,
-                  clock, std::move(statistics)) {}
+    : ServedModel({pipeline->plan().interface, nullptr, std::move(pipeline), {}, nullptr, nullptr, nullptr}, &spec,
+                  config, clock, std::move(statistics)) {}
 
 ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfig& config, AlarmClock& clock,
                          std::shared_ptr<Statistics> statistics)
@@ -61,13 +72,13 @@ ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfi
                                                    clock, inline_policy_, replicas_)
                      : nullptr),
       config_json_(config_document(interface_, batcher_.policy(), config, spec)),
-      // Without checks of sizes, no input is known to be too large.
-      most_body_bytes_(config.check_inputs ? server::most_body_bytes(interface_) : UINT64_MAX),
+      most_body_bytes_(body_limit(interface_, config, parts.loop.get())),
       guard_{config.guard, config.guard_errors, config.guard_nan, config.guard_p99},
       device_fault_(config.device_fault),
       require_label_(config.require_label),
       kept_(std::move(parts.kept)),
       golden_(std::move(parts.golden)),
+      loop_(std::move(parts.loop)),
       shadow_(model_ ? std::make_unique<Shadow>(
                            *model_, interface_, answers_, [this] { return batcher_.waiting(); }, config.shadow,
                            static_cast<uint64_t>(config.shadow_memory))
@@ -140,6 +151,18 @@ void ServedModel::count_step(const QueuedRequest& step, std::chrono::steady_cloc
   });
   if (!step.error && answers_.watched())
     answers_.show({step.inputs, step.outputs, step.info, total, step.gather.count() == 0});
+}
+
+void ServedModel::count_loop_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept {
+  if (step.error) failed();
+  statistics_->loops().steps.fetch_add(1, std::memory_order_relaxed);
+  if (step.run_rows >= 0)
+    statistics_->in_turn([&](size_t thread) {
+      statistics_->execution(thread, step.run_rows, step.gather, step.info.compute, step.split);
+    });
+  if (!step.error && answers_.watched())
+    answers_.show(
+        {step.inputs, step.outputs, step.info, std::chrono::steady_clock::now() - begun, step.gather.count() == 0});
 }
 
 bool ServedModel::failed() noexcept {

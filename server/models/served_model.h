@@ -20,6 +20,7 @@
 #include "server/judging/guard_counts.h"
 #include "server/judging/shadow.h"
 #include "server/kept/weight_store.h"
+#include "server/loops/loop_plan.h"
 #include "server/models/model_sets.h"
 #include "server/models/pipeline.h"
 #include "server/models/sequences.h"
@@ -33,10 +34,10 @@ class Recording;
 class ServedModel final : public Reaped {
  public:
   // statistics: continue those of earlier loads. inline_below: see settings.def. kept: null if sets are not kept.
-  // golden: null if the model has no golden requests.
+  // golden: null if the model has no golden requests. loop: null if it has none.
   ServedModel(ModelInterface interface, std::shared_ptr<Model> model, const ModelConfig& config, AlarmClock& clock,
               std::shared_ptr<Statistics> statistics, std::chrono::nanoseconds inline_below,
-              std::shared_ptr<KeptWeights> kept, std::shared_ptr<Golden> golden);
+              std::shared_ptr<KeptWeights> kept, std::shared_ptr<Golden> golden, std::shared_ptr<const LoopPlan> loop);
   // spec: what the pipeline was planned from.
   ServedModel(std::unique_ptr<Pipeline> pipeline, const PipelineSpec& spec, const ModelConfig& config,
               AlarmClock& clock, std::shared_ptr<Statistics> statistics);
@@ -76,6 +77,12 @@ class ServedModel final : public Reaped {
   int64_t replicas() const noexcept { return replicas_.load(std::memory_order_relaxed); }
   // Null: its requests are no steps of sequences. Otherwise all that clients send are.
   Sequences* sequences() const noexcept { return sequences_.get(); }
+  // How requests to generate run it again and again; null: they run it once.
+  const LoopPlan* loop() const noexcept { return loop_.get(); }
+  // Loops end before their next step, with this error; the text is static.
+  void end_loops(const char* why) noexcept { loops_end_.store(why, std::memory_order_relaxed); }
+  // Null: they go on.
+  const char* loops_end() const noexcept { return loops_end_.load(std::memory_order_relaxed); }
   // Null: the model holds no named sets.
   ModelSets* sets() const noexcept { return sets_.get(); }
   int64_t most_sets() const noexcept { return most_sets_; }
@@ -116,6 +123,8 @@ class ServedModel final : public Reaped {
   bool cancel(QueuedRequest& request) noexcept;
   // Counts a request that a pipeline made at `begun`, and shows its answer to those who watch. On any thread.
   void count_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept;
+  // The same for a step of a loop, which is a run and no request.
+  void count_loop_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept;
 
   // Whether its devices are lost to this process. The first call that finds out logs it, and ends the server if that is
   // configured.
@@ -130,6 +139,7 @@ class ServedModel final : public Reaped {
     std::chrono::nanoseconds inline_below{};
     std::shared_ptr<KeptWeights> kept;
     std::shared_ptr<Golden> golden;
+    std::shared_ptr<const LoopPlan> loop;
   };
   ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfig& config, AlarmClock& clock,
               std::shared_ptr<Statistics> statistics);
@@ -153,6 +163,8 @@ class ServedModel final : public Reaped {
   const std::string require_label_;
   const std::shared_ptr<KeptWeights> kept_;
   const std::shared_ptr<Golden> golden_;
+  const std::shared_ptr<const LoopPlan> loop_;
+  std::atomic<const char*> loops_end_{nullptr};
   mutable Mutex recording_mutex_;
   std::shared_ptr<Recording> recording_ SCONCE_GUARDED_BY(recording_mutex_);
   std::atomic<bool> failure_said_{false};

@@ -60,6 +60,12 @@ struct ModelStatistics {
   uint64_t constant_bytes = 0;
   std::vector<ModelSets::Count> sets;  // the named ones
 };
+// Loops that make tokens (docs/generate.md).
+struct LoopCounts {
+  std::atomic<int64_t> running{0};
+  std::atomic<uint64_t> begun{0}, steps{0}, tokens{0};
+};
+
 class Statistics {
  public:
   explicit Statistics(size_t threads) : counters_(threads + 1) {}
@@ -76,6 +82,7 @@ class Statistics {
     count(counters_.size() - 1);
   }
   Totals totals() const;
+  LoopCounts& loops() noexcept { return loops_; }
 
  private:
   using Counter = std::atomic<uint64_t>;
@@ -94,6 +101,7 @@ class Statistics {
   };
   std::vector<Counters> counters_;  // the last one is for turns
   Mutex turn_;
+  LoopCounts loops_;
 };
 
 }  // namespace sconce::server

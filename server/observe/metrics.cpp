@@ -294,6 +294,16 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each_with_sequences(kSequencesIdle, &Sequences::Counts::idle);
   each_with_sequences(kSequencesFailed, &Sequences::Counts::failed);
   each_with_sequences(kSequencesRefused, &Sequences::Counts::refused);
+  const auto each_with_loop = [&](MetricId id, auto LoopCounts::*count) {
+    text.head(id);
+    for (const Sample& sample : samples)
+      if (sample.model->loop())
+        text.value(id, sample.labels, (sample.model->statistics().loops().*count).load(std::memory_order_relaxed));
+  };
+  each_with_loop(kLoopsRunning, &LoopCounts::running);
+  each_with_loop(kLoopsBegun, &LoopCounts::begun);
+  each_with_loop(kLoopSteps, &LoopCounts::steps);
+  each_with_loop(kLoopTokens, &LoopCounts::tokens);
   shadows(text, samples);
   const auto each_on_devices = [&](MetricId id, auto&& number) {
     text.head(id);

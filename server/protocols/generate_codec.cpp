@@ -48,6 +48,21 @@ Tensor in_recorded_shape(Tensor tensor, const ModelInterface& model, size_t inde
 
 }  // namespace
 
+void read_generate_input(const ModelInterface& model, JsonCursor& json, size_t index, TensorScratch& scratch,
+                         InferRequest& request) {
+  const std::string what = "input '" + model.input_names.name(index) + "'";
+  SCONCE_CHECK(!request.inputs[index].defined(), kInvalidArgument, what, " is given twice");
+  const std::optional<DType> dtype = model.inputs[index].dtype;
+  SCONCE_CHECK(dtype, kInvalidArgument, what, ": the package does not record the dtype, use the route infer");
+  SCONCE_CHECK(has_json_form(*dtype), kInvalidArgument, what, ": ", dtype_name(*dtype), " has no JSON form");
+  TensorList list(*dtype, scratch);
+  json.set_context(what);
+  list.add(json, what);
+  json.set_context({});
+  request.inputs[index] =
+      in_recorded_strides(in_recorded_shape(list.single(what), model, index, what), model.spec.inputs[index], scratch);
+}
+
 void decode_generate(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,
                      InferRequest& request) {
   JsonCursor json({reinterpret_cast<const char*>(body.begin()), body.size()});
@@ -65,17 +80,7 @@ void decode_generate(const ModelInterface& model, const BodyBuffer& body, Tensor
       }
       return;
     }
-    const std::string what = "input '" + model.input_names.name(*index) + "'";
-    SCONCE_CHECK(!request.inputs[*index].defined(), kInvalidArgument, what, " is given twice");
-    const std::optional<DType> dtype = model.inputs[*index].dtype;
-    SCONCE_CHECK(dtype, kInvalidArgument, what, ": the package does not record the dtype, use the route infer");
-    SCONCE_CHECK(has_json_form(*dtype), kInvalidArgument, what, ": ", dtype_name(*dtype), " has no JSON form");
-    TensorList list(*dtype, scratch);
-    json.set_context(what);
-    list.add(json, what);
-    json.set_context({});
-    request.inputs[*index] = in_recorded_strides(in_recorded_shape(list.single(what), model, *index, what),
-                                                 model.spec.inputs[*index], scratch);
+    read_generate_input(model, json, *index, scratch, request);
   };
   json.object("the request", [&](std::string_view key) {
     if (key == "parameters" && !model.input_names.find(key)) {

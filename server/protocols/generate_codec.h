@@ -8,12 +8,17 @@
 
 #include <span>
 
+#include "server/base/json_cursor.h"
 #include "server/protocols/infer_codec.h"
 
 namespace sconce::server {
 
 void decode_generate(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,
                      InferRequest& request);
+
+// Reads the value at the cursor as the input of that number.
+void read_generate_input(const ModelInterface& model, JsonCursor& json, size_t index, TensorScratch& scratch,
+                         InferRequest& request);
 
 // Writes a scalar for an output of one element, else a flat list. stream: as the only event of a text/event-stream.
 void encode_generate(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,

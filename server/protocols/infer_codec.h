@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/http/response.h"
+#include "server/loops/loop_plan.h"
 #include "server/memory/request_memory.h"
 #include "server/protocols/request_parameters.h"
 #include "server/protocols/shared_memory.h"
@@ -40,6 +41,7 @@ struct InferRequest {
   bool device_outputs = false;  // some output goes to device memory
   SchedulePolicy schedule;
   SequenceParameters sequence;
+  LoopRequest loop;     // of a model with a loop
   std::string weights;  // the named set that the request asks for; empty: none
   std::string context;  // used by the decoder to name an input in errors; kept for its memory
 
@@ -51,6 +53,7 @@ struct InferRequest {
     columns = device_inputs = device_outputs = false;
     schedule = {};
     sequence.clear();
+    loop.clear();
     weights.clear();
   }
 };

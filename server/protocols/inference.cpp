@@ -9,6 +9,7 @@
 #include "sconce/excerpt.h"
 #include "server/protocols/call_codec.h"
 #include "server/protocols/generate_codec.h"
+#include "server/protocols/loop_codec.h"
 #include "server/protocols/predict_codec.h"
 #include "server/protocols/tensor_codec.h"
 
@@ -17,6 +18,8 @@ namespace sconce::server {
 void Inference::begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept {
   model_ = std::move(model);
   form_ = form;
+  const bool may_loop = form == Form::kGenerate || form == Form::kGenerateStream || form == Form::kInferStream;
+  plan_ = may_loop ? model_->loop() : nullptr;
   base64_ = base64;
   start_ = start;
   decoded_ = run_done_ = answered_ = {};
@@ -27,6 +30,7 @@ void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_leng
   const ModelInterface& interface = model_->interface();
   switch (form_) {
     case Form::kInfer:
+    case Form::kInferStream:
       decode_infer(interface, body, json_length, shared_memory, scratch_, request_);
       break;
     case Form::kCall:
@@ -35,7 +39,8 @@ void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_leng
       break;
     case Form::kGenerate:
     case Form::kGenerateStream:
-      decode_generate(interface, body, scratch_, request_);
+      loops() ? decode_loop(interface, *plan_, body, scratch_, request_)
+              : decode_generate(interface, body, scratch_, request_);
       break;
     case Form::kPredict:
       decode_predict(interface, body, scratch_, request_);
@@ -45,13 +50,14 @@ void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_leng
 }
 
 void Inference::decode(const TensorRequest& request, const SharedMemory* shared_memory) {
-  decode_tensors(model_->interface(), request, shared_memory, scratch_, request_);
+  loops() ? decode_loop(model_->interface(), *plan_, request, shared_memory, scratch_, request_)
+          : decode_tensors(model_->interface(), request, shared_memory, scratch_, request_);
   prepare_results();
 }
 
 void Inference::prepare_results() {
-  check_sequence();
-  results_.resize(model_->interface().outputs.size());
+  if (!loops()) check_sequence();
+  results_.resize(loops() ? 0 : model_->interface().outputs.size());
   decoded_ = Clock::now();
 }
 
@@ -128,6 +134,10 @@ bool Inference::run() {
                    !model_->interface().mutates_constants;
   inputs = request_.inputs;
   weights = chosen_.set.get();
+  if (loops()) {
+    run_loop();
+    return false;
+  }
   if (Sequences* const sequences = model_->sequences()) {
     model_->check_inputs(request_.inputs);
     outputs = results_;
@@ -157,7 +167,59 @@ bool Inference::run() {
   return false;
 }
 
+void Inference::run_loop() {
+  if (!loop_) loop_ = std::make_unique<TokenLoop>(budget_, notify_, context_);
+  tokens_.clear();
+  answered_tokens_ = 0;
+  look_ = TokenLoop::Look::kWait;
+  TokenLoop::Terms terms;
+  terms.inputs = request_.inputs;
+  terms.priority = request_.schedule.priority;
+  terms.timeout = request_.schedule.timeout;
+  terms.weights = weights;
+  if (model_->sequences()) terms.set = set_of_step();
+  terms.deadline = client_deadline_;
+  for (const std::chrono::nanoseconds limit : {model_->policy().request_timeout, plan_->deadline})
+    if (limit.count() > 0) terms.deadline = std::min(terms.deadline, start_ + limit);
+  terms.each = streams();
+  loop_->begin(*model_, request_.loop, terms);
+}
+
+TokenLoop::Look Inference::take_tokens(size_t most) {
+  answered_tokens_ += tokens_.size();
+  tokens_.clear();
+  look_ = loop_->take(tokens_, most);
+  run_done_ = Clock::now();
+  info = loop_->info_now();
+  return look_;
+}
+
+// The loop is over: throws its error.
+void Inference::end_loop() {
+  if (loop_->end() != TokenLoop::End::kFailed) return;
+  model_->failed();
+  std::rethrow_exception(loop_->problem());
+}
+
+void Inference::encode_events(Response& response) {
+  const bool over = look_ == TokenLoop::Look::kOver;
+  if (over && answered_tokens_ + tokens_.size() == 0) end_loop();
+  response.type = content_type::kEvents;
+  response.generation = info.generation;
+  if (info.set) response.weights = *info.set;
+  TextBuffer& text = response.text();
+  for (size_t i = 0; i < tokens_.size(); ++i)
+    append_token_event(model_->interface(), request_, tokens_[i], answered_tokens_ + i, text);
+  if (!over) return;
+  if (const std::exception_ptr problem = exception_of([&] { end_loop(); }))
+    return append_error_event(fail(problem).message, text);
+  append_end_event(model_->interface(), request_, loop_->made(), loop_->end(), text);
+  succeed();
+}
+
 Inference::Clock::time_point Inference::deadline() const noexcept {
+  // A loop ends itself, between two runs.
+  if (loops()) return Clock::time_point::max();
   const std::chrono::nanoseconds limit = model_->policy().request_timeout;
   return limit.count() == 0 ? client_deadline_ : std::min(client_deadline_, start_ + limit);
 }
@@ -167,6 +229,7 @@ void Inference::ran() {
 }
 
 bool Inference::cancel() noexcept {
+  if (loops()) return loop_->cancel();
   if (!model_->cancel(*this)) return false;
   if (step_.live) model_->sequences()->finish_cancelled(step_);
   return true;
@@ -187,6 +250,10 @@ void Inference::leave() noexcept {
 
 void Inference::finish_run() {
   leave();
+  if (loops()) {
+    take_tokens(SIZE_MAX);
+    return end_loop();
+  }
   if (error == nullptr) return;
   model_->failed();
   std::rethrow_exception(std::exchange(error, nullptr));
@@ -198,7 +265,7 @@ bool Inference::has_long_answer(bool compressed) const noexcept {
   for (const Tensor& result : results_) {
     if (result.defined()) all += result.bytes();
   }
-  if (form_ != Form::kInfer || compressed) {
+  if ((form_ != Form::kInfer && form_ != Form::kInferStream) || compressed) {
     text = all;
   } else {
     for (const InferRequest::Output& wanted : request_.outputs) {
@@ -210,11 +277,17 @@ bool Inference::has_long_answer(bool compressed) const noexcept {
 }
 
 void Inference::encode(Response& response) {
+  if (loops()) {
+    response.generation = info.generation;
+    if (info.set) response.weights = *info.set;
+    return encode_tokens(model_->interface(), request_, tokens_, loop_->end(), response.text());
+  }
   response.generation = info.generation;
   if (info.set) response.weights = *info.set;
   const ModelInterface& interface = model_->interface();
   switch (form_) {
-    case Form::kInfer: {
+    case Form::kInfer:
+    case Form::kInferStream: {
       if (device_outputs) fetch_outputs();
       char number[20];
       std::string_view version;
@@ -240,6 +313,21 @@ void Inference::encode(TensorAnswer& answer) {
   answer.generation = info.generation;
   answer.weight_version = info.label ? std::string_view(*info.label) : std::string_view();
   answer.weights = info.set ? std::string_view(*info.set) : std::string_view();
+  answer.streamed = streams();
+  answer.last = true;
+  answer.finish_reason = {};
+  if (loops()) {
+    const bool over = look_ == TokenLoop::Look::kOver && tokens_.empty();
+    if (over) {
+      end_loop();
+      answer.finish_reason = finish_reason(loop_->end());
+    } else {
+      told_[0] = tokens_.front();
+      told_[1] = static_cast<int64_t>(answered_tokens_);
+    }
+    answer.last = over;
+    return encode_token(model_->interface(), request_, over ? std::span<const int64_t>() : std::span(told_), answer);
+  }
   if (device_outputs) fetch_outputs();
   encode_tensors(model_->interface(), request_, results_, scratch_, answer);
 }
@@ -288,7 +376,8 @@ void Inference::tell_times(Response& response) const noexcept {
 void Inference::trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const {
   const TensorNames& names = model_->interface().input_names;
   for (size_t i = 0; i < request_.inputs.size(); ++i)
-    to.push_back(describe_for_trace(kQueueInput, std::string(names.name(i)), request_.inputs[i], most_elements));
+    if (request_.inputs[i].defined())  // a loop fills the others
+      to.push_back(describe_for_trace(kQueueInput, std::string(names.name(i)), request_.inputs[i], most_elements));
 }
 
 void Inference::trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const {
@@ -341,7 +430,7 @@ Failure Inference::fail(const std::exception_ptr& problem) {
 }
 
 void Inference::show() const noexcept {
-  if (!model_ || !model_->answers().watched() || answered_ == Clock::time_point{}) [[likely]]
+  if (!model_ || loops() || !model_->answers().watched() || answered_ == Clock::time_point{}) [[likely]]
     return;
   model_->answers().show({request_.inputs, results_, info, answered_ - start_, gather.count() == 0});
 }
@@ -349,6 +438,12 @@ void Inference::show() const noexcept {
 void Inference::clear() noexcept {
   if (!model_) return;
   leave();
+  if (loops()) {
+    if (loop_) loop_->clear();
+    request_.loop.forget();
+    tokens_ = {};
+    plan_ = nullptr;
+  }
   for (Tensor& tensor : results_) tensor = Tensor();
   request_.clear();
   wanted_.clear();

@@ -15,6 +15,7 @@
 #include "server/http/response.h"
 #include "server/memory/request_memory.h"
 #include "server/models/served_model.h"
+#include "server/models/token_loop.h"
 #include "server/protocols/infer_codec.h"
 #include "server/protocols/tensor_request.h"
 #include "server/protocols/trace_tensor.h"
@@ -23,13 +24,14 @@ namespace sconce::server {
 
 class Inference final : public QueuedRequest {
  public:
-  enum class Form : int8_t { kInfer, kCall, kGenerate, kGenerateStream, kPredict };
+  // kInferStream: an infer whose model may answer several times.
+  enum class Form : int8_t { kInfer, kCall, kGenerate, kGenerateStream, kPredict, kInferStream };
   using Clock = std::chrono::steady_clock;
   // Called on any thread when a queued run is over. Must not throw.
   using Notify = void (*)(void* context) noexcept;
 
   Inference(size_t thread, Notify notify, void* context, RequestBudget* budget)
-      : thread_(thread), notify_(notify), context_(context), scratch_(budget) {}
+      : thread_(thread), notify_(notify), context_(context), budget_(budget), scratch_(budget) {}
 
   // The thread whose counters the next steps use, where that is not always the same one.
   void use_thread(size_t thread) noexcept { thread_ = thread; }
@@ -51,8 +53,19 @@ class Inference final : public QueuedRequest {
   void take_weights();
   // True: the run is over. False: it was queued, and `notify` will be called. kQueueFull, errors of Model.
   bool run();
-  // Cancels a queued request, whose client has left. Returns true if it was still waiting; `notify` is then not called.
+  // Cancels a queued request, whose client has left. Returns true if it was still waiting, or a loop that waited for
+  // its client; `notify` is then not called.
   bool cancel() noexcept;
+  // After a notice to whoever called cancel(): false, if another one comes.
+  bool let_go() noexcept { return !loops() || loop_->let_go(); }
+  // Whether the request is a loop, and whether it is answered piece by piece as it goes on.
+  bool loops() const noexcept { return plan_ != nullptr; }
+  bool streams() const noexcept { return plan_ != nullptr && form_ != Form::kGenerate; }
+  // Of a stream, after run() and each notice, and when an answer has gone: takes the tokens there are, and with kOver
+  // the loop has let go. encode_events() and encode(TensorAnswer) then write these.
+  TokenLoop::Look take_tokens(size_t most);
+  // Throws the loop's error, if nothing was answered before it.
+  void encode_events(Response& response);
   // After begin(): the client itself waits no longer than that.
   void limit_deadline(Clock::time_point deadline) noexcept { client_deadline_ = deadline; }
   // max: no deadline.
@@ -88,7 +101,10 @@ class Inference final : public QueuedRequest {
   void clear() noexcept;
 
   // Frees memory beyond `keep` bytes. No request may be under way.
-  void trim(size_t keep) noexcept { scratch_.trim(keep); }
+  void trim(size_t keep) noexcept {
+    scratch_.trim(keep);
+    if (loop_) loop_->trim(keep);
+  }
   size_t capacity() const noexcept { return scratch_.capacity(); }
 
  private:
@@ -98,21 +114,30 @@ class Inference final : public QueuedRequest {
   void fetch_outputs();
   void prepare_results();
   void check_sequence() const;
+  void run_loop();
+  void end_loop();
   std::optional<std::string_view> set_of_step() const noexcept;
 
   size_t thread_;
   const Notify notify_;
   void* const context_;
+  RequestBudget* const budget_;
 
   std::shared_ptr<ServedModel> model_;
   Form form_ = Form::kInfer;
   bool base64_ = false;
   bool here_ = false;  // has a permit of the model
   InferRequest request_;
-  std::string wanted_;         // ask_for()
-  ModelSets::Choice chosen_;   // of the run; empty: the active set
-  ModelSets::Waiter reading_;  // while the set is read
-  Sequences::Step step_;       // while it is queued or runs as a step of a sequence
+  std::string wanted_;              // ask_for()
+  ModelSets::Choice chosen_;        // of the run; empty: the active set
+  ModelSets::Waiter reading_;       // while the set is read
+  Sequences::Step step_;            // while it is queued or runs as a step of a sequence
+  const LoopPlan* plan_ = nullptr;  // of a request that loops
+  std::unique_ptr<TokenLoop> loop_;
+  std::vector<int64_t> tokens_;  // that were taken, and are to be answered
+  size_t answered_tokens_ = 0;   // before these
+  TokenLoop::Look look_ = TokenLoop::Look::kWait;
+  int64_t told_[2] = {};  // a token and its number, as tensors
   std::vector<Tensor> results_;
   TensorScratch scratch_;
   Clock::time_point start_, decoded_, run_done_, answered_;  // answered_: zero until succeed()

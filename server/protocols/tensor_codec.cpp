@@ -22,6 +22,8 @@ std::string_view text_of(const RequestParameter& parameter) {
   return *text;
 }
 
+}  // namespace
+
 uint64_t count_of(const RequestParameter& parameter) {
   if (const auto* const number = std::get_if<uint64_t>(&parameter.value)) return *number;
   const auto* const number = std::get_if<int64_t>(&parameter.value);
@@ -29,6 +31,8 @@ uint64_t count_of(const RequestParameter& parameter) {
                "' must be an integer that is not negative");
   return static_cast<uint64_t>(*number);
 }
+
+namespace {
 
 bool flag_of(const RequestParameter& parameter) {
   const bool* const flag = std::get_if<bool>(&parameter.value);
@@ -139,9 +143,10 @@ Tensor typed_tensor(const WireForm& form, const TensorContents& contents, std::s
 
 }  // namespace
 
-void decode_tensors(const ModelInterface& model, const TensorRequest& sent, const SharedMemory* shared_memory,
-                    TensorScratch& scratch, InferRequest& request) {
-  RequestBuilder builder(model, shared_memory, scratch, request);
+namespace {
+
+// All but the inputs that the server fills.
+void read_tensors(const TensorRequest& sent, RequestBuilder& builder, TensorScratch& scratch, InferRequest& request) {
   request.json_id = sent.id;
   for (const RequestParameter& parameter : sent.parameters) {
     if (parameter.name == "weights") {
@@ -189,7 +194,6 @@ void decode_tensors(const ModelInterface& model, const TensorRequest& sent, cons
       builder.set_input(index, typed_tensor(form, input.contents, what, scratch));
     }
   }
-  builder.complete_inputs();
   SCONCE_CHECK(sent.raw == nullptr || raw == sent.raw->bytes_of.size(), kInvalidArgument, "raw_input_contents has ",
                sent.raw->bytes_of.size(), " tensors, ", raw, " inputs are to be there");
   for (const TensorRequest::Output& output : sent.outputs) {
@@ -204,6 +208,20 @@ void decode_tensors(const ModelInterface& model, const TensorRequest& sent, cons
     }
     builder.add_output(output.name, output.name, std::nullopt, classes, region);
   }
+}
+
+}  // namespace
+
+void decode_some_tensors(const ModelInterface& model, const TensorRequest& sent, const SharedMemory* shared_memory,
+                         TensorScratch& scratch, InferRequest& request) {
+  RequestBuilder builder(model, shared_memory, scratch, request);
+  read_tensors(sent, builder, scratch, request);
+}
+
+void decode_tensors(const ModelInterface& model, const TensorRequest& sent, const SharedMemory* shared_memory,
+                    TensorScratch& scratch, InferRequest& request) {
+  RequestBuilder builder(model, shared_memory, scratch, request);
+  read_tensors(sent, builder, scratch, request);
   // Without names in JSON: the model's are asked for below.
   builder.finish(true);
 }

@@ -13,6 +13,12 @@ namespace sconce::server {
 void decode_tensors(const ModelInterface& model, const TensorRequest& sent, const SharedMemory* shared_memory,
                     TensorScratch& scratch, InferRequest& request);
 
+// The same, and inputs may be missing.
+void decode_some_tensors(const ModelInterface& model, const TensorRequest& sent, const SharedMemory* shared_memory,
+                         TensorScratch& scratch, InferRequest& request);
+// A parameter's value. kInvalidArgument unless it is an integer that is not negative.
+uint64_t count_of(const RequestParameter& parameter);
+
 // `outputs` and the scratch must live until the answer was sent.
 void encode_tensors(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
                     TensorScratch& scratch, TensorAnswer& answer);

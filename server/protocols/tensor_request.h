@@ -68,6 +68,9 @@ struct TensorAnswer {
   uint64_t generation = 0;
   std::vector<Output> outputs;
   std::vector<int64_t> sizes;
+  // Of several answers to one request; `last` says that no other follows, finish_reason why.
+  bool streamed = false, last = true;
+  std::string_view finish_reason;  // empty: not sent
   std::span<const int64_t> shape(const Output& output) const noexcept {
     return std::span(sizes).subspan(output.shape_at, output.rank);
   }

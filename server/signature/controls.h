@@ -15,6 +15,7 @@ struct SequenceId {
   static constexpr size_t kMostText = 128;  // bytes, as Triton
   uint64_t number = 0;
   std::string text;
+  bool own = false;  // the server's: no client has this number
   bool given() const noexcept { return number != 0 || !text.empty(); }
 };
 
@@ -25,6 +26,7 @@ struct SequenceParameters {
   void clear() noexcept {
     id.number = 0;
     id.text.clear();
+    id.own = false;
     start = end = false;
   }
 };

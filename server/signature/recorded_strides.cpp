@@ -7,6 +7,30 @@
 #include "sconce/check.h"
 
 namespace sconce::server {
+namespace {
+
+// Whether the tensor lies as the package was compiled for.
+bool lies_as_recorded(const Tensor& tensor, const TensorSpec& spec) noexcept {
+  if (tensor.is_contiguous()) return row_major_is_recorded(tensor.sizes(), spec);
+  const auto rank = static_cast<size_t>(tensor.dim());
+  if (spec.strides.size() != rank || !tensor.is_dense()) return false;
+  // Strides that depend on sizes are not recorded: their dimensions lie outside the others, in order.
+  int64_t dense = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    if (!spec.strides[d]) continue;
+    if (tensor.size(static_cast<int64_t>(d)) > 1 && tensor.stride(static_cast<int64_t>(d)) != *spec.strides[d])
+      return false;
+    dense = std::max(dense, *spec.strides[d] * tensor.size(static_cast<int64_t>(d)));
+  }
+  for (size_t d = rank; d-- > 0;) {
+    if (spec.strides[d]) continue;
+    if (tensor.size(static_cast<int64_t>(d)) > 1 && tensor.stride(static_cast<int64_t>(d)) != dense) return false;
+    dense *= tensor.size(static_cast<int64_t>(d));
+  }
+  return true;
+}
+
+}  // namespace
 
 bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept {
   const size_t rank = sizes.size();
@@ -58,6 +82,14 @@ Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch&
                  to_string(span));
   }
   return laid_out;
+}
+
+Tensor laid_as_recorded(const Tensor& tensor, const TensorSpec& spec, TensorScratch& scratch) {
+  if (lies_as_recorded(tensor, spec)) return tensor;
+  if (tensor.is_contiguous()) return in_recorded_strides(tensor, spec, scratch);
+  Tensor copy = scratch.tensor(tensor.sizes(), tensor.dtype());
+  copy_to_contiguous(tensor, static_cast<std::byte*>(copy.data()));
+  return in_recorded_strides(std::move(copy), spec, scratch);
 }
 
 Tensor copy_in_recorded_strides(const std::byte* values, IntSpan sizes, DType dtype, const TensorSpec& spec,

@@ -14,6 +14,9 @@ bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept;
 // elements that share memory differ, or sizes are too large.
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);
 
+// The same for a tensor of any strides, which is returned if it lies as recorded already.
+Tensor laid_as_recorded(const Tensor& tensor, const TensorSpec& spec, TensorScratch& scratch);
+
 // A copy in the scratch, in the recorded strides, of values that lie row-major. Errors as above.
 Tensor copy_in_recorded_strides(const std::byte* values, IntSpan sizes, DType dtype, const TensorSpec& spec,
                                 TensorScratch& scratch);

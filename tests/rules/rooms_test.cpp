@@ -24,6 +24,7 @@ const Rooms kServer = {
     "server/kept/",
     "server/signature/",
     "server/pipelines/",
+    "server/loops/",
     "server/batching/",
     "server/judging/",
     "server/models/",

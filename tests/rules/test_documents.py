@@ -122,6 +122,16 @@ COMMANDS = {
     "sconce serve model.pt2 --set model.sets=1000 --set model.sets_memory=2G --set model.sets_dir=SETS": serves(),
     "sconce serve decoder.pt2 --set decoder.sequences=256 --set decoder.sequences_memory=4G": run_by(
         "tests/server/test_sequences.py::test_the_document"),
+    "sconce serve lm.pt2 --set lm.buffers.loop=buffers.json --set lm.buffers.sequences=16": run_by(
+        "tests/server/test_generate.py::test_the_document"),
+    'curl -N localhost:8000/v2/models/lm.buffers/generate_stream -d \'{"prompt": [0, 12, 5], "max_tokens": 20, "seed": 7}\'': run_by(
+        "tests/server/test_generate.py::test_the_document"),
+    "sconce serve OUT/lm.pt2 --set lm.buffers.loop=OUT/buffers.json --set lm.explicit.loop=OUT/explicit.json --set '*.sequences=16'":
+        run_by("tests/server/test_generate.py::test_the_example", "where SCONCE_BENCH_PYTHON has torch"),
+    "python examples/language_model/train.py OUT": script(needs_torch=True),
+    'python examples/language_model/talk.py OUT/tokens.json "the old fo"': script(without="no server"),
+    "python tests/bench/generate/generate.py build/release/server/sconce build/lm": script(needs_torch=True),
+    "python examples/language_model/train.py build/lm": script(needs_torch=True),
     "sconce serve /models": serves(("/models", "repository")),
     "sconce serve a.pt2 b.pt2 p.pipeline.json": run_by("tests/server/test_pipelines.py::test_the_document"),
     "sconce serve m=m.pt2": serves(),
@@ -303,6 +313,9 @@ OTHERS = {
     "import numpy as np, tritonclient.grpc as triton": both(
         run_by("tests/server/test_grpc.py::test_the_lines_of_the_document", "docs/grpc.md"),
         run_by("tests/server/test_sequences.py::test_the_document", "docs/sequences.md")),
+    'data: {"model_name":"lm.buffers","model_version":"1","token":17,"step":0}': run_by(
+        "tests/server/test_generate.py::test_the_document"),
+    '{"token": {"input": "tokens", "output": "logits"},': run_by("tests/server/test_generate.py::test_the_document"),
     "Inference --sequence_id, start, end-->": said,
     "gRPC's threads --message-->": said,
     **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (

@@ -155,7 +155,11 @@ grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_pt
     (*response.mutable_parameters())[name].set_string_param(text.data(), text.size());
   };
   set_text("weight_version", answer.weight_version);
-  if (final) (*response.mutable_parameters())["triton_final_response"].set_bool_param(true);
+  if (answer.streamed) {
+    (*response.mutable_parameters())["triton_final_response"].set_bool_param(answer.last);
+    if (!answer.finish_reason.empty()) set_text("finish_reason", answer.finish_reason);
+  } else if (final)
+    (*response.mutable_parameters())["triton_final_response"].set_bool_param(true);
   uint64_t raw_bytes = 0;
   constexpr uint32_t kRawOutput = inference::ModelInferResponse::kRawOutputContentsFieldNumber;
   for (const TensorAnswer::Output& output : answer.outputs) {

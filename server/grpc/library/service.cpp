@@ -138,6 +138,9 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
   void cancel() noexcept {
     if (GrpcInference* const call = call_) call->cancel();
   }
+  void next() noexcept { call_.load()->next(); }
+  // After Finished: whether another answer follows this one.
+  bool more() const noexcept { return status().code == GrpcCode::kOk && !answer().last; }
   const GrpcStatus& status() const noexcept { return call_.load()->status(); }
   const TensorAnswer& answer() const noexcept { return call_.load()->answer(); }
   const std::string& id() const noexcept { return id_; }
@@ -234,7 +237,8 @@ class InferReactor final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<Inference> inference_;
 };
 
-// Requests of one stream run side by side, as many as the window; their answers leave in the order of the requests. The
+// Requests of one stream run side by side, as many as the window; their answers leave in the order of the requests, but
+// those of requests with several answers leave as they come: each is in the list of entries until its last one. The
 // program gets one after the other, because steps of a sequence run in the order in which it gets them.
 // gRPC calls none of the On...() within StartRead(), StartWrite() or Finish(), so these are called under the mutex.
 class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffer> {
@@ -251,6 +255,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
     std::shared_ptr<Inference> inference;
     bool ready = false;      // has its answer, or failed
     bool no_memory = false;  // not even for its status
+    bool several = false;    // has several answers
   };
 
   void OnReadDone(bool ok) override {
@@ -286,11 +291,32 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
   }
   void OnWriteDone(bool ok) override {
     std::shared_ptr<Entry> over;
+    bool more = false;
+    {
+      const MutexLock lock(mutex_);
+      writing_ = false;
+      over = std::move(written_);
+      more = ok && !cancelled_ && !over->no_memory && over->inference->more();
+      entries_.erase(std::find(entries_.begin(), entries_.end(), over));
+      if (more) {
+        // Others with several answers have their turn.
+        over->ready = false;
+        entries_.push_back(over);
+        holds_++;
+      }
+      if (!ok) ended_ = true;
+      go_on();
+    }
+    if (!more) return;
+    over->inference->next();
+    bool cancelled = false;
+    {
+      const MutexLock lock(mutex_);
+      cancelled = cancelled_;
+    }
+    if (cancelled) over->inference->cancel();
     const MutexLock lock(mutex_);
-    writing_ = false;
-    over = std::move(entries_.front());
-    entries_.pop_front();
-    if (!ok) ended_ = true;
+    holds_--;
     go_on();
   }
   void OnCancel() override {
@@ -299,11 +325,11 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
       const MutexLock lock(mutex_);
       cancelled_ = true;
       all = entries_;
-      holds_ = true;  // while this uses it, the stream does not end
+      holds_++;  // while this uses it, the stream does not end
     }
     for (const auto& entry : all) entry->inference->cancel();
     const MutexLock lock(mutex_);
-    holds_ = false;
+    holds_--;
     go_on();
   }
   void OnDone() override {
@@ -320,19 +346,31 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
   void end(Entry& entry) noexcept {
     const MutexLock lock(mutex_);
     entry.ready = true;
+    entry.several = entry.several || entry.inference->more();
     go_on();
+  }
+  // The first that may leave; null: none.
+  std::shared_ptr<Entry> next_ready() const {
+    bool in_turn = true;
+    for (const auto& entry : entries_) {
+      if (entry->ready && (in_turn || entry->several)) return entry;
+      in_turn = in_turn && entry->several;
+    }
+    return nullptr;
   }
 
   // Under the mutex: reads the next request, writes the next answer, ends the stream, whichever can be.
   void go_on() {
     if (finished_) return;
-    if (!writing_ && !cancelled_ && !entries_.empty() && entries_.front()->ready) write_next(*entries_.front());
+    if (!writing_ && !cancelled_) {
+      if ((written_ = next_ready())) write_next(*written_);
+    }
     if (!ended_ && !cancelled_ && !reading_ && !starting_ &&
         entries_.size() < static_cast<size_t>(options_.stream_window)) {
       reading_ = true;
       StartRead(&read_);
     }
-    if (writing_ || starting_ || holds_) return;
+    if (writing_ || starting_ || holds_ > 0) return;
     const bool all_ready =
         std::all_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->ready; });
     if (cancelled_ ? all_ready : ended_ && !reading_ && entries_.empty()) {
@@ -365,7 +403,9 @@ class StreamReactor final : public grpc::ServerBidiReactor<ByteBuffer, ByteBuffe
   Mutex mutex_;
   ByteBuffer read_, write_;
   std::deque<std::shared_ptr<Entry>> entries_;
-  bool reading_ = true, writing_ = false, starting_ = false, holds_ = false;
+  std::shared_ptr<Entry> written_;  // whose answer is being written
+  bool reading_ = true, writing_ = false, starting_ = false;
+  int holds_ = 0;           // how many threads use the entries without the mutex
   bool ended_ = false;      // the client sends no more
   bool cancelled_ = false;  // no more answers are written
   bool finished_ = false;

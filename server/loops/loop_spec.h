@@ -1,0 +1,40 @@
+// LoopSpec: how a model is run again and again to make tokens, as the file of setting loop says (docs/generate.md).
+// Nothing of it is compared with the model yet; that is for loop_plan.h.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/loops/pick.h"
+
+namespace sconce::server {
+
+struct LoopSpec {
+  struct Feed {
+    std::string output, input;
+    std::optional<std::vector<int64_t>> shape;  // of the zeros that the first step gets
+  };
+  struct Count {
+    std::string input;
+    int64_t from = 0;
+    std::optional<int64_t> below;  // the input stays below this
+  };
+  std::string origin;  // the file
+  std::string token_input, logits_output;
+  bool prefix = false;  // each step gets all tokens so far
+  std::vector<Feed> feeds;
+  std::optional<Count> count;
+  std::vector<int64_t> stop_tokens;
+  int64_t steps = 0;                     // the most tokens of an answer
+  std::chrono::microseconds deadline{};  // 0: none
+  PickOptions pick;
+};
+
+// kInvalidArgument names the member and the file.
+LoopSpec read_loop(std::string_view text, std::string origin);
+
+}  // namespace sconce::server
