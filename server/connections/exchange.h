@@ -128,6 +128,7 @@ class Exchange {
   bool limit_body();
   Holder let_go() noexcept;
   void throw_problem();
+  void log_failure(const Failure& failure);
   void name_response();
   static void notify(void* exchange) noexcept;  // on the holder's thread
   // exchange_admin.cpp

@@ -26,8 +26,8 @@ struct Served {
   explicit Served(int64_t queue = 100) {
     LoadOptions options;
     options.model_name = "explicit";
-    auto loaded =
-        Model::load(Package::open(std::string(SCONCE_SOURCE_DIR) + "/tests/server/packages/loops.pt2"), std::move(options));
+    auto loaded = Model::load(Package::open(std::string(SCONCE_SOURCE_DIR) + "/tests/server/packages/loops.pt2"),
+                              std::move(options));
     ModelInterface interface("m", 1, loaded->info().spec);
     ModelConfig config = ServerConfig().model("m");
     config.queue = queue;
@@ -48,13 +48,14 @@ class Consumer {
     inputs_ = {Tensor(), position_, Tensor()};
   }
   ~Consumer() {
-    if (begun_ && !loop_.cancel())
-      do wait();
+    if (begun_ && !loop_.cancel()) do
+        wait();
       while (!loop_.let_go());
     loop_.clear();
   }
 
-  void begin(int64_t most, bool each = true, TokenLoop::Clock::time_point deadline = TokenLoop::Clock::time_point::max()) {
+  void begin(int64_t most, bool each = true,
+             TokenLoop::Clock::time_point deadline = TokenLoop::Clock::time_point::max()) {
     request_.prompt = {3, 4, 5};
     request_.most_tokens = most;
     request_.pick = served_.model->loop()->pick;
