@@ -182,11 +182,14 @@ Exchange::Next Exchange::refuse_length() {
                                            : " bytes, the most that this route takes"));
 }
 
+void Exchange::log_failure(const Failure& failure) {
+  if (failure.status >= 500)
+    log_warn(io_thread_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
+}
+
 void Exchange::fail(const std::exception_ptr& problem) {
   const Failure failure = inference_.fail(problem);
-  if (failure.status >= 500) {
-    log_warn(io_thread_.service().failures, "request failed with {}: {}", failure.status, printable(failure.message));
-  }
+  log_failure(failure);
   answer_error(failure.status, failure.message, response_);
   if (failure.code == ErrorCode::kQueueFull || failure.code == ErrorCode::kUnavailable)
     response_.fields = "Retry-After: 1\r\n";

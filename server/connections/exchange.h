@@ -9,6 +9,9 @@
 //   kSession --> kAdministration --> kSession
 //               models and weights
 //
+// While a loop makes tokens (docs/generate.md), the model has the exchange, and the I/O thread writes pieces of the
+// answer all the same: they touch only what TokenLoop gives each of them.
+//
 // A holder uses members of the exchange, its reader and its transport, nothing of the session. Even if the connection
 // closes meanwhile, these live until the holder lets go, which it reports by IoThread::notify().
 //
@@ -128,6 +131,7 @@ class Exchange {
   bool limit_body();
   Holder let_go() noexcept;
   void throw_problem();
+  void log_failure(const Failure& failure);
   void name_response();
   static void notify(void* exchange) noexcept;  // on the holder's thread
   // exchange_admin.cpp

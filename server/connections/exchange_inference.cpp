@@ -68,7 +68,7 @@ Exchange::Next Exchange::answer_piece() {
   if (look == TokenLoop::Look::kWait) return Next::kWait;
   const bool first = !std::exchange(streaming_, !over), chunked = form_.http11;
   response_.begin_piece(chunked);
-  inference_.encode_events(response_);
+  if (const std::optional<Failure> failure = inference_.encode_events(response_)) log_failure(*failure);
   response_.end_piece(chunked, over);
   response_.streamed = true;
   if (!chunked) form_.close = true;

@@ -16,6 +16,8 @@
 //                                                                                                           v
 //                                                                                                         kClosed
 //
+// An answer in pieces goes from kWriting back to kWaiting while the next piece is not there.
+//
 // Every state can end in kClosed: the client leaves, a deadline passes, the server ends. A closed session stays until
 // no event of the loop and no other thread uses it. RequestReader knows how much of a request was read, Exchange which
 // thread works on it.

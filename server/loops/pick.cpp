@@ -19,24 +19,23 @@ uint64_t mixed(uint64_t x) noexcept {  // splitmix64
 }
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
 
-// The largest, the first of several.
-size_t argmax(std::span<const float> logits) noexcept {
-  size_t best = 0;
-  for (size_t i = 1; i < logits.size(); ++i)
-    if (logits[i] > logits[best]) best = i;
-  return best;
-}
-
-void check_finite(std::span<const float> logits) {
-  // NaN and infinity have all bits of the exponent; minus infinity is the one of these that is allowed.
-  bool bad = false, any = false;
+// The largest. Compares numbers that are in the order of the floats, which the compiler does for eight at a time.
+float largest_of(std::span<const float> logits) {
+  constexpr uint32_t kMinusInfinity = 0xff800000u, kExponent = 0x7f800000u;
+  const auto ordered = [](uint32_t bits) {
+    return static_cast<int32_t>(bits ^ (static_cast<uint32_t>(static_cast<int32_t>(bits) >> 31) & 0x7fffffffu));
+  };
+  uint32_t bad = 0;
+  int32_t best = ordered(kMinusInfinity);
   for (const float logit : logits) {
     const auto bits = std::bit_cast<uint32_t>(logit);
-    bad |= (bits & 0x7f800000u) == 0x7f800000u && bits != 0xff800000u;
-    any |= bits != 0xff800000u;
+    // NaN and infinity have all bits of the exponent; minus infinity is the one of these that is allowed.
+    bad |= static_cast<uint32_t>((bits & kExponent) == kExponent) & static_cast<uint32_t>(bits != kMinusInfinity);
+    best = std::max(best, ordered(bits));
   }
-  SCONCE_CHECK(!bad, kModelFailed, "the model's logits have a NaN or an infinity");
-  SCONCE_CHECK(any, kModelFailed, "all of the model's logits are minus infinity");
+  SCONCE_CHECK(bad == 0, kModelFailed, "the model's logits have a NaN or an infinity");
+  SCONCE_CHECK(best != ordered(kMinusInfinity), kModelFailed, "all of the model's logits are minus infinity");
+  return std::bit_cast<float>(best < 0 ? static_cast<uint32_t>(best) ^ 0x7fffffffu : static_cast<uint32_t>(best));
 }
 
 }  // namespace
@@ -103,10 +102,10 @@ std::span<const float> Picker::last_row(const Tensor& logits) {
 
 int64_t Picker::pick(const Tensor& tensor, const PickOptions& options, uint64_t seed, uint64_t draw) {
   const std::span<const float> logits = last_row(tensor);
-  check_finite(logits);
-  if (options.temperature == 0 || options.top_k == 1) return static_cast<int64_t>(argmax(logits));
+  const float largest = largest_of(logits);
+  if (options.temperature == 0 || options.top_k == 1)
+    return std::find(logits.begin(), logits.end(), largest) - logits.begin();
   const double number = uniform(seed, draw);
-  const double largest = logits[argmax(logits)];
   const bool some = options.top_k > 0 && static_cast<uint64_t>(options.top_k) < logits.size();
   if (!some && options.top_p >= 1) return draw_all(logits, largest, options.temperature, number);
   keep_top_k(logits, some ? static_cast<size_t>(options.top_k) : logits.size());

@@ -345,7 +345,8 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
   const std::shared_ptr<const PipelineSource>& source = version.pipeline;
   std::shared_ptr<ServedModel> bound;
   std::string problem = problem_of([&] {
-    SCONCE_CHECK(source->config.loop.empty(), kInvalidArgument, "a pipeline has no loop (setting loop), a model has one");
+    SCONCE_CHECK(source->config.loop.empty(), kInvalidArgument,
+                 "a pipeline has no loop (setting loop), a model has one");
     SCONCE_CHECK(!next.needs(name, name), kInvalidArgument, "the pipeline is a step of itself [", source->spec->origin,
                  "]");
     std::vector<std::shared_ptr<ServedModel>> members;

@@ -52,6 +52,7 @@ struct Sequences::Live {
   bool ending = false;               // a step with `end` has come
   bool known = true;                 // in the map
   bool idle = false;                 // in the list
+  bool own = false;                  // of a loop, which ends it however long it waits for its client
   Clock::time_point since;           // when it became idle
   Live *before = nullptr, *after = nullptr;
 };
@@ -128,6 +129,7 @@ void Sequences::enter(const SequenceParameters& asked, std::optional<std::string
   if (asked.start) {
     std::string named(set.value_or(""));
     step.live = found != live_.end() ? found->second : begin(key);
+    step.live->own = asked.id.own;
     step.life_before = std::exchange(step.live->life, ++step.live->last_life);
     step.live->set = std::move(named);
     ++counts_.begun;
@@ -221,7 +223,7 @@ std::shared_ptr<Sequences::Live> Sequences::forget(Live& live) noexcept {
 }
 
 void Sequences::wait_idle(Live& live) noexcept {
-  if (!live.known || live.steps > 0 || live.idle) return;
+  if (!live.known || live.steps > 0 || live.idle || live.own) return;
   live.idle = true;
   live.since = Clock::now();
   live.before = last_idle_;

@@ -201,7 +201,7 @@ void Inference::end_loop() {
   std::rethrow_exception(loop_->problem());
 }
 
-void Inference::encode_events(Response& response) {
+std::optional<Failure> Inference::encode_events(Response& response) {
   const bool over = look_ == TokenLoop::Look::kOver;
   if (over && answered_tokens_ + tokens_.size() == 0) end_loop();
   response.type = content_type::kEvents;
@@ -210,11 +210,15 @@ void Inference::encode_events(Response& response) {
   TextBuffer& text = response.text();
   for (size_t i = 0; i < tokens_.size(); ++i)
     append_token_event(model_->interface(), request_, tokens_[i], answered_tokens_ + i, text);
-  if (!over) return;
-  if (const std::exception_ptr problem = exception_of([&] { end_loop(); }))
-    return append_error_event(fail(problem).message, text);
+  if (!over) return std::nullopt;
+  if (const std::exception_ptr problem = exception_of([&] { end_loop(); })) {
+    Failure failure = fail(problem);
+    append_error_event(failure.message, text);
+    return failure;
+  }
   append_end_event(model_->interface(), request_, loop_->made(), loop_->end(), text);
   succeed();
+  return std::nullopt;
 }
 
 Inference::Clock::time_point Inference::deadline() const noexcept {

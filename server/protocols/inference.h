@@ -64,8 +64,8 @@ class Inference final : public QueuedRequest {
   // Of a stream, after run() and each notice, and when an answer has gone: takes the tokens there are, and with kOver
   // the loop has let go. encode_events() and encode(TensorAnswer) then write these.
   TokenLoop::Look take_tokens(size_t most);
-  // Throws the loop's error, if nothing was answered before it.
-  void encode_events(Response& response);
+  // Returns the error by which the loop ended; throws it if nothing was answered before.
+  std::optional<Failure> encode_events(Response& response);
   // After begin(): the client itself waits no longer than that.
   void limit_deadline(Clock::time_point deadline) noexcept { client_deadline_ = deadline; }
   // max: no deadline.

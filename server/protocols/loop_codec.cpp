@@ -193,9 +193,7 @@ void decode_loop(const ModelInterface& model, const LoopPlan& plan, const BodyBu
     if (index == plan.token_input || (!index && key == "prompt")) {
       SCONCE_CHECK(!prompted, kInvalidArgument, "the prompt is given twice");
       prompted = true;
-      json.array("the prompt", [&](size_t) {
-        wanted.add_prompt(json.unsigned_integer("a token of the prompt"));
-      });
+      json.array("the prompt", [&](size_t) { wanted.add_prompt(json.unsigned_integer("a token of the prompt")); });
     } else if (index) {
       const std::string what = "input '" + model.input_names.name(*index) + "'";
       check_given(plan, *index, what);

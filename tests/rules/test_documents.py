@@ -126,6 +126,7 @@ COMMANDS = {
         "tests/server/test_generate.py::test_the_document"),
     'curl -N localhost:8000/v2/models/lm.buffers/generate_stream -d \'{"prompt": [0, 12, 5], "max_tokens": 20, "seed": 7}\'': run_by(
         "tests/server/test_generate.py::test_the_document"),
+    "tests/cuda/generate.py SCONCE": script(needs_torch=True, without=GPU),
     "sconce serve OUT/lm.pt2 --set lm.buffers.loop=OUT/buffers.json --set lm.explicit.loop=OUT/explicit.json --set '*.sequences=16'":
         run_by("tests/server/test_generate.py::test_the_example", "where SCONCE_BENCH_PYTHON has torch"),
     "python examples/language_model/train.py OUT": script(needs_torch=True),
@@ -193,7 +194,7 @@ COMMANDS = {
     ".venv/bin/python -m pytest tests/server": pytest_file,
     "SCONCE_PROGRAM=build/release/server/sconce .venv/bin/python -m pytest -q tests/server/test_serve.py": pytest_file,
     **{f"pytest tests/server/test_{name}.py": pytest_file
-       for name in ("bad_input", "client_exam", "device_memory", "migrating", "openapi", "pipelines", "triton_config")},
+       for name in ("bad_input", "client_exam", "device_memory", "generate", "migrating", "openapi", "pipelines", "triton_config")},
     **{f"P -k {words}": pytest_words for words in (
         '"during_an_upload or drain_refuses or until_the_end"', '"fold_that_fails or progress"', '"gone_midway or ctrl_c"',
         '"gone_midway or truncated or too_early"', '"stops_arriving or stop_arriving or hardly_arrives"', "digest",
@@ -313,10 +314,12 @@ OTHERS = {
     "import numpy as np, tritonclient.grpc as triton": both(
         run_by("tests/server/test_grpc.py::test_the_lines_of_the_document", "docs/grpc.md"),
         run_by("tests/server/test_sequences.py::test_the_document", "docs/sequences.md")),
-    'data: {"model_name":"lm.buffers","model_version":"1","token":17,"step":0}': run_by(
-        "tests/server/test_generate.py::test_the_document"),
+    **{f'data: {{"model_name":"lm.buffers","model_version":"1",{rest}}}': run_by(
+        "tests/server/test_generate.py::test_the_document")
+       for rest in ('"token":17,"step":0', '"token":3,"step":1', '"steps":2,"finish_reason":"stop"')},
     '{"token": {"input": "tokens", "output": "logits"},': run_by("tests/server/test_generate.py::test_the_document"),
     "Inference --sequence_id, start, end-->": said,
+    "TokenLoop --token--> ring --notice, if the answerer waits--> Exchange: a piece of the answer, in one write": said,
     "gRPC's threads --message-->": said,
     **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (
         "import numpy as np, sconce", "future = model.submit(images)", "weights = model.state_dict()",

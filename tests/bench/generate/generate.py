@@ -1,6 +1,6 @@
 """Tokens a second of a loop (docs/generate.md) through HTTP, against a Python loop over PyTorch's loader on the same package.
 
-    python tests/bench/generate/generate.py SCONCE FOLDER [--tokens 100] [--seconds 5]
+    python tests/bench/generate/generate.py SCONCE FOLDER [--tokens 100] [--seconds 4]
 
 FOLDER is what examples/language_model/train.py wrote. Both pick the largest logit, and their tokens must be the same.
 """
@@ -94,7 +94,7 @@ def main():
     parser.add_argument("sconce", metavar="SCONCE")
     parser.add_argument("folder", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--tokens", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--seconds", type=float, default=4)
     arguments = parser.parse_args()
     if importlib.util.find_spec("torch") is None:
         sys.exit("generate.py: this Python has no torch: pip install torch==2.15.0")

@@ -58,6 +58,8 @@ TEST_CASE("pick: the largest logit, the first of several") {
   CHECK(pick({1, 5, 5, 2}) == 1);
   CHECK(pick({-kInfinity, -3, -kInfinity}) == 1);
   CHECK(pick({0.5}) == 0);
+  CHECK(pick({-1, -0.0F, 0, -0.0F}) == 1);
+  CHECK(pick({-5, -4, -1e-40F, -2, -1e-39F}) == 2);
   CHECK(pick({1, 5, 5, 2}, {.temperature = 2, .top_k = 1}, 3, 4) == 1);
 }
 
