@@ -242,6 +242,7 @@ COMMANDS = {
     "tests/custom_ops/make_found_cases.py": needs_torch(without="it writes tests/data/found_elements.cases"),
     "tests/custom_ops/make_opinfo_cases.py": needs_torch(without="it writes tests/data/opinfo.cases"),
     "examples/digits/retrain.py": needs_torch(),
+    "tests/server/kserve_client.py SCONCE": script(without="it needs KServe's client, 450 MB"),
     # GPUs
     "tests/cuda/run_on_gpu.sh": script(without=GPU),
     "tests/cuda/several_gpus.py": script(without=GPU),
