@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "sconce/check.h"
+#include "sconce/excerpt.h"
 #include "sconce/utf8.h"
 
 namespace sconce::server {
@@ -340,6 +341,10 @@ void append_json_string(std::string& out, std::string_view text) {
     }
   }
   out += '"';
+}
+
+void fail_member(std::string_view what, std::string_view key) {
+  SCONCE_FAIL(kInvalidArgument, "unknown member '", excerpt(key), "' of ", what);
 }
 
 }  // namespace sconce::server

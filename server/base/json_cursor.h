@@ -120,4 +120,7 @@ class JsonCursor {
 // Appends text as a JSON string with quotes. Bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
+// kInvalidArgument: "unknown member 'KEY' of WHAT".
+[[noreturn]] void fail_member(std::string_view what, std::string_view key);
+
 }  // namespace sconce::server

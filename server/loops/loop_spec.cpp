@@ -12,12 +12,7 @@ namespace sconce::server {
 namespace {
 
 // Answers that are sent in one piece take memory for as many tokens.
-constexpr int64_t kMostSteps = 1'000'000;
-constexpr size_t kMostStops = 1000;
-
-[[noreturn]] void fail_member(std::string_view what, std::string_view key) {
-  SCONCE_FAIL(kInvalidArgument, "unknown member '", excerpt(key), "' of ", what);
-}
+constexpr int64_t kMostTokens = 1'000'000;
 
 int64_t whole_number(JsonCursor& json, std::string_view what) {
   const uint64_t number = json.unsigned_integer(what);
@@ -81,8 +76,8 @@ void read_stop(JsonCursor& json, LoopSpec& spec) {
   json.object("'stop'", [&](std::string_view key) {
     if (key == "tokens")
       json.array("'tokens' of 'stop'", [&](size_t) {
-        SCONCE_CHECK(spec.stop_tokens.size() < kMostStops, kInvalidArgument, "'tokens' of 'stop' has more than ",
-                     kMostStops, " tokens");
+        SCONCE_CHECK(spec.stop_tokens.size() < kMostStopTokens, kInvalidArgument, "'tokens' of 'stop' has more than ",
+                     kMostStopTokens, " tokens");
         spec.stop_tokens.push_back(whole_number(json, "a token in 'tokens' of 'stop'"));
       });
     else if (key == "steps")
@@ -135,8 +130,8 @@ LoopSpec read_loop(std::string_view text, std::string origin) {
   json.finish();
   SCONCE_CHECK(!spec.token_input.empty(), kInvalidArgument, "it has no 'token' with an 'input'");
   SCONCE_CHECK(!spec.logits_output.empty(), kInvalidArgument, "it has no 'token' with an 'output'");
-  SCONCE_CHECK(spec.steps >= 1 && spec.steps <= kMostSteps, kInvalidArgument,
-               "'steps' of 'stop', the most tokens of an answer, must be 1 to ", kMostSteps, ", got ", spec.steps);
+  SCONCE_CHECK(spec.steps >= 1 && spec.steps <= kMostTokens, kInvalidArgument,
+               "'steps' of 'stop', the most tokens of an answer, must be 1 to ", kMostTokens, ", got ", spec.steps);
   return spec;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include "server/loops/pick.h"
 
 namespace sconce::server {
+
+constexpr size_t kMostStopTokens = 1000;  // of a loop, and of a request
 
 struct LoopSpec {
   struct Feed {

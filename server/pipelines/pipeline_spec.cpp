@@ -18,10 +18,6 @@ DType dtype_of(std::string_view datatype) {
   return *dtype;
 }
 
-[[noreturn]] void fail_member(std::string_view what, std::string_view key) {
-  SCONCE_FAIL(kInvalidArgument, "unknown member '", excerpt(key), "' of ", what);
-}
-
 std::vector<int64_t> read_shape(JsonCursor& json) {
   std::vector<int64_t> shape;
   json.array("'shape'", [&](size_t) {

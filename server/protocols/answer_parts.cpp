@@ -1,5 +1,6 @@
 #include "server/protocols/answer_parts.h"
 
+#include <charconv>
 #include <cstring>
 #include <string>
 
@@ -40,6 +41,11 @@ std::span<const std::byte> pack_classes(const Classes& classes, TensorScratch& s
     out += sizeof length + element.size();
   }
   return {piece.data, bytes};
+}
+
+void append_number(TextBuffer& text, int64_t number) {
+  char* const at = text.reserve(20);  // first: it may move the text
+  text.commit(std::to_chars(at, at + 20, number).ptr);
 }
 
 }  // namespace sconce::server

@@ -18,4 +18,6 @@ void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, Te
 // As v2's BYTES: each element's length in 4 bytes, then its text. Lives in the scratch.
 std::span<const std::byte> pack_classes(const Classes& classes, TensorScratch& scratch);
 
+void append_number(TextBuffer& text, int64_t number);
+
 }  // namespace sconce::server

@@ -1,4 +1,3 @@
-#include <charconv>
 #include <span>
 #include <string>
 
@@ -11,11 +10,6 @@
 
 namespace sconce::server {
 namespace {
-
-void append_number(TextBuffer& text, int64_t number) {
-  char* const at = text.reserve(20);  // first: it may move the text
-  text.commit(std::to_chars(at, at + 20, number).ptr);
-}
 
 void append_sizes(TextBuffer& text, IntSpan sizes) {
   for (size_t d = 0; d < sizes.size(); ++d) {

@@ -1,7 +1,6 @@
 #include "server/protocols/loop_codec.h"
 
 #include <algorithm>
-#include <charconv>
 #include <random>
 #include <string>
 #include <variant>
@@ -10,13 +9,12 @@
 #include "sconce/excerpt.h"
 #include "sconce/parse_number.h"
 #include "server/base/json_cursor.h"
+#include "server/protocols/answer_parts.h"
 #include "server/protocols/generate_codec.h"
 #include "server/protocols/tensor_codec.h"
 
 namespace sconce::server {
 namespace {
-
-constexpr size_t kMostStops = 1000;
 
 // What both forms of a request fill.
 struct Wanted {
@@ -41,8 +39,8 @@ struct Wanted {
     add_token(request.loop.prompt, token, "the prompt");
   }
   void add_stop(uint64_t token) const {
-    SCONCE_CHECK(request.loop.stop_tokens.size() < kMostStops, kInvalidArgument, "'stop' has more than ", kMostStops,
-                 " tokens");
+    SCONCE_CHECK(request.loop.stop_tokens.size() < kMostStopTokens, kInvalidArgument, "'stop' has more than ",
+                 kMostStopTokens, " tokens");
     add_token(request.loop.stop_tokens, token, "'stop'");
   }
   void set_most(uint64_t most) const {
@@ -166,11 +164,6 @@ bool take_parameter(const RequestParameter& parameter, Wanted& wanted) {
 void check_given(const LoopPlan& plan, size_t index, std::string_view what) {
   SCONCE_CHECK(std::find(plan.given.begin(), plan.given.end(), index) != plan.given.end(), kInvalidArgument, what,
                ": the loop fills it");
-}
-
-void append_number(TextBuffer& text, int64_t number) {
-  char* const at = text.reserve(20);
-  text.commit(std::to_chars(at, at + 20, number).ptr);
 }
 
 void append_tail(TokenLoop::End end, TextBuffer& text) {

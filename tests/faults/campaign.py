@@ -87,12 +87,14 @@ class Clock:
 
 
 def is_not_promised(where):
-    """Whether a process ended in libgomp, or in oneDNN while this was opened or made code, as docs/faults.md says."""
+    """Whether a process ended in libgomp, or in oneDNN while this was opened, made code or made a
+    memory object, as docs/faults.md says."""
     initialised = any(": call_init " in after and frame.startswith("libdnnl")
                       for frame, after in zip(where, where[1:]))
     own = [frame for frame in where if not frame.startswith("libc.so")]  # without a signal's frames
-    made_code = own[:1] != [] and own[0].startswith("libdnnl") and any("dnnl_primitive_create" in frame for frame in own)
-    return initialised or made_code or where[:1] != [] and where[0].startswith("libgomp")
+    made = own[:1] != [] and own[0].startswith("libdnnl") and any(
+        call in frame for frame in own for call in ("dnnl_primitive_create", "dnnl_memory_create"))
+    return initialised or made or where[:1] != [] and where[0].startswith("libgomp")
 
 
 def inject(campaign, row, subject, operation, place, **fault):
