@@ -12,7 +12,7 @@ import urllib.parse
 from sconce import _http
 from sconce._blocking import Deadline, Pool
 from sconce._client_errors import BadAnswer, ConnectionFailed
-from sconce._errors import Busy, DeadlineExceeded, Error
+from sconce._errors import Busy, DeadlineExceeded, Error, InvalidArgument
 from sconce._safetensors import Weights as Encoded
 
 ADMIN_PORT = 8003
@@ -82,7 +82,7 @@ class Weights:
                  **({"dry_run": "true"} if dry_run else {}), **({"check_finite": "true"} if check_finite else {}),
                  **({"ignore": ",".join(ignored)} if ignored else {})}
         if not 0.1 <= lease <= 3600:
-            raise ValueError(f"lease: expected 0.1 to 3600 seconds, got {lease!r}")
+            raise InvalidArgument(f"lease: expected 0.1 to 3600 seconds, got {lease!r}")
         with concurrent.futures.ThreadPoolExecutor(len(servers), "sconce-push") as threads:
             place = target if set is None else self._target(model, "/sets/" + urllib.parse.quote(set, safe=""))
             push = _Push(self, servers, target, place, threads, timeout, lease)
@@ -158,7 +158,7 @@ class Weights:
         addresses = [_http.Address(url, ADMIN_PORT) for url in urls]
         twice = [text for text, count in collections.Counter(a.text for a in addresses).items() if count > 1]
         if not addresses or twice:
-            raise ValueError(f"to: {'twice: ' + ', '.join(twice) if twice else 'no server'}")
+            raise InvalidArgument(f"to: {'twice: ' + ', '.join(twice) if twice else 'no server'}")
         with self._lock:
             for address in addresses:
                 if address.text not in self._pools:

@@ -11,6 +11,7 @@ import shutil
 import warnings
 
 from sconce import _compare
+from sconce._errors import InvalidArgument
 from sconce._export_compile import Compiler, instruction_set, settings, version_of
 from sconce._export_errors import CONTAINERS, ExportError, cured
 from sconce._export_shapes import Batch
@@ -116,10 +117,10 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
         raise TypeError("export(): path is missing")
     path = pathlib.Path(path)
     if path.suffix != ".pt2":
-        raise ValueError(f"path: expected NAME.pt2, got {str(path)!r}")
+        raise InvalidArgument(f"path: expected NAME.pt2, got {str(path)!r}")
     for name in wanted:
         if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", str(name)):
-            raise ValueError(f"model {name!r}: names consist of letters, digits, '_', '-' and '.'")
+            raise InvalidArgument(f"model {name!r}: names consist of letters, digits, '_', '-' and '.'")
     if batch is not None and dynamic_shapes is not None:
         raise TypeError("export(): batch and dynamic_shapes exclude each other")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +156,7 @@ def check_device(torch, device):
     """Refuses what .to(device) would refuse in words that help nobody."""
     kind = "cpu" if device is None else torch.device(device).type
     if kind not in ("cpu", "cuda"):
-        raise ValueError(f"device: expected 'cpu' or 'cuda', got {str(device)!r}")
+        raise InvalidArgument(f"device: expected 'cpu' or 'cuda', got {str(device)!r}")
     if kind == "cpu" or torch.cuda.is_available():
         return
     why = "is built without CUDA" if torch.version.cuda is None else f"is built for CUDA {torch.version.cuda} and finds no GPU"

@@ -16,6 +16,7 @@ import urllib.parse
 import numpy as np
 
 from sconce._client_errors import BadAnswer, ConnectionFailed, NotDelivered, of_status
+from sconce._errors import InvalidArgument
 
 MOST_HEAD = 64 << 10
 MOST_INTERIM = 16  # answers of status 1xx
@@ -40,7 +41,7 @@ def head(method, target, host, fields):
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(f"{name}: {value}" for name, value in fields.items())]
     for line in lines:
         if "\r" in line or "\n" in line:
-            raise ValueError(f"a line break in a header: {line!r}")
+            raise InvalidArgument(f"a line break in a header: {line!r}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
@@ -247,9 +248,9 @@ class Address:
         except ValueError:
             port = 0
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or port == 0:
-            raise ValueError(f"url: expected http(s)://host[:port], got {url!r}")
+            raise InvalidArgument(f"url: expected http(s)://host[:port], got {url!r}")
         if parts.username or parts.password:
-            raise ValueError("url: expected no user name or password; pass token=")
+            raise InvalidArgument("url: expected no user name or password; pass token=")
         self.tls = parts.scheme == "https"
         self.host = parts.hostname
         self.port = port or (443 if self.tls else default_port)

@@ -16,6 +16,7 @@ from sconce import _http, _tensors
 from sconce._blocking import Deadline, Pool, again
 from sconce._client_errors import BadAnswer, ConnectionFailed, Forbidden, QueueFull, TooLarge
 from sconce._client_weights import PushFailed, Weights
+from sconce._errors import InvalidArgument
 
 __all__ = ["AsyncClient", "BadAnswer", "Client", "ConnectionFailed", "Forbidden", "PushFailed", "QueueFull", "TooLarge"]
 
@@ -307,11 +308,11 @@ def _token(token):
     if token is None:
         return None
     if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
-        raise ValueError("token: expected printable ASCII text")  # without the token: it is a secret
+        raise InvalidArgument("token: expected printable ASCII text")  # without the token: it is a secret
     return token
 
 
 def _seconds(value):
     if value is not None and not (isinstance(value, (int, float)) and value > 0):
-        raise ValueError(f"timeout: expected seconds above 0, or None, got {value!r}")
+        raise InvalidArgument(f"timeout: expected seconds above 0, or None, got {value!r}")
     return value

@@ -398,13 +398,13 @@ def test_containers_of_a_call_spec():
 
 def test_settings_that_are_wrong():
     for wrong in ("ftp://host", "http://", "http://host:99999", "http://user:secret@host", "http://host/?x=1"):
-        with pytest.raises(ValueError):
+        with pytest.raises(InvalidArgument):
             Client(wrong)
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(InvalidArgument) as caught:
         Client(token="secret\r\nX: y")
     assert "secret" not in str(caught.value)
     for wrong in (0, -1, "5"):
-        with pytest.raises(ValueError):
+        with pytest.raises(InvalidArgument):
             Client(timeout=wrong)
     with pytest.raises(TypeError):
         Client().options(speed=1)
