@@ -287,6 +287,8 @@ COMMANDS = {
     "ninja -C build/release sconce_program fake_models": ninja,
     "tests/bench/http/idle.py --models 100": script(),
     "tests/bench/http/peers.py": script(without=NETWORK),
+    "tests/bench/http/grpc_peers.py": script(without=NETWORK),
+    "ninja -C build/release sconce_program": ninja,
     "tests/bench/http/perf_analyzer.py": script(without=NETWORK),
     "ninja -C build/release http_bench fake_models": ninja,
     "tests/bench/http/pipelines.py": script(without=NETWORK),

@@ -6,6 +6,9 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -87,6 +90,10 @@ class Server final : public GrpcServer {
   void serve(int descriptor) noexcept override {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = descriptor;
+    // gRPC sets this for sockets that it accepts itself. Without it, an answer of a stream waits until the client has
+    // acknowledged what was sent before, 40 ms.
+    const int on = 1;
+    ::setsockopt(connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     acceptor_->HandleNewConnection(&connection);
   }
   void set_ready(bool ready) noexcept override {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares `sconce serve` over gRPC with the Triton inside nvidia-pytriton on the same model, in one run.
+"""Compares `sconce serve` over gRPC with the Triton inside nvidia-pytriton, in one run.
 
-The model and Triton are those of peers.py. NVIDIA's perf_analyzer asks both, in turns: calls and streams, 1, 8 and 64 at a
-time. It costs more than the servers do, so ratios are lower than those of the servers alone. Prints requests a second,
+Triton and its model, y = x * w + b on four floats in its Python backend, are those of peers.py. Sconce runs the digits
+example, which is more: perf_analyzer asks only models with a signature. It asks both, in turns: calls and streams, 1, 8 and
+64 at a time. It costs more than the servers do, so ratios are lower than those of the servers alone. Prints requests a second,
 medians of all rounds, and the ratios.
 
-    ninja -C build/release sconce_program fake_models && tests/bench/http/grpc_peers.py [--build DIR] [--rounds N]
+    ninja -C build/release sconce_program && tests/bench/http/grpc_peers.py [--build DIR] [--rounds N]
 """
 import os
 import pathlib
@@ -18,14 +19,15 @@ import tempfile
 
 import peers
 import perf_analyzer
-from run import arguments, wait_for
+from run import ROOT, arguments, wait_for
 
+INPUTS = {"sconce": "ARGS[0]:8,8", "triton": "INPUT__0:4"}  # of a row
 KINDS = {"calls": [], "streams": ["--streaming"]}
 
 
 def commands(build, folder, port):
     """The servers' commands and environments, each with its port of gRPC."""
-    sconce = [build / "server/sconce", "serve", f"model={build / 'tests/fake_model/fake_model.so'}", "--http",
+    sconce = [build / "server/sconce", "serve", f"model={ROOT / 'examples/digits/digits.pt2'}", "--http",
               f"127.0.0.1:{port}", "--grpc", f"127.0.0.1:{port + 400}", "--metrics", "off", "--admin", "off", "--drain-grace", "0"]
     triton, env = peers.triton(peers.environment(build, "triton"), folder, port + 1)
     triton[triton.index("--allow-grpc"):triton.index("--allow-grpc") + 2] = ["--grpc-address", "127.0.0.1", "--grpc-port",
@@ -33,11 +35,11 @@ def commands(build, folder, port):
     return {"sconce": (sconce, {}, port, "/v2/health/ready"), "triton": (triton, env, port + 1, "/v2/models/model/ready")}
 
 
-def measure(program, env, port, flags, count, requests):
+def measure(program, env, port, name, flags, count, requests):
     """Requests a second, p50 and p99 in microseconds."""
-    out = subprocess.run([program, "-m", "model", "-u", f"127.0.0.1:{port}", "-i", "grpc", "--shape", "INPUT__0:4", "--async",
+    out = subprocess.run([program, "-m", "model", "-u", f"127.0.0.1:{port}", "-i", "grpc", "--shape", INPUTS[name], "--async",
                           "--concurrency-range", str(count), "--measurement-mode", "count_windows",
-                          "--measurement-request-count", str(requests), "-s", "50", *flags], env=env, capture_output=True, text=True)
+                          "--measurement-request-count", str(requests), "-s", "999", *flags], env=env, capture_output=True, text=True)
     found = [re.search(pattern, out.stdout) for pattern in (r"Throughput: ([\d.]+)", r"p50 latency: (\d+)", r"p99 latency: (\d+)")]
     if not all(found):
         sys.exit(out.stdout[-2000:] + out.stderr[-2000:])
@@ -60,7 +62,7 @@ def main():
                     wait_for(port, ready, 90)
                     for kind, count in cases:
                         results.setdefault((name, kind, count), []).append(
-                            measure(program, env, port + 400, KINDS[kind], count, args.requests))
+                            measure(program, env, port + 400, name, KINDS[kind], count, args.requests))
                 finally:
                     os.killpg(process.pid, signal.SIGTERM)
                     process.wait(60)
