@@ -82,14 +82,7 @@ void decode_generate(const ModelInterface& model, const BodyBuffer& body, Tensor
     }
     read_generate_input(model, json, *index, scratch, request);
   };
-  json.object("the request", [&](std::string_view key) {
-    if (key == "parameters" && !model.input_names.find(key)) {
-      json.object("'parameters'", [&](std::string_view name) { member(name, false); });
-    } else {
-      member(key, true);
-    }
-  });
-  json.finish();
+  read_generate_members(model, json, member);
   check_inputs_complete(model, request);
   if (model.max_batch_size > 0 && request.inputs[0].dim() > 0) request.rows = request.inputs[0].size(0);
 }

@@ -24,4 +24,17 @@ void read_generate_input(const ModelInterface& model, JsonCursor& json, size_t i
 void encode_generate(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,
                      bool stream, Response& response);
 
+// All of a request's members, and those of its "parameters": member(key, whether it stands in the request itself).
+template <class Member>
+void read_generate_members(const ModelInterface& model, JsonCursor& json, const Member& member) {
+  json.object("the request", [&](std::string_view key) {
+    if (key == "parameters" && !model.input_names.find(key)) {
+      json.object("'parameters'", [&](std::string_view name) { member(name, false); });
+    } else {
+      member(key, true);
+    }
+  });
+  json.finish();
+}
+
 }  // namespace sconce::server

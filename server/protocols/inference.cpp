@@ -281,13 +281,9 @@ bool Inference::has_long_answer(bool compressed) const noexcept {
 }
 
 void Inference::encode(Response& response) {
-  if (loops()) {
-    response.generation = info.generation;
-    if (info.set) response.weights = *info.set;
-    return encode_tokens(model_->interface(), request_, tokens_, loop_->end(), response.text());
-  }
   response.generation = info.generation;
   if (info.set) response.weights = *info.set;
+  if (loops()) return encode_tokens(model_->interface(), request_, tokens_, loop_->end(), response.text());
   const ModelInterface& interface = model_->interface();
   switch (form_) {
     case Form::kInfer:

@@ -200,14 +200,7 @@ void decode_loop(const ModelInterface& model, const LoopPlan& plan, const BodyBu
       top ? (void)json.skip() : skip_parameter(json, key);
     }
   };
-  json.object("the request", [&](std::string_view key) {
-    if (key == "parameters" && !model.input_names.find(key)) {
-      json.object("'parameters'", [&](std::string_view name) { member(name, false); });
-    } else {
-      member(key, true);
-    }
-  });
-  json.finish();
+  read_generate_members(model, json, member);
   wanted.finish(model);
 }
 

@@ -1,28 +1,15 @@
 // Preloaded into the server by test_allocations.py: counts the allocations of all threads in the file COUNT_FILE, as
 // one 64-bit number.
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
-namespace {
+#include "tests/server/shared_counter.h"
 
-std::atomic<uint64_t>* counter() noexcept {
-  static std::atomic<uint64_t>* const shared = []() -> std::atomic<uint64_t>* {
-    const char* const path = std::getenv("COUNT_FILE");
-    const int file = path ? ::open(path, O_RDWR) : -1;
-    if (file < 0) return nullptr;
-    void* const memory = ::mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    ::close(file);
-    return memory == MAP_FAILED ? nullptr : static_cast<std::atomic<uint64_t>*>(memory);
-  }();
-  return shared;
-}
+namespace {
 
 void count() noexcept {
   if (std::atomic<uint64_t>* const c = counter()) c->fetch_add(1, std::memory_order_relaxed);

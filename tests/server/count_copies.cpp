@@ -1,30 +1,15 @@
 // Preloaded into the server by test_grpc_copies.py: adds up the bytes that memcpy and memmove copy in pieces of at
 // least 1 KiB, in all threads, in the file COUNT_FILE, as one 64-bit number. Copies by the kernel, and those that a
 // compiler put in place of a call, do not count.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+
+#include "tests/server/shared_counter.h"
 
 namespace {
 
 constexpr size_t kLeast = 1024;
-
-std::atomic<uint64_t>* counter() noexcept {
-  static std::atomic<uint64_t>* const shared = []() -> std::atomic<uint64_t>* {
-    const char* const path = std::getenv("COUNT_FILE");
-    const int file = path ? ::open(path, O_RDWR) : -1;
-    if (file < 0) return nullptr;
-    void* const memory = ::mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    ::close(file);
-    return memory == MAP_FAILED ? nullptr : static_cast<std::atomic<uint64_t>*>(memory);
-  }();
-  return shared;
-}
 
 void count(size_t bytes) noexcept {
   if (bytes < kLeast) return;

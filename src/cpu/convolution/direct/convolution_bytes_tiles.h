@@ -43,7 +43,7 @@ struct ByteVectors {
     else
       _mm_mask_storeu_epi8(p, first(n), v);
   }
-  // At most the type's highest.
+  // v is at most the largest value of the type.
   static void put(uint8_t* p, F v, int64_t n) {
     put_bytes(p, _mm512_cvtepi32_epi8(_mm512_max_epi32(_mm512_cvtps_epi32(v), _mm512_setzero_si512())), n);
   }
@@ -96,7 +96,7 @@ struct ByteVectors {
     else
       std::memcpy(p, &bytes, static_cast<size_t>(n));
   }
-  // At most the type's highest.
+  // v is at most the largest value of the type.
   static __m128i halves(F v) {
     const __m256i i = _mm256_cvtps_epi32(v);
     return _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
@@ -146,6 +146,16 @@ void finish_pixels(const ByteOutput& o, const int32_t* sums, int64_t pitch, int6
     return old ? finish_bytes<int8_t, true>(o, sums, pitch, pixels)
                : finish_bytes<int8_t, false>(o, sums, pitch, pixels);
   return old ? finish_bytes<float, true>(o, sums, pitch, pixels) : finish_bytes<float, false>(o, sums, pitch, pixels);
+}
+
+// The sums of P pixels, a vector each.
+template <int P>
+inline void finish_vectors(const ByteOutput& o, const ByteVectors::I (&sum)[P]) {
+  using V = ByteVectors;
+  alignas(64) int32_t sums[P * V::W];
+#pragma GCC unroll 8
+  for (int p = 0; p < P; ++p) V::store(sums + p * V::W, sum[p]);
+  finish_pixels(o, sums, V::W, P);
 }
 
 template <int P, int N>
@@ -223,10 +233,7 @@ inline void sliding_bytes(const ByteDepthwiseRow& r) {
     [&]<size_t... J>(std::index_sequence<J...>) { (column.template operator()<static_cast<int>(J)>(), ...); }
     (std::make_index_sequence<(P - 1) * S + K>());
   }
-  alignas(64) int32_t sums[P * V::W];
-#pragma GCC unroll 8
-  for (int p = 0; p < P; ++p) V::store(sums + p * V::W, sum[p]);
-  finish_pixels(r.output, sums, V::W, P);
+  finish_vectors(r.output, sum);
 }
 
 template <int P>
@@ -244,10 +251,7 @@ inline void any_bytes(const ByteDepthwiseRow& r) {
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) sum[p] = V::dot(sum[p], V::widen(x + p * r.step * r.column), ws);
     }
-  alignas(64) int32_t sums[P * V::W];
-#pragma GCC unroll 8
-  for (int p = 0; p < P; ++p) V::store(sums + p * V::W, sum[p]);
-  finish_pixels(r.output, sums, V::W, P);
+  finish_vectors(r.output, sum);
 }
 
 inline void advance(ByteDepthwiseRow& r, int64_t pixels) {
