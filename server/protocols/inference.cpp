@@ -151,7 +151,7 @@ bool Inference::run() {
   here_ = !alone && bound && model_->run_here(input_bytes());
   if (here_) {
     info = model_->model().run(request_.inputs, results_, 0, weights);
-    run_done_ = Clock::now();
+    run_done_ = info.ended;
     run_rows = request_.rows;
     gather = split = {};
     leave();
@@ -457,6 +457,7 @@ void Inference::clear() noexcept {
   inputs = {};
   outputs = {};
   info = {};
+  answered_ = {};
   error = nullptr;
   model_.reset();
 }

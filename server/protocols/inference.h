@@ -78,6 +78,8 @@ class Inference final : public QueuedRequest {
   void encode(TensorAnswer& answer);
   // Counts the request; its answer is ready.
   void succeed();
+  // When that was; zero before, and if the answer is an error.
+  Clock::time_point answered() const noexcept { return answered_; }
   // An error's text for the client: a tensor's number and generated name, "input 1 (arg1_1)", become its HTTP name.
   std::string explain(std::string message) const;
   // Times for a trace; zero for steps that did not happen.
