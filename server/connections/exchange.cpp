@@ -42,6 +42,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   if ((!found || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return Next::kAnswer;
   if (listener_ == kAdmin) {
+    if_none_match_.assign(head.if_none_match);
     const Next next = begin_admin(reader_.content_length());
     if (next != Next::kReadBody) return next;
   }
@@ -96,7 +97,8 @@ void Exchange::check_set() const {
 }
 
 Exchange::Next Exchange::answer_by(const Here& handler) {
-  handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html},
+  handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html,
+                  reader_.head().accepts, if_none_match_},
                  response_);
   return Next::kAnswer;
 }
