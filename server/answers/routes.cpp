@@ -199,6 +199,12 @@ constexpr std::array kTable{
           Description{kAdministration, "Remove a replica", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/access"}, kAdmin, kReading, OnAdminThread(admin::access),
           Description{kAdministration, "What the request's token allows", "", "Any"}},
+    Route{kGet, Paths{"/v2/admin/live"}, kAdmin, kReading, OnFeed(feeds::overview),
+          Description{kAdministration, "The server and its models, each second, as an event stream", "", "events"}},
+    Route{kGet, Paths{"/v2/admin/log"}, kAdmin, kReading, OnAdminThread(admin::log_lines),
+          Description{kAdministration, "The log's last lines", "", "Any"}},
+    Route{kGet, Paths{"/v2/admin/log/live"}, kAdmin, kReading, OnFeed(feeds::log_lines),
+          Description{kAdministration, "The log's lines as they come, as an event stream", "", "events"}},
     Route{kGet, Paths{"/v2/admin/audit"}, kAdmin, kReading, OnAdminThread(admin::audit),
           Description{kAdministration, "Who changed which weights", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/operations"}, kAdmin, kReading, OnAdminThread(admin::operations),
@@ -261,7 +267,8 @@ static_assert(kCount <= ConnectionCounters::kMostRoutes);
 constexpr bool is_sound(const Route& route) noexcept {
   const bool lane = is_inference(route), admin = std::holds_alternative<OnAdminThread>(route.handler);
   if (lane != (route.body == kInputs) || ((route.body == kWeights || route.body == kTensors) && !admin)) return false;
-  if (admin && route.listeners != kAdmin) return false;
+  const bool feed = std::holds_alternative<OnFeed>(route.handler);
+  if ((admin || feed) && route.listeners != kAdmin) return false;
   if (lane || std::holds_alternative<OnControlThread>(route.handler)) {
     for (const std::string_view path : route.paths) {
       if (path.find("{model}") == std::string_view::npos) return false;

@@ -18,6 +18,7 @@
 #include "server/admin/admin_api.h"
 #include "server/admin/trainers/trainer_routes.h"
 #include "server/answers/handlers.h"
+#include "server/console/feed.h"
 #include "server/http/credentials.h"
 #include "server/http/router.h"
 #include "server/models/control.h"
@@ -61,7 +62,13 @@ struct OnLane {
   Inference::Form form;
 };
 
-using Handler = std::variant<Here, OnAdminThread, OnControlThread, OnLane>;
+// Answers with events, on the connection's I/O thread, until the client or the server ends.
+struct OnFeed {
+  consteval explicit OnFeed(OpenFeed& function) : open(&function) {}
+  OpenFeed* open;
+};
+
+using Handler = std::variant<Here, OnAdminThread, OnControlThread, OnLane, OnFeed>;
 
 enum class Access : int8_t {
   kAnyone,          // probes, which carry no token, and the console's page, which asks for one

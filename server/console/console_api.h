@@ -5,6 +5,6 @@
 
 namespace sconce::server::admin {
 
-AdminText access;
+AdminText access, log_lines;
 
 }  // namespace sconce::server::admin

@@ -55,6 +55,8 @@ struct MetricRow {
 };
 std::span<const MetricRow> metric_rows() noexcept;
 
+int64_t resident_bytes();  // of this process
+
 // Counters besides those of connections and models.
 struct ServerTotals {
   double start_time = 0;  // seconds since 1970
