@@ -1,5 +1,6 @@
 """A server that nobody asks does nothing, once the memory of its last runs was given back."""
 import email.utils
+import http.client
 import os
 import pathlib
 import re
@@ -50,3 +51,8 @@ def test_an_idle_server_is_not_woken(tmp_path):
             until(lambda: "other" in server.index())
             os.remove(folder / "other.pt2")
             until(lambda: "other" not in server.index())
+            # A console that was open leaves nothing behind.
+            console = http.client.HTTPConnection("127.0.0.1", server.admin_port, timeout=30)
+            console.request("GET", "/v2/admin/live")
+            assert console.getresponse().readline().strip()
+            console.close()
