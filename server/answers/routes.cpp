@@ -194,6 +194,8 @@ constexpr std::array kTable{
           Description{kAdministration, "Remove a replica", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/audit"}, kAdmin, kOfListener, OnAdminThread(admin::audit),
           Description{kAdministration, "Who changed which weights", "", "Any"}},
+    Route{kGet, Paths{"/v2/admin/traces"}, kAdmin, kOfListener, OnAdminThread(admin::traces),
+          Description{kAdministration, "When the last recorded requests waited, ran and were sent", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/operations"}, kAdmin, kOfListener, OnAdminThread(admin::operations),
           Description{kAdministration, "Operations under way and over", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/operations/{number}"}, kAdmin, kOfListener, OnAdminThread(admin::operation),
