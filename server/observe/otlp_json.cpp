@@ -1,5 +1,6 @@
 #include "server/observe/otlp_json.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,14 +27,10 @@ std::string host_name() {
 
 std::string request_of(std::string_view resources, std::string_view scopes, std::string_view members,
                        std::string_view resource, std::string_view items) {
-  const std::string scope = dump({{"name", "sconce"}, {"version", version()}});
-  std::string text;
-  for (const std::string_view part :
-       {std::string_view("{\""), resources, std::string_view("\":[{\"resource\":"), resource, std::string_view(",\""),
-        scopes, std::string_view("\":[{\"scope\":"), std::string_view(scope), std::string_view(",\""), members,
-        std::string_view("\":["), items, std::string_view("]}],\"schemaUrl\":\""), kSchema, std::string_view("\"}]}")})
-    text.append(part);
-  return text;
+  return fmt::format(
+      R"({{"{}":[{{"resource":{},"{}":[{{"scope":{{"name":"sconce","version":"{}"}},"{}":[{}],"schemaUrl":"{}"}}],)"
+      R"("schemaUrl":"{}"}}]}})",
+      resources, resource, scopes, version(), members, items, kSchema, kSchema);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "server/base/json_document.h"
 
+using namespace sconce;
 using namespace sconce::server;
 using namespace std::chrono_literals;
 
@@ -72,7 +73,7 @@ TEST_CASE("otlp metrics: numbers that JSON does not have are text") {
   OtlpMetrics metrics(1s);
   const OrderedJson list = document_of(metrics, 2s, [](MetricSink& sink) {
     sink.begin(kGauge);
-    for (const double number : {std::nan(""), INFINITY, -INFINITY}) sink.real("", number);
+    for (const double number : std::array<double, 3>{NAN, INFINITY, -INFINITY}) sink.real("", number);
   });
   const OrderedJson& points = list[0]["gauge"]["dataPoints"];
   CHECK(points[0]["asDouble"] == "NaN");
