@@ -45,7 +45,7 @@ struct Service {
   SharedMemory shared_memory{false};
   Tracer tracer;
   std::unique_ptr<OtlpExporter> otlp{OtlpExporter::of(config)};  // null: the setting otlp is off
-  LogLimit refusals{}, failures{};  // lines about requests
+  LogLimit refusals{}, failures{};                               // lines about requests
   HeavyWork heavy_work{};
   ModelClaims claims{};
   Guards guards{operations.counters()};

@@ -38,9 +38,9 @@ std::vector<AdminServer> every_address(const AdminServer& server);
 struct Answer {
   int status = 0;  // 0: no answer came
   std::string body;
-  std::string problem;     // why there is no answer
+  std::string problem;      // why there is no answer
   std::string retry_after;  // the field
-  bool delivered = false;  // the whole request was sent: without an answer, it is unknown what the server did
+  bool delivered = false;   // the whole request was sent: without an answer, it is unknown what the server did
   bool ok() const noexcept { return status >= 200 && status < 300; }
   // "404: no such model", "cannot connect: Connection refused".
   std::string reason() const;

@@ -19,12 +19,12 @@ void append_chrome(std::string& text, const TraceRecord& record, std::chrono::na
   };
   for (const TraceSpan& span : spans_of(record)) {
     OrderedJson event = {{"name", span.name},
-                  {"cat", record.model},
-                  {"ph", "X"},
-                  {"ts", micros(span.start)},
-                  {"dur", static_cast<double>((span.end - span.start).count()) / 1000},
-                  {"pid", getpid()},
-                  {"tid", row}};
+                         {"cat", record.model},
+                         {"ph", "X"},
+                         {"ts", micros(span.start)},
+                         {"dur", static_cast<double>((span.end - span.start).count()) / 1000},
+                         {"pid", getpid()},
+                         {"tid", row}};
     if (span.name == std::string_view("request")) {
       event["args"] = {{"id", record.request_id},
                        {"request", record.method_and_path},

@@ -153,13 +153,13 @@ void named_sets(Rows& rows, std::span<const Sample> samples) {
                  count);
   rows.head(kSetBytes);
   for (const Own& own : all)
-    rows.value(fmt::format("model=\"{}\",version=\"{}\"", own.model->name, own.model->version),
-               own.memory.bytes);
+    rows.value(fmt::format("model=\"{}\",version=\"{}\"", own.model->name, own.model->version), own.memory.bytes);
   const auto each = [&](MetricId id, auto&& number) {
     rows.head(id);
     for (const Own& own : all)
       for (const ModelSets::Count& count : own.counts)
-        rows.value(fmt::format("model=\"{}\",set=\"{}\",version=\"{}\"", own.model->name, count.name, own.model->version),
+        rows.value(
+            fmt::format("model=\"{}\",set=\"{}\",version=\"{}\"", own.model->name, count.name, own.model->version),
             number(count));
   };
   each(kSetSuccess, [](const ModelSets::Count& c) { return c.success; });
@@ -195,9 +195,9 @@ void exported(Rows& rows, const OtlpCounters* otlp) {
   rows.head(kOtlpPushes);
   for (size_t signal = 0; otlp && signal < otlp->pushes.size(); ++signal)
     for (size_t i = 0; i < otlp->pushes[signal].size(); ++i)
-      rows.value(fmt::format("result=\"{}\",signal=\"{}\"", OtlpCounters::kPushResults[i],
-                             OtlpCounters::kSignals[signal]),
-                 otlp->pushes[signal][i].load());
+      rows.value(
+          fmt::format("result=\"{}\",signal=\"{}\"", OtlpCounters::kPushResults[i], OtlpCounters::kSignals[signal]),
+          otlp->pushes[signal][i].load());
 }
 
 // Resident pages times the page size.
@@ -370,8 +370,7 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   rows.head(kModelRequest);
   for (const Sample& s : samples) rows.histogram(s.labels, s.totals.latency, s.totals.total_ns);
   rows.head(kModelCompute);
-  for (const Sample& s : samples)
-    rows.histogram(s.labels, s.totals.compute_latency, s.totals.compute_ns);
+  for (const Sample& s : samples) rows.histogram(s.labels, s.totals.compute_latency, s.totals.compute_ns);
   rows.head(kBatchRows);
   for (const Sample& s : samples) rows.batch_rows(s.labels, s.totals.batches);
 
@@ -384,8 +383,7 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   for (const auto& [route, totals] : responses_of(connections, routes)) {
     for (size_t i = 0; i < totals.size(); ++i) {
       if (totals[i] == 0) continue;
-      rows.value(fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route),
-                 totals[i]);
+      rows.value(fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route), totals[i]);
     }
   }
   rows.head(kCalls);

@@ -96,8 +96,8 @@ OtlpPush judge_otlp(const Answer& answer) {
     return push;
   }
   push.problem = answer.reason();
-  const bool again = answer.status == 0 ||
-                     std::find(kRetryable.begin(), kRetryable.end(), answer.status) != kRetryable.end();
+  const bool again =
+      answer.status == 0 || std::find(kRetryable.begin(), kRetryable.end(), answer.status) != kRetryable.end();
   if (again) push.result = OtlpPush::Result::kAgain;
   if (const auto after = parse_number<uint32_t>(answer.retry_after))
     push.retry_after = std::min<seconds>(seconds(*after), kMostRetryAfter);

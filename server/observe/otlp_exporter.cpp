@@ -108,7 +108,8 @@ OtlpExporter::Clock::time_point OtlpExporter::due() const {
   } else if (!waiting_.empty()) {
     spans = waiting_spans_ >= kBatchSpans ? first_ : first_ + delay_;
   }
-  const Clock::time_point metrics = metrics_out_.body.empty() ? metrics_due_ : std::min(metrics_out_.next, metrics_due_);
+  const Clock::time_point metrics =
+      metrics_out_.body.empty() ? metrics_due_ : std::min(metrics_out_.next, metrics_due_);
   return std::min(spans, metrics);
 }
 
@@ -163,7 +164,10 @@ void OtlpExporter::make_body(const std::vector<Item>& items) {
 
 void OtlpExporter::make_metrics() {
   std::string body;
-  if (!succeeds([&] { body = metrics_request(resource_, metrics_memory_.document(metrics_, epoch_ + Clock::now().time_since_epoch())); })) return;
+  if (!succeeds([&] {
+        body = metrics_request(resource_, metrics_memory_.document(metrics_, epoch_ + Clock::now().time_since_epoch()));
+      }))
+    return;
   metrics_out_.body = std::move(body);
   metrics_out_.tries = 0;
   metrics_out_.next = Clock::now();

@@ -16,8 +16,8 @@ std::string_view unit_of(std::string_view name) noexcept {
   constexpr std::string_view kTotal = "_total";
   if (name.ends_with(kTotal)) name.remove_suffix(kTotal.size());
   constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
-      {"_bytes", "By"}, {"_seconds", "s"},   {"_secs", "s"},     {"_us", "us"},
-      {"_usage", "W"},  {"_power_limit", "W"}, {"_energy_consumption", "J"}};
+      {"_bytes", "By"},      {"_seconds", "s"},           {"_secs", "s"}, {"_us", "us"}, {"_usage", "W"},
+      {"_power_limit", "W"}, {"_energy_consumption", "J"}};
   for (const auto& [end, unit] : kUnits)
     if (name.ends_with(end)) return unit;
   return "1";

@@ -65,8 +65,7 @@ void describe_request(const TraceRecord& record, OrderedJson& span) {
     span["name"] = std::string(method).append(" ").append(record.route);
     attributes = {otlp_text("http.request.method", method), otlp_text("http.route", record.route),
                   otlp_text("url.path", whole.substr(std::min(blank + 1, whole.size()))),
-                  otlp_text("url.scheme", record.scheme),
-                  otlp_integer("http.response.status_code", record.status)};
+                  otlp_text("url.scheme", record.scheme), otlp_integer("http.response.status_code", record.status)};
     failed = record.status >= 500;
     if (failed) attributes.push_back(otlp_text("error.type", std::to_string(record.status)));
   }
@@ -117,8 +116,8 @@ std::string otlp_spans(const UpdateRecord& record, std::chrono::nanoseconds epoc
        otlp_integer("sconce.weights.bytes", static_cast<int64_t>(record.bytes))});
   if (record.generation != 0)
     root["attributes"].push_back(otlp_integer("sconce.weights.generation", static_cast<int64_t>(record.generation)));
-  root["status"] = record.error.empty() ? OrderedJson::object()
-                                        : OrderedJson{{"code", kErrorStatus}, {"message", record.error}};
+  root["status"] =
+      record.error.empty() ? OrderedJson::object() : OrderedJson{{"code", kErrorStatus}, {"message", record.error}};
   std::string text = dump(root);
   const Place inner{trace, id, false, epoch};
   Clock::time_point begin = record.start;
@@ -133,8 +132,9 @@ std::string otlp_spans(const UpdateRecord& record, std::chrono::nanoseconds epoc
 size_t count_spans(const TraceRecord& record) { return spans_of(record).size(); }
 
 size_t count_spans(const UpdateRecord& record) noexcept {
-  return 1 + static_cast<size_t>(std::count_if(record.phases.begin(), record.phases.end(),
-                                               [](const UpdateRecord::Phase& phase) { return phase.time.count() > 0; }));
+  return 1 +
+         static_cast<size_t>(std::count_if(record.phases.begin(), record.phases.end(),
+                                           [](const UpdateRecord::Phase& phase) { return phase.time.count() > 0; }));
 }
 
 }  // namespace sconce::server

@@ -36,9 +36,7 @@ TraceLevels levels_at_start(const ServerConfig& config) {
 Tracer::Tracer(const ServerConfig& config)
     : path_(config.trace_file),
       format_(config.trace_format),
-      defaults_{levels_at_start(config),
-                static_cast<uint64_t>(std::max<int64_t>(config.trace_rate, 1)),
-                -1},
+      defaults_{levels_at_start(config), static_cast<uint64_t>(std::max<int64_t>(config.trace_rate, 1)), -1},
       server_(defaults_),
       writer_(path_.empty() ? nullptr : std::make_unique<TraceWriter>(path_, format_, otlp_resource(config))) {
   const MutexLock lock(mutex_);
@@ -81,8 +79,8 @@ TraceLevels Tracer::sample(std::string_view model, const std::optional<TracePare
 }
 
 void Tracer::record(TraceRecord record) {
-  record.trace_id = record.parent ? std::string(record.parent->trace_id.data(), record.parent->trace_id.size())
-                                  : random_hex(32);
+  record.trace_id =
+      record.parent ? std::string(record.parent->trace_id.data(), record.parent->trace_id.size()) : random_hex(32);
   record.span_id = random_hex(16);
   std::shared_ptr<const TraceRecord> light;  // without tensors, of which a ring could hold too many
   if (!record.tensors.empty()) {

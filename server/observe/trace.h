@@ -1,5 +1,5 @@
-// Tracer: decides which requests are recorded, and gives records to whoever wants them: a ring of the last ones, the file
-// of the setting trace_file, a collector. Has Triton's trace settings. Thread-safe.
+// Tracer: decides which requests are recorded, and gives records to whoever wants them: a ring of the last ones, the
+// file of the setting trace_file, a collector. Has Triton's trace settings. Thread-safe.
 //
 // A request is recorded if the level allows it and its turn has come (one in `rate`), or if its traceparent is marked
 // as sampled.

@@ -16,14 +16,10 @@ OrderedJson ring_document_of(const TraceRecord& record, std::chrono::nanoseconds
     spans.push_back({{"name", span.name},
                      {"start_us", micros(span.start - record.start)},
                      {"duration_us", micros(span.end - span.start)}});
-  return {{"id", record.trace_id},
-          {"span", record.span_id},
-          {"request_id", record.request_id},
-          {"model", record.model},
-          {"version", record.version},
-          {"name", record.method_and_path},
-          {"status", record.status},
-          {"start", static_cast<double>(begin.count()) / 1e6},
+  return {{"id", record.trace_id},           {"span", record.span_id},
+          {"request_id", record.request_id}, {"model", record.model},
+          {"version", record.version},       {"name", record.method_and_path},
+          {"status", record.status},         {"start", static_cast<double>(begin.count()) / 1e6},
           {"spans", std::move(spans)}};
 }
 

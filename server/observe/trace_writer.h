@@ -1,5 +1,5 @@
-// TraceWriter: a thread that writes records to a file, in Chrome's trace format or as OpenTelemetry's OTLP in JSON lines.
-// Thread-safe. If it cannot keep up, records are dropped and counted.
+// TraceWriter: a thread that writes records to a file, in Chrome's trace format or as OpenTelemetry's OTLP in JSON
+// lines. Thread-safe. If it cannot keep up, records are dropped and counted.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,7 @@ class TraceWriter {
 
   Mutex mutex_;
   std::vector<std::shared_ptr<const TraceRecord>> waiting_ SCONCE_GUARDED_BY(mutex_);
-  size_t waiting_bytes_ SCONCE_GUARDED_BY(mutex_) = 0;         // of their tensors
+  size_t waiting_bytes_ SCONCE_GUARDED_BY(mutex_) = 0;  // of their tensors
   uint64_t records_each_ SCONCE_GUARDED_BY(mutex_) = 0;
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
   ConditionVariable wake_;

@@ -55,11 +55,14 @@ TEST_CASE("otel environment: empty variables count as unset, and OTEL_SDK_DISABL
 
 TEST_CASE("otel environment: errors name the variable") {
   ServerConfig config;
-  CHECK(error_from([&] { read(config, {{"OTEL_METRIC_EXPORT_INTERVAL", "soon"}}); }) ==
+  CHECK(error_from([&] {
+          read(config, {{"OTEL_METRIC_EXPORT_INTERVAL", "soon"}});
+        }) ==
         "setting otlp_interval: expected a duration such as 200us, 250ms, 10s or 2m, a year at most, got 'soonms' "
         "(environment OTEL_METRIC_EXPORT_INTERVAL)");
-  CHECK(contains(error_from([&] {
-          read(config, {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"}, {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}});
-        }),
-        "OTEL_EXPORTER_OTLP_PROTOCOL: OTLP is pushed over HTTP"));
+  CHECK(contains(
+      error_from([&] {
+        read(config, {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"}, {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}});
+      }),
+      "OTEL_EXPORTER_OTLP_PROTOCOL: OTLP is pushed over HTTP"));
 }

@@ -33,8 +33,8 @@ TEST_CASE("otlp endpoint: URLs") {
   CHECK(behind.prefix == "/otlp");
   CHECK(behind.tls);
   CHECK(parse_otlp_url("http://a").port == "80");
-  for (const char* bad : {"", "collector:4318", "grpc://a:4317", "http://", "http://a?x=1", "http://a#b", "http://u:p@a",
-                          "http://127.0.0.1.example", "http://a:b"}) {
+  for (const char* bad : {"", "collector:4318", "grpc://a:4317", "http://", "http://a?x=1", "http://a#b",
+                          "http://u:p@a", "http://127.0.0.1.example", "http://a:b"}) {
     CAPTURE(bad);
     CHECK(contains(error_from([&] { parse_otlp_url(bad); }), "setting otlp"));
   }

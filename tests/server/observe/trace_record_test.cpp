@@ -41,7 +41,8 @@ TEST_CASE("trace record: a shared run has a span for its batch, which begins aft
   TraceRecord record = answered();
   record.gather = 15us;
   const std::vector<TraceSpan> spans = spans_of(record);
-  CHECK(names_of(record) == std::vector<std::string>{"request", "decode", "queue", "batch", "compute", "encode", "send"});
+  CHECK(names_of(record) ==
+        std::vector<std::string>{"request", "decode", "queue", "batch", "compute", "encode", "send"});
   CHECK(spans[3].end == spans[4].start);
   CHECK(spans[3].end - spans[3].start == 15us);
   record.gather = 1h;
