@@ -344,8 +344,10 @@ void Inference::fetch_outputs() {
 }
 
 Inference::Timeline Inference::timeline() const noexcept {
-  if (!model_ || run_done_ == Clock::time_point{}) return {model_ ? decoded_ : Clock::time_point{}, {}, {}, {}};
-  return {decoded_, run_done_, info.queue, info.compute};
+  if (!model_) return {};
+  const int64_t version = model_->interface().version;
+  if (run_done_ == Clock::time_point{}) return {decoded_, {}, {}, {}, {}, version};
+  return {decoded_, run_done_, info.queue, gather, info.compute, version};
 }
 
 void Inference::tell_times(Response& response) const noexcept {

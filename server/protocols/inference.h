@@ -85,7 +85,8 @@ class Inference final : public QueuedRequest {
   // Times for a trace; zero for steps that did not happen.
   struct Timeline {
     Clock::time_point decoded{}, run_done{};
-    std::chrono::nanoseconds queue{}, compute{};
+    std::chrono::nanoseconds queue{}, gather{}, compute{};
+    int64_t version = -1;  // of the model; -1: there is none
   };
   Timeline timeline() const noexcept;
   // Writes the times of an answered request, in milliseconds, as the answer's Server-Timing field.
