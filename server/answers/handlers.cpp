@@ -7,6 +7,7 @@
 #include "server/answers/page.h"
 #include "server/answers/routes.h"
 #include "server/base/log.h"
+#include "server/console/page_files.h"
 #include "server/models/documents.h"
 #include "server/models/repository_request.h"
 
@@ -62,6 +63,13 @@ namespace answers {
 void page(const RequestView& request, Response& response) {
   response.type = request.accepts_html ? content_type::kHtml : content_type::kText;
   response.set_text(page_text(request.catalog, request.service.public_url, request.accepts_html));
+}
+
+void console(const RequestView& request, Response& response) {
+  const std::string_view name = request.route.file.empty() ? "index.html" : request.route.file;
+  const PageFile* const file = find_page_file(name);
+  SCONCE_CHECK(file != nullptr, kNotFound, "the console has no file '", excerpt(name), "'");
+  answer_page_file(*file, request.accepts, request.if_none_match, response);
 }
 
 void openapi(const RequestView& request, Response& response) {

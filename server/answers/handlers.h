@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "server/admin/service.h"
+#include "server/http/compression.h"
 #include "server/http/response.h"
 #include "server/http/router.h"
 
@@ -17,6 +18,8 @@ struct RequestView {
   const RouteMatch& route;
   std::string_view body;
   bool accepts_html = false;
+  Coding accepts = Coding::kIdentity;  // what may compress the answer
+  std::string_view if_none_match;      // on the admin listener
 };
 
 // Throws errors as clients shall see them.
@@ -24,7 +27,7 @@ using AnswerHere = void(const RequestView& request, Response& response);
 
 namespace answers {
 
-AnswerHere page, openapi, metrics_text;
+AnswerHere page, openapi, metrics_text, console;
 AnswerHere live, ready, server_metadata;
 AnswerHere model_ready, model_metadata, model_config, statistics;
 AnswerHere repository_index;

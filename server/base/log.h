@@ -11,6 +11,7 @@
 
 #include "server/base/config.h"
 #include "server/base/log_limit.h"
+#include "server/base/log_ring.h"
 #include "server/base/request_id.h"
 
 namespace sconce::server {
@@ -19,6 +20,7 @@ void start_log(LogLevel level, LogFormat format);
 // Waits at most a second for unwritten lines. Call this before the process ends.
 void end_log() noexcept;
 uint64_t lost_log_lines() noexcept;
+const LogRing& last_log_lines() noexcept;  // since start_log()
 bool log_enabled(LogLevel level) noexcept;
 
 // A field of a line besides its message: key=value in text, a member in JSON.

@@ -42,6 +42,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   if ((!found || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return Next::kAnswer;
   if (listener_ == kAdmin) {
+    if_none_match_.assign(head.if_none_match);
     const Next next = begin_admin(reader_.content_length());
     if (next != Next::kReadBody) return next;
   }
@@ -96,9 +97,42 @@ void Exchange::check_set() const {
 }
 
 Exchange::Next Exchange::answer_by(const Here& handler) {
-  handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html},
+  handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html,
+                  reader_.head().accepts, if_none_match_},
                  response_);
   return Next::kAnswer;
+}
+
+Exchange::Next Exchange::answer_by(const OnFeed& handler) {
+  feed_ = handler.open(io_thread_.overview(), cached_path_.query);
+  response_.type = content_type::kEvents;
+  response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that know it pass events on at once
+  response_.streamed = true;
+  // The stream ends by the client or the server leaving; neither asks for anything after it.
+  form_.close = true;
+  return feed_piece();
+}
+
+Exchange::Next Exchange::feed_piece() {
+  const bool first = !streaming_;
+  response_.begin_piece(form_.http11);
+  const size_t before = response_.text_bytes();
+  feed_->append(response_.text(), Clock::now());
+  if (response_.text_bytes() == before) return Next::kWait;
+  end_piece(form_.head_only);
+  return first ? Next::kAnswer : Next::kPiece;
+}
+
+void Exchange::end_piece(bool last) {
+  response_.end_piece(form_.http11, last);
+  streaming_ = !last;
+}
+
+Exchange::Next Exchange::end_feed() {
+  response_.begin_piece(form_.http11);
+  response_.text().append(": the server is ending\n\n");
+  end_piece(true);
+  return Next::kPiece;
 }
 
 Exchange::Next Exchange::answer_by(const OnAdminThread& handler) {
@@ -119,6 +153,8 @@ bool Exchange::forbidden() const noexcept {
 Exchange::Next Exchange::resume() {
   if (running() && inference_.streams()) return answer_piece();
   switch (let_go()) {
+    case Holder::kSession:
+      return feed_piece();
     case Holder::kDecoder:
       throw_problem();
       return choose_weights();
@@ -164,6 +200,7 @@ void Exchange::abandon() noexcept {
   count_body(0);
   if (computing()) return;  // the holder still works with the rest
   inference_.clear();
+  feed_.reset();
   answer_room_.give_back();
 }
 
@@ -219,6 +256,7 @@ void Exchange::end(size_t bytes, Clock::time_point encoded) {
   request_id_.begin({});
   if (!running()) inference_.clear();
   admin_.reset();
+  feed_.reset();
   form_.http11 = true;
   form_.head_only = false;
   largest_ = std::max(largest_, response_.text().capacity());
