@@ -20,13 +20,9 @@ export function inputForm(info, onchange) {
   const signature = info.shape;
   const layout = layoutOf(signature);
   let datatype = unknown ? "FP32" : info.datatype;
-  let tensor = zeros(
-      datatype,
-      signature.map(
-          (size, i) =>
-              (size >= 0                               ? size :
-                   layout && i >= signature.length - 2 ? (layout.layout === "HW" || layout.layout === "CHW" ? 28 : 28) :
-                                                         1)));
+  // Sides of pictures that the signature leaves open begin with 28, other sizes with 1.
+  const start = (size, i) => (size >= 0 ? size : layout && i >= signature.length - 2 ? 28 : 1);
+  let tensor = zeros(datatype, signature.map(start));
   const picture = {
     scale: layout ? defaultScale(datatype, layout) : "0-1",
     invert: layout?.channels === 1,
@@ -62,20 +58,30 @@ export function inputForm(info, onchange) {
     }
   };
 
-  // Only the sizes that the signature leaves open can be changed.
+  const changeShape = (shape) => {
+    if (elements(shape) > 1e8) return setText(problem, "This is too much for a form; drop a file.");
+    const next = zeros(datatype, shape);
+    next.values.set(tensor.values.subarray(0, Math.min(next.values.length, tensor.values.length)));
+    take(next);
+  };
+  const size = (text) => Math.max(0, Math.min(65536, Math.trunc(text) || 0));
+
+  // Only the sizes that the signature leaves open can be changed; without a signature, all of them.
   function showShape() {
-    const sizes = tensor.shape.map((size, i) => {
-      if (signature[i] >= 0) return h("span", {}, String(size));
-      const change = (event) => {
-        const shape = tensor.shape.map(
-            (s, j) => (j === i ? Math.max(0, Math.min(65536, Math.trunc(event.target.value) || 0)) : s));
-        if (elements(shape) > 1e8) return setText(problem, "This is too much for a form; drop a file.");
-        const next = zeros(datatype, shape);
-        if (i === 0) next.values.set(tensor.values.subarray(0, Math.min(next.values.length, tensor.values.length)));
-        take(next);
-      };
+    if (unknown) {
+      const field = h("input", {
+        value: tensor.shape.join(", "),
+        "aria-label": "Shape",
+        onchange: () => changeShape(field.value.split(",").filter((s) => s.trim()).map(size)),
+      });
+      shapePlace.replaceChildren("[", field, "]");
+      return;
+    }
+    const sizes = tensor.shape.map((current, i) => {
+      if (signature[i] >= 0) return h("span", {}, String(current));
+      const change = (event) => changeShape(tensor.shape.map((s, j) => (j === i ? size(event.target.value) : s)));
       return h(
-          "input", {type: "number", min: 0, value: size, "aria-label": `Size of dimension ${i}`, onchange: change});
+          "input", {type: "number", min: 0, value: current, "aria-label": `Size of dimension ${i}`, onchange: change});
     });
     shapePlace.replaceChildren("[", ...sizes.flatMap((node, i) => (i ? [", ", node] : [node])), "]");
   }

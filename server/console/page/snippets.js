@@ -1,6 +1,7 @@
 // The request of the form as programs that send it: curl, Triton's client, Sconce's own.
 import {button, h, segments, setText} from "./dom.js";
 import {allNamed, callOf} from "./signature.js";
+import {download, writeNpy} from "./tensor_files.js";
 import {elements, textOf, toNested, TYPES} from "./tensors.js";
 
 // Beyond so many elements a program reads the values from a file.
@@ -25,27 +26,31 @@ const emptyOr = (tensor, text) =>
 const urlOf = ({model, http, set}, path) =>
     `${http}${path.replace("NAME", `${model.name}${set ? `@${set}` : ""}`).replace("VERSION", model.version)}`;
 
-function curl(request) {
-  const {metadata, tensors, token} = request;
-  const header = token ? " -H 'Authorization: Bearer TOKEN'" : "";
-  const byName = new Map(tensors.map(({name, tensor}) => [name, tensor]));
-  const spec = metadata.call_spec;
-  let path = "/v2/models/NAME/versions/VERSION/infer";
-  let body = `{"inputs": [${
-      tensors
-          .map(
-              ({name, tensor}) => `{"name": ${quoted(name)}, "shape": [${tensor.shape.join(", ")}], "datatype": "${
-                  tensor.datatype}", "data": ${textOf(toNested({...tensor, shape: [tensor.values.length]}))}}`)
-          .join(", ")}]}`;
-  if (spec && allNamed(spec, metadata.inputs) && !tensors.some(({tensor}) => tensor.values.length === 0)) {
-    path = "/v1/models/NAME/versions/VERSION:call";
-    const call = callOf(spec, (name) => (byName.has(name) ? toNested(byName.get(name)) : null));
-    body = callText(call);
+// In the shape of the call where JSON says all of it: not the bytes of a float8, nor a dtype that the package lacks.
+function bodyOf({metadata, tensors}) {
+  const infos = new Map(metadata.inputs.map((info) => [info.name, info]));
+  const plain = ({name, tensor}) => {
+    const info = infos.get(name);
+    return TYPES[info.datatype] && !/^float[48]/.test(info.parameters?.dtype ?? "") && tensor.values.length > 0;
+  };
+  if (metadata.call_spec && allNamed(metadata.call_spec, metadata.inputs) && tensors.every(plain)) {
+    const byName = new Map(tensors.map(({name, tensor}) => [name, tensor]));
+    const {args, kwargs} = callOf(metadata.call_spec, (name) => (byName.has(name) ? toNested(byName.get(name)) : null));
+    const call = Object.keys(kwargs).length ? {args, kwargs} : {args};
+    return {path: "/v1/models/NAME/versions/VERSION:call", body: callText(call)};
   }
-  if (isLong(tensors))
-    return `# The body has too many numbers for a command line; save it as request.json.\ncurl -s ${
-        urlOf(request, path)}${header} -d @request.json`;
-  return `curl -s ${urlOf(request, path)}${header} -d ${shellQuoted(body)}`;
+  const inputs = tensors.map(({name, tensor}) => {
+    const data = textOf(toNested({...tensor, shape: [tensor.values.length]}));
+    return `{"name": ${quoted(name)}, "shape": [${tensor.shape.join(", ")}], "datatype": "${
+        tensor.datatype}", "data": ${data}}`;
+  });
+  return {path: "/v2/models/NAME/versions/VERSION/infer", body: `{"inputs": [${inputs.join(", ")}]}`};
+}
+
+function curl(request) {
+  const {path, body} = bodyOf(request);
+  const header = request.token ? " -H 'Authorization: Bearer TOKEN'" : "";
+  return `curl -s ${urlOf(request, path)}${header} -d ${isLong(request.tensors) ? "@request.json" : shellQuoted(body)}`;
 }
 
 // JSON of a call: as JSON.stringify, but for numbers that JSON lacks.
@@ -88,17 +93,26 @@ function pythonCall(part) {
   return part === null ? "None" : part;
 }
 
+// An array with the dtype of the model, which the datatype of the protocol may only carry.
+function ownArray(named, info) {
+  const plain = array(named), dtype = info.parameters?.dtype ?? "";
+  if (dtype.startsWith("complex")) return `${plain}.view(np.${dtype})[..., 0]`;
+  if (/^float[48]/.test(dtype)) return `${plain}.view(ml_dtypes.${dtype})`;
+  return named.tensor.datatype === "BF16" ? `${plain}.astype(ml_dtypes.bfloat16)` : plain;
+}
+
 function own(request) {
   const {model, metadata, tensors, http, token, set} = request;
-  const spec = metadata.call_spec, byName = new Map(tensors.map((t) => [t.name, t]));
-  let words = tensors.map(array);
-  if (spec && allNamed(spec, metadata.inputs)) {
-    const call = callOf(spec, (name) => (byName.has(name) ? array(byName.get(name)) : null));
-    words =
-        [...call.args.map(pythonCall), ...Object.entries(call.kwargs ?? {}).map(([k, v]) => `${k}=${pythonCall(v)}`)];
+  const written = new Map(tensors.map((t, i) => [t.name, ownArray(t, metadata.inputs[i])]));
+  let words = [...written.values()];
+  if (metadata.call_spec && allNamed(metadata.call_spec, metadata.inputs)) {
+    const {args, kwargs} = callOf(metadata.call_spec, (name) => written.get(name) ?? null);
+    words = [...args.map(pythonCall), ...Object.entries(kwargs).map(([k, v]) => `${k}=${pythonCall(v)}`)];
   }
+  const modules = ["numpy as np", "sconce"];
+  if (words.some((w) => w.includes("ml_dtypes."))) modules.unshift("ml_dtypes");
   return [
-    "import numpy as np", "import sconce", "",
+    ...modules.map((name) => `import ${name}`), "",
     `client = sconce.Client(${quoted(http)}${token ? ", token=\"TOKEN\"" : ""})`,
     `print(client.infer(${[quoted(model.name + (set ? `@${set}` : "")), ...words].join(", ")}))`
   ].join("\n");
@@ -119,12 +133,13 @@ export function snippetPlace(request) {
   const update = () => {
     const what = request();
     setText(code, KINDS[kind][1](what));
-    setText(
-        note,
-        isLong(what.tensors) && kind !== "curl" ?
-            "Inputs with many numbers are read from .npy files, which the buttons above save." :
-            "");
+    note.replaceChildren(...isLong(what.tensors) ? ["It reads its values from ", ...filesOf(what)] : []);
     setText(copied, "");
+  };
+  const filesOf = (what) => {
+    const save = (name, content) => button(name, () => download(name, new Blob([content()])), {class: "link"});
+    if (kind === "curl") return [save("request.json", () => bodyOf(what).body)];
+    return what.tensors.filter((t) => isLong([t])).map(({name, tensor}) => save(fileOf(name), () => writeNpy(tensor)));
   };
   const copy = async () => {
     try {

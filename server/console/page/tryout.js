@@ -7,7 +7,7 @@ import {live, modelIn} from "./live.js";
 import {allNamed, callOf, isTree, signatureView} from "./signature.js";
 import {callText, snippetPlace} from "./snippets.js";
 import {download, readTensors, writeNpz} from "./tensor_files.js";
-import {fromBytes, fromNested, toBytes, toNested} from "./tensors.js";
+import {fromBytes, fromNested, toBytes, toNested, TYPES} from "./tensors.js";
 
 // inputs: [{name, tensor}]. The binary form of the v2 protocol, both ways.
 export async function infer(model, inputs, set) {
@@ -46,16 +46,22 @@ export async function infer(model, inputs, set) {
   };
 }
 
+// A tensor as an argument; where the package records no dtype, a list would not say it.
+function callValue(info, tensor) {
+  if (TYPES[info.datatype]) return toNested(tensor);
+  const base64 = btoa([...toBytes(tensor)].map((byte) => String.fromCharCode(byte)).join(""));
+  return {dtype: TYPES[tensor.datatype].torch, shape: tensor.shape, base64};
+}
+
 // A request in the shape of the Python call, as JSON that the visitor writes.
 function callForm(model, metadata, forms, options) {
   const spec = metadata.call_spec;
   const area = h("textarea", {rows: 12, spellcheck: "false", "aria-label": "The call as JSON"});
   const answer = h("pre", {class: "call-answer", tabindex: "0", "aria-live": "polite", "aria-label": "Answer"});
   const take = () => {
-    const byName = new Map(forms.map((f) => [f.name, f.tensor()]));
-    const call = spec && allNamed(spec, metadata.inputs) ?
-        callOf(spec, (name) => (byName.has(name) ? toNested(byName.get(name)) : null)) :
-        {args: forms.map((f) => toNested(f.tensor()))};
+    const values = new Map(metadata.inputs.map((info, i) => [info.name, callValue(info, forms[i].tensor())]));
+    const call = spec && allNamed(spec, metadata.inputs) ? callOf(spec, (name) => values.get(name) ?? null) :
+                                                           {args: [...values.values()]};
     area.value = callText(call).replace(/, "kwargs"/, ",\n \"kwargs\"").replaceAll("], [", "],\n  [");
   };
   const run = async () => {
