@@ -1,7 +1,7 @@
 // A model: what it is, its views, and its settings.
 import {adminPath, get, modelPath, send} from "./api.js";
 import {button, confirmed, h, labelled, notice, section, setText, show, table} from "./dom.js";
-import {bytes} from "./figures.js";
+import {bytes, duration} from "./figures.js";
 import {modelIn, watch} from "./live.js";
 import {modelLink, stateTag, weightsName} from "./overview.js";
 import {showPerformance} from "./performance.js";
@@ -81,11 +81,27 @@ function showSettings(place, context) {
   const config = h("div", {}), signature = h("div", {}), state = h("p", {role: "alert"});
   show(config, get(modelPath(model, "/config")), (document) => {
     const steps = document.ensemble_scheduling?.step;
-    const alone = document.parameters?.requests_run_alone?.string_value;
+    const alone = document.parameters?.requests_run_alone?.string_value, shared = document.dynamic_batching;
+    const sequences = document.sequence_batching, ms = (us) => duration(us / 1e6);
+    const facts = {"Largest batch": document.max_batch_size || "none"};
+    if (shared) {
+      facts["Requests share runs"] =
+          shared.preferred_batch_size.length ? `of ${shared.preferred_batch_size.join(", ")}` : "yes";
+      facts["They wait for others"] =
+          shared.max_queue_delay_microseconds ? ms(shared.max_queue_delay_microseconds) : "no";
+      facts["Waiting requests at most"] = shared.default_queue_policy.max_queue_size;
+    }
+    if (sequences) {
+      facts["Live sequences at most"] = sequences.oldest.max_candidate_sequences;
+      facts["An idle sequence ends after"] = ms(sequences.max_sequence_idle_microseconds);
+    }
     const rows = flattened(document).filter(
         ([name, text]) => text !== "–" && text !== "" && !name.startsWith("ensemble_scheduling"));
     return [
-      steps ? pipelineView(steps) : null, alone ? notice(`Requests run one by one: ${alone}`) : null,
+      steps ? pipelineView(steps) : null,
+      h("dl", {class: "facts"},
+        Object.entries(facts).map(([name, text]) => [h("dt", {}, name), h("dd", {}, String(text))])),
+      alone ? notice(`Requests run one by one: ${alone}`) : null,
       h("details", {}, h("summary", {}, `All ${rows.length} settings that Triton's clients see`),
         table(["Setting", "Value"], rows, {label: "Settings"}))
     ];
