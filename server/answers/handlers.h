@@ -18,8 +18,8 @@ struct RequestView {
   const RouteMatch& route;
   std::string_view body;
   bool accepts_html = false;
-  Coding accepts = Coding::kIdentity;  // what may compress the answer
-  std::string_view if_none_match;      // on the admin listener
+  Coding accepts = Coding::kIdentity;   // what may compress the answer
+  std::string_view if_none_match = {};  // on the admin listener
 };
 
 // Throws errors as clients shall see them.

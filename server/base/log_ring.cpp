@@ -30,8 +30,8 @@ uint64_t LogRing::first() const noexcept {
 LogRing::Lines LogRing::after(uint64_t number, LogLevel least, size_t most) const {
   Lines found;
   const MutexLock lock(mutex_);
-  const auto begin = std::partition_point(lines_.begin(), lines_.end(),
-                                          [&](const std::shared_ptr<const Line>& line) { return line->number <= number; });
+  const auto begin = std::partition_point(
+      lines_.begin(), lines_.end(), [&](const std::shared_ptr<const Line>& line) { return line->number <= number; });
   for (auto it = begin; it != lines_.end() && found.size() < most; ++it)
     if ((*it)->level >= least) found.push_back(*it);
   return found;

@@ -41,7 +41,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   // A request that runs no handler is refused before its body is read.
   if ((!found || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return Next::kAnswer;
-  if (listener_ == kAdmin) {
+  if (listener_ == kAdmin && !(found && is_inference(route_of(route_)))) {
     if_none_match_.assign(head.if_none_match);
     const Next next = begin_admin(reader_.content_length());
     if (next != Next::kReadBody) return next;
@@ -54,7 +54,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
 
 // Sets how large the request may be: what its route can use. Returns false if it is larger.
 bool Exchange::limit_body() {
-  most_body_ = reader_.most_body();
+  most_body_ = static_cast<uint64_t>(io_thread_.service().config.max_body_bytes);
   check_set();
   // Throws the errors of a model that is not there before the request is read.
   const BodyLimit limit = route_of(route_).body;
@@ -130,6 +130,7 @@ void Exchange::end_piece(bool last) {
 
 Exchange::Next Exchange::end_feed() {
   response_.begin_piece(form_.http11);
+  feed_->append(response_.text(), Clock::now());
   response_.text().append(": the server is ending\n\n");
   end_piece(true);
   return Next::kPiece;
@@ -211,7 +212,7 @@ Exchange::Next Exchange::refuse(int status, std::string_view message) {
 }
 
 Exchange::Next Exchange::refuse_length() {
-  const bool by_setting = most_body_ == reader_.most_body();
+  const bool by_setting = most_body_ == static_cast<uint64_t>(io_thread_.service().config.max_body_bytes);
   return refuse(413, by_setting ? std::string("request body is larger than max_body_bytes")
                                 : "request body is larger than " + std::to_string(most_body_) +
                                       (route_of(route_).body == BodyLimit::kInputs

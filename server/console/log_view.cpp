@@ -49,7 +49,8 @@ class LogFeed final : public Feed {
     if (last != after_) {
       const LogRing::Lines lines = ring.after(after_, least_, kMostOfPiece);
       // Those that are not of the level are behind it too.
-      after_ = lines.size() == kMostOfPiece ? lines.back()->number : std::max(last, lines.empty() ? 0 : lines.back()->number);
+      after_ = lines.size() == kMostOfPiece ? lines.back()->number
+                                            : std::max(last, lines.empty() ? 0 : lines.back()->number);
       for (const auto& line : lines) {
         event_ = "event: line\nid: " + std::to_string(line->number) + "\ndata: ";
         append_line(event_, *line);

@@ -21,16 +21,11 @@ Json value_or_null(const std::optional<Value>& value) {
 Json text_or_nothing(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json described(const Overview::Server& server) {
-  return {{"version", server.version},
-          {"instance", server.instance},
-          {"started", server.started},
-          {"ready", server.ready},
-          {"draining", server.draining},
-          {"resident_bytes", server.resident_bytes},
-          {"cpu_seconds", server.cpu_seconds},
-          {"connections", server.connections},
-          {"consoles", server.consoles},
-          {"requests", server.requests},
+  return {{"version", server.version},         {"instance", server.instance},
+          {"started", server.started},         {"ready", server.ready},
+          {"draining", server.draining},       {"resident_bytes", server.resident_bytes},
+          {"cpu_seconds", server.cpu_seconds}, {"connections", server.connections},
+          {"consoles", server.consoles},       {"requests", server.requests},
           {"lost_lines", server.lost_lines}};
 }
 
@@ -127,6 +122,7 @@ void add_alerts(const Overview::Model& model, const Overview::Model* before, std
                            refused(model) - refused(*before), model.queue));
   if (!model.weights_problem.empty() && model.weights_problem != model.reason)
     add(false, fmt::format("the weights of {} are not kept: {}", name, model.weights_problem));
+  for (const std::string& peer : model.peers) add(false, fmt::format("{}: {}", name, peer));
 }
 
 }  // namespace
@@ -136,7 +132,8 @@ std::vector<Alert> alerts_of(const Overview& now, const Overview* before) {
   if (now.server.draining) alerts.push_back({true, {}, "the server is shutting down"});
   for (const Overview::Model& model : now.models) add_alerts(model, same_model(before, model), alerts);
   if (before != nullptr && now.server.lost_lines > before->server.lost_lines)
-    alerts.push_back({false, {},
+    alerts.push_back({false,
+                      {},
                       fmt::format("{} lines of the log were lost since the last look: nobody reads it in time",
                                   now.server.lost_lines - before->server.lost_lines)});
   std::stable_partition(alerts.begin(), alerts.end(), [](const Alert& alert) { return alert.critical; });

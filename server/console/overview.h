@@ -43,7 +43,8 @@ struct Overview {
     uint64_t sequences = 0;
     int64_t loops = 0;
     uint64_t tokens = 0;
-    std::string weights_problem;  // why its weights are not kept
+    std::string weights_problem;     // why its weights are not kept
+    std::vector<std::string> peers;  // what other servers of its last push serve that this one does not
   };
   struct Operation {
     uint64_t id = 0;

@@ -138,6 +138,17 @@ Overview overview_of(const Service& service, int64_t readers) {
   return now;
 }
 
+// What was found out of other weights than those that are served now is out of date.
+void add_peers(const PeerWatch::Others& others, Overview& overview) {
+  for (Overview::Model& model : overview.models) {
+    const auto found = others.find({model.name, model.version});
+    if (found == others.end()) continue;
+    for (const PeerWatch::Other& other : found->second)
+      if (other.generation == model.generation)
+        model.peers.push_back(other.url + " serves " + other.theirs + ", this server " + other.ours);
+  }
+}
+
 bool on_gpus(const Overview& overview) {
   return std::any_of(overview.models.begin(), overview.models.end(), [](const Overview::Model& model) {
     return std::any_of(model.devices.begin(), model.devices.end(),
@@ -168,6 +179,7 @@ void OverviewSource::make(Clock::time_point now) {
   Overview next = overview_of(service_, readers_);
   // The driver's library is opened only if a model uses its devices.
   if (on_gpus(next)) next.gpus = gpus_.look();
+  add_peers(peers_.look(now), next);
   const std::vector<Alert> alerts = alerts_of(next, last_ ? &*last_ : nullptr);
   event_ = "event: overview\ndata: " + overview_document(next, alerts) + "\n\n";
   last_ = std::move(next);

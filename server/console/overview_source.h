@@ -1,5 +1,5 @@
-// OverviewSource: makes the overview's event once a second for all of its readers, and nothing while there is none. Used
-// only on one I/O thread.
+// OverviewSource: makes the overview's event once a second for all of its readers, and nothing while there is none.
+// Used only on one I/O thread.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 
 #include "server/admin/service.h"
 #include "server/console/overview.h"
+#include "server/console/peer_watch.h"
 #include "server/observe/gpu_metrics.h"
 
 namespace sconce::server {
@@ -43,6 +44,7 @@ class OverviewSource {
 
   Service& service_;
   GpuReader gpus_;
+  PeerWatch peers_{service_};
   int64_t readers_ = 0;
   uint64_t number_ = 0;  // of the event
   std::string event_;

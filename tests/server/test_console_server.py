@@ -3,11 +3,16 @@ import contextlib
 import gzip
 import http.client
 import json
+import math
+import shutil
 import socket
+import threading
+import urllib.parse
 
 import pytest
 from admin_server import FAKE, AdminServer
-from serving import ROOT, read_all, until
+from serving import ROOT, HeldServer, raw_post, read_all, read_answer, threads, until
+from weights_files import fake_weights
 
 METRICS, ADMIN, INFER = "metrics-metrics-1", "admin-admin-admin-1", "infer-infer-infer-1"
 PAGE = ROOT / "server/console/page"
@@ -243,9 +248,10 @@ def test_all_readers_get_the_same(open_server):
     common = set(events[0]).intersection(*events[1:])
     # Who came within one second got one event; from then on all get each.
     assert len(common) >= 3, [[json.loads(data)["time"] for data in one] for one in events]
+    ordered = [data for data in events[0] if data in common]
     for one in events:
-        first = min(i for i, data in enumerate(one) if data in common)
-        assert len([data for data in one[first:] if data in common]) == len(common) or one[-1] in common
+        first = one.index(ordered[0])
+        assert one[first:first + len(ordered)] == ordered
 
 
 def test_an_overview_for_a_hundred(token_file):
@@ -255,7 +261,7 @@ def test_an_overview_for_a_hundred(token_file):
         while streams[-1].overview()["server"]["consoles"] != 100:
             pass
         last = streams[-1].overview()
-        for stream in streams:
+        for stream in streams[:-1]:
             while (one := stream.overview())["time"] < last["time"]:
                 pass
             assert one == last
@@ -335,8 +341,8 @@ def test_the_log_as_it_is_written(token_file, form):
     with AdminServer(f"fake={FAKE}", flags=flags) as server, \
             Stream(server, "/v2/admin/log/live", bearer(METRICS)) as stream, Stream(server, "/v2/admin/log/live?level=warn", bearer(METRICS)) as warnings:
         asked = server.get("/v2", headers={**bearer(INFER), "X-Request-Id": "who"})
-        refused = server.get("/v2/models/\u0022\\%0a<b>".replace("\u0022", "%22"), headers={"X-Request-Id": "r2"})
-        assert (asked.status, refused.status) == (200, 400) or refused.status == 401
+        refused = server.get("/v2/models/%0a%22", headers={"X-Request-Id": "r2"})
+        assert (asked.status, refused.status) == (200, 400)
         seen = []
         while not any(line["fields"].get("id") == "r2" and "status" in line["fields"] for line in seen):
             seen += stream.lines(1)
@@ -378,3 +384,122 @@ def test_a_reader_that_takes_nothing_is_cut():
             Stream(server, "/v2/admin/log/live", buffer=4096), Stream(server) as other:
         while other.overview()["server"]["connections"] > 1:
             ask(server, 2000)
+
+
+# Trying a model out.
+
+def test_a_model_answers_on_the_admin_port_as_on_its_own():
+    with AdminServer(ROOT / "examples/digits/digits.pt2") as server:
+        call = (ROOT / "examples/digits/request.json").read_bytes()
+        metadata = server.get("/v2/models/digits").json
+        shape = [1 if size < 0 else size for size in metadata["inputs"][0]["shape"]]
+        infer = {"inputs": [{"name": metadata["inputs"][0]["name"], "datatype": "FP32", "shape": shape,
+                             "data": [0.5] * math.prod(shape)}]}
+        packed = gzip.compress(json.dumps(infer).encode())
+        for path, body, headers in (("/v1/models/digits:call", call, {}), ("/v1/models/digits/versions/1:call", call, {}),
+                                    ("/v2/models/digits/infer", infer, {}), ("/v2/models/digits/infer", packed, {"Content-Encoding": "gzip"})):
+            there, here = server.post(path, body, headers), server.post(path, body, headers, port=server.admin_port)
+            assert here.status == there.status == 200, (path, here.body, there.body)
+            assert here.json == there.json and here.headers["Sconce-Generation"] == there.headers["Sconce-Generation"]
+        with server.connect_admin() as connection:  # and the connection goes on
+            for _ in range(3):
+                connection.sendall(raw_post(b"/v1/models/digits:call", call))
+                assert read_answer(connection)[0] == 200
+
+
+def test_the_limits_of_inference_hold_there_too(open_server):
+    ones = {"INPUT__0": ("FP32", [1, 4], [1, 1, 1, 1])}
+    body = json.dumps({"inputs": [{"name": n, "datatype": d, "shape": s, "data": v} for n, (d, s, v) in ones.items()]})
+    for port in (open_server.port, open_server.admin_port):
+        assert open_server.post("/v2/models/fake/infer", body + " " * 100_000, port=port).status == 200  # more than other routes take
+        assert open_server.post("/v2/models/nobody/infer", body, port=port).status == 404
+        assert open_server.post("/v2/models/fake/infer", "{", port=port).status == 400
+    with AdminServer(f"fake={FAKE}", flags=["--max-body-bytes", "100K"]) as server:
+        for port in (server.port, server.admin_port):
+            answer = server.post("/v2/models/fake/infer", body + " " * 200_000, port=port)
+            assert answer.status == 413 and "max_body_bytes" in answer.json["error"], answer.body
+
+
+def test_who_may_try_a_model(closed_server, open_server):
+    body = '{"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [1, 1, 1, 1]}]}'
+    for token, status in ((ADMIN, 200), (METRICS, 403), (INFER, 403)):
+        assert closed_server.admin("POST", "/v2/models/fake/infer", body, bearer(token)).status == status
+    assert closed_server.admin("POST", "/v2/models/fake/infer", body).status == 401
+    assert open_server.admin("POST", "/v2/models/fake/infer", body, {"Origin": "http://evil.example"}).status == 403
+    own = f"127.0.0.1:{open_server.admin_port}"
+    assert open_server.admin("POST", "/v2/models/fake/infer", body, {"Origin": f"http://{own}", "Host": own}).status == 200
+
+
+# What somebody should look at.
+
+def alerts(stream, wanted):
+    """Reads until an alert has this text."""
+    while True:
+        now = stream.overview()
+        for alert in now["alerts"]:
+            if wanted in alert["text"]:
+                return alert, now
+
+
+def test_a_model_that_refuses():
+    with HeldServer(f"fake={FAKE}", flags=["--set", "fake.queue=1"]) as server, Stream(server) as stream:
+        assert stream.overview()["alerts"] == []
+        server.hold()
+        stop = threading.Event()
+
+        def load():
+            while not stop.is_set():
+                server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [1, 1, 1, 1])})
+
+        with threads(*[load] * 6, stop=stop):
+            try:
+                alert, now = alerts(stream, "refuses requests")
+            finally:
+                stop.set()
+                server.release()
+        assert alert["severity"] == "warning" and alert["model"] == "fake" and now["models"][0]["rejected"] > 0
+
+
+def test_models_that_are_not_ready(tmp_path):
+    for name in ("good", "bad"):
+        (tmp_path / name / "1").mkdir(parents=True)
+    shutil.copy(ROOT / "examples/digits/digits.pt2", tmp_path / "good/1/model.pt2")
+    (tmp_path / "bad/1/model.pt2").write_bytes(b"no package")
+    with AdminServer(tmp_path, flags=["--exit-on-error", "false"], wait=False) as server, Stream(server) as stream:
+        alert, now = alerts(stream, "bad version 1 is not ready: ")
+        assert alert["severity"] == "critical" and alert["model"] == "bad" and not now["server"]["ready"]
+        states = {m["name"]: m["state"] for m in now["models"]}
+        assert states["bad"] == "UNAVAILABLE"
+        assert server.admin("POST", "/v2/repository/models/bad/unload", b"").status == 200
+        while any(a["model"] == "bad" for a in stream.overview()["alerts"]):
+            pass
+
+
+def test_operations_are_shown_while_they_run_and_a_while_after(open_server):
+    with Stream(open_server) as stream:
+        stream.overview()
+        assert open_server.push("fake", fake_weights(3), "label=three&commit=true").status == 200
+        while not (now := stream.overview())["operations"]:
+            pass
+        [operation] = now["operations"][-1:]
+        assert (operation["model"], operation["state"], operation["label"]) == ("fake", "done", "three")
+        assert set(operation) == {"id", "model", "version", "state", "phase", "bytes", "total", "seconds", "label"}
+        assert now["models"][0]["label"] == "three" and now["models"][0]["generation"] == 2
+        assert open_server.admin("POST", "fake/weights/rollback", b"").status == 200
+
+
+def test_a_server_of_a_push_that_serves_something_else():
+    allow = ["--weights-peers", "127.0.0.1"]
+    with AdminServer(f"fake={FAKE}", flags=allow) as one, AdminServer(f"fake={FAKE}", flags=allow) as other:
+        urls = [f"http://127.0.0.1:{server.admin_port}" for server in (one, other)]
+        members = urllib.parse.quote(",".join(urls), safe="")
+        for i, server in enumerate((one, other)):
+            assert server.push("fake", fake_weights(3), f"push=p1&members={members}&member={i}&label=three").status == 200
+        for action in ("prepare", "commit"):
+            for server in (one, other):
+                assert server.admin("POST", f"fake/weights/{action}?push=p1", b"").status == 200
+        assert other.push("fake", fake_weights(4), "label=four&commit=true").status == 200
+        with Stream(one) as stream:
+            alert, _ = alerts(stream, urls[1])
+            assert alert == {"severity": "warning", "model": "fake", "text":
+                             f"fake version 1: {urls[1]} serves four (generation 3), this server three (generation 2)"}

@@ -63,7 +63,7 @@ TEST_CASE("routes: those of the public listener") {
   CHECK(runs(at("/v2/repository/models/m/unload", Method::kPost), &Control::unload_model));
   CHECK(at("/v2/repository/models/m/unload", Method::kPost).model == "m");
   CHECK(route_of(at("/v2/repository/models/m/unload", Method::kPost)).access == Access::kControl);
-  CHECK(route_of(at("/v2/repository/index", Method::kPost)).access == Access::kOfListener);
+  CHECK(route_of(at("/v2/repository/index", Method::kPost)).access == Access::kReading);
   CHECK(runs(at("/v1/models/m:call", Method::kPost), Inference::Form::kCall));
   CHECK(at("/v1/models/m:call", Method::kPost).model == "m");
   CHECK(runs(at("/v1/models/m:predict", Method::kPost), Inference::Form::kPredict));
@@ -122,7 +122,9 @@ TEST_CASE("routes: unknown paths, wrong methods, other listeners") {
   CHECK(wrong.allow == "Allow: GET, HEAD\r\n");
   CHECK(runs(find_route("/metrics", Method::kGet, kMetrics), answers::metrics_text));
   CHECK(find_route("/v2/models/m/infer", Method::kPost, kMetrics).result == Result::kNotFound);
-  CHECK(find_route("/v2/models/m/infer", Method::kPost, kAdmin).result == Result::kNotFound);
+  CHECK(runs(find_route("/v2/models/m/infer", Method::kPost, kAdmin), Inference::Form::kInfer));
+  CHECK(runs(find_route("/v1/models/m:call", Method::kPost, kAdmin), Inference::Form::kCall));
+  CHECK(find_route("/v1/models/m:predict", Method::kPost, kAdmin).result == Result::kNotFound);
   CHECK(find_route("/v2/health/ready", Method::kGet, kAdmin).result == Result::kFound);
 }
 
@@ -174,8 +176,11 @@ TEST_CASE("routes: every one is found by its own paths, and the document has it"
       for (const std::string_view path : route.paths) {
         CAPTURE(std::string(path));
         std::string asked(path);
-        for (const auto& [variable, value] :
-             {std::pair("{model}", "m"), {"{version}", "3"}, {"{region}", "r"}, {"{number}", "4"}, {"{file}", "a.js"}}) {
+        for (const auto& [variable, value] : {std::pair("{model}", "m"),
+                                              {"{version}", "3"},
+                                              {"{region}", "r"},
+                                              {"{number}", "4"},
+                                              {"{file}", "a.js"}}) {
           if (const size_t at = asked.find(variable); at != std::string::npos)
             asked.replace(at, std::string_view(variable).size(), value);
         }
@@ -224,10 +229,10 @@ TEST_CASE("routes: what a token of scope metrics may read on the admin listener"
     const Route* const route = found_route(find_route(path, method, listener));
     return accepted_scopes(route, listener) == kMetricsScope;
   };
-  for (const char* path : {"/", "/v2", "/v2/models/m", "/v2/models/m/config", "/v2/models/stats", "/v2/trace/setting",
-                           "/v2/logging", "/v2/admin/access", "/v2/admin/audit", "/v2/admin/operations/7",
-                           "/v2/admin/models/m/constants", "/v2/admin/models/m/weights",
-                           "/v2/admin/models/m/weights/diff", "/v2/admin/models/m/sets/a"}) {
+  for (const char* path :
+       {"/", "/v2", "/v2/models/m", "/v2/models/m/config", "/v2/models/stats", "/v2/trace/setting", "/v2/logging",
+        "/v2/admin/access", "/v2/admin/audit", "/v2/admin/operations/7", "/v2/admin/models/m/constants",
+        "/v2/admin/models/m/weights", "/v2/admin/models/m/weights/diff", "/v2/admin/models/m/sets/a"}) {
     CAPTURE(std::string(path));
     CHECK(reads(path));
   }

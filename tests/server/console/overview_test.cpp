@@ -41,7 +41,8 @@ TEST_CASE("overview: what is wrong, the worst first") {
   now.models[2].reason = "its label is not v2";
   now.models[3].lost = {"replica 0 on cuda:0: an illegal address"};
   now.models[3].weights_problem = "no space";
-  CHECK(said(now) == Texts{"! b version 1 is not ready: the file is damaged", "! c version 1 is not ready: its label is not v2",
+  CHECK(said(now) == Texts{"! b version 1 is not ready: the file is damaged",
+                           "! c version 1 is not ready: its label is not v2",
                            "! d version 1 lost replica 0 on cuda:0: an illegal address", "  a version 1 is loading",
                            "  the weights of d version 1 are not kept: no space"});
   CHECK(alerts_of(now, nullptr)[0].model == "b");
@@ -56,6 +57,9 @@ TEST_CASE("overview: an earlier model that is served in place of a bad one") {
   now.models = {model("m")};
   now.models[0].reason = "the new file is damaged";
   CHECK(said(now) == Texts{"  m version 1: the new file is damaged"});
+  now.models[0].reason.clear();
+  now.models[0].peers = {"http://b:8003 serves v3 (generation 3), this server v2 (generation 2)"};
+  CHECK(said(now) == Texts{"  m version 1: http://b:8003 serves v3 (generation 3), this server v2 (generation 2)"});
 }
 
 TEST_CASE("overview: refusals and lost lines count since the last look") {
