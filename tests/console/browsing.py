@@ -23,7 +23,7 @@ STROKES = {
     4: [[(.6, .1), (.25, .6), (.75, .6)], [(.6, .35), (.6, .9)]],
     5: [[(.7, .12), (.35, .12), (.32, .45), (.55, .42), (.7, .6), (.6, .85), (.3, .88)]],
     6: [[(.62, .1), (.4, .3), (.3, .6), (.38, .88), (.6, .88), (.7, .7), (.58, .55), (.35, .65)]],
-    7: [[(.28, .12), (.72, .12), (.55, .45), (.42, .9)]],
+    7: [[(.28, .12), (.72, .12), (.55, .45), (.42, .9)], [(.36, .5), (.68, .5)]],
     8: [[(.62, .2), (.45, .1), (.34, .25), (.5, .45), (.68, .68), (.52, .9), (.33, .72), (.5, .45), (.65, .25), (.62, .2)]],
     9: [[(.68, .3), (.5, .12), (.32, .28), (.4, .48), (.62, .45), (.68, .3), (.66, .6), (.6, .9)]],
 }
@@ -58,7 +58,7 @@ class Console:
     def __init__(self, browser, server, allowed=(), **context):
         self.server, self.allowed, self.errors = server, list(allowed), []
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
-        self.context.set_default_timeout(15000)
+        self.context.set_default_timeout(10000)
         self.page = self.context.new_page()
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
@@ -88,6 +88,11 @@ class Console:
             for point in points[1:]:
                 mouse.move(*point, steps=steps)
             mouse.up()
+
+
+def choose(place, name):
+    """One of several choices that are side by side."""
+    place.get_by_role("radio", name=name, exact=True).check()
 
 
 def digits_server(flags=()):

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from browsing import STROKES
+from browsing import STROKES, choose
 from playwright.sync_api import expect
 from serving import PROGRAM, ROOT
 
@@ -42,7 +42,7 @@ def rows(page, output):
 
 def fill_json(page, name, text):
     place = page.locator(f"[data-input='{name}']")
-    place.get_by_text("JSON", exact=True).click()
+    choose(place, "JSON")
     place.get_by_label("Nested lists").fill(text)
     place.get_by_label("Nested lists").blur()
     return place
@@ -60,7 +60,7 @@ def test_a_call_with_a_tree_of_arguments(console):
     expect(page.locator("[data-output='RESULT[any]'] .scalar")).to_have_text("true")
     assert [r.split() for r in rows(page, "RESULT[y]")] == [["0", "2.5", "4", "6"], ["1", "8.5", "10", "12"]]
     # The same in the shape of the Python call.
-    page.get_by_text("Python call (tree)").click()
+    choose(page, "Python call (tree)")
     call = json.loads(page.get_by_label("The call as JSON").input_value())
     assert call == {"args": [[[1, 2, 3], [4, 5, 6]], [[0, 2], {"shift": [0.5, 0, 0]}], None],
                     "kwargs": {"scale": 2, "mask": [True, True, False]}}
@@ -100,7 +100,7 @@ def test_a_model_without_recorded_dtypes(open_console, server):
     page.get_by_label("Row 0, column 2").blur()
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("[data-output='RESULT'] tbody tr")).to_have_text("0010" + "29" + "30")
-    page.get_by_text("Python call", exact=True).click()
+    choose(page, "Python call")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_label("Answer", exact=True)).to_contain_text("29")
 
@@ -166,10 +166,10 @@ def test_random_values_are_the_same_for_the_same_seed(console):
     page = console.open("models/digits/1")
     answers = []
     for _ in range(2):
-        page.locator(".input").get_by_text("Random", exact=True).click()
+        choose(page, "Random")
         page.get_by_label("Seed").fill("7")
         page.get_by_role("button", name="Fill").click()
-        page.locator(".input").get_by_text("JSON", exact=True).click()
+        choose(page, "JSON")
         answers.append(json.loads(page.get_by_label("Nested lists").input_value()))
         page.reload()
     assert np.array(answers[0]).shape == (1, 8, 8) and np.std(answers[0]) > 0.5
@@ -207,7 +207,7 @@ def test_saved_answers(console):
 
 
 def program_of(page, name):
-    page.locator(".snippet").get_by_text(name, exact=True).click()
+    choose(page, name)
     return page.locator(".snippet code").inner_text()
 
 

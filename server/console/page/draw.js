@@ -4,22 +4,24 @@ import {button, h, labelled} from "./dom.js";
 
 const SIDE = 256;     // of the canvas that is shown
 const FINE = 8;       // pixels of the hidden canvas for each pixel of the picture
-const PEN = 1.3 / 8;  // the pen's width, of the picture's side
+const PEN = 1.2 / 8;  // the pen's width, of the picture's side
+const STRETCH = 1.3;
 
-// The box around all points, with the pen's width, scaled to the whole picture and centred.
+// The box around all points, scaled to the whole picture and centred, with room for the pen. One direction may be
+// scaled more than the other, as far as writing looks natural.
 function fitting(strokes, height, width) {
-  const points = strokes.flat();
-  const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
-  const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  const pen = PEN * Math.min(height, width);
+  const points = strokes.flat(), pen = PEN * Math.min(height, width);
   // A dot stays a dot.
   const least = 0.15;
-  const scale = Math.min(
-      (width - pen) / Math.max((right - left) * width, least * width),
-      (height - pen) / Math.max((bottom - top) * height, least * height));
-  return ([x, y]) =>
-             [(x - (left + right) / 2) * width * scale + width / 2,
-              (y - (top + bottom) / 2) * height * scale + height / 2];
+  const along = (axis, side) => {
+    const values = points.map((p) => p[axis]);
+    const low = Math.min(...values), high = Math.max(...values);
+    return {middle: (low + high) / 2, side, room: (side - pen) / (Math.max(high - low, least) * side)};
+  };
+  const x = along(0, width), y = along(1, height);
+  const scale = Math.min(x.room, y.room) * STRETCH;
+  const place = (value, {middle, side, room}) => (value - middle) * side * Math.min(scale, room) + side / 2;
+  return (point) => [place(point[0], x), place(point[1], y)];
 }
 
 function drawStrokes(context, strokes, place, pen) {
