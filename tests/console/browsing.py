@@ -60,7 +60,7 @@ class Console:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
         self.context.set_default_timeout(10000)
         self.page = self.context.new_page()
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
+        self.page.on("console", lambda m: self.errors.append(f"{m.text} ({m.location['url']})") if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
 
     @property
@@ -74,7 +74,8 @@ class Console:
 
     def close(self):
         self.context.close()
-        assert [e for e in self.errors if not any(re.search(a, e) for a in self.allowed)] == []
+        left = [e for e in self.errors if not any(re.search(a, e) for a in self.allowed)]
+        assert not left, left
 
     def draw(self, strokes, steps=3):
         canvas = self.page.locator("canvas.drawing")
