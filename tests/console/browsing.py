@@ -77,7 +77,7 @@ class Console:
         left = [e for e in self.errors if not any(re.search(a, e) for a in self.allowed)]
         assert not left, left
 
-    def draw(self, strokes, steps=3):
+    def draw(self, strokes, steps=2):
         canvas = self.page.locator("canvas.drawing")
         canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()
