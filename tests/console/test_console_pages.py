@@ -2,8 +2,7 @@
 import re
 
 import pytest
-from browsing import DIGITS, ROOT, STROKES, V2, AdminServer, choose
-from playwright.sync_api import expect
+from browsing import DIGITS, ROOT, STROKES, V2, AdminServer, choose, expect
 
 PAGE_FOLDER = ROOT / "server/console/page"
 PAGES = ["", "models/digits/1", "models/several.calls/1", "models/digits/1/performance", "models/digits/1/weights",

@@ -8,8 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from browsing import STROKES, choose
-from playwright.sync_api import expect
+from browsing import STROKES, choose, expect
 from serving import PROGRAM, ROOT
 
 PYTHON_PACKAGE = PROGRAM.parent.parent / "python"

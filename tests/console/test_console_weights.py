@@ -6,8 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from browsing import ROOT, V2, digits_server
-from playwright.sync_api import expect
+from browsing import ROOT, V2, digits_server, expect
 from serving import until
 from weights_files import floats, safetensors
 

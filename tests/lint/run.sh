@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Looks at the sources without running them: clang-format at C++, CUDA and the console's JavaScript, clang-tidy at the product's C++, clang's
-# thread safety analysis at what uses mutexes, the compiler at the sources that the preset product compiles as one,
-# then shellcheck at shell scripts and ruff at Python. BUILD has compile_commands.json. The last line is
+# Looks at the sources without running them: clang-format at C++, CUDA and the console's JavaScript, clang-tidy at the
+# product's C++, clang's thread safety analysis at what uses mutexes, the compiler at the sources that the preset product
+# compiles as one, then shellcheck at shell scripts and ruff at Python. BUILD has compile_commands.json. The last line is
 # "N passed, N failed"; a tool is one of the N.
 #
 # clang-tidy needs seconds a file, so it looks at what differs from main, or on main at what its last commit changed, and
