@@ -10,6 +10,11 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "server"))
 from admin_server import AdminServer
 from serving import FAKE_MODELS, PACKAGES, ROOT
 
+try:
+    from playwright.sync_api import expect, sync_playwright
+except ImportError:
+    expect = sync_playwright = None
+
 DIGITS = ROOT / "examples/digits/digits.pt2"
 V2 = ROOT / "examples/digits/digits-v2.safetensors"
 CHROMIUM = os.environ.get("SCONCE_CHROMIUM") or shutil.which("chromium")
@@ -31,9 +36,7 @@ STROKES = {
 
 def why_not():
     """Why no browser can be started here; None: it can."""
-    try:
-        import playwright.sync_api  # noqa: F401
-    except ImportError:
+    if not sync_playwright:
         return "this Python has no playwright (tests/console/requirements.txt)"
     return None if CHROMIUM else "Chromium is not installed (dev.packages)"
 
@@ -42,7 +45,6 @@ def why_not():
 def chromium():
     """While it runs, playwright's event loop is this thread's running one, so that asyncio.run() fails: a module of tests
     ends it at its own end."""
-    from playwright.sync_api import sync_playwright
     playwright = sync_playwright().start()
     try:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -77,7 +79,7 @@ class Console:
         left = [e for e in self.errors if not any(re.search(a, e) for a in self.allowed)]
         assert not left, left
 
-    def draw(self, strokes, steps=3):
+    def draw(self, strokes, steps=2):
         canvas = self.page.locator("canvas.drawing")
         canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()

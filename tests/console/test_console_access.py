@@ -2,8 +2,7 @@
 import re
 
 import pytest
-from browsing import DIGITS, AdminServer, Console
-from playwright.sync_api import expect
+from browsing import DIGITS, AdminServer, Console, expect
 from ports import reserve_port
 
 ADMIN, METRICS, INFER = "admin-admin-admin-1", "metrics-metrics-1", "infer-infer-infer-1"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Looks at the sources without running them: clang-format at C++ and CUDA, clang-tidy at the product's C++, clang's
-# thread safety analysis at what uses mutexes, the compiler at the sources that the preset product compiles as one,
-# then shellcheck at shell scripts and ruff at Python. BUILD has compile_commands.json. The last line is
+# Looks at the sources without running them: clang-format at C++, CUDA and the console's JavaScript, clang-tidy at the
+# product's C++, clang's thread safety analysis at what uses mutexes, the compiler at the sources that the preset product
+# compiles as one, then shellcheck at shell scripts and ruff at Python. BUILD has compile_commands.json. The last line is
 # "N passed, N failed"; a tool is one of the N.
 #
 # clang-tidy needs seconds a file, so it looks at what differs from main, or on main at what its last commit changed, and
@@ -38,7 +38,10 @@ look() {
 # What an unknown distribution lacks is left out, and said; ./dev lint installs it on those of dev.packages.
 has() { command -v "$1" > /dev/null || { echo "lint: $1 is not installed, and is left out" && false; }; }
 
-cpp() { find include package_format src server python examples tests \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0; }
+formatted() {
+  find include package_format src server python examples tests \
+    \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -path 'server/console/page/*.js' \) -print0
+}
 # Every file that begins with #! and names a shell.
 shell_scripts() { find dev .ci conf docker examples packaging tests -type f -exec grep -lZE -m 1 '^#!.*[/ ](ba)?sh$' {} +; }
 
@@ -90,7 +93,7 @@ tidy() {
   if grep 'Error parsing' "$log.errors"; then return 1; fi
   [ "$status" = 0 ] || grep -q '\[clang-diagnostic-error\]$' "$log" || { tail -n 5 "$log.errors" && return 1; }
 }
-format() { cpp | xargs -0 clang-format-14 --dry-run -Werror; }
+format() { formatted | xargs -0 clang-format-14 --dry-run -Werror; }
 shell() { shell_scripts | xargs -0 shellcheck -x; }
 
 if has clang-format-14; then look clang-format format; fi

@@ -47,7 +47,7 @@ export function columns(bars, words) {
   const width = 640, height = 150, foot = 22, head = 14;
   const top = Math.max(...bars.map((b) => b.value), 0) || 1;
   const step = width / Math.max(bars.length, 1);
-  const every = Math.ceil(bars.length / 17);
+  const every = Math.ceil(bars.length / 12);
   return svg(
       "svg", {class: "columns", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words},
       bars.map((bar, i) => {

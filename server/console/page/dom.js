@@ -57,7 +57,8 @@ let labels = 0;
 // A control with its label; `control` is an element without an id.
 export function labelled(text, control, attributes = {}) {
   control.id ||= `control-${++labels}`;
-  return h("label", {for: control.id, ...attributes, class: `field ${attributes.class ?? ""}`}, h("span", {class: "field-name"}, text), control);
+  const name = h("label", {class: "field-name", for: control.id}, text);
+    return h("div", {...attributes, class: `field ${attributes.class ?? ""}`}, name, control);
 }
 
 // choices: [value, text] or a value alone.

@@ -104,6 +104,7 @@ function forget() {
 }
 
 function followConnection() {
+  let seen = "", wasLost = false;
   watch(({status, lostSince, data}) => {
     const text = {connecting: "connecting", open: "live", lost: "no answer"}[status];
     const tag = byId("connection");
@@ -116,11 +117,16 @@ function followConnection() {
           lost,
           `The server has not answered since ${
               clock(lostSince)}. The console goes on asking; what it shows is from before.`);
-    if (status !== "open") return;
-    // It is another process now, or the page could not be read while the server was away.
-    const restarted = access && data.server.instance !== access.instance;
-    if (restarted) readAccess().then(showAccess, () => {});
-    if (place.querySelector(".failed")) route(false);
+    if (status !== "open") {
+      wasLost = true;
+      return;
+    }
+    if (access && data.server.instance !== access.instance) readAccess().then(showAccess, () => {});
+    // What could not be read may be there now.
+    const now = JSON.stringify([data.server.instance, data.models.map((m) => [m.name, m.version, m.state])]);
+    if ((now !== seen || wasLost) && place.querySelector(".failed")) route(false);
+    seen = now;
+    wasLost = false;
   });
 }
 

@@ -3,7 +3,7 @@ import {answerPlace} from "./answers.js";
 import {adminPath, callPath, get, modelPath, parse, request, token} from "./api.js";
 import {button, h, labelled, notice, section, segments, select, setText} from "./dom.js";
 import {inputForm, isPictureFile} from "./inputs.js";
-import {live, modelIn} from "./live.js";
+import {modelIn, watch} from "./live.js";
 import {allNamed, callOf, isTree, signatureView} from "./signature.js";
 import {callText, snippetPlace} from "./snippets.js";
 import {download, readTensors, writeNpz} from "./tensor_files.js";
@@ -87,7 +87,7 @@ function callForm(model, metadata, forms, options) {
 }
 
 export function showTryout(place, {model, metadata, access}) {
-  let running = false, again = false, sets = [], set = "";
+  let running = false, again = false, set = "";
   const answer = answerPlace();
   const state = h("p", {class: "bad-text", role: "alert"});
   const atOnce = h("input", {type: "checkbox"});
@@ -178,17 +178,24 @@ export function showTryout(place, {model, metadata, access}) {
     accept([...event.dataTransfer.files]);
   });
 
+  const choice = panel.querySelector(".set-choice");
   const showSets = async () => {
-    if (!modelIn(live.data, model)?.sets) return;
-    sets = (await get(adminPath(model, "/sets"))).sets.map((s) => s.name);
+    const names = (await get(adminPath(model, "/sets"))).sets.map((s) => s.name);
     const choose = (name) => {
       set = name;
       changed();
     };
-    panel.querySelector(".set-choice")
-        .replaceChildren(labelled("Weights", select([["", "as others get"], ...sets], set, choose)));
+    if (!names.includes(set)) set = "";
+    choice.replaceChildren(
+        names.length ? labelled("Weights", select([["", "as others get"], ...names], set, choose)) : "");
   };
-  showSets().catch(() => {});
+  let named = 0;
+  const leave = watch(({data}) => {
+    const now = modelIn(data, model)?.sets ?? 0;
+    // Without its sets the form still asks for the model's own.
+    if (now !== named) showSets().catch((problem) => setText(choice, problem.message));
+    named = now;
+  });
 
   const call = callForm(model, metadata, forms, {set: () => set});
   const form =
@@ -216,5 +223,8 @@ export function showTryout(place, {model, metadata, access}) {
           "",
       body, h("details", {class: "panel"}, h("summary", {}, "Signature"), signatureView(metadata)));
   for (const control of place.querySelectorAll(".changes")) control.disabled = access.read_only;
-  return () => (atOnce.checked = false);
+  return () => {
+    leave();
+    atOnce.checked = false;
+  };
 }
