@@ -78,6 +78,8 @@ class Server {
                  now_seconds(),
                  {},
                  {},
+                 {},
+                 {},
                  connections_,
                  request_memory_,
                  Credentials(config_),
@@ -123,12 +125,14 @@ class Server {
       const std::string url = (tls == TlsMode::kOff ? "http://" : "https://") + listener.address();
       log_info("{} on {}", what, url);
       if (kind == kPublic) service_.public_url = url;
+      if (kind == kAdmin) service_.admin_url = url;
     };
     listen(config.http, kPublic, io, "inference", config.http_tls, kNoScope);
     if (config.grpc.enabled()) {
       grpc_ = std::make_unique<GrpcFront>(service_, clock_, threads_ + 1);
       if (!grpc_->is_loopback()) check_reach(grpc_->address());
       log_info("inference by gRPC on {}", grpc_->address());
+      service_.grpc_address = grpc_->address();
     }
     listen(config.metrics, kMetrics, {&side}, "metrics", config.metrics_tls,
            config.metrics_open ? kNoScope : kMetricsScope);

@@ -17,6 +17,7 @@ struct RequestView {
   const RouteMatch& route;
   std::string_view body;
   bool accepts_html = false;
+  std::string_view host = {};  // what the client calls this server; empty: it does not say
 };
 
 // Throws errors as clients shall see them.
@@ -24,7 +25,7 @@ using AnswerHere = void(const RequestView& request, Response& response);
 
 namespace answers {
 
-AnswerHere page, openapi, metrics_text;
+AnswerHere page, page_style, openapi, metrics_text;
 AnswerHere live, ready, server_metadata;
 AnswerHere model_ready, model_metadata, model_config, statistics;
 AnswerHere repository_index;

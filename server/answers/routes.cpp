@@ -41,6 +41,8 @@ constexpr std::string_view kHealth = "health", kModels = "models", kInference = 
 constexpr std::array kTable{
     Route{kGet, Paths{"/"}, kEverywhere, kOfListener, Here(answers::page),
           Description{kServer, "A page about this server", "", "text"}},
+    Route{kGet, Paths{"/page.css"}, kEverywhere, kAnyone, Here(answers::page_style),
+          Description{kServer, "The stylesheet of that page", "", "style"}},
     Route{kGet, Paths{"/metrics"}, kMetrics, kOfListener, Here(answers::metrics_text),
           Description{kServer, "Metrics in Prometheus' format", "", "text"}},
     Route{kGet, Paths{"/v2"}, kPublic | kAdmin, kOfListener, Here(answers::server_metadata),

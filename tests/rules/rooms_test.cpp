@@ -18,6 +18,7 @@ const Rooms kServer = {
     "server/memory/",
     "server/base/",
     "server/json/",
+    "server/html/",
     "server/triton/",
     "server/http/",
     "server/client/",
