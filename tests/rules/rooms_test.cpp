@@ -19,6 +19,7 @@ const Rooms kServer = {
     "server/base/",
     "server/json/",
     "server/html/",
+    "server/terminal/",
     "server/triton/",
     "server/http/",
     "server/client/",
