@@ -45,6 +45,7 @@ const Rooms kServer = {
     "server/server.",
     "server/commands/",
     "server/commands/weights/",
+    "server/commands/top/",
     "server/",
 };
 const Rooms kOperators = {
