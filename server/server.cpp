@@ -131,6 +131,7 @@ class Server {
     if (config.grpc.enabled()) {
       grpc_ = std::make_unique<GrpcFront>(service_, clock_, threads_ + 1);
       if (!grpc_->is_loopback()) check_reach(grpc_->address());
+      service_.grpc_address = grpc_->address();
       log_info("inference by gRPC on {}", grpc_->address());
       service_.grpc_address = grpc_->address();
     }

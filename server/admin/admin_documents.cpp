@@ -24,14 +24,6 @@ Json of_model(const std::string& name, int64_t version) {
 
 const char* state_name(WeightState state) noexcept { return name_of(state, {"active", "staged", "previous"}); }
 
-const char* state_name(Operation::State state) noexcept {
-  return name_of(state, {"running", "done", "failed", "cancelled"});
-}
-
-const char* phase_name(Operation::Phase phase) noexcept {
-  return name_of(phase, {"starting", "receiving", "folding", "judging", "committing", "over"});
-}
-
 const char* outcome_name(Operation::Outcome outcome) noexcept {
   return name_of(outcome, {"none", "checked", "staged", "active", "held"});
 }
@@ -119,6 +111,14 @@ Json described(const GuardRecord& guard) {
 }
 
 }  // namespace
+
+const char* state_name(Operation::State state) noexcept {
+  return name_of(state, {"running", "done", "failed", "cancelled"});
+}
+
+const char* phase_name(Operation::Phase phase) noexcept {
+  return name_of(phase, {"starting", "receiving", "folding", "judging", "committing", "over"});
+}
 
 std::string guard_document(const ModelInterface& model, const std::optional<GuardRecord>& guard) {
   Json json = of_model(model.name, model.version);

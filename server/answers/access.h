@@ -17,6 +17,10 @@ namespace sconce::server {
 CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, const Route* route, Listeners listener,
                                   std::string_view authorization, bool from_page);
 
+// Whether a web page with this Origin came from the server that its request's Host names, so that the page is the
+// console and not somebody else's.
+bool is_own_page(std::string_view origin, std::string_view host);
+
 // Gives the work to the control thread, which calls `done` at its end. kInvalidArgument, kUnavailable, kQueueFull.
 void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,
                    const RequestId& id, const std::string& peer, Control::Done done);

@@ -7,6 +7,7 @@
 #include "server/answers/page.h"
 #include "server/answers/routes.h"
 #include "server/base/log.h"
+#include "server/console/page_files.h"
 #include "server/html/html_page.h"
 #include "server/models/documents.h"
 #include "server/models/repository_request.h"
@@ -79,6 +80,13 @@ void page_style(const RequestView& /*request*/, Response& response) {
   response.type = content_type::kStyle;
   response.fields = "X-Content-Type-Options: nosniff\r\nCache-Control: max-age=3600\r\n";
   response.set_text(server::page_style());
+}
+
+void console(const RequestView& request, Response& response) {
+  const std::string_view name = request.route.file.empty() ? "index.html" : request.route.file;
+  const PageFile* const file = find_page_file(name);
+  SCONCE_CHECK(file != nullptr, kNotFound, "the console has no file '", excerpt(name), "'");
+  answer_page_file(*file, request.accepts, request.if_none_match, response);
 }
 
 void openapi(const RequestView& request, Response& response) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "server/admin/service.h"
+#include "server/http/compression.h"
 #include "server/http/response.h"
 #include "server/http/router.h"
 
@@ -17,7 +18,9 @@ struct RequestView {
   const RouteMatch& route;
   std::string_view body;
   bool accepts_html = false;
-  std::string_view host = {};  // what the client calls this server; empty: it does not say
+  Coding accepts = Coding::kIdentity;   // what may compress the answer
+  std::string_view if_none_match = {};  // on the admin listener
+  std::string_view host = {};           // what the client calls this server; empty: it does not say
 };
 
 // Throws errors as clients shall see them.
@@ -25,7 +28,7 @@ using AnswerHere = void(const RequestView& request, Response& response);
 
 namespace answers {
 
-AnswerHere page, page_style, openapi, metrics_text;
+AnswerHere page, page_style, openapi, metrics_text, console;
 AnswerHere live, ready, server_metadata;
 AnswerHere model_ready, model_metadata, model_config, statistics;
 AnswerHere repository_index;

@@ -95,6 +95,7 @@ Json path_parameter(std::string_view name) {
   if (name == "version") type["pattern"] = "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$";
   if (name == "number") type["pattern"] = "^[0-9]{1,18}$";
   if (name == "set") type["pattern"] = "^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$";
+  if (name == "file") type["pattern"] = "^[a-z0-9_-]{1,64}[.][a-z]{2,4}$";
   if (name == "region") type["pattern"] = "^[A-Za-z0-9_-]{1,64}$";
   return {{"name", name}, {"in", "path"}, {"required", true}, {"schema", std::move(type)}};
 }
@@ -102,6 +103,7 @@ Json path_parameter(std::string_view name) {
 Json answer_content(const Description& text) {
   if (text.answer == "text") return {{"text/plain", {{"schema", {{"type", "string"}}}}}};
   if (text.answer == "style") return {{"text/css", {{"schema", {{"type", "string"}}}}}};
+  if (text.answer == "page") return {{"text/html", {{"schema", {{"type", "string"}}}}}};
   if (text.answer == "weights")
     return {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}};
   if (text.answer == "events") return {{"text/event-stream", {{"schema", {{"type", "string"}}}}}};
@@ -140,7 +142,7 @@ void add_path(Json& all, std::string_view text, const Route& route) {
   if (path.is_null()) {
     path = Json::object();
     Json parameters = Json::array();
-    for (const std::string_view name : {"model", "version", "set", "region", "number"}) {
+    for (const std::string_view name : {"model", "version", "set", "region", "number", "file"}) {
       if (pattern.find(std::string("{").append(name).append("}")) != std::string::npos)
         parameters.push_back(path_parameter(name));
     }

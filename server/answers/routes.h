@@ -18,6 +18,7 @@
 #include "server/admin/admin_api.h"
 #include "server/admin/trainers/trainer_routes.h"
 #include "server/answers/handlers.h"
+#include "server/console/feed.h"
 #include "server/http/credentials.h"
 #include "server/http/router.h"
 #include "server/models/control.h"
@@ -61,12 +62,20 @@ struct OnLane {
   Inference::Form form;
 };
 
-using Handler = std::variant<Here, OnAdminThread, OnControlThread, OnLane>;
+// Answers with events, on the connection's I/O thread, until the client or the server ends.
+struct OnFeed {
+  consteval explicit OnFeed(OpenFeed& function) : open(&function) {}
+  OpenFeed* open;
+};
+
+using Handler = std::variant<Here, OnAdminThread, OnControlThread, OnLane, OnFeed>;
 
 enum class Access : int8_t {
-  kAnyone,      // probes, which carry no token
-  kOfListener,  // whoever may use the listener
-  kControl,     // administration; on the public listener only if http_admin allows it
+  kAnyone,          // probes, which carry no token, and the console's page, which asks for one
+  kOfListener,      // whoever may use the listener
+  kReading,         // the same; on the admin listener a token of scope metrics does too
+  kControl,         // administration; on the public listener only if http_admin allows it
+  kControlReading,  // the same; on the admin listener a token of scope metrics does too
 };
 
 // How large a body the route takes.
@@ -139,17 +148,25 @@ constexpr bool takes_set(const Route& route) noexcept {
   return is_inference(route) || (route.description.remarks & Description::kTakesSet) != 0;
 }
 
+constexpr bool is_control(const Route& route) noexcept {
+  return route.access == Access::kControl || route.access == Access::kControlReading;
+}
 // Whether the server's settings close the route on this listener.
 constexpr bool is_forbidden(const Route& route, Listeners listener, bool http_admin) noexcept {
-  return route.access == Access::kControl && listener == kPublic && !http_admin;
+  return is_control(route) && listener == kPublic && !http_admin;
 }
-// The scope that a token must have. route: null if none was found.
+// The scope that a token must have; without such tokens, none is needed. route: null if none was found.
 constexpr uint8_t needed_scope(const Route* route, Listeners listener, bool http_admin) noexcept {
   if (route != nullptr && route->access == Access::kAnyone) return kNoScope;
   if (listener == kMetrics) return kMetricsScope;
   if (listener == kAdmin) return kAdminScope;
-  const bool control = route != nullptr && route->access == Access::kControl;
-  return control && http_admin ? kAdminScope : kInferScope;
+  return route != nullptr && is_control(*route) && http_admin ? kAdminScope : kInferScope;
+}
+// Scopes that do in its place. route: null if none was found.
+constexpr uint8_t accepted_scopes(const Route* route, Listeners listener) noexcept {
+  const bool reading =
+      route != nullptr && (route->access == Access::kReading || route->access == Access::kControlReading);
+  return reading && listener == kAdmin ? kMetricsScope : kNoScope;
 }
 
 }  // namespace sconce::server

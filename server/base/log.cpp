@@ -38,6 +38,16 @@ thread_local LogRequest::Context current;
 constexpr size_t kRoom = 1024 * 1024;
 constexpr std::chrono::milliseconds kLastLines{1000};
 
+// What is kept of the log for those who look at it over HTTP.
+constexpr size_t kKeptLines = 2000, kKeptBytes = 512 * 1024;
+std::atomic<bool> keeps_lines{false};
+
+// Never destroyed, because threads may log until the process ends.
+LogRing& ring() {
+  static LogRing& instance = *new LogRing(kKeptLines, kKeptBytes);
+  return instance;
+}
+
 // Formats one line at a time and gives it to the writer, if there is one.
 class Sink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
@@ -124,6 +134,30 @@ void append_field(std::string& line, const LogField& field) {
   line += '"';
 }
 
+void append_member(std::string& members, const LogField& field) {
+  if (members.back() != '{') members += ',';
+  append_json_string(members, field.key);
+  members += ':';
+  field.is_number ? (void)(members += field.value) : append_json_string(members, field.value);
+}
+
+// Calls take(field) for each field of a line.
+template <class Take>
+void each_field(std::span<const LogField> fields, Take&& take) {
+  for (const LogField& field : fields) take(field);
+  if (current.peer != nullptr && !current.peer->empty()) take({"peer", *current.peer});
+  if (current.id != nullptr) take({"id", current.id->text()});
+}
+
+void keep_line(LogLevel level, std::string_view message, std::span<const LogField> fields) {
+  std::string members = "\"message\":";
+  append_json_string(members, message);
+  members += ",\"fields\":{";
+  each_field(fields, [&](const LogField& field) { append_member(members, field); });
+  members += '}';
+  ring().add(level, std::move(members));
+}
+
 // A line's text, in the log's form.
 std::string line_of(std::string_view message) {
   std::string line;
@@ -170,10 +204,12 @@ void start_log(LogLevel level, LogFormat format) {
   json_lines = format == LogFormat::kJson;
   logger().set_pattern(json_lines ? kJsonPattern : kIsoPattern);
   sink().start();
+  keeps_lines = true;
 }
 
 void end_log() noexcept { sink().end(); }
 uint64_t lost_log_lines() noexcept { return sink().lost(); }
+const LogRing& last_log_lines() noexcept { return ring(); }
 
 void show_status(std::function<std::string()> line) {
   if (!json_lines.load(std::memory_order_relaxed)) sink().status(std::move(line));
@@ -184,12 +220,11 @@ bool log_enabled(LogLevel level) noexcept { return (enabled.load(std::memory_ord
 void write_log(LogLevel level, std::string_view message, std::span<const LogField> fields) noexcept {
   const bool written = succeeds([&] {
     std::string line = line_of(message);
-    for (const LogField& field : fields) append_field(line, field);
-    if (current.peer != nullptr && !current.peer->empty()) append_field(line, {"peer", *current.peer});
-    if (current.id != nullptr) append_field(line, {"id", current.id->text()});
+    each_field(fields, [&](const LogField& field) { append_field(line, field); });
     logger().log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
   });
   if (!written) sink().lose();
+  if (keeps_lines.load(std::memory_order_relaxed)) succeeds([&] { keep_line(level, message, fields); });
 }
 
 void write_formatted(LogLevel level, fmt::string_view format, fmt::format_args args) noexcept {

@@ -12,6 +12,7 @@
 
 #include "server/base/config.h"
 #include "server/base/log_limit.h"
+#include "server/base/log_ring.h"
 #include "server/base/request_id.h"
 
 namespace sconce::server {
@@ -23,6 +24,7 @@ uint64_t lost_log_lines() noexcept;
 // What `line` returns stands below the lines while a server's log is written to a terminal, and is drawn again several
 // times a second, by the log's thread. Empty: nothing stands there. Not for JSON lines.
 void show_status(std::function<std::string()> line);
+const LogRing& last_log_lines() noexcept;  // since start_log()
 bool log_enabled(LogLevel level) noexcept;
 
 // A field of a line besides its message: key=value in text, a member in JSON.

@@ -42,7 +42,8 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   // A request that runs no handler is refused before its body is read.
   if ((!found || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return Next::kAnswer;
-  if (listener_ == kAdmin) {
+  if (listener_ == kAdmin && !(found && is_inference(route_of(route_)))) {
+    if_none_match_.assign(head.if_none_match);
     const Next next = begin_admin(reader_.content_length());
     if (next != Next::kReadBody) return next;
   }
@@ -54,7 +55,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
 
 // Sets how large the request may be: what its route can use. Returns false if it is larger.
 bool Exchange::limit_body() {
-  most_body_ = reader_.most_body();
+  most_body_ = static_cast<uint64_t>(io_thread_.service().config.max_body_bytes);
   check_set();
   // Throws the errors of a model that is not there before the request is read.
   const BodyLimit limit = route_of(route_).body;
@@ -97,9 +98,43 @@ void Exchange::check_set() const {
 }
 
 Exchange::Next Exchange::answer_by(const Here& handler) {
-  handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html, host_},
+  handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html,
+                  reader_.head().accepts, if_none_match_, host_},
                  response_);
   return Next::kAnswer;
+}
+
+Exchange::Next Exchange::answer_by(const OnFeed& handler) {
+  feed_ = handler.open(io_thread_.overview(), cached_path_.query);
+  response_.type = content_type::kEvents;
+  response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that know it pass events on at once
+  response_.streamed = true;
+  // The stream ends by the client or the server leaving; neither asks for anything after it.
+  form_.close = true;
+  return feed_piece();
+}
+
+Exchange::Next Exchange::feed_piece() {
+  const bool first = !streaming_;
+  response_.begin_piece(form_.http11);
+  const size_t before = response_.text_bytes();
+  feed_->append(response_.text(), Clock::now());
+  if (response_.text_bytes() == before) return Next::kWait;
+  end_piece(form_.head_only);
+  return first ? Next::kAnswer : Next::kPiece;
+}
+
+void Exchange::end_piece(bool last) {
+  response_.end_piece(form_.http11, last);
+  streaming_ = !last;
+}
+
+Exchange::Next Exchange::end_feed() {
+  response_.begin_piece(form_.http11);
+  feed_->append(response_.text(), Clock::now());
+  response_.text().append(": the server is ending\n\n");
+  end_piece(true);
+  return Next::kPiece;
 }
 
 Exchange::Next Exchange::answer_by(const OnAdminThread& handler) {
@@ -120,6 +155,8 @@ bool Exchange::forbidden() const noexcept {
 Exchange::Next Exchange::resume() {
   if (running() && inference_.streams()) return answer_piece();
   switch (let_go()) {
+    case Holder::kSession:
+      return feed_piece();
     case Holder::kDecoder:
       throw_problem();
       return choose_weights();
@@ -165,6 +202,7 @@ void Exchange::abandon() noexcept {
   count_body(0);
   if (computing()) return;  // the holder still works with the rest
   inference_.clear();
+  feed_.reset();
   answer_room_.give_back();
 }
 
@@ -175,7 +213,7 @@ Exchange::Next Exchange::refuse(int status, std::string_view message) {
 }
 
 Exchange::Next Exchange::refuse_length() {
-  const bool by_setting = most_body_ == reader_.most_body();
+  const bool by_setting = most_body_ == static_cast<uint64_t>(io_thread_.service().config.max_body_bytes);
   return refuse(413, by_setting ? std::string("request body is larger than max_body_bytes")
                                 : "request body is larger than " + std::to_string(most_body_) +
                                       (route_of(route_).body == BodyLimit::kInputs
@@ -220,6 +258,7 @@ void Exchange::end(size_t bytes, Clock::time_point encoded) {
   request_id_.begin({});
   if (!running()) inference_.clear();
   admin_.reset();
+  feed_.reset();
   form_.http11 = true;
   form_.head_only = false;
   largest_ = std::max(largest_, response_.text().capacity());

@@ -76,7 +76,11 @@ class Exchange {
 
   // Whether further pieces of the answer follow: call next_piece() once those that are ready are sent.
   bool streaming() const noexcept { return streaming_; }
-  Next next_piece() { return answer_piece(); }
+  Next next_piece() { return feed_ ? feed_piece() : answer_piece(); }
+  // Whether the answer is a stream of events that nobody computes: it has a further piece when its feed has one, so ask
+  // now and then by resume().
+  bool feeding() const noexcept { return feed_ != nullptr; }
+  Next end_feed();  // the last piece
 
   // Whether another thread has the exchange.
   bool lent() const noexcept { return holder_ != Holder::kSession; }
@@ -122,6 +126,7 @@ class Exchange {
   Next route_request();
   // One for each kind of handler; without it the table of routes does not compile.
   Next answer_by(const Here& handler);
+  Next answer_by(const OnFeed& handler);
   Next answer_by(const OnAdminThread& handler);
   Next answer_by(const OnControlThread& handler);  // exchange_admin.cpp
   Next answer_by(const OnLane& handler);           // exchange_inference.cpp
@@ -134,6 +139,8 @@ class Exchange {
   void log_failure(const Failure& failure);
   void name_response();
   static void notify(void* exchange) noexcept;  // on the holder's thread
+  Next feed_piece();
+  void end_piece(bool last);
   // exchange_admin.cpp
   Next begin_admin(uint64_t length);
   bool refuse_access();
@@ -180,6 +187,7 @@ class Exchange {
   Method cached_method_ = Method::kOther;
   RouteMatch route_;
   std::string weights_, affinity_;  // header fields of those names
+  std::string if_none_match_;       // the same, on the admin listener
   std::string host_;                // of a GET: what the client calls this server
   bool routed_ = false;             // route_ belongs to this request
   uint64_t most_body_ = 0;          // bytes of body that the route takes, compressed or not
@@ -194,6 +202,7 @@ class Exchange {
   std::unique_ptr<AdminRequest> admin_;  // for the admin port's own routes
   AdminAnswer admin_answer_;             // written by the task before its notice
   std::exception_ptr problem_;           // the exception of a holder
+  std::unique_ptr<Feed> feed_;           // for a stream of events
   Response response_;                    // the answer
   bool streaming_ = false;               // its head is ready or sent, its end is not
   BudgetShare answer_room_;              // of a large answer, until it is sent

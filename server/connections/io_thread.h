@@ -18,6 +18,7 @@
 #include "server/admin/service.h"
 #include "server/connections/accepted.h"
 #include "server/connections/busy_poll.h"
+#include "server/console/overview_source.h"
 #include "server/http/router.h"
 
 namespace sconce::server {
@@ -72,6 +73,7 @@ class IoThread {
   const Catalog& catalog();  // valid until the handler returns
   const CredentialSet& credentials();
   const TlsContext* tls_of(Listeners listener);  // null: no TLS
+  OverviewSource& overview() noexcept { return overview_; }
   std::string_view date() const noexcept { return {date_, 29}; }
   using Sessions = std::list<std::unique_ptr<Session>>;
   void retire(Sessions::iterator session) noexcept;  // deletes it later, not within the call
@@ -111,6 +113,7 @@ class IoThread {
   BusyPoll busy_poll_;
   int lane_requests_ = 0;
   bool freed_much_ = false;
+  OverviewSource overview_{service_};  // outlives the sessions, which read it
   Sessions sessions_, retired_;
   std::vector<Listener*> watched_;
   std::shared_ptr<const Catalog> catalog_;

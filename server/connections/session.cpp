@@ -178,6 +178,7 @@ void Session::follow(Exchange::Next next) {
       break;
     case Exchange::Next::kWait:
       state_ = State::kWaiting;
+      if (exchange_.feeding()) watch_client();
       if (!exchange_.running()) break;
       // The run may be over by now, but its notice waits for this thread.
       clock_.until(exchange_.deadline());

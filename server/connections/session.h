@@ -16,7 +16,8 @@
 //                                                                                                           v
 //                                                                                                         kClosed
 //
-// An answer in pieces goes from kWriting back to kWaiting while the next piece is not there.
+// An answer in pieces goes from kWriting back to kWaiting while the next piece is not there. No thread has the exchange
+// while a feed has nothing to tell; the tick looks whether it has.
 //
 // Every state can end in kClosed: the client leaves, a deadline passes, the server ends. A closed session stays until
 // no event of the loop and no other thread uses it. RequestReader knows how much of a request was read, Exchange which
@@ -116,12 +117,14 @@ class Session {
   void watch_client() noexcept;
   // session_limits.cpp: deadlines and memory
   void refuse_late(int status, std::string_view message) noexcept;
+  void end_feed() noexcept;
   size_t largest() const noexcept { return std::max(reader_.largest(), exchange_.largest()); }
   void trim(size_t keep) noexcept;
   void trim_idle() noexcept;
 
   bool between_requests() const noexcept { return state_ == State::kReading && reader_.idle(); }
   bool waits_for_model() const noexcept { return state_ == State::kWaiting && exchange_.running(); }
+  bool feeds() const noexcept { return state_ == State::kWaiting && exchange_.feeding(); }
   // Begins an operation of the event loop, which refers to this object until it calls released(). If this throws, the
   // operation did not begin.
   template <class Begin>

@@ -28,7 +28,9 @@ IoThread::Idle Session::idle(Clock::time_point now) const noexcept {
     case State::kLingering:
       return {now - since >= kStalled, false, since};
     default:
-      return {};  // the client waits for the server
+      // A stream of events gives way to the next connection; otherwise the client waits for the server.
+      if (exchange_.feeding()) return {now - clock_.phase_start() >= kStalled, false, clock_.phase_start()};
+      return {};
   }
 }
 
@@ -43,6 +45,10 @@ bool Session::make_room() noexcept {
 }
 
 void Session::check_deadline(Clock::time_point now) {
+  if (feeds()) {
+    state_ = State::kReturned;
+    return proceed();
+  }
   if (state_ == State::kClosed || (state_ == State::kWaiting && !exchange_.running())) return;
   if (now < clock_.deadline()) {
     trim_idle();
@@ -87,7 +93,14 @@ void Session::end_client(bool tell) noexcept {
   }
 }
 
+// A client that has not taken the last event does not take this one either.
+void Session::end_feed() noexcept {
+  const bool told = feeds() && succeeds([this] { follow(exchange_.end_feed()); });
+  told ? proceed() : close();
+}
+
 void Session::close_if_idle(Clock::time_point now) {
+  if (exchange_.feeding()) return end_feed();
   if ((!between_requests() && state_ != State::kHandshake) || now - clock_.phase_start() < kFresh) return;
   // A request that has arrived but was not read yet is answered.
   if (state_ == State::kHandshake || !transport_.has_unread()) close();

@@ -86,6 +86,7 @@ void Session::on_read_ahead(error_code ec, size_t bytes) noexcept {
     if (waited || ec != asio::error::eof) close();
     return;
   }
+  if (feeds()) return ec ? close() : watch_client();
   if (state_ == State::kReading) proceed();
 }
 

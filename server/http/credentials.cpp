@@ -110,7 +110,8 @@ bool same_token(std::string_view given, std::string_view token) noexcept {
 
 }  // namespace
 
-CredentialSet::Refusal CredentialSet::check(uint8_t scope, std::string_view authorization) const noexcept {
+CredentialSet::Refusal CredentialSet::check(uint8_t scope, std::string_view authorization,
+                                            uint8_t accepted) const noexcept {
   if (!needs_token(scope)) return {};
   constexpr std::string_view kScheme = "Bearer ";
   const boost::beast::string_view scheme(authorization.data(), std::min(authorization.size(), kScheme.size()));
@@ -120,7 +121,7 @@ CredentialSet::Refusal CredentialSet::check(uint8_t scope, std::string_view auth
   // Looks at all tokens, even after a match.
   uint8_t scopes = 0;
   for (const Token& token : tokens_) scopes |= static_cast<uint8_t>(same_token(given, token.text) * token.scopes);
-  if ((scopes & scope) != 0) return {};
+  if ((scopes & (scope | accepted)) != 0) return {};
   if (scopes != 0) return {403, "the token is good for other requests, not for this one"};
   return {403, "not a token of this server"};
 }

@@ -33,8 +33,8 @@ class CredentialSet {
   };
 
   bool needs_token(uint8_t scope) const noexcept { return (needed_ & scope) != 0; }
-  // authorization: the request's field, or empty.
-  Refusal check(uint8_t scope, std::string_view authorization) const noexcept;
+  // authorization: the request's field, or empty. accepted: scopes besides that do, if one is needed.
+  Refusal check(uint8_t scope, std::string_view authorization, uint8_t accepted = kNoScope) const noexcept;
   // For connections of a listener; null if it has no TLS.
   const TlsContext* tls(Listeners listener) const noexcept;
 

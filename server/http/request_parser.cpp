@@ -102,7 +102,7 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       head_.host = trim(view(value));
       if (!is_host(head_.host)) return refuse(400, "malformed Host", ec);
       has_host_ = true;
-      return;
+      return keep(head_.host);
     case field::content_length:
       if (has_length_ || !is_digits(trim(view(value))))
         return refuse(400, "malformed or contradictory Content-Length", ec);
@@ -138,6 +138,8 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       return keep(head_.user_agent);
     case field::content_type:
       return keep(head_.content_type);
+    case field::if_none_match:
+      return keep(head_.if_none_match);
     case field::unknown: {
       const auto named = [&](std::string_view expected) {
         return boost::beast::iequals(name_text, {expected.data(), expected.size()});
@@ -170,7 +172,7 @@ void RequestParser::forget_texts() noexcept {
   head_.method_text = head_.target = head_.host = head_.request_id = head_.traceparent = {};
   head_.weights = head_.affinity = {};
   head_.authorization = head_.origin = head_.content_type = head_.content_digest = {};
-  head_.user_agent = {};
+  head_.user_agent = head_.host = head_.if_none_match = {};
 }
 
 size_t RequestParser::put(boost::asio::const_buffer bytes, error_code& ec) {

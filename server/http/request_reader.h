@@ -70,7 +70,6 @@ class RequestReader {
   const RequestHead& head() const noexcept { return parser_->head(); }
   bool keep_alive() const { return parser_->keep_alive(); }
   uint64_t content_length() const { return parser_->content_length().value_or(0); }
-  uint64_t most_body() const noexcept { return most_body_; }
   // Whether the whole body came with the head.
   bool body_is_here() const { return !parser_->chunked() && content_length() <= buffer_.size(); }
   // For a chunked body, whose length is only known as it comes.

@@ -10,6 +10,7 @@ namespace {
 std::string_view reason_phrase(int status) noexcept {
   constexpr std::pair<int, std::string_view> kPhrases[] = {{200, "OK"},
                                                            {202, "Accepted"},
+                                                           {304, "Not Modified"},
                                                            {400, "Bad Request"},
                                                            {401, "Unauthorized"},
                                                            {403, "Forbidden"},
@@ -68,7 +69,9 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
   }
   put("Content-Type: ");
   put(type);
-  if (!streamed) {
+  if (status == 304) [[unlikely]] {
+    // The length would have to be that of the 200.
+  } else if (!streamed) {
     put("\r\nContent-Length: ");
     put_number(body_bytes());
   } else {

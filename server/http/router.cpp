@@ -30,7 +30,7 @@ bool match_variable(std::string_view segment, std::string_view pattern, std::str
 }
 
 bool match(std::string_view path, std::string_view pattern, RouteMatch& found) noexcept {
-  found.model = found.set = found.version = found.region = found.number = {};
+  found.model = found.set = found.version = found.region = found.number = found.file = {};
   while (!path.empty() && !pattern.empty()) {
     const std::string_view segment = next_segment(path);
     const std::string_view expected = next_segment(pattern);
@@ -47,6 +47,7 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
     }
     if (found.set.empty() && match_variable(segment, expected, "{set}", found.set)) continue;
     if (match_variable(segment, expected, "{region}", found.region)) continue;
+    if (match_variable(segment, expected, "{file}", found.file)) continue;
     if (match_variable(segment, expected, "{version}", found.version)) {
       if (!is_model_name(found.version)) return false;
       continue;

@@ -18,8 +18,8 @@ enum class Method : int8_t { kGet, kPost, kDelete, kPut, kOther };  // HEAD is k
 // The listeners that have a route, as a set.
 enum Listeners : uint8_t { kPublic = 1, kMetrics = 2, kAdmin = 4 };
 
-// A path of a route. {model}, {region}, {set}: any segment; {version}: digits or a label; {number}: digits. What
-// follows an '@' in {model} is a set's name. The first pattern that matches wins.
+// A path of a route. {model}, {region}, {set}, {file}: any segment; {version}: digits or a label; {number}: digits.
+// What follows an '@' in {model} is a set's name. The first pattern that matches wins.
 struct RoutePattern {
   std::string_view path;
   Method method = Method::kOther;
@@ -46,6 +46,7 @@ struct RouteMatch {
   std::string_view set;      // named set of weights
   std::string_view region;   // of shared memory
   std::string_view number;   // digits: of an operation or a replica
+  std::string_view file;     // of the console's page
   std::string_view allow;    // for kMethodNotAllowed: the Allow field with its CRLF
 };
 

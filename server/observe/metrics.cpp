@@ -161,14 +161,6 @@ void shadows(Text& text, std::span<const Sample> samples) {
   each(kShadowLargest, &Shadow::Totals::largest);
 }
 
-// Resident pages times the page size.
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t size = 0, resident = 0;
-  file >> size >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
 // 0 if the system does not say.
 int64_t open_files() {
   std::error_code ec;
@@ -227,6 +219,14 @@ double processor_use() {
 }  // namespace
 
 std::span<const MetricRow> metric_rows() noexcept { return kRows; }
+
+// Resident pages times the page size.
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
 
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
                          std::span<const std::string_view> routes, const UpdateCounters& updates,

@@ -18,9 +18,9 @@ namespace sconce::server {
 struct alignas(64) ConnectionCounters {
   using Counter = std::atomic<uint64_t>;
   // Every status; others count as the last one, 0.
-  static constexpr std::array<int, 24> kStatuses = {200, 202, 400, 401, 403, 404, 405, 408, 409, 411, 413, 415,
+  static constexpr std::array<int, 25> kStatuses = {200, 202, 304, 400, 401, 403, 404, 405, 408, 409, 411, 413, 415,
                                                     417, 429, 431, 499, 500, 501, 503, 504, 505, 507, 412, 0};
-  static constexpr size_t kMostRoutes = 95;
+  static constexpr size_t kMostRoutes = 104;
   // Counts answers without a route.
   static constexpr size_t kNoRoute = kMostRoutes;
 
@@ -54,6 +54,8 @@ struct MetricRow {
   std::string_view name, kind, labels, help;
 };
 std::span<const MetricRow> metric_rows() noexcept;
+
+int64_t resident_bytes();  // of this process
 
 // Counters besides those of connections and models.
 struct ServerTotals {

@@ -38,6 +38,7 @@ const Rooms kServer = {
     "server/admin/",
     "server/admin/judging/",
     "server/admin/trainers/",
+    "server/console/",
     "server/answers/",
     "server/connections/",
     "server/grpc/",

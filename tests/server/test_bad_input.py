@@ -214,7 +214,7 @@ def test_every_method_on_every_route(target):
             document = target.get("/openapi.json", port=port).json["paths"]
             paths = {p: {m.upper() for m in o} for p, o in document.items()}
         for path in paths:
-            url = path.format(model="nope", version="1", region="r", set="s", number="7").replace("{model}", "nope")
+            url = path.format(model="nope", version="1", region="r", set="s", number="7", file="console.js").replace("{model}", "nope")
             for method in METHODS:
                 answer = target.request(method, url, b"" if method in ("POST", "PUT", "PATCH") else None, port=port)
                 assert answer.status < 500, (method, url, answer.body)

@@ -278,7 +278,7 @@ def test_every_route_with_every_bad_body(server):
     for listener, paths in document.items():
         for path, methods in paths.items():
             model = "victim" if "/repository/" in path or "/replicas" in path else "fake"
-            url = path.format(model=model, version="1", region="r", set="s", number="7")
+            url = path.format(model=model, version="1", region="r", set="s", number="7", file="console.js")
             for method in methods:
                 if method == "parameters":
                     continue

@@ -1,5 +1,6 @@
 """A server that nobody asks does nothing, once the memory of its last runs was given back."""
 import email.utils
+import http.client
 import pathlib
 import re
 import time
@@ -40,3 +41,8 @@ def test_an_idle_server_is_not_woken():
             begun = time.time()
             assert b" 408 " in server.raw(b"GET / HTTP/1.1\r\nHost: a\r\n")
             assert time.time() - begun < 5
+            # A console that was open leaves nothing behind.
+            console = http.client.HTTPConnection("127.0.0.1", server.admin_port, timeout=30)
+            console.request("GET", "/v2/admin/live")
+            assert console.getresponse().readline().strip()
+            console.close()

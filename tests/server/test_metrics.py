@@ -27,7 +27,7 @@ def test_every_route_with_every_method_makes_one_series_each(server):
     for listener, paths in listeners.items():
         for path in [*paths, "/nowhere", "/v2//x"]:
             for model in ("victim", "nobody"):
-                url = path.format(model=model, version="1", region="r", set="s", number="7")
+                url = path.format(model=model, version="1", region="r", set="s", number="7", file="console.js")
                 for method in METHODS:
                     for body in ([b"", b"{}", b"{"] if method in ("POST", "PUT", "PATCH") else [None]):
                         answer = server.request(method, url, body, port=server.ports[listener])

@@ -358,7 +358,10 @@ def test_other_listeners(server):
     admin = server.admin_port
     assert server.get("/v2/health/ready", port=admin).status == 200
     assert server.get("/v2/models/fake", port=admin).status == 200
-    assert server.post("/v2/models/fake/infer", b"{}", port=admin).status == 404
+    assert server.post("/v2/models/fake/infer", b"{}", port=server.ports["metrics"]).status == 404
+    body = {"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
+    there, here = server.post("/v2/models/fake/infer", body), server.post("/v2/models/fake/infer", body, port=admin)
+    assert (here.status, here.json) == (200, there.json)
 
 
 def test_metrics_by_route(server):

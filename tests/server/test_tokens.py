@@ -17,7 +17,7 @@ infer,metrics,admin {ALL}
 """
 BODY = '{"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32", "data": [1, 1, 1, 1]}]}'
 
-# Method, path, body, and the scope without which it is refused; None: needs none.
+# Method, path, body, and the scope without which it is refused; None: needs none; reading: admin or metrics.
 ROUTES = {
     "inference": [
         ("GET", "/v2/health/live", None, None), ("GET", "/v2/health/ready", None, None), ("HEAD", "/v2/health/ready", None, None),
@@ -31,12 +31,17 @@ ROUTES = {
     ],
     "metrics": [("GET", "/v2/health/live", None, None), ("GET", "/metrics", None, "metrics"), ("GET", "/nowhere", None, "metrics")],
     "administration": [
-        ("GET", "/v2/health/live", None, None), ("GET", "/v2/admin/models/fake/weights", None, "admin"),
+        ("GET", "/v2/health/live", None, None), ("GET", "/console", None, None), ("GET", "/console/console.js", None, None),
+        ("GET", "/v2/admin/models/fake/weights", None, "reading"), ("GET", "/v2/admin/access", None, "reading"),
+        ("GET", "/v2/admin/models/fake/weights/active", None, "admin"), ("GET", "/v2/logging", None, "reading"),
+        ("POST", "/v2/logging", "{}", "admin"), ("POST", "/v2/repository/index", "", "reading"),
         ("POST", "/v2/admin/models/fake/weights/rollback", "", "admin"), ("POST", "/v2/admin/models/fake/weights", GOOD, "admin"),
-        ("POST", "/v2/repository/models/fake/load", "{}", "admin"), ("GET", "/v2/models/fake", None, "admin"),
+        ("POST", "/v2/repository/models/fake/load", "{}", "admin"), ("GET", "/v2/models/fake", None, "reading"),
         ("GET", "/nowhere", None, "admin"),
     ],
 }
+
+GOOD_FOR = {"reading": ("admin", "metrics")}
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +76,13 @@ def test_matrix(server, listener):
             got = status(route, authorization)
             assert (got == 401) == (scope is not None), (route[:2], authorization, got)
         wrong = [f"Bearer {t}" for t in (INFER[:-1], INFER + "1", INFER.upper(), "nonsense-nonsense", INFER + " " + ADMIN, "\xe9")]
-        wrong += [f"Bearer {t}" for name, t in (("infer", INFER), ("metrics", METRICS), ("admin", ADMIN)) if name != scope]
+        wrong += [f"Bearer {t}" for name, t in (("infer", INFER), ("metrics", METRICS), ("admin", ADMIN))
+                  if name not in GOOD_FOR.get(scope, (scope,))]
         for authorization in wrong:
             got = status(route, authorization)
             assert (got == 403) == (scope is not None), (route[:2], authorization, got)
-        right = {"infer": INFER, "metrics": METRICS, "admin": ADMIN, None: ALL}[scope]
-        for token in (right, ALL):
+        right = {"infer": INFER, "metrics": METRICS, "admin": ADMIN}
+        for token in (*(right[name] for name in GOOD_FOR.get(scope, (scope,)) if name), ALL):
             for scheme in ("Bearer ", "bearer ", "BEARER  "):
                 assert status(route, scheme + token) not in (401, 403), route[:2]
 

@@ -107,6 +107,7 @@ Operation::View Operation::view() const {
           bytes_.load(std::memory_order_relaxed),
           total_.load(std::memory_order_relaxed),
           seconds(end - start_),
+          seconds(Clock::now() - end),
           outcome_,
           generation_,
           kept_,

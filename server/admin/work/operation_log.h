@@ -76,6 +76,7 @@ class Operation {
     double opening_s, copying_s;                // of memory that a trainer shares
     uint64_t bytes, total;
     double seconds;
+    double seconds_over;  // since its end; 0 while it runs
     Outcome outcome;
     uint64_t generation;       // for kActive
     std::optional<bool> kept;  // whether that set is on the disk; none: sets are not kept

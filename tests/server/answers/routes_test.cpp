@@ -64,14 +64,14 @@ TEST_CASE("routes: those of the public listener") {
   CHECK(runs(at("/v2/repository/models/m/unload", Method::kPost), &Control::unload_model));
   CHECK(at("/v2/repository/models/m/unload", Method::kPost).model == "m");
   CHECK(route_of(at("/v2/repository/models/m/unload", Method::kPost)).access == Access::kControl);
-  CHECK(route_of(at("/v2/repository/index", Method::kPost)).access == Access::kOfListener);
+  CHECK(route_of(at("/v2/repository/index", Method::kPost)).access == Access::kReading);
   CHECK(runs(at("/v1/models/m:call", Method::kPost), Inference::Form::kCall));
   CHECK(at("/v1/models/m:call", Method::kPost).model == "m");
   CHECK(runs(at("/v1/models/m:predict", Method::kPost), Inference::Form::kPredict));
   CHECK(runs(at("/v1/models/m"), answers::model_status));
   CHECK(at("/v2/models/m/versions/3/generate", Method::kPost).version == "3");
   CHECK(at("/v2/systemsharedmemory/region/r/status").region == "r");
-  CHECK(route_of(at("/v2/trace/setting")).access == Access::kControl);
+  CHECK(route_of(at("/v2/trace/setting")).access == Access::kControlReading);
   const RouteMatch call = at("/v1/models/m/versions/7:call", Method::kPost);
   CHECK(runs(call, Inference::Form::kCall));
   CHECK(call.version == "7");
@@ -123,7 +123,9 @@ TEST_CASE("routes: unknown paths, wrong methods, other listeners") {
   CHECK(wrong.allow == "Allow: GET, HEAD\r\n");
   CHECK(runs(find_route("/metrics", Method::kGet, kMetrics), answers::metrics_text));
   CHECK(find_route("/v2/models/m/infer", Method::kPost, kMetrics).result == Result::kNotFound);
-  CHECK(find_route("/v2/models/m/infer", Method::kPost, kAdmin).result == Result::kNotFound);
+  CHECK(runs(find_route("/v2/models/m/infer", Method::kPost, kAdmin), Inference::Form::kInfer));
+  CHECK(runs(find_route("/v1/models/m:call", Method::kPost, kAdmin), Inference::Form::kCall));
+  CHECK(find_route("/v1/models/m:predict", Method::kPost, kAdmin).result == Result::kNotFound);
   CHECK(find_route("/v2/health/ready", Method::kGet, kAdmin).result == Result::kFound);
 }
 
@@ -175,8 +177,11 @@ TEST_CASE("routes: every one is found by its own paths, and the document has it"
       for (const std::string_view path : route.paths) {
         CAPTURE(std::string(path));
         std::string asked(path);
-        for (const auto& [variable, value] :
-             {std::pair("{model}", "m"), {"{version}", "3"}, {"{region}", "r"}, {"{number}", "4"}}) {
+        for (const auto& [variable, value] : {std::pair("{model}", "m"),
+                                              {"{version}", "3"},
+                                              {"{region}", "r"},
+                                              {"{number}", "4"},
+                                              {"{file}", "a.js"}}) {
           if (const size_t at = asked.find(variable); at != std::string::npos)
             asked.replace(at, std::string_view(variable).size(), value);
         }
@@ -218,4 +223,39 @@ TEST_CASE("routes: what a token must be good for") {
   CHECK(is_forbidden(logging, kPublic, false));
   CHECK_FALSE(is_forbidden(logging, kPublic, true));
   CHECK_FALSE(is_forbidden(logging, kAdmin, false));
+}
+
+TEST_CASE("routes: what a token of scope metrics may read on the admin listener") {
+  const auto reads = [](std::string_view path, Method method = Method::kGet, Listeners listener = kAdmin) {
+    const Route* const route = found_route(find_route(path, method, listener));
+    return accepted_scopes(route, listener) == kMetricsScope;
+  };
+  for (const char* path :
+       {"/", "/v2", "/v2/models/m", "/v2/models/m/config", "/v2/models/stats", "/v2/trace/setting", "/v2/logging",
+        "/v2/admin/access", "/v2/admin/audit", "/v2/admin/operations/7", "/v2/admin/models/m/constants",
+        "/v2/admin/models/m/weights", "/v2/admin/models/m/weights/diff", "/v2/admin/models/m/sets/a"}) {
+    CAPTURE(std::string(path));
+    CHECK(reads(path));
+  }
+  CHECK(reads("/v2/repository/index", Method::kPost));
+  for (const char* path : {"/v2/admin/models/m/weights/active", "/v2/admin/models/m/sets/a/weights",
+                           "/v2/admin/models/m/golden/recording", "/nowhere"}) {
+    CAPTURE(std::string(path));
+    CHECK_FALSE(reads(path));
+  }
+  for (const Route& route : kRoutes) {
+    CAPTURE(std::string(route.paths.first()));
+    const bool reading = route.access == Access::kReading || route.access == Access::kControlReading;
+    if (reading) CHECK((route.method == Method::kGet || route.paths.first() == "/v2/repository/index"));
+  }
+  // Elsewhere the same routes are for the listener's own tokens.
+  CHECK_FALSE(reads("/v2/models/m", Method::kGet, kPublic));
+  CHECK_FALSE(reads("/v2/logging", Method::kGet, kPublic));
+  CHECK(is_forbidden(route_of(find_route("/v2/logging", Method::kGet, kPublic)), kPublic, false));
+  CHECK(accepted_scopes(nullptr, kAdmin) == kNoScope);
+  for (const char* path : {"/console", "/console/console.js"}) {
+    const RouteMatch match = find_route(path, Method::kGet, kAdmin);
+    CHECK(needed_scope(found_route(match), kAdmin, false) == kNoScope);
+    CHECK(find_route(path, Method::kGet, kPublic).result == Result::kNotFound);
+  }
 }

@@ -79,6 +79,7 @@ constexpr RoutePattern kPatterns[] = {
     {Method::kPost, "/models/{model}/versions/{version}:call", kPublic, 4},
     {Method::kPost, "/models/{model}:call", kPublic, 4},
     {Method::kGet, "/regions/{region}/parts/{number}", kAdmin, 5},
+    {Method::kGet, "/page/{file}", kAdmin, 6},
 };
 
 RouteMatch find(std::string_view path, Method method = Method::kGet, Listeners listener = kPublic) {
@@ -106,6 +107,8 @@ TEST_CASE("router: patterns, of several that match the first") {
   CHECK(part.region == "r");
   CHECK(part.number == "12");
   CHECK(part.listener == kAdmin);
+  CHECK(find("/page/icon.svg", Method::kGet, kAdmin).file == "icon.svg");
+  CHECK(find("/page/", Method::kGet, kAdmin).result == Result::kNotFound);
 }
 
 TEST_CASE("router: a segment that is written like a variable is a name as any other") {

@@ -1,0 +1,10 @@
+// Documents that the admin port has for the console. docs/admin.md describes them.
+#pragma once
+
+#include "server/admin/admin_api.h"
+
+namespace sconce::server::admin {
+
+AdminText access, log_lines;
+
+}  // namespace sconce::server::admin

@@ -1,0 +1,97 @@
+// The log over HTTP: its last lines as a document, and lines as they come.
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "sconce/parse_number.h"
+#include "server/base/log.h"
+#include "server/console/console_api.h"
+#include "server/console/feed.h"
+#include "server/http/query.h"
+
+namespace sconce::server {
+namespace {
+
+constexpr size_t kMostLines = 2000;  // of an answer
+constexpr size_t kMostOfPiece = 200;
+// A stream says something at least so often, so that a proxy keeps it and a client that is gone is noticed.
+constexpr std::chrono::seconds kSilence{15};
+
+// Lines of this level and above.
+LogLevel least_level(const Query& query) {
+  const auto name = query.text("level");
+  if (!name) return LogLevel::kTrace;
+  for (const LogLevel level : {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError})
+    if (*name == level_name(level)) return level;
+  SCONCE_FAIL(kInvalidArgument, "parameter level must be trace, debug, info, warn or error, got '", excerpt(*name),
+              "'");
+}
+
+template <class Number>
+Number number_of(const Query& query, std::string_view key, Number otherwise) {
+  const auto text = query.text(key);
+  if (!text) return otherwise;
+  const auto number = parse_number<Number>(*text);
+  SCONCE_CHECK(number, kInvalidArgument, "parameter ", key, " must be a number, got '", excerpt(*text), "'");
+  return *number;
+}
+
+class LogFeed final : public Feed {
+ public:
+  LogFeed(uint64_t after, LogLevel least) : after_(after), least_(least) {}
+
+  void append(TextBuffer& text, Clock::time_point now) override {
+    const LogRing& ring = last_log_lines();
+    const uint64_t last = ring.last();
+    if (last != after_) {
+      const LogRing::Lines lines = ring.after(after_, least_, kMostOfPiece);
+      // Those that are not of the level are behind it too.
+      after_ = lines.size() == kMostOfPiece ? lines.back()->number
+                                            : std::max(last, lines.empty() ? 0 : lines.back()->number);
+      for (const auto& line : lines) {
+        event_ = "event: line\nid: " + std::to_string(line->number) + "\ndata: ";
+        append_line(event_, *line);
+        event_ += "\n\n";
+        text.append(event_);
+      }
+      if (!lines.empty()) said_ = now;
+    }
+    if (said_ && now - *said_ < kSilence) return;
+    text.append(":\n\n");
+    said_ = now;
+  }
+
+ private:
+  uint64_t after_;
+  const LogLevel least_;
+  std::optional<Clock::time_point> said_;  // when it said something last
+  std::string event_;
+};
+
+}  // namespace
+
+std::string admin::log_lines(Service& /*service*/, const AdminRequest& request) {
+  const Query query(request.query, {"lines", "level"});
+  const size_t most = std::min(number_of<size_t>(query, "lines", 200), kMostLines);
+  const LogRing& ring = last_log_lines();
+  std::string text = "{\"lines\":[";
+  for (const auto& line : ring.newest(least_level(query), most)) {
+    if (text.back() != '[') text += ',';
+    append_line(text, *line);
+  }
+  text.append("],\"first\":").append(std::to_string(ring.first()));
+  text.append(",\"last\":").append(std::to_string(ring.last()));
+  text.append(",\"lost\":").append(std::to_string(lost_log_lines()));
+  return text + "}";
+}
+
+std::unique_ptr<Feed> feeds::log_lines(OverviewSource& /*overview*/, std::string_view query) {
+  const Query parameters(query, {"after", "level"});
+  const uint64_t after = number_of<uint64_t>(parameters, "after", last_log_lines().last());
+  return std::make_unique<LogFeed>(after, least_level(parameters));
+}
+
+}  // namespace sconce::server

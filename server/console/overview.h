@@ -1,0 +1,76 @@
+// Overview: how the server and its models are at one moment, as GET /v2/admin/live sends it. Counters count from the
+// start. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/admin/work/operation_log.h"
+#include "server/models/statistics.h"
+#include "server/observe/gpu_metrics.h"
+
+namespace sconce::server {
+
+struct Overview {
+  struct Server {
+    std::string version, instance;
+    double started = 0;  // seconds since 1970
+    bool ready = false, draining = false;
+    int64_t resident_bytes = 0;
+    double cpu_seconds = 0;
+    int64_t connections = 0, consoles = 0;
+    uint64_t requests = 0;  // HTTP answers
+    uint64_t lost_lines = 0;
+  };
+  struct Model {
+    std::string name;
+    int64_t version = 1;
+    const char* state = "";  // READY, LOADING, HELD, UNAVAILABLE, UNLOADED
+    std::string reason;
+    bool pipeline = false;
+    uint64_t generation = 0;
+    std::string label;
+    bool staged = false;
+    int64_t sets = 0;
+    uint64_t weight_bytes = 0, set_bytes = 0;
+    int64_t replicas = 0;
+    std::vector<std::string> devices;
+    std::vector<std::string> lost;  // of replicas whose device was lost, why
+    int64_t queue = 0;
+    Totals totals;
+    uint64_t sequences = 0;
+    int64_t loops = 0;
+    uint64_t tokens = 0;
+    std::string weights_problem;     // why its weights are not kept
+    std::vector<std::string> peers;  // what other servers of its last push serve that this one does not
+  };
+  struct Operation {
+    uint64_t id = 0;
+    std::string model, label;
+    int64_t version = 1;
+    server::Operation::State state = server::Operation::State::kRunning;
+    server::Operation::Phase phase = server::Operation::Phase::kStarting;
+    uint64_t bytes = 0, total = 0;
+    double seconds = 0;
+  };
+
+  double time = 0;  // seconds since 1970
+  Server server;
+  std::vector<GpuState> gpus;
+  std::vector<Model> models;
+  std::vector<Operation> operations;
+};
+
+struct Alert {
+  bool critical = false;
+  std::string model;  // empty: the server
+  std::string text;
+};
+// What somebody should look at. before: the overview a second ago, if there was one.
+std::vector<Alert> alerts_of(const Overview& now, const Overview* before);
+
+std::string overview_document(const Overview& now, const std::vector<Alert>& alerts);
+
+}  // namespace sconce::server

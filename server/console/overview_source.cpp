@@ -1,0 +1,203 @@
+#include "server/console/overview_source.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sconce/version.h"
+#include "server/base/log.h"
+#include "server/console/feed.h"
+#include "server/http/query.h"
+#include "server/kept/peer_weights.h"
+#include "server/observe/metrics.h"
+
+namespace sconce::server {
+namespace {
+
+// How long an operation is shown after its end.
+constexpr double kShown = 10;
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+double cpu_seconds() noexcept {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+uint64_t answers(const std::vector<ConnectionCounters>& counters) noexcept {
+  uint64_t sum = 0;
+  for (const ConnectionCounters& one : counters)
+    for (const auto& route : one.responses)
+      for (const auto& status : route) sum += status.load(std::memory_order_relaxed);
+  return sum;
+}
+
+const char* state_of(const Catalog::Version& version) {
+  switch (version.state) {
+    case Catalog::State::kLoading:
+      return "LOADING";
+    case Catalog::State::kReady:
+      return version.fault().empty() ? "READY" : "UNAVAILABLE";
+    case Catalog::State::kHeld:
+      return "HELD";
+    case Catalog::State::kUnavailable:
+      return "UNAVAILABLE";
+    default:
+      return "UNLOADED";
+  }
+}
+
+void describe_weights(const Model& model, Overview::Model& one) {
+  for (const WeightSetInfo& set : model.weight_sets()) {
+    one.staged = one.staged || set.state == WeightState::kStaged;
+    if (set.state != WeightState::kActive) continue;
+    one.generation = set.generation;
+    one.label = set.label;
+    one.weight_bytes = set.bytes;
+  }
+}
+
+void describe_replicas(const Model& model, Overview::Model& one) {
+  for (const ReplicaInfo& replica : model.replicas()) {
+    const std::string device = to_string(replica.device);
+    if (std::find(one.devices.begin(), one.devices.end(), device) == one.devices.end()) one.devices.push_back(device);
+    if (!replica.failure.empty())
+      one.lost.push_back("replica " + std::to_string(replica.index) + " on " + device + ": " + replica.failure);
+  }
+}
+
+void describe_served(const ServedModel& served, Overview::Model& one) {
+  one.replicas = served.replicas();
+  one.queue = served.pending();
+  one.totals = served.statistics().totals();
+  if (const Sequences* const sequences = served.sequences()) one.sequences = sequences->counts().live;
+  if (served.loop() != nullptr) {
+    const LoopCounts& loops = served.statistics().loops();
+    one.loops = loops.running.load(std::memory_order_relaxed);
+    one.tokens = loops.tokens.load(std::memory_order_relaxed);
+  }
+  if (served.kept()) one.weights_problem = served.kept()->status().problem;
+  if (served.pipeline() != nullptr) return;
+  describe_weights(served.model(), one);
+  describe_replicas(served.model(), one);
+  if (served.sets() != nullptr) {
+    const NamedSetsMemory sets = served.model().named_sets_memory();
+    one.sets = sets.in_memory + sets.on_disk;
+    one.set_bytes = sets.bytes;
+  }
+}
+
+Overview::Model described(const Catalog::Entry& entry, const Catalog::Version& version) {
+  Overview::Model one;
+  one.name = entry.name;
+  one.version = version.version();
+  one.state = state_of(version);
+  const std::string fault = version.fault();
+  one.reason = !fault.empty() ? fault : !version.held.empty() ? version.held : version.reason;
+  one.pipeline = version.pipeline != nullptr;
+  if (version.model) describe_served(*version.model, one);
+  return one;
+}
+
+std::vector<Overview::Operation> operations_of(const OperationLog& log) {
+  std::vector<Overview::Operation> operations;
+  for (const std::shared_ptr<Operation>& operation : log.list()) {
+    const Operation::View view = operation->view();
+    if (view.state != Operation::State::kRunning && view.seconds_over > kShown) continue;
+    operations.push_back({operation->id, operation->model, operation->label, operation->version, view.state, view.phase,
+                          view.bytes, view.total, view.seconds});
+  }
+  return operations;
+}
+
+Overview overview_of(const Service& service, int64_t readers) {
+  const std::shared_ptr<const Catalog> catalog = service.repository.snapshot();
+  Overview now;
+  now.time = now_seconds();
+  now.server.version = version();
+  now.server.instance = instance_name();
+  now.server.started = service.start_time;
+  now.server.draining = service.draining.load(std::memory_order_relaxed);
+  now.server.ready = !now.server.draining && catalog->is_ready();
+  now.server.resident_bytes = resident_bytes();
+  now.server.cpu_seconds = cpu_seconds();
+  now.server.connections = service.connections.all();
+  now.server.consoles = readers;
+  now.server.requests = answers(service.counters);
+  now.server.lost_lines = lost_log_lines();
+  for (const Catalog::Entry& entry : catalog->entries())
+    for (const Catalog::Version& version : entry.versions) now.models.push_back(described(entry, version));
+  now.operations = operations_of(service.operations);
+  return now;
+}
+
+// What was found out of other weights than those that are served now is out of date.
+void add_peers(const PeerWatch::Others& others, Overview& overview) {
+  for (Overview::Model& model : overview.models) {
+    const auto found = others.find({model.name, model.version});
+    if (found == others.end()) continue;
+    for (const PeerWatch::Other& other : found->second)
+      if (other.generation == model.generation)
+        model.peers.push_back(other.url + " serves " + other.theirs + ", this server " + other.ours);
+  }
+}
+
+bool on_gpus(const Overview& overview) {
+  return std::any_of(overview.models.begin(), overview.models.end(), [](const Overview::Model& model) {
+    return std::any_of(model.devices.begin(), model.devices.end(),
+                       [](const std::string& device) { return device.starts_with("cuda"); });
+  });
+}
+
+class OverviewFeed final : public Feed {
+ public:
+  explicit OverviewFeed(OverviewSource& source) : reader_(source) {}
+  void append(TextBuffer& text, Clock::time_point now) override {
+    if (const std::string* const event = reader_.next(now)) text.append(*event);
+  }
+
+ private:
+  OverviewSource::Reader reader_;
+};
+
+}  // namespace
+
+const std::string* OverviewSource::Reader::next(Clock::time_point now) {
+  if (now >= source_.due_) source_.make(now);
+  if (std::exchange(seen_, source_.number_) == source_.number_) return nullptr;
+  return &source_.event_;
+}
+
+void OverviewSource::make(Clock::time_point now) {
+  Overview next = overview_of(service_, readers_);
+  // The driver's library is opened only if a model uses its devices.
+  if (on_gpus(next)) next.gpus = gpus_.look();
+  add_peers(peers_.look(now), next);
+  const std::vector<Alert> alerts = alerts_of(next, last_ ? &*last_ : nullptr);
+  event_ = "event: overview\ndata: " + overview_document(next, alerts) + "\n\n";
+  last_ = std::move(next);
+  ++number_;
+  // Looks keep their pace, unless one was late.
+  due_ = now - due_ < kPeriod ? due_ + kPeriod : now + kPeriod;
+}
+
+// What was counted before nobody read is nothing new to the next reader.
+void OverviewSource::forget() noexcept {
+  last_.reset();
+  event_ = {};
+  due_ = {};
+}
+
+std::unique_ptr<Feed> feeds::overview(OverviewSource& source, std::string_view query) {
+  const Query none(query, {});
+  return std::make_unique<OverviewFeed>(source);
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,55 @@
+// OverviewSource: makes the overview's event once a second for all of its readers, and nothing while there is none.
+// Used only on one I/O thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "server/admin/service.h"
+#include "server/console/overview.h"
+#include "server/console/peer_watch.h"
+#include "server/observe/gpu_metrics.h"
+
+namespace sconce::server {
+
+class OverviewSource {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kPeriod{1};
+
+  explicit OverviewSource(Service& service) : service_(service) {}
+  OverviewSource(const OverviewSource&) = delete;
+
+  // Someone begins to read. It must not outlive the source.
+  class Reader {
+   public:
+    explicit Reader(OverviewSource& source) noexcept : source_(source) { ++source_.readers_; }
+    Reader(const Reader&) = delete;
+    ~Reader() {
+      if (--source_.readers_ == 0) source_.forget();
+    }
+    // The event, if it is another one than at the last call, and null otherwise. Valid until the next call of a reader.
+    const std::string* next(Clock::time_point now);
+
+   private:
+    OverviewSource& source_;
+    uint64_t seen_ = 0;
+  };
+
+ private:
+  void make(Clock::time_point now);
+  void forget() noexcept;
+
+  Service& service_;
+  GpuReader gpus_;
+  PeerWatch peers_{service_};
+  int64_t readers_ = 0;
+  uint64_t number_ = 0;  // of the event
+  std::string event_;
+  std::optional<Overview> last_;
+  Clock::time_point due_{};
+};
+
+}  // namespace sconce::server

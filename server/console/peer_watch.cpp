@@ -1,0 +1,114 @@
+#include "server/console/peer_watch.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "server/admin/admin_documents.h"
+#include "server/admin/push_api.h"
+#include "server/base/failure.h"
+#include "server/base/json_document.h"
+
+namespace sconce::server {
+namespace {
+
+constexpr std::chrono::seconds kPeriod{10}, kPatience{2};
+constexpr size_t kMostPeers = 16;  // of a model
+
+std::string shown(const std::string& version, uint64_t generation) {
+  const std::string number = std::to_string(generation);
+  return version == number ? "generation " + number : fmt::format("{} (generation {})", version, number);
+}
+
+// What a server serves, by its answer to GET .../weights; empty if it does not say.
+std::string served_by(const Answer& answer) {
+  const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
+  if (!answer.ok() || !json.is_object()) return {};
+  const auto version = json.find("weight_version"), generation = json.find("generation");
+  if (version == json.end() || !version->is_string() || generation == json.end() || !generation->is_number_unsigned())
+    return {};
+  return shown(version->get<std::string>(), generation->get<uint64_t>());
+}
+
+}  // namespace
+
+// A model whose weights came by a push, and where else that push went.
+struct PeerWatch::Question {
+  std::string model;
+  int64_t version = 1;
+  std::vector<std::string> urls;
+  std::string authorization;
+  std::string ours;
+  uint64_t generation = 0;
+};
+
+std::vector<PeerWatch::Question> PeerWatch::questions() const {
+  std::vector<Question> found;
+  const std::shared_ptr<const Catalog> catalog = service_.repository.snapshot();
+  for (const Catalog::Entry& entry : catalog->entries()) {
+    for (const Catalog::Version& version : entry.versions) {
+      if (!version.model || version.model->pipeline() != nullptr) continue;
+      const std::vector<PushRecord> pushes = service_.pushes.list(place_of(version.model));
+      const auto last = std::find_if(pushes.rbegin(), pushes.rend(), [](const PushRecord& push) {
+        return push.state == PushState::kCommitted && push.terms.set.empty();
+      });
+      if (last == pushes.rend() || last->terms.members.size() < 2) continue;
+      Question question{entry.name, version.version(), last->terms.members, last->terms.authorization, {}, 0};
+      question.urls.erase(question.urls.begin() +
+                          static_cast<ptrdiff_t>(std::min(last->terms.member, question.urls.size() - 1)));
+      if (question.urls.size() > kMostPeers) question.urls.resize(kMostPeers);
+      for (const WeightSetInfo& set : version.model->model().weight_sets()) {
+        if (set.state != WeightState::kActive) continue;
+        question.generation = set.generation;
+        question.ours = shown(weight_version(set.generation, set.label), set.generation);
+      }
+      found.push_back(std::move(question));
+    }
+  }
+  return found;
+}
+
+PeerWatch::Others PeerWatch::ask(const Service& service, const std::vector<Question>& questions) {
+  Others others;
+  for (const Question& question : questions) {
+    for (const std::string& url : question.urls) {
+      if (service.operations.stopping()) return others;
+      std::string theirs;
+      // A server that this one may not ask, or cannot, is no news.
+      const bool asked = succeeds([&] {
+        const std::string path = admin_path(question.model, std::to_string(question.version)) + "/weights";
+        theirs = served_by(service.peers.client(url, question.authorization, kPatience).get(path));
+      });
+      if (asked && !theirs.empty() && theirs != question.ours)
+        others[{question.model, question.version}].push_back({url, theirs, question.ours, question.generation});
+    }
+  }
+  return others;
+}
+
+PeerWatch::Others PeerWatch::look(Clock::time_point now) {
+  if (now >= due_) {
+    due_ = now + kPeriod;
+    std::vector<Question> asked = questions();
+    MutexLock lock(known_->mutex);
+    if (asked.empty()) known_->others.clear();
+    const bool begin = !asked.empty() && !known_->asking;
+    if (begin) known_->asking = true;
+    lock.unlock();
+    const auto over = [known = known_](Others others) {
+      const MutexLock turn(known->mutex);
+      known->others = std::move(others);
+      known->asking = false;
+    };
+    const auto work = [&service = service_, asked = std::move(asked), over] { over(ask(service, asked)); };
+    if (begin && !succeeds([&] {
+          service_.admin_threads.run(
+              work, [over](const std::exception_ptr&) { over({}); }, [over] { over({}); });
+        }))
+      over({});
+  }
+  const MutexLock lock(known_->mutex);
+  return known_->others;
+}
+
+}  // namespace sconce::server
