@@ -26,6 +26,7 @@
 #include "server/grpc/grpc_front.h"
 #include "server/models/control.h"
 #include "server/models/repository.h"
+#include "server/observe/log_ring.h"
 
 namespace sconce::server {
 namespace {
@@ -133,7 +134,6 @@ class Server {
       if (!grpc_->is_loopback()) check_reach(grpc_->address());
       service_.grpc_address = grpc_->address();
       log_info("inference by gRPC on {}", grpc_->address());
-      service_.grpc_address = grpc_->address();
     }
     listen(config.metrics, kMetrics, {&side}, "metrics", config.metrics_tls,
            config.metrics_open ? kNoScope : kMetricsScope);
@@ -363,6 +363,7 @@ void log_file_event(const MappedFileEvent& event) noexcept {
 
 bool run_server(const ServerConfig& config) {
   start_log(config.log_level, config.log_format);
+  keep_log_lines();
   struct LastLines {
     ~LastLines() {
       on_mapped_file_event(nullptr);

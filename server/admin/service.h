@@ -54,7 +54,6 @@ struct Service {
   TrainerSessions trainer_sessions{};
   AdminThreads admin_threads{};  // their work uses the other members
   CallCounters calls{};          // of gRPC
-  std::string grpc_address{};    // "127.0.0.1:8001"; empty: there is no gRPC
 };
 
 }  // namespace sconce::server

@@ -99,8 +99,7 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
   switch (name) {
     case field::host:
       if (has_host_) return refuse(400, "two Host fields", ec);
-      head_.host = trim(view(value));
-      if (!is_host(head_.host)) return refuse(400, "malformed Host", ec);
+      if (!is_host(trim(view(value)))) return refuse(400, "malformed Host", ec);
       has_host_ = true;
       return keep(head_.host);
     case field::content_length:
@@ -169,7 +168,7 @@ void RequestParser::on_header_impl(error_code& ec) {
 }
 
 void RequestParser::forget_texts() noexcept {
-  head_.method_text = head_.target = head_.host = head_.request_id = head_.traceparent = {};
+  head_.method_text = head_.target = head_.request_id = head_.traceparent = {};
   head_.weights = head_.affinity = {};
   head_.authorization = head_.origin = head_.content_type = head_.content_digest = {};
   head_.user_agent = head_.host = head_.if_none_match = {};

@@ -24,7 +24,7 @@ struct RequestHead {
   bool http11 = false;
   bool accepts_html = false;
   bool expects_continue = false;
-  std::string_view method_text, target, host;
+  std::string_view method_text, target;
   std::optional<uint64_t> json_length;  // Inference-Header-Content-Length
   Coding coding = Coding::kIdentity;    // of the body
   Coding accepts = Coding::kIdentity;   // what may compress the answer
