@@ -18,6 +18,8 @@ const Rooms kServer = {
     "server/memory/",
     "server/base/",
     "server/json/",
+    "server/html/",
+    "server/terminal/",
     "server/triton/",
     "server/http/",
     "server/client/",
@@ -45,6 +47,7 @@ const Rooms kServer = {
     "server/server.",
     "server/commands/",
     "server/commands/weights/",
+    "server/commands/top/",
     "server/",
 };
 const Rooms kOperators = {

@@ -1,10 +1,10 @@
-// Colours, used only if standard output is a terminal and NO_COLOR is not set. Immutable.
+// Text for people. Colours are used only if standard output is a terminal and NO_COLOR is not set. Immutable.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace sconce::server::commands {
+namespace sconce::server {
 
 bool on_terminal();
 std::string bold(std::string_view text);
@@ -17,4 +17,4 @@ std::string format_bytes(uint64_t bytes);
 // "5.90 us", "1.80 ms", "2.10 s".
 std::string format_seconds(double seconds);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server

@@ -1,11 +1,11 @@
-#include "server/commands/terminal.h"
+#include "server/terminal/text.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
-namespace sconce::server::commands {
+namespace sconce::server {
 namespace {
 
 std::string styled(std::string_view code, std::string_view text) {
@@ -42,4 +42,4 @@ std::string format_seconds(double seconds) {
   return fmt::format("{:.2f} s", seconds);
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server
