@@ -22,8 +22,8 @@
 #include "server/memory/request_budget.h"
 #include "server/models/repository.h"
 #include "server/observe/metrics.h"
-#include "server/observe/otlp_exporter.h"
-#include "server/observe/trace.h"
+#include "server/observe/otlp/otlp_exporter.h"
+#include "server/observe/traces/trace.h"
 #include "server/protocols/shared_memory.h"
 
 namespace sconce::server {

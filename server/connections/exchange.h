@@ -35,7 +35,7 @@
 #include "server/http/response.h"
 #include "server/http/router.h"
 #include "server/memory/request_budget.h"
-#include "server/observe/trace.h"
+#include "server/observe/traces/trace.h"
 #include "server/protocols/inference.h"
 
 namespace sconce::server {

@@ -1,4 +1,4 @@
-#include "server/observe/otel_environment.h"
+#include "server/observe/otlp/otel_environment.h"
 
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "server/observe/otlp_endpoint.h"
+#include "server/observe/otlp/otlp_endpoint.h"
 
 #include <algorithm>
 #include <boost/url/parse.hpp>

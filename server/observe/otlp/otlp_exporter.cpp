@@ -1,4 +1,4 @@
-#include "server/observe/otlp_exporter.h"
+#include "server/observe/otlp/otlp_exporter.h"
 
 #include <algorithm>
 #include <random>
@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
-#include "server/observe/otlp_json.h"
+#include "server/observe/otlp/otlp_json.h"
 
 namespace sconce::server {
 namespace {

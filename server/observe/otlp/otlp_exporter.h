@@ -15,9 +15,9 @@
 
 #include "sconce/mutex.h"
 #include "server/base/config.h"
-#include "server/observe/otlp_endpoint.h"
-#include "server/observe/otlp_metrics.h"
-#include "server/observe/otlp_spans.h"
+#include "server/observe/otlp/otlp_endpoint.h"
+#include "server/observe/otlp/otlp_metrics.h"
+#include "server/observe/otlp/otlp_spans.h"
 #include "server/observe/trace_record.h"
 
 namespace sconce::server {

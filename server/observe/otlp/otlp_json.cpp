@@ -1,4 +1,4 @@
-#include "server/observe/otlp_json.h"
+#include "server/observe/otlp/otlp_json.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

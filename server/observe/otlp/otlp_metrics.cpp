@@ -1,4 +1,4 @@
-#include "server/observe/otlp_metrics.h"
+#include "server/observe/otlp/otlp_metrics.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "server/observe/otlp_json.h"
+#include "server/observe/otlp/otlp_json.h"
 
 namespace sconce::server {
 namespace {

@@ -1,10 +1,10 @@
-#include "server/observe/otlp_spans.h"
+#include "server/observe/otlp/otlp_spans.h"
 
 #include <algorithm>
 #include <array>
 
 #include "server/base/request_id.h"
-#include "server/observe/otlp_json.h"
+#include "server/observe/otlp/otlp_json.h"
 
 namespace sconce::server {
 namespace {

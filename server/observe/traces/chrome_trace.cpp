@@ -1,4 +1,4 @@
-#include "server/observe/chrome_trace.h"
+#include "server/observe/traces/chrome_trace.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "server/observe/trace.h"
+#include "server/observe/traces/trace.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
 #include "server/base/request_id.h"
-#include "server/observe/otlp_json.h"
+#include "server/observe/otlp/otlp_json.h"
 
 namespace sconce::server {
 namespace {

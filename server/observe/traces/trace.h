@@ -16,10 +16,10 @@
 
 #include "sconce/mutex.h"
 #include "server/base/config.h"
-#include "server/observe/otlp_exporter.h"
+#include "server/observe/otlp/otlp_exporter.h"
 #include "server/observe/trace_record.h"
-#include "server/observe/trace_ring.h"
-#include "server/observe/trace_writer.h"
+#include "server/observe/traces/trace_ring.h"
+#include "server/observe/traces/trace_writer.h"
 
 namespace sconce::server {
 

@@ -1,4 +1,4 @@
-#include "server/observe/trace_ring.h"
+#include "server/observe/traces/trace_ring.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "server/observe/trace_writer.h"
+#include "server/observe/traces/trace_writer.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
-#include "server/observe/chrome_trace.h"
-#include "server/observe/otlp_json.h"
-#include "server/observe/otlp_spans.h"
+#include "server/observe/otlp/otlp_json.h"
+#include "server/observe/otlp/otlp_spans.h"
+#include "server/observe/traces/chrome_trace.h"
 
 namespace sconce::server {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "sconce/mutex.h"
 #include "server/base/config.h"
-#include "server/observe/trace_file.h"
 #include "server/observe/trace_record.h"
+#include "server/observe/traces/trace_file.h"
 
 namespace sconce::server {
 

@@ -1,4 +1,4 @@
-#include "server/observe/otlp_metrics.h"
+#include "server/observe/otlp/otlp_metrics.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "server/observe/trace_file.h"
+#include "server/observe/traces/trace_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
