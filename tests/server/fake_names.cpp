@@ -1,6 +1,6 @@
-// Preloaded into servers by test_starting_weights.py and test_otlp.py: a name that stands for several addresses. FAKE_NAME
-// is the name, FAKE_ADDRESSES are its addresses, separated by spaces. Others are looked up as ever. If there is FAKE_HELD,
-// the look-up makes the file FAKE_HELD.asked and waits for the file FAKE_HELD.
+// Preloaded into servers by test_starting_weights.py and test_otlp.py: a name that stands for several addresses.
+// FAKE_NAME is the name, FAKE_ADDRESSES are its addresses, separated by spaces. Others are looked up as ever. If there
+// is FAKE_HELD, the look-up makes the file FAKE_HELD.asked and waits for the file FAKE_HELD.
 #include <dlfcn.h>
 #include <netdb.h>
 #include <unistd.h>
