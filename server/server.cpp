@@ -18,6 +18,8 @@
 #include "server/admin/push_api.h"
 #include "server/admin/push_settler.h"
 #include "server/admin/service.h"
+#include "server/admin/work/update_trace.h"
+#include "server/answers/handlers.h"
 #include "server/base/alarm_clock.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
@@ -90,6 +92,9 @@ class Server {
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
         timer_(context_) {
+    service_.tracer.export_to(service_.otlp.get());
+    if (OtlpExporter* const otlp = service_.otlp.get())
+      service_.operations.on_end([otlp](const Operation& over) { otlp->add(update_record(over)); });
     service_.pushes.on_end([this](const PushRecord& push) { keep_end(push); });
     control_.on_loaded([this](const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
       const std::string problem = problem_of([&] {
@@ -146,6 +151,7 @@ class Server {
     listeners_.clear();
     // The accepting thread goes first, because its work refers to the other event loops.
     io_threads_.pop_back();
+    if (service_.otlp) service_.otlp->stop();
   }
 
   // Returns after a drain; throws if a model could not be loaded at the start.
@@ -156,6 +162,12 @@ class Server {
     for (auto& listener : listeners_) listener->start();
     for (auto& io_thread : io_threads_) io_thread->start();
     if (grpc_) grpc_->start();
+    if (service_.otlp) {
+      log_info("spans and metrics to {}", config_.otlp);
+      service_.otlp->start([this, look = std::make_shared<HostLook>()](MetricSink& sink) {
+        give_metrics(service_, *repository_.snapshot(), sink, *look);
+      });
+    }
     control_.start();
     context_.run();
     control_.stop();

@@ -41,6 +41,27 @@ Tensor copy_to(const Tensor& tensor, Device device) {
   return copied;
 }
 
+Tensor join_rows(std::span<const Tensor> parts) {
+  const Tensor& first = parts.front();
+  std::vector<int64_t> sizes(first.sizes().begin(), first.sizes().end());
+  std::vector<int64_t> strides(first.strides().begin(), first.strides().end());
+  int64_t rows = 0, row = 1;
+  for (const Tensor& part : parts) rows += part.size(0);
+  for (size_t d = 1; d < sizes.size(); ++d) row *= sizes[d];
+  sizes[0] = rows;
+  strides[0] = row;
+  const Tensor whole = Tensor::empty_strided(sizes, strides, first.dtype(), first.device());
+  int64_t offset = 0;
+  for (const Tensor& part : parts) {
+    sizes[0] = part.size(0);
+    Tensor place = whole.as_strided(sizes, strides, offset);
+    copy(part, place);
+    offset += part.size(0) * row;
+  }
+  if (!whole.is_cpu()) device_backend(whole.device()).wait(whole.device());
+  return whole;
+}
+
 StoragePtr open_device_memory(std::span<const std::byte, kDeviceMemoryHandleBytes> handle, Device device) {
   const std::string why = why_no_device(device.type);
   SCONCE_CHECK(why.empty(), kInvalidArgument, why);
@@ -79,8 +100,8 @@ void transfer(const Tensor& source, Tensor& destination) {
 
 const ModelInfo& Model::info() const noexcept { return impl_->runner.info(); }
 RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
-                   const WeightSet* weights, const SequenceStep& step) {
-  return impl_->runner.run(inputs, outputs, affinity, weights, step);
+                   const WeightSet* weights, const SequenceStep& step, bool device_outputs) {
+  return impl_->runner.run(inputs, outputs, affinity, weights, step, device_outputs);
 }
 bool Model::runs_on_caller() const noexcept { return impl_->runner.runs_on_caller(); }
 void Model::submit(RunRequest& request) { impl_->runner.submit(request); }

@@ -37,6 +37,11 @@ std::string device_uuid(Device device);
 // over. When the call returns, every thread and stream that reads the destination from then on sees the values.
 void transfer(const Tensor& source, Tensor& destination);
 
+// Tensors of one device, joined along their first dimension in new memory there. They are alike besides that dimension,
+// and the rows of each lie one after the other without gaps. All work on them must be over, as it is on the result.
+// kOutOfMemory.
+Tensor join_rows(std::span<const Tensor> parts);
+
 // A copy on that device; gapless strides are kept. kUnavailable, kInvalidArgument, kOutOfMemory.
 Tensor copy_to(const Tensor& tensor, Device device);
 

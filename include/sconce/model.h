@@ -112,6 +112,7 @@ struct RunInfo {
   int replica = -1;
   std::chrono::nanoseconds queue{};  // from submit to start
   std::chrono::nanoseconds compute{};
+  std::chrono::steady_clock::time_point ended{};  // when the outputs were there
 };
 
 // A run that a lane performs. The caller owns the request, and what its spans point to, until finished() is called.
@@ -186,9 +187,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Runs the model and returns when it is done: on the calling thread if a replica is free and its kernels are
   // single-threaded, else on a lane. outputs.size() must be the model's. Inputs that the model writes are written in
   // place. kInvalidArgument names the input, what was expected and what came; kModelFailed has the model's own message.
-  // weights, step: as in RunRequest.
+  // weights, step, device_outputs: as in RunRequest.
   RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity = 0,
-              const WeightSet* weights = nullptr, const SequenceStep& step = {});
+              const WeightSet* weights = nullptr, const SequenceStep& step = {}, bool device_outputs = false);
   // Queues the request on the lane of the least loaded replica, or of the replica of its affinity. The request receives
   // all errors, those of its arguments too.
   void submit(RunRequest& request);

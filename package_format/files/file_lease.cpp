@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <csignal>
 #include <vector>
 
+#include "package_format/files/local_file_system.h"
 #include "sconce/mutex.h"
 
 namespace sconce {
@@ -19,29 +19,6 @@ namespace {
 
 // Only this thread blocks it and waits for it, whatever other threads do with the signal.
 constexpr int kSignal = SIGIO;
-
-// File systems whose files can be written only through this kernel. On others, a lease does not stop writers on other
-// machines.
-bool is_local(int fd) noexcept {
-  struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return false;
-  switch (static_cast<uint32_t>(status.f_type)) {
-    case 0xEF53:      // ext2, ext3, ext4
-    case 0x58465342:  // XFS
-    case 0x9123683E:  // Btrfs
-    case 0xCA451A4E:  // bcachefs
-    case 0xF2F52010:  // F2FS
-    case 0x2FC12FC1:  // ZFS
-    case 0x794C7630:  // overlayfs
-    case 0x01021994:  // tmpfs
-    case 0x858458F6:  // ramfs
-    case 0x73717368:  // squashfs
-    case 0xE0F5E1E2:  // EROFS
-      return true;
-    default:
-      return false;
-  }
-}
 
 class Leases {
  public:
@@ -162,6 +139,16 @@ Leases& leases() noexcept {
 
 int take_lease(int fd, std::shared_ptr<LeaseHolder> holder) {
   return is_local(fd) ? leases().take(fd, std::move(holder)) : EINVAL;
+}
+
+bool is_open_for_writing(int fd) noexcept {
+  // A lease for a moment: there is none beside a writer. If one comes in that moment, the kernel's signal is one that
+  // is ignored unless somebody handles it, where SIGIO would end the process.
+  const f_owner_ex owner{F_OWNER_TID, static_cast<pid_t>(::syscall(SYS_gettid))};
+  if (!is_local(fd) || ::fcntl(fd, F_SETOWN_EX, &owner) != 0 || ::fcntl(fd, F_SETSIG, SIGURG) != 0) return false;
+  if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN;
+  ::fcntl(fd, F_SETLEASE, F_UNLCK);
+  return false;
 }
 
 void look_at_leases() noexcept { leases().look(); }

@@ -24,6 +24,9 @@ class LeaseHolder {
 // EINVAL (a file system without leases, or whose files others can write unseen by this kernel), EPERM, ENOMEM if the
 // thread cannot be started. `fd` is open read-only.
 int take_lease(int fd, std::shared_ptr<LeaseHolder> holder);
+// Whether somebody has the file open for writing, or mapped so. `fd` is open read-only and has no lease. False also
+// where the kernel does not tell: where take_lease() gives EACCES or EINVAL.
+bool is_open_for_writing(int fd) noexcept;
 // Calls asked() on all holders, as if some file were to be written.
 void look_at_leases() noexcept;
 // The thread starts nothing more for this holder, and finishes what it has started. Closing the file ends the lease.

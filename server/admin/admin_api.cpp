@@ -32,6 +32,13 @@ uint64_t number(const std::string& digits) {
   return *value;
 }
 
+size_t limit_of(const Query& query) {
+  const std::string_view limit = query.text("limit").value_or("100");
+  const auto most = parse_number<size_t>(limit);
+  SCONCE_CHECK(most, kInvalidArgument, "parameter limit must be a number, got '", excerpt(limit), "'");
+  return *most;
+}
+
 // Answers a change that is done and stays done: if there is no memory to describe it, the answer is just {}.
 template <class Describe>
 std::string told(const Describe& describe) {
@@ -227,13 +234,15 @@ std::string remove_replica(Service& service, const AdminRequest& request) {
 
 std::string audit(Service& service, const AdminRequest& request) {
   const Query query(request.query, {"model", "limit"});
-  const std::string_view limit = query.text("limit").value_or("100");
-  const auto most = parse_number<size_t>(limit);
-  SCONCE_CHECK(most, kInvalidArgument, "parameter limit must be a number, got '", excerpt(limit), "'");
   std::string text = "{\"entries\":[";
-  for (const std::string& entry : service.audit.last(query.text("model").value_or(""), *most))
+  for (const std::string& entry : service.audit.last(query.text("model").value_or(""), limit_of(query)))
     text.append(text.back() == '[' ? "" : ",").append(entry);
   return text + "]}";
+}
+
+std::string traces(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"model", "limit"});
+  return service.tracer.records(query.text("model").value_or(""), limit_of(query));
 }
 
 std::string operations(Service& service, const AdminRequest& /*request*/) {

@@ -23,7 +23,7 @@ AdminText constants, weights, weights_difference, guard, commit_weights, abort_w
     release_weights, renumber_weights;
 AdminText pushes, prepare_push, prolong_push;
 AdminText replicas, add_replicas, remove_replica;
-AdminText operations, operation, cancel_operation, audit;
+AdminText operations, operation, cancel_operation, audit, traces;
 AdminStart stage_weights, active_weights, set_weights;
 
 }  // namespace admin

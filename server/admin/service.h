@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "server/admin/push/push_ledger.h"
@@ -21,6 +22,7 @@
 #include "server/memory/request_budget.h"
 #include "server/models/repository.h"
 #include "server/observe/metrics.h"
+#include "server/observe/otlp_exporter.h"
 #include "server/observe/trace.h"
 #include "server/protocols/shared_memory.h"
 
@@ -42,7 +44,8 @@ struct Service {
   OperationLog operations;
   SharedMemory shared_memory{false};
   Tracer tracer;
-  LogLimit refusals{}, failures{};  // lines about requests
+  std::unique_ptr<OtlpExporter> otlp{OtlpExporter::of(config)};  // null: the setting otlp is off
+  LogLimit refusals{}, failures{};                               // lines about requests
   HeavyWork heavy_work{};
   ModelClaims claims{};
   Guards guards{operations.counters()};

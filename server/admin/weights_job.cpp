@@ -100,6 +100,7 @@ void WeightsJob::run() {
     update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
     const std::unique_ptr<WeightUpdate> update = model.begin_update(std::move(update_options));
     operation_ = service_.operations.open(interface.name, interface.version, options_.update.label, model.replicas());
+    operation_->set_traceparent(request_.traceparent);
     if (request_.upload) {
       receive(*update);
     } else {

@@ -32,6 +32,7 @@ ServerTotals totals_of(const Service& service) {
   totals.start_time = service.start_time;
   totals.lost_traces = service.tracer.dropped();
   totals.failed_traces = service.tracer.failed();
+  if (service.otlp) totals.otlp = &service.otlp->counters();
   totals.audit_failures = service.audit.failures();
   totals.request_memory = service.request_memory.used();
   totals.request_memory_limit = service.request_memory.limit();
@@ -58,6 +59,10 @@ bool is_draining(const RequestView& request) { return request.service.draining.l
 
 }  // namespace
 
+void give_metrics(const Service& service, const Catalog& catalog, MetricSink& sink, HostLook& look) {
+  write_metrics(sink, catalog, service.counters, kRouteNames, service.operations.counters(), totals_of(service), look);
+}
+
 namespace answers {
 
 void page(const RequestView& request, Response& response) {
@@ -77,10 +82,11 @@ void openapi(const RequestView& request, Response& response) {
 }
 
 void metrics_text(const RequestView& request, Response& response) {
+  static HostLook look;  // one thread answers metrics
   const Service& service = request.service;
   response.type = "text/plain; version=0.0.4; charset=utf-8";
   response.set_text(server::metrics_text(request.catalog, service.counters, kRouteNames, service.operations.counters(),
-                                         totals_of(service)));
+                                         totals_of(service), look));
 }
 
 void live(const RequestView& /*request*/, Response& response) { response.set_text("{\"live\":true}"); }

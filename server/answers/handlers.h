@@ -35,6 +35,9 @@ AnswerHere model_list, model_status, model_signature;
 
 }  // namespace answers
 
+// Gives the sink all metrics. Any thread; look: the caller's own.
+void give_metrics(const Service& service, const Catalog& catalog, MetricSink& sink, HostLook& look);
+
 // Makes the answer {"error": message} with this status.
 void answer_error(int status, std::string_view message, Response& response);
 

@@ -208,6 +208,8 @@ constexpr std::array kTable{
           Description{kAdministration, "The log's lines as they come, as an event stream", "", "events"}},
     Route{kGet, Paths{"/v2/admin/audit"}, kAdmin, kReading, OnAdminThread(admin::audit),
           Description{kAdministration, "Who changed which weights", "", "Any"}},
+    Route{kGet, Paths{"/v2/admin/traces"}, kAdmin, kReading, OnAdminThread(admin::traces),
+          Description{kAdministration, "When the last recorded requests waited, ran and were sent", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/operations"}, kAdmin, kReading, OnAdminThread(admin::operations),
           Description{kAdministration, "Operations under way and over", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/operations/{number}"}, kAdmin, kReading, OnAdminThread(admin::operation),

@@ -23,6 +23,7 @@ void log_access(std::string_view what, int status, size_t bytes, std::chrono::na
 
 void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& run,
                 TraceRecord::Clock::time_point encoded) {
+  if (run.version >= 0) record.version = std::to_string(run.version);
   // A client may have sent as many characters as its head may have.
   constexpr size_t kLongest = 256;
   for (std::string* text : {&record.model, &record.version, &record.method_and_path}) {
@@ -31,6 +32,7 @@ void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& r
   record.decoded = run.decoded;
   record.run_done = run.run_done;
   record.queue = run.queue;
+  record.gather = run.gather;
   record.compute = run.compute;
   record.encoded = encoded;
   record.sent = TraceRecord::Clock::now();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 
 namespace sconce::server {
 namespace {
@@ -24,6 +25,12 @@ void BatchTensors::gather(std::span<QueuedRequest* const> requests) {
   outputs_.resize(first.outputs.size());
   for (size_t i = 0; i < first.inputs.size(); ++i) {
     const Tensor& example = first.inputs[i];
+    if (!example.is_cpu()) {
+      std::vector<Tensor> parts;
+      for (const QueuedRequest* request : requests) parts.push_back(request->inputs[i]);
+      inputs_.push_back(join_rows(parts));
+      continue;
+    }
     const size_t rank = static_cast<size_t>(example.dim());
     const size_t row_bytes = example.bytes() / static_cast<size_t>(first.rows);
     size_t bytes = 0;

@@ -1,5 +1,6 @@
 // BatchTensors: the tensors of a run that several requests share. Inputs are copied once into memory that is kept
-// between runs; outputs are split into views. Used only by the lane that runs.
+// between runs, or on the device on which all of them lie; outputs are split into views. Used only by the lane that
+// runs.
 #pragma once
 
 #include <span>

@@ -41,7 +41,8 @@ class Batcher::Execution final : public BatchRun {
       outputs = requests.front()->outputs;
       device_outputs = requests.front()->device_outputs;
     } else {
-      device_outputs = false;
+      device_outputs =
+          std::all_of(requests.begin(), requests.end(), [](const auto* each) { return each->device_outputs; });
       tensors.gather(requests);
       inputs = tensors.inputs();
       outputs = tensors.outputs();

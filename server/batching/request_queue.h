@@ -29,8 +29,8 @@ class QueuedRequest {
   const WeightSet* weights = nullptr;  // a named set, which the owner keeps; null: the active one
   SequenceStep step;                   // RunRequest::step; for requests that run alone
   bool alone = false;                  // shares no run, because some of its tensors are on a device
-  bool device_outputs = false;         // RunRequest::device_outputs; for requests that run alone
-  bool admitted = false;               // goes on with what was admitted, so that a full queue takes it too
+  bool device_outputs = false;  // RunRequest::device_outputs, unless another one in the run wants them on the host
+  bool admitted = false;        // goes on with what was admitted, so that a full queue takes it too
 
   // Set by the run.
   RunInfo info;

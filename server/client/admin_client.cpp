@@ -61,7 +61,12 @@ class Connection {
     if (code) return "cannot find " + server_.host + ": " + code.message();
     asio::ip::tcp::socket socket(context_);
     asio::async_connect(socket, places, [&code](Code result, const auto&) { code = result; });
-    context_.run_for(patience_);
+    for (auto left = std::chrono::milliseconds(patience_); left.count() > 0 && !context_.stopped();) {
+      const auto slice = std::min(left, std::chrono::milliseconds(check_ ? kSliceMs : left.count()));
+      context_.run_for(slice);
+      left -= slice;
+      if (check_) check_();
+    }
     if (!context_.stopped()) {
       Code ignored;
       socket.close(ignored);
@@ -135,6 +140,8 @@ class Connection {
         return {};
       }
       answer.status = static_cast<int>(parser.get().result_int());
+      const auto retry_after = parser.get()[http::field::retry_after];
+      answer.retry_after.assign(retry_after.data(), retry_after.size());
       answer.body = std::move(parser.get().body());
       return {};
     }
@@ -345,14 +352,12 @@ std::string Answer::reason() const {
   return std::to_string(status) + (text.empty() ? "" : ": " + text);
 }
 
-Answer AdminClient::request(std::string_view method, const std::string& target, std::string_view body) const {
+namespace {
+
+Answer answer_of(Connection& connection, const http::request<http::empty_body>& head, std::string_view body) {
   Answer answer;
-  Connection connection(server_, tls_.get(), patience_);
   answer.problem = connection.connect();
   if (!answer.problem.empty()) return answer;
-  auto head = make_request(server_, token_, method, target);
-  if (method != "GET") head.content_length(body.size());
-  if (!body.empty()) head.set(http::field::content_type, "application/json");
   Code sent = connection.send_head(head);
   if (!sent) sent = connection.send(std::as_bytes(std::span(body)));
   if (const Code code = sent) {
@@ -363,6 +368,27 @@ Answer AdminClient::request(std::string_view method, const std::string& target, 
   if (const Code code = connection.receive(answer)) answer.problem = network_problem("no answer", code);
   connection.close();
   return answer;
+}
+
+}  // namespace
+
+Answer AdminClient::request(std::string_view method, const std::string& target, std::string_view body) const {
+  Connection connection(server_, tls_.get(), patience_);
+  auto head = make_request(server_, token_, method, target);
+  if (method != "GET") head.content_length(body.size());
+  if (!body.empty()) head.set(http::field::content_type, "application/json");
+  return answer_of(connection, head, body);
+}
+
+Answer post_to(const AdminServer& server, const std::string& target, std::span<const HttpField> fields,
+               std::string_view body, std::chrono::seconds patience, const TlsContext* tls,
+               std::function<void()> check) {
+  Connection connection(server, tls, patience, std::move(check));
+  auto head = make_request(server, {}, "POST", target);
+  head.content_length(body.size());
+  head.set(http::field::content_type, "application/json");
+  for (const HttpField& field : fields) head.set(field.name, field.value);
+  return answer_of(connection, head, body);
 }
 
 Answer AdminClient::download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const {

@@ -38,8 +38,9 @@ std::vector<AdminServer> every_address(const AdminServer& server);
 struct Answer {
   int status = 0;  // 0: no answer came
   std::string body;
-  std::string problem;     // why there is no answer
-  bool delivered = false;  // the whole request was sent: without an answer, it is unknown what the server did
+  std::string problem;      // why there is no answer
+  std::string retry_after;  // the field
+  bool delivered = false;   // the whole request was sent: without an answer, it is unknown what the server did
   bool ok() const noexcept { return status >= 200 && status < 300; }
   // "404: no such model", "cannot connect: Connection refused".
   std::string reason() const;
@@ -62,6 +63,14 @@ struct BodyTaker {
   std::function<std::span<std::byte>()> next;
   std::function<void(size_t)> advance;
 };
+
+struct HttpField {
+  std::string name, value;
+};
+// A POST to any server. check: called every 50 ms while the server is waited for; what it throws is passed on.
+Answer post_to(const AdminServer& server, const std::string& target, std::span<const HttpField> fields,
+               std::string_view body, std::chrono::seconds patience, const TlsContext* tls,
+               std::function<void()> check);
 
 class AdminClient {
  public:

@@ -18,6 +18,7 @@
 #include "server/base/config.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
+#include "server/observe/otel_environment.h"
 #include "server/server.h"
 
 namespace sconce::server::commands {
@@ -65,6 +66,7 @@ int serve(const ServeOptions& options) {
   }
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);
+  read_otel_environment(config, [](const char* name) { return std::getenv(name); });
   config.read_environment([](const char* name) { return std::getenv(name); });
   take_arguments(options, config);
   if (run_server(config)) start_anew();

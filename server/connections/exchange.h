@@ -96,6 +96,9 @@ class Exchange {
   // The holder let go of a request that nobody waits for any more.
   void take_back() noexcept;
 
+  // When the answer was ready, if it is a model's; zero for others.
+  Clock::time_point answered() const noexcept { return inference_.answered(); }
+
   Response& response() noexcept { return response_; }
   const RequestId& request_id() const noexcept { return request_id_; }
   const std::string& peer() const noexcept { return peer_; }

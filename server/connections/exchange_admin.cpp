@@ -49,6 +49,7 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
   admin_->content_digest = head.content_digest;
   admin_->authorization = head.authorization;
   admin_->user_agent = head.user_agent;
+  admin_->traceparent = head.traceparent;
   admin_->has_token = io_thread_.credentials().needs_token(kAdminScope);
   admin_->head_only = head.head_only;
   admin_->source = reader_.begin_upload();

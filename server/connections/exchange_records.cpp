@@ -1,6 +1,7 @@
 // Exchange: what is recorded of a request: counts and traces.
 #include <utility>
 
+#include "server/answers/routes.h"
 #include "server/answers/run_record.h"
 #include "server/connections/exchange.h"
 
@@ -35,6 +36,9 @@ void Exchange::record_trace(Clock::time_point encoded) {
   record.version = route_.version;
   record.request_id = request_id_.text();
   record.method_and_path = "POST " + cached_path_.path;
+  record.route = kRouteNames[route_.route];
+  const ServerConfig& config = io_thread_.service().config;
+  record.scheme = (listener_ == kAdmin ? config.admin_tls : config.http_tls) == TlsMode::kOff ? "http" : "https";
   record.status = response_.status;
   record.parent = trace_parent_;
   record.levels = traced_;

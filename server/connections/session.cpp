@@ -153,7 +153,7 @@ Session::Next Session::read_request() {
   writer_.reserve();
   switch (step) {
     case RequestReader::Step::kHead: {
-      const Clock::time_point now = Clock::now();
+      const Clock::time_point now = reader_.head_in_one_piece() ? reader_.head_time() : Clock::now();
       clock_.begin_phase(now);
       follow(exchange_.begin(now));
       break;
@@ -220,7 +220,9 @@ void Session::on_notice() noexcept {
 void Session::begin_answer() {
   const ServerConfig& config = io_thread_.service().config;
   const AnswerWriter::Form form = exchange_.finish_response();
-  writer_.begin(exchange_.response(), form, io_thread_.date(), Pace::of(config.write_timeout, config.min_rate));
+  const Clock::time_point answered = exchange_.answered();
+  writer_.begin(exchange_.response(), form, io_thread_.date(), Pace::of(config.write_timeout, config.min_rate),
+                answered == Clock::time_point{} ? Clock::now() : answered);
   state_ = State::kWriting;
   exchange_.count_answer();
 }
@@ -254,7 +256,8 @@ void Session::finish_request() {
   if (largest() > kKeepBytes && !exchange_.lent()) trim(kKeepBytes);
   if (writer_.closes()) return linger(unread);
   state_ = State::kReading;
-  const Clock::time_point now = Clock::now();
+  // An answer that went at once took microseconds, which the timeout need not know.
+  const Clock::time_point now = writer_.done_at_once() ? clock_.phase_start() : Clock::now();
   clock_.begin_phase(now);
   clock_.until(now + io_thread_.service().config.idle_timeout);
 }

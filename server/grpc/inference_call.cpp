@@ -332,7 +332,9 @@ void InferenceCall::record() noexcept {
     record.request_id = request_id_.text();
     record.method_and_path =
         std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]).append(" ").append(model_);
+    record.route = kGrpcMethodNames[static_cast<size_t>(method_)];
     record.status = http_status_;
+    record.grpc_code = static_cast<int>(status_.code);
     record.parent = trace_parent_;
     record.levels = traced_;
     record.tensors = std::move(trace_tensors_);

@@ -4,7 +4,7 @@
 
 namespace sconce::server {
 
-void AnswerWriter::begin(Response& response, Form form, std::string_view date, Pace pace) {
+void AnswerWriter::begin(Response& response, Form form, std::string_view date, Pace pace, ClientClock::Time now) {
   pieces_.clear();
   const std::string_view head = response.finish(form.http11, form.close, form.head_only, date);
   pieces_.emplace_back(head.data(), head.size());
@@ -16,9 +16,10 @@ void AnswerWriter::begin(Response& response, Form form, std::string_view date, P
     }
   }
   at_ = sent_ = 0;
+  writes_ = 0;
   close_ = form.close;
-  clock_.begin_phase(ClientClock::Clock::now());
-  clock_.begin_pace(pace);
+  clock_.begin_phase(now);
+  clock_.begin_pace(pace, now);
 }
 
 void AnswerWriter::go_on(Response& response, Pace pace) {
@@ -30,6 +31,7 @@ void AnswerWriter::go_on(Response& response, Pace pace) {
 }
 
 size_t AnswerWriter::write(error_code& ec) {
+  ++writes_;
   const size_t sent = transport_.write_some({pieces_.data() + at_, pieces_.data() + pieces_.size()}, ec);
   if (ec) return 0;
   sent_ += sent;

@@ -34,14 +34,16 @@ class AnswerWriter {
     pieces_.clear();
     pieces_.reserve(1);
   }
-  // Starts the next answer. If this throws, nothing was sent and another answer can begin. date: for the head. pace:
-  // how fast the client must take the answer.
-  void begin(Response& response, Form form, std::string_view date, Pace pace);
+  // Starts the next answer at `now`. If this throws, nothing was sent and another answer can begin. date: for the head.
+  // pace: how fast the client must take the answer.
+  void begin(Response& response, Form form, std::string_view date, Pace pace, ClientClock::Time now);
   // After that: a further piece of text of a streamed answer. done() is true before.
   void go_on(Response& response, Pace pace);
   // Sends what the transport takes now and returns how many bytes. Call this only if not done().
   size_t write(error_code& ec);
   bool done() const noexcept { return sent_ == bytes_; }
+  // Whether one write sent all of it.
+  bool done_at_once() const noexcept { return done() && writes_ == 1; }
 
   bool closes() const noexcept { return close_; }   // the connection ends with this answer
   size_t bytes() const noexcept { return bytes_; }  // of the answer, with its head
@@ -52,6 +54,7 @@ class AnswerWriter {
   std::vector<boost::asio::const_buffer> pieces_;  // of the answer; those before at_ are sent
   size_t at_ = 0;
   size_t bytes_ = 0, sent_ = 0;
+  int writes_ = 0;  // that were tried
   bool close_ = false;
 };
 

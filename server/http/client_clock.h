@@ -23,9 +23,10 @@ class ClientClock {
   void moved(Time now) noexcept { moved_ = now; }
 
   // From now on the client must keep to `pace`.
-  void begin_pace(Pace pace) noexcept {
+  void begin_pace(Pace pace) noexcept { begin_pace(pace, Clock::now()); }
+  void begin_pace(Pace pace, Time now) noexcept {
     pace_ = pace;
-    moved_ = Clock::now();
+    moved_ = now;
     deadline_ = pace_.first(moved_);
   }
   // So many bytes moved.

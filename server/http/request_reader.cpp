@@ -42,10 +42,12 @@ RequestReader::Step RequestReader::read_head() {
   if (buffer_.empty()) return Step::kMore;
   if (part_ == Part::kNothing) {
     part_ = Part::kHead;
-    const Clock::time_point now = Clock::now();
-    clock_.moved(now);
-    clock_.until(now + config_.header_timeout);
+    head_time_ = Clock::now();
+    looks_ = 0;
+    clock_.moved(head_time_);
+    clock_.until(head_time_ + config_.header_timeout);
   }
+  ++looks_;
   const bool waits = buffer_.at_mark() && buffer_.here()[0] == '\r' && !empty_line_ && !skip_empty_line();
   if (waits || buffer_.empty()) return Step::kMore;
   boost::beast::error_code ec;

@@ -66,6 +66,9 @@ class RequestReader {
   // Whether a request was not read to its end, so that the following bytes do not start another one.
   bool unfinished() const noexcept { return part_ > Part::kNothing && part_ < Part::kWhole; }
 
+  // When the head's first byte was seen. A head that came in one piece was complete then.
+  ClientClock::Time head_time() const noexcept { return head_time_; }
+  bool head_in_one_piece() const noexcept { return looks_ == 1; }
   // Its texts are valid until begin_body().
   const RequestHead& head() const noexcept { return parser_->head(); }
   bool keep_alive() const { return parser_->keep_alive(); }
@@ -119,6 +122,8 @@ class RequestReader {
   InputBuffer buffer_;  // the mark is where the current head begins
   std::optional<RequestParser> parser_;
   Part part_ = Part::kNothing;
+  ClientClock::Time head_time_{};
+  int looks_ = 0;            // at the bytes of the head
   bool empty_line_ = false;  // skipped before this request; a second one is an error
   size_t body_bytes_ = 0;    // the full size of a fixed body
   BodyBuffer body_, plain_;

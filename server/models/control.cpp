@@ -18,6 +18,9 @@ namespace {
 
 constexpr size_t kMaxTasks = 1000;
 constexpr std::chrono::seconds kRest{10};  // how often unused memory of models is freed
+// How often repositories are looked at if nothing happened: a change that the kernel does not tell of, such as a folder
+// that is mounted over another one, must not stay unseen for ever.
+constexpr std::chrono::seconds kLongestWatch{60};
 
 std::string text_of(const std::exception_ptr& problem) {
   try {
@@ -80,6 +83,7 @@ Control::Control(const ServerConfig& config, const PackageFinder& finder, Reposi
       idle_watch_(idle_watch),
       first_(std::move(packages)),
       failed_(std::move(failed)),
+      folders_(finder.repositories()),
       watch_(repository_files_of(first_, finder)) {}
 
 std::vector<PackageEntry> Control::open(const PackageFinder& finder, const std::vector<PackageFile>& files,
@@ -109,6 +113,7 @@ void Control::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  events_.reset();
 }
 
 void Control::submit(std::function<void()> work, Done done) {
@@ -131,7 +136,7 @@ void Control::wait_for_work(Clock::time_point next_look, Clock::time_point next_
   const bool rested = idle_watch_.asleep();
   const auto wakes = [&] {
     mutex_.assert_held();
-    return stopping_ || !tasks_.empty() || idle_watch_.asleep() != rested;
+    return stopping_ || !tasks_.empty() || idle_watch_.asleep() != rested || changed_;
   };
   if (rested && config_.watch.count() == 0) {
     while (!wakes()) wake_.wait(mutex_);
@@ -145,7 +150,7 @@ void Control::wait_for_work(Clock::time_point next_look, Clock::time_point next_
 
 void Control::run() {
   load_first();
-  Clock::time_point next_look = Clock::now() + config_.watch, next_rest = Clock::now() + kRest;
+  Clock::time_point looked = Clock::now(), next_look = looked + config_.watch, next_rest = looked + kRest;
   bool rested = false;  // no model ran since its memory was given back
   for (;;) {
     Task task;
@@ -153,6 +158,8 @@ void Control::run() {
       const MutexLock lock(mutex_);
       wait_for_work(next_look, next_rest);
       if (stopping_) break;
+      // Not more often than the setting says, however many changes there are.
+      if (std::exchange(changed_, false)) next_look = std::min(next_look, looked + config_.watch);
       if (!tasks_.empty()) {
         task = std::move(tasks_.front());
         tasks_.pop_front();
@@ -161,7 +168,8 @@ void Control::run() {
     if (task.work) perform(std::move(task));
     if (config_.watch.count() > 0 && Clock::now() >= next_look) {
       look();
-      next_look = Clock::now() + config_.watch;
+      looked = Clock::now();
+      next_look = looked + until_next_look();
     }
     if (rested && !idle_watch_.asleep()) {
       rested = false;
@@ -367,7 +375,34 @@ void Control::unload_model(const std::string& name) {
   log_info("model {} is unloaded", name);
 }
 
+Control::Clock::duration Control::until_next_look() const noexcept {
+  return followed_ && watch_.at_rest() ? std::max<Clock::duration>(config_.watch, kLongestWatch) : config_.watch;
+}
+
+// Lets the kernel tell of changes from now on.
+void Control::follow_folders() {
+  const auto changed = [this] {
+    {
+      const MutexLock lock(mutex_);
+      changed_ = true;
+    }
+    wake_.notify_one();
+  };
+  std::string problem;
+  const std::exception_ptr failure = exception_of([&] {
+    if (!events_) events_ = std::make_unique<FolderEvents>(changed);
+    problem = events_->follow(folders_);
+  });
+  if (failure) problem = text_of(failure);
+  followed_ = problem.empty();
+  if (!followed_ && problem != events_problem_)
+    log_info("repositories are looked at every {} ms, because the kernel does not tell of changes: {}",
+             config_.watch.count() / 1000, printable(problem));
+  events_problem_ = problem;
+}
+
 void Control::look() {
+  follow_folders();
   std::string problem;
   try {
     const std::vector<PackageFile> files = finder_.repository_files();

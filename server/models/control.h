@@ -18,7 +18,8 @@
 #include "server/kept/starting_weights.h"
 #include "server/kept/weight_store.h"
 #include "server/models/repository.h"
-#include "server/models/repository_watch.h"
+#include "server/repositories/folder_events.h"
+#include "server/repositories/repository_watch.h"
 
 namespace sconce::server {
 
@@ -83,6 +84,8 @@ class Control {
   Found find(const std::string& name);
   void load_found(const Found& found, const std::string& name, bool again);
   void look();
+  void follow_folders();
+  Clock::duration until_next_look() const noexcept;
   bool update_stem(const std::string& stem, const std::vector<PackageFile>& files);
 
   const ServerConfig& config_;
@@ -93,14 +96,19 @@ class Control {
   std::vector<PackageEntry> first_;
   const std::function<void(std::exception_ptr)> failed_;
   Loaded loaded_;
+  const std::vector<std::filesystem::path> folders_;  // the repositories
   RepositoryWatch watch_;
-  std::string watch_problem_;  // the last one that was logged
+  std::unique_ptr<FolderEvents> events_;  // while repositories are watched
+  bool followed_ = false;                 // it tells of every change after the last look
+  std::string events_problem_;            // why not; the last one that was logged
+  std::string watch_problem_;             // the last one that was logged
 
   Mutex mutex_;
   ConditionVariable wake_;
   std::deque<Task> tasks_ SCONCE_GUARDED_BY(mutex_);
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> ending_{false};  // as stopping_, for what takes long
+  bool changed_ SCONCE_GUARDED_BY(mutex_) = false;  // something in the repositories, since the last look
+  std::atomic<bool> ending_{false};                 // as stopping_, for what takes long
   std::thread thread_;
 };
 

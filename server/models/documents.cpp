@@ -8,7 +8,7 @@
 #include "sconce/version.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
-#include "server/models/version_policy.h"
+#include "server/repositories/version_policy.h"
 
 namespace sconce::server {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 #include "server/base/failure.h"
 #include "server/models/served_model.h"
 #include "server/pipelines/cast.h"
@@ -48,7 +49,8 @@ class Pipeline::Step final : public QueuedRequest {
 
  private:
   friend class Run;
-  void prepare(std::span<const Tensor> values, const QueuedRequest& whole);
+  // on_device: whether the model may get inputs in a device's memory.
+  void prepare(const Pipeline& pipeline, std::span<const Tensor> values, const QueuedRequest& whole, bool on_device);
 
   Run& run_;
   const PipelinePlan::Step& plan_;
@@ -125,13 +127,16 @@ class Pipeline::Run final : public BatchRun::Keep {
     step.begun_ = Clock::now();
     const bool late = pipeline_.reject_late_ && step.begun_ >= whole.deadline();
     SCONCE_CHECK(!late, kDeadlineExceeded, "Request timeout expired before the step began");
-    step.prepare(values_, whole);
     ServedModel& model = step.model_;
+    // Those who watch a model's answers compare them on the host.
+    const bool on_device = !model.answers().watched();
+    step.prepare(pipeline_, values_, whole, on_device);
+    step.device_outputs = on_device && pipeline_.stays_[step.index_];
     const size_t bytes = step.input_bytes();
     // A run on this thread must not keep another step from starting.
-    if (alone && may_run_here && !step.alone && step.begun_ - begun_ < kLongestHere && model.run_here(bytes)) {
+    if (alone && may_run_here && step.begun_ - begun_ < kLongestHere && model.run_here(bytes)) {
       const std::exception_ptr problem = exception_of([&] {
-        step.info = model.model().run(step.in_, step.out_);
+        step.info = model.model().run(step.in_, step.out_, 0, nullptr, {}, step.device_outputs);
         step.ran();
       });
       step.run_rows = step.rows;
@@ -202,7 +207,10 @@ class Pipeline::Run final : public BatchRun::Keep {
     BatchRun& run = *run_;
     if (!run.error) {
       run.error = exception_of([&] {
-        for (size_t k = 0; k < run.outputs.size(); ++k) run.outputs[k] = values_[pipeline_.plan_.outputs[k]];
+        for (size_t k = 0; k < run.outputs.size(); ++k) {
+          const Tensor& value = values_[pipeline_.plan_.outputs[k]];
+          run.outputs[k] = value.is_cpu() ? value : copy_to(value, Device{});
+        }
         name_weights();
         run.info = {};
         run.info.label = label_;
@@ -251,17 +259,16 @@ bool Pipeline::Step::wanted() const noexcept { return run_.wanted(); }
 
 void Pipeline::Step::finished() noexcept { run_.ended(*this); }
 
-void Pipeline::Step::prepare(std::span<const Tensor> values, const QueuedRequest& whole) {
+void Pipeline::Step::prepare(const Pipeline& pipeline, std::span<const Tensor> values, const QueuedRequest& whole,
+                             bool on_device) {
   const ModelInterface& interface = model_.interface();
-  alone = false;
   for (size_t i = 0; i < in_.size(); ++i) {
     const PipelinePlan::Input& from = plan_.inputs[i];
     const TensorSpec& spec = interface.spec.inputs[i];
     in_[i] = values[from.value];
     if (!in_[i].is_cpu()) {
-      SCONCE_CHECK(!from.cast, kUnsupported, "a tensor in device memory is not cast");
-      alone = true;
-      continue;
+      if (on_device && pipeline.takes_on_device(index_, i) && lies_as_recorded(in_[i], spec)) continue;
+      in_[i] = copy_to(in_[i], Device{});
     }
     if (from.cast) in_[i] = cast(in_[i], *from.cast);
     if (in_[i].dim() != static_cast<int64_t>(spec.dims.size()) && spec.has_shape) continue;  // the model says so
@@ -286,7 +293,27 @@ void Pipeline::Step::prepare(std::span<const Tensor> values, const QueuedRequest
 }
 
 Pipeline::Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<ServedModel>> members, bool reject_late)
-    : plan_(std::move(plan)), members_(std::move(members)), reject_late_(reject_late) {}
+    : plan_(std::move(plan)), members_(std::move(members)), reject_late_(reject_late) {
+  std::vector<bool> taken(plan_.values);  // by value: some step takes it on a device
+  for (size_t i = 0; i < plan_.steps.size(); ++i)
+    for (size_t k = 0; k < plan_.steps[i].inputs.size(); ++k)
+      if (takes_on_device(i, k)) taken[plan_.steps[i].inputs[k].value] = true;
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const ModelInterface& interface = members_[i]->interface();
+    // An output may be a buffer that the next run overwrites.
+    stays_.push_back(interface.spec.device_key == "cuda" && !interface.mutates_constants &&
+                     std::any_of(plan_.steps[i].outputs.begin(), plan_.steps[i].outputs.end(),
+                                 [&](const std::optional<size_t>& value) { return value && taken[*value]; }));
+  }
+}
+
+bool Pipeline::takes_on_device(size_t step, size_t input) const noexcept {
+  const ModelSpec& spec = members_[step]->interface().spec;
+  const TensorSpec& one = spec.inputs[input];
+  const bool on_host = one.device && one.device->type == DeviceType::kCpu;
+  // A model that writes an input would write it for the other steps too.
+  return spec.device_key == "cuda" && !plan_.steps[step].inputs[input].cast && !on_host && !one.may_be_written;
+}
 
 Pipeline::~Pipeline() = default;
 

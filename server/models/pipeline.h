@@ -1,6 +1,7 @@
 // Pipeline: performs the runs of a model that is made of others. Each step is a request to its own model, so it waits
 // in that model's queue and shares runs with whatever waits there. A step begins when the steps that it needs have
-// ended; steps that need nothing of each other run at the same time. Tensors are handed on as they are.
+// ended; steps that need nothing of each other run at the same time. Tensors are handed on as they are, from one model
+// on a GPU to the next in the GPU's memory.
 //
 // A run begins on any thread and goes on where its steps end. Where an I/O thread begins it, steps that are shorter
 // than a hand-over run there too, as single requests do (ServedModel::run_here). Thread-safe.
@@ -44,8 +45,12 @@ class Pipeline final {
   class Run;
   class Step;
 
+  // Whether the model takes this input, without a cast, in the memory of a GPU.
+  bool takes_on_device(size_t step, size_t input) const noexcept;
+
   const PipelinePlan plan_;
   const std::vector<std::shared_ptr<ServedModel>> members_;
+  std::vector<bool> stays_;  // by step: some other step takes some of its outputs on the device
   const bool reject_late_;
 };
 

@@ -21,10 +21,10 @@
 #include "server/base/config.h"
 #include "server/base/reaper.h"
 #include "server/batching/idle_watch.h"
-#include "server/models/package_finder.h"
 #include "server/models/served_model.h"
-#include "server/models/version_policy.h"
 #include "server/pipelines/pipeline_spec.h"
+#include "server/repositories/package_finder.h"
+#include "server/repositories/version_policy.h"
 
 namespace sconce::server {
 

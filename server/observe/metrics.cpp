@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <type_traits>
 
 #include "package_format/files/directory.h"
-#include "server/observe/gpu_metrics.h"
 
 namespace sconce::server {
 namespace {
@@ -49,43 +50,77 @@ Sample sample_of(std::string labels, const ServedModel& model) {
   return sample;
 }
 
-class Text {
+// Prometheus' text format (0.0.4).
+class TextSink final : public MetricSink {
  public:
-  void head(MetricId id) {
-    put("# HELP {} {}\n# TYPE {} {}\n", kRows[id].name, kRows[id].help, kRows[id].name, kRows[id].kind);
+  void begin(const MetricRow& row) override {
+    row_ = &row;
+    put("# HELP {} {}\n# TYPE {} {}\n", row.name, row.help, row.name, row.kind);
   }
-  void value(MetricId id, std::string_view labels, auto number) {
-    if (labels.empty()) return put("{} {}\n", kRows[id].name, number);
-    put("{}{{{}}} {}\n", kRows[id].name, labels, number);
+  void integer(std::string_view labels, int64_t number) override { value(labels, number); }
+  void real(std::string_view labels, double number) override { value(labels, number); }
+  void histogram(std::string_view labels, std::span<const double> bounds, std::span<const uint64_t> counts,
+                 double sum) override {
+    uint64_t count = 0;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      count += counts[i];
+      const std::string bound = i < bounds.size() ? fmt::format("{}", bounds[i]) : "+Inf";
+      put("{}_bucket{{{},le=\"{}\"}} {}\n", row_->name, labels, bound, count);
+    }
+    put("{}_sum{{{}}} {}\n", row_->name, labels, sum);
+    put("{}_count{{{}}} {}\n", row_->name, labels, count);
+  }
+  std::string take() { return fmt::to_string(buffer_); }
+
+ private:
+  void value(std::string_view labels, auto number) {
+    if (labels.empty()) return put("{} {}\n", row_->name, number);
+    put("{}{{{}}} {}\n", row_->name, labels, number);
+  }
+  template <class... Args>
+  void put(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+  }
+  fmt::memory_buffer buffer_;
+  const MetricRow* row_ = nullptr;
+};
+
+// Gives a sink the values of the table's rows.
+class Rows {
+ public:
+  explicit Rows(MetricSink& sink) : sink_(sink) {}
+  void head(MetricId id) { sink_.begin(kRows[id]); }
+  // Of the row that head() began.
+  void value(std::string_view labels, auto number) {
+    if constexpr (std::is_floating_point_v<decltype(number)>) {
+      sink_.real(labels, number);
+    } else {
+      sink_.integer(labels, static_cast<int64_t>(number));
+    }
   }
   template <size_t n>
-  void histogram(MetricId id, std::string_view labels, const std::array<uint64_t, n>& buckets, uint64_t sum_ns) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < n; ++i) {
-      count += buckets[i];
-      const std::string bound = i < kLatencyBuckets.size() ? fmt::format("{}", kLatencyBuckets[i] / 1e6) : "+Inf";
-      put("{}_bucket{{{},le=\"{}\"}} {}\n", kRows[id].name, labels, bound, count);
-    }
-    put("{}_sum{{{}}} {}\n", kRows[id].name, labels, static_cast<double>(sum_ns) * 1e-9);
-    put("{}_count{{{}}} {}\n", kRows[id].name, labels, count);
+  void histogram(std::string_view labels, const std::array<uint64_t, n>& buckets, uint64_t sum_ns) {
+    std::array<double, kLatencyBuckets.size()> bounds;
+    std::transform(kLatencyBuckets.begin(), kLatencyBuckets.end(), bounds.begin(),
+                   [](auto micros) { return static_cast<double>(micros) / 1e6; });
+    sink_.histogram(labels, bounds, buckets, static_cast<double>(sum_ns) * 1e-9);
   }
-  void batch_rows(MetricId id, std::string_view labels, const std::map<int64_t, BatchTotals>& batches) {
-    uint64_t count = 0, rows = 0;
-    auto next = batches.begin();
-    for (int64_t bound = 1; bound <= 1024; bound *= 2) {
-      for (; next != batches.end() && next->first <= bound; ++next) count += next->second.count;
-      put("{}_bucket{{{},le=\"{}\"}} {}\n", kRows[id].name, labels, bound, count);
+  void batch_rows(std::string_view labels, const std::map<int64_t, BatchTotals>& batches) {
+    constexpr std::array<double, 11> kBounds = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+    std::array<uint64_t, kBounds.size() + 1> counts{};
+    uint64_t rows = 0;
+    for (const auto& [size, batch] : batches) {
+      const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), static_cast<double>(size));
+      counts[static_cast<size_t>(bound - kBounds.begin())] += batch.count;
+      rows += static_cast<uint64_t>(size) * batch.count;
     }
-    for (; next != batches.end(); ++next) count += next->second.count;
-    for (const auto& [size, batch] : batches) rows += static_cast<uint64_t>(size) * batch.count;
-    put("{}_bucket{{{},le=\"+Inf\"}} {}\n{}_sum{{{}}} {}\n{}_count{{{}}} {}\n", kRows[id].name, labels, count,
-        kRows[id].name, labels, rows, kRows[id].name, labels, count);
+    sink_.histogram(labels, kBounds, counts, static_cast<double>(rows));
   }
   void gpus(const std::vector<GpuState>& states) {
     const auto each = [&](MetricId id, auto member) {
       head(id);
       for (const GpuState& state : states) {
-        if (state.*member) value(id, fmt::format("gpu_uuid=\"{}\"", state.uuid), *(state.*member));
+        if (state.*member) value(fmt::format("gpu_uuid=\"{}\"", state.uuid), *(state.*member));
       }
     };
     each(kGpuUse, &GpuState::utilization);
@@ -95,17 +130,12 @@ class Text {
     each(kGpuPowerLimit, &GpuState::power_limit_watts);
     each(kGpuEnergy, &GpuState::energy_joules);
   }
-  std::string take() { return fmt::to_string(buffer_); }
 
  private:
-  template <class... Args>
-  void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
-  }
-  fmt::memory_buffer buffer_;
+  MetricSink& sink_;
 };
 
-void named_sets(Text& text, std::span<const Sample> samples) {
+void named_sets(Rows& rows, std::span<const Sample> samples) {
   struct Own {
     const ModelInterface* model;
     NamedSetsMemory memory;
@@ -115,23 +145,21 @@ void named_sets(Text& text, std::span<const Sample> samples) {
   for (const Sample& sample : samples)
     if (const ModelSets* const sets = sample.model->sets())
       all.push_back({&sample.model->interface(), sample.model->model().named_sets_memory(), sets->counts()});
-  text.head(kSets);
+  rows.head(kSets);
   for (const Own& own : all)
     for (const auto& [state, count] :
          {std::pair("memory", own.memory.in_memory), std::pair("disk", own.memory.on_disk)})
-      text.value(kSets,
-                 fmt::format("model=\"{}\",state=\"{}\",version=\"{}\"", own.model->name, state, own.model->version),
+      rows.value(fmt::format("model=\"{}\",state=\"{}\",version=\"{}\"", own.model->name, state, own.model->version),
                  count);
-  text.head(kSetBytes);
+  rows.head(kSetBytes);
   for (const Own& own : all)
-    text.value(kSetBytes, fmt::format("model=\"{}\",version=\"{}\"", own.model->name, own.model->version),
-               own.memory.bytes);
+    rows.value(fmt::format("model=\"{}\",version=\"{}\"", own.model->name, own.model->version), own.memory.bytes);
   const auto each = [&](MetricId id, auto&& number) {
-    text.head(id);
+    rows.head(id);
     for (const Own& own : all)
       for (const ModelSets::Count& count : own.counts)
-        text.value(
-            id, fmt::format("model=\"{}\",set=\"{}\",version=\"{}\"", own.model->name, count.name, own.model->version),
+        rows.value(
+            fmt::format("model=\"{}\",set=\"{}\",version=\"{}\"", own.model->name, count.name, own.model->version),
             number(count));
   };
   each(kSetSuccess, [](const ModelSets::Count& c) { return c.success; });
@@ -140,25 +168,36 @@ void named_sets(Text& text, std::span<const Sample> samples) {
   each(kSetSeconds, [](const ModelSets::Count& c) { return static_cast<double>(c.total_ns) * 1e-9; });
 }
 
-void shadows(Text& text, std::span<const Sample> samples) {
-  text.head(kShadowRequests);
+void shadows(Rows& rows, std::span<const Sample> samples) {
+  rows.head(kShadowRequests);
   for (const Sample& sample : samples) {
     if (sample.model->pipeline()) continue;
     const ModelInterface& model = sample.model->interface();
     const Shadow::Totals totals = sample.model->shadow().totals();
     for (const auto& [result, count] : {std::pair("compared", totals.compared), std::pair("failed", totals.failed),
                                         std::pair("skipped", totals.skipped)})
-      text.value(kShadowRequests,
-                 fmt::format("model=\"{}\",result=\"{}\",version=\"{}\"", model.name, result, model.version), count);
+      rows.value(fmt::format("model=\"{}\",result=\"{}\",version=\"{}\"", model.name, result, model.version), count);
   }
   const auto each = [&](MetricId id, auto member) {
-    text.head(id);
+    rows.head(id);
     for (const Sample& sample : samples)
-      if (!sample.model->pipeline()) text.value(id, sample.labels, sample.model->shadow().totals().*member);
+      if (!sample.model->pipeline()) rows.value(sample.labels, sample.model->shadow().totals().*member);
   };
   each(kShadowArgmax, &Shadow::Totals::other_argmax);
   each(kShadowNonfinite, &Shadow::Totals::new_nonfinite);
   each(kShadowLargest, &Shadow::Totals::largest);
+}
+
+void exported(Rows& rows, const OtlpCounters* otlp) {
+  rows.head(kOtlpSpans);
+  for (size_t i = 0; otlp && i < otlp->spans.size(); ++i)
+    rows.value(fmt::format("result=\"{}\"", OtlpCounters::kSpanResults[i]), otlp->spans[i].load());
+  rows.head(kOtlpPushes);
+  for (size_t signal = 0; otlp && signal < otlp->pushes.size(); ++signal)
+    for (size_t i = 0; i < otlp->pushes[signal].size(); ++i)
+      rows.value(
+          fmt::format("result=\"{}\",signal=\"{}\"", OtlpCounters::kPushResults[i], OtlpCounters::kSignals[signal]),
+          otlp->pushes[signal][i].load());
 }
 
 // 0 if the system does not say.
@@ -195,9 +234,8 @@ std::pair<uint64_t, uint64_t> host_memory() {
   return {total, total - std::min(total, available)};
 }
 
-// The use of all processors since the last call. One thread answers metrics.
-double processor_use() {
-  static uint64_t last_busy = 0, last_total = 0;
+// The use of all processors since the last look.
+double processor_use(HostLook& look) {
   std::ifstream file("/proc/stat");
   std::string cpu;
   file >> cpu;
@@ -208,11 +246,11 @@ double processor_use() {
     if (i == 3 || i == 4) idle += value;
   }
   const uint64_t busy = total - idle;
-  const double use = total > last_total ? static_cast<double>(static_cast<int64_t>(busy - last_busy)) /
-                                              static_cast<double>(total - last_total)
+  const double use = total > look.total ? static_cast<double>(static_cast<int64_t>(busy - look.busy)) /
+                                              static_cast<double>(total - look.total)
                                         : 0;
-  last_busy = busy;
-  last_total = total;
+  look.busy = busy;
+  look.total = total;
   return std::clamp(use, 0.0, 1.0);
 }
 
@@ -228,32 +266,31 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                         std::span<const std::string_view> routes, const UpdateCounters& updates,
-                         const ServerTotals& totals) {
-  Text text;
+void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+                   std::span<const std::string_view> routes, const UpdateCounters& updates, const ServerTotals& totals,
+                   HostLook& look) {
+  Rows rows(sink);
   std::vector<Sample> samples;
-  text.head(kModelReady);
+  rows.head(kModelReady);
   for (const Catalog::Entry& entry : catalog.entries()) {
     for (const Catalog::Version& version : entry.versions) {
       if (version.state == Catalog::State::kUnloaded) continue;
       std::string labels = fmt::format("model=\"{}\",version=\"{}\"", entry.name, version.version());
-      text.value(kModelReady, labels, version.state == Catalog::State::kReady ? 1 : 0);
+      rows.value(labels, version.state == Catalog::State::kReady ? 1 : 0);
       if (version.model) samples.push_back(sample_of(std::move(labels), *version.model));
     }
   }
   const auto each = [&](MetricId id, auto&& number) {
-    text.head(id);
-    for (const Sample& sample : samples) text.value(id, sample.labels, number(sample));
+    rows.head(id);
+    for (const Sample& sample : samples) rows.value(sample.labels, number(sample));
   };
   each(kRequestSuccess, [](const Sample& s) { return s.totals.success; });
-  text.head(kRequestFailure);
+  rows.head(kRequestFailure);
   constexpr std::string_view kReasons[kFailureReasons] = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
   for (const Sample& sample : samples) {
     const ModelInterface& m = sample.model->interface();
     for (size_t i = 0; i < kFailureReasons; ++i) {
-      text.value(kRequestFailure,
-                 fmt::format("model=\"{}\",reason=\"{}\",version=\"{}\"", m.name, kReasons[i], m.version),
+      rows.value(fmt::format("model=\"{}\",reason=\"{}\",version=\"{}\"", m.name, kReasons[i], m.version),
                  sample.totals.failures_by_reason[i]);
     }
   }
@@ -266,28 +303,28 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each(kOutputDuration, [](const Sample& s) { return s.totals.output_ns / 1000; });
   each(kPending, [](const Sample& s) { return s.model->pending(); });
   const auto each_of_a_package = [&](MetricId id, auto&& number) {
-    text.head(id);
+    rows.head(id);
     for (const Sample& sample : samples)
-      if (!sample.model->pipeline()) text.value(id, sample.labels, number(sample.model->model()));
+      if (!sample.model->pipeline()) rows.value(sample.labels, number(sample.model->model()));
   };
   each_of_a_package(kLoadDuration,
                     [](const Model& m) { return std::chrono::duration<double>(m.info().load_time).count(); });
   each_of_a_package(kModelWeights, [](const Model& m) { return m.info().constant_bytes; });
   each_of_a_package(kModelGeneration, [](const Model& m) { return m.generation(); });
   const auto each_kept = [&](MetricId id, auto&& number) {
-    text.head(id);
+    rows.head(id);
     for (const Sample& sample : samples)
-      if (sample.model->kept()) text.value(id, sample.labels, number(*sample.model->kept()));
+      if (sample.model->kept()) rows.value(sample.labels, number(*sample.model->kept()));
   };
   each_kept(kKeptGeneration, [](const KeptWeights& kept) { return kept.status().generation; });
   each_kept(kKeptProblem, [](const KeptWeights& kept) { return kept.status().problem.empty() ? 0 : 1; });
   each_kept(kKeptFailures, [](const KeptWeights& kept) { return kept.failures(); });
-  named_sets(text, samples);
+  named_sets(rows, samples);
   const auto each_with_sequences = [&](MetricId id, uint64_t Sequences::Counts::*count) {
-    text.head(id);
+    rows.head(id);
     for (const Sample& sample : samples)
       if (const Sequences* const sequences = sample.model->sequences())
-        text.value(id, sample.labels, sequences->counts().*count);
+        rows.value(sample.labels, sequences->counts().*count);
   };
   each_with_sequences(kSequences, &Sequences::Counts::live);
   each_with_sequences(kSequencesBegun, &Sequences::Counts::begun);
@@ -295,73 +332,70 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   each_with_sequences(kSequencesFailed, &Sequences::Counts::failed);
   each_with_sequences(kSequencesRefused, &Sequences::Counts::refused);
   const auto each_with_loop = [&](MetricId id, auto LoopCounts::*count) {
-    text.head(id);
+    rows.head(id);
     for (const Sample& sample : samples)
       if (sample.model->loop())
-        text.value(id, sample.labels, (sample.model->statistics().loops().*count).load(std::memory_order_relaxed));
+        rows.value(sample.labels, (sample.model->statistics().loops().*count).load(std::memory_order_relaxed));
   };
   each_with_loop(kLoopsRunning, &LoopCounts::running);
   each_with_loop(kLoopsBegun, &LoopCounts::begun);
   each_with_loop(kLoopSteps, &LoopCounts::steps);
   each_with_loop(kLoopTokens, &LoopCounts::tokens);
-  shadows(text, samples);
+  shadows(rows, samples);
   const auto each_on_devices = [&](MetricId id, auto&& number) {
-    text.head(id);
+    rows.head(id);
     for (const Sample& sample : samples)
-      if (sample.devices > 0) text.value(id, sample.labels, number(sample));
+      if (sample.devices > 0) rows.value(sample.labels, number(sample));
   };
   each_on_devices(kGraphs, [](const Sample& s) { return s.graphs; });
   each_on_devices(kGraphReplays, [](const Sample& s) { return s.graph_replays; });
   each_on_devices(kGraphFallbacks, [](const Sample& s) { return s.graph_fallbacks; });
   each(kLastSuccess, [](const Sample& s) { return static_cast<double>(s.totals.last_inference_ms) / 1000; });
-  text.head(kGolden);
+  rows.head(kGolden);
   for (const Sample& sample : samples)
     if (const Golden* const golden = sample.model->golden().get())
       for (const bool good : {true, false}) {
         const ModelInterface& model = sample.model->interface();
-        text.value(kGolden,
-                   fmt::format("model=\"{}\",verdict=\"{}\",version=\"{}\"", model.name, good ? "passed" : "failed",
+        rows.value(fmt::format("model=\"{}\",verdict=\"{}\",version=\"{}\"", model.name, good ? "passed" : "failed",
                                model.version),
                    golden->verdicts(good));
       }
-  text.head(kUpdates);
-  text.value(kUpdates, "state=\"done\"", updates.done.load());
-  text.value(kUpdates, "state=\"failed\"", updates.failed.load());
-  text.value(kUpdates, "state=\"cancelled\"", updates.cancelled.load());
-  text.head(kGuards);
-  text.value(kGuards, "result=\"passed\"", updates.guards_passed.load());
-  text.value(kGuards, "result=\"rolled_back\"", updates.guards_rolled_back.load());
-  text.head(kModelRequest);
-  for (const Sample& s : samples) text.histogram(kModelRequest, s.labels, s.totals.latency, s.totals.total_ns);
-  text.head(kModelCompute);
-  for (const Sample& s : samples)
-    text.histogram(kModelCompute, s.labels, s.totals.compute_latency, s.totals.compute_ns);
-  text.head(kBatchRows);
-  for (const Sample& s : samples) text.batch_rows(kBatchRows, s.labels, s.totals.batches);
+  rows.head(kUpdates);
+  rows.value("state=\"done\"", updates.done.load());
+  rows.value("state=\"failed\"", updates.failed.load());
+  rows.value("state=\"cancelled\"", updates.cancelled.load());
+  rows.head(kGuards);
+  rows.value("result=\"passed\"", updates.guards_passed.load());
+  rows.value("result=\"rolled_back\"", updates.guards_rolled_back.load());
+  rows.head(kModelRequest);
+  for (const Sample& s : samples) rows.histogram(s.labels, s.totals.latency, s.totals.total_ns);
+  rows.head(kModelCompute);
+  for (const Sample& s : samples) rows.histogram(s.labels, s.totals.compute_latency, s.totals.compute_ns);
+  rows.head(kBatchRows);
+  for (const Sample& s : samples) rows.batch_rows(s.labels, s.totals.batches);
 
   const auto sum = [&](auto member) {
     uint64_t total = 0;
     for (const ConnectionCounters& c : connections) total += (c.*member).load(std::memory_order_relaxed);
     return total;
   };
-  text.head(kResponses);
+  rows.head(kResponses);
   for (const auto& [route, totals] : responses_of(connections, routes)) {
     for (size_t i = 0; i < totals.size(); ++i) {
       if (totals[i] == 0) continue;
-      text.value(kResponses, fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route),
-                 totals[i]);
+      rows.value(fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route), totals[i]);
     }
   }
-  text.head(kCalls);
+  rows.head(kCalls);
   for (size_t method = 0; totals.calls != nullptr && method < totals.methods.size(); ++method) {
     for (size_t code = 0; code < CallCounters::kCodes; ++code) {
       const uint64_t count = totals.calls->calls[method][code].load(std::memory_order_relaxed);
-      if (count != 0) text.value(kCalls, fmt::format("code=\"{}\",method=\"{}\"", code, totals.methods[method]), count);
+      if (count != 0) rows.value(fmt::format("code=\"{}\",method=\"{}\"", code, totals.methods[method]), count);
     }
   }
   const auto single = [&](MetricId id, auto number) {
-    text.head(id);
-    text.value(id, {}, number);
+    rows.head(id);
+    rows.value({}, number);
   };
   const uint64_t closed = sum(&ConnectionCounters::closed), accepted = sum(&ConnectionCounters::accepted);
   single(kConnections, accepted - std::min(accepted, closed));
@@ -374,22 +408,29 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   single(kLostTraces, totals.lost_traces);
   single(kFailedTraces, totals.failed_traces);
   single(kAuditFailures, totals.audit_failures);
+  exported(rows, totals.otlp);
   single(kLostLines, totals.lost_lines);
   single(kHeldLines, totals.held_lines);
   const auto [total_memory, used_memory] = host_memory();
-  single(kCpuUse, processor_use());
+  single(kCpuUse, processor_use(look));
   single(kCpuMemory, total_memory);
   single(kCpuMemoryUsed, used_memory);
   // Opens the driver's library only if a model uses its devices.
-  static GpuReader reader;
   const bool on_gpus = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.devices > 0; });
-  text.gpus(on_gpus ? reader.look() : std::vector<GpuState>{});
+  rows.gpus(on_gpus ? look.gpus.look() : std::vector<GpuState>{});
   single(kReceived, sum(&ConnectionCounters::received));
   single(kSent, sum(&ConnectionCounters::sent));
   single(kResident, resident_bytes());
-  single(kStartTime, fmt::format("{:.3f}", totals.start_time));
+  single(kStartTime, std::round(totals.start_time * 1000) / 1000);
   if (const int64_t files = open_files(); files != 0) single(kOpenFiles, files);
-  return text.take();
+}
+
+std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+                         std::span<const std::string_view> routes, const UpdateCounters& updates,
+                         const ServerTotals& totals, HostLook& look) {
+  TextSink sink;
+  write_metrics(sink, catalog, connections, routes, updates, totals, look);
+  return sink.take();
 }
 
 }  // namespace sconce::server

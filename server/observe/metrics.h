@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/models/repository.h"
+#include "server/observe/gpu_metrics.h"
 #include "server/observe/update_counters.h"
 
 namespace sconce::server {
@@ -50,6 +51,24 @@ struct CallCounters {
   }
 };
 
+// What became of spans and of pushes to the collector. Any thread counts.
+struct OtlpCounters {
+  enum Spans : size_t { kSent, kDropped, kRejected, kLost };
+  // kDropped: the queue was full. kRejected: the collector said so in a partial success. kLost: it did not take them.
+  static constexpr std::array<std::string_view, 4> kSpanResults = {"sent", "dropped", "rejected", "lost"};
+  enum Signal : size_t { kTraces, kMetrics };
+  static constexpr std::array<std::string_view, 2> kSignals = {"traces", "metrics"};
+  enum Pushes : size_t { kTaken, kAgain, kRefused };
+  // kAgain: it is tried again. kRefused: it is not.
+  static constexpr std::array<std::string_view, 3> kPushResults = {"taken", "again", "refused"};
+
+  std::array<std::atomic<uint64_t>, kSpanResults.size()> spans{};
+  std::array<std::array<std::atomic<uint64_t>, kPushResults.size()>, kSignals.size()> pushes{};
+
+  void count(Spans result, uint64_t more) noexcept { spans[result].fetch_add(more, std::memory_order_relaxed); }
+  void count(Signal signal, Pushes result) noexcept { pushes[signal][result].fetch_add(1, std::memory_order_relaxed); }
+};
+
 struct MetricRow {
   std::string_view name, kind, labels, help;
 };
@@ -64,11 +83,33 @@ struct ServerTotals {
   uint64_t request_memory = 0, request_memory_limit = 0;
   uint64_t lost_lines = 0, held_lines = 0;  // of the log
   const CallCounters* calls = nullptr;      // null: there is no gRPC
+  const OtlpCounters* otlp = nullptr;       // null: there is no collector
   std::span<const std::string_view> methods;
 };
+
+// What one reader of metrics saw of this host the last time.
+struct HostLook {
+  uint64_t busy = 0, total = 0;  // of all processors
+  GpuReader gpus{};
+};
+
+// Takes all metrics, row by row. labels: as Prometheus has them, such as model="m",version="1"; no value has a quote.
+class MetricSink {
+ public:
+  virtual ~MetricSink() = default;
+  virtual void begin(const MetricRow& row) = 0;
+  virtual void integer(std::string_view labels, int64_t number) = 0;
+  virtual void real(std::string_view labels, double number) = 0;
+  // counts: of each bucket alone; the last one is above all bounds.
+  virtual void histogram(std::string_view labels, std::span<const double> bounds, std::span<const uint64_t> counts,
+                         double sum) = 0;
+};
 // routes: names by index; several routes may have the same name.
+void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+                   std::span<const std::string_view> routes, const UpdateCounters& updates, const ServerTotals& totals,
+                   HostLook& look);
 std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
                          std::span<const std::string_view> routes, const UpdateCounters& updates,
-                         const ServerTotals& totals);
+                         const ServerTotals& totals, HostLook& look);
 
 }  // namespace sconce::server

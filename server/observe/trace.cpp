@@ -1,40 +1,20 @@
 #include "server/observe/trace.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "sconce/hex.h"
 #include "sconce/parse_number.h"
-#include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
-#include "server/base/log.h"
 #include "server/base/request_id.h"
+#include "server/observe/otlp_json.h"
 
 namespace sconce::server {
 namespace {
 
 using Json = OrderedJson;
-using std::chrono::nanoseconds;
-
-// Records that may wait to be written.
-constexpr size_t kMostWaiting = 65536;
-// Bytes of the waiting records' tensors.
-constexpr size_t kMostWaitingBytes = 64 * 1024 * 1024;
-constexpr std::chrono::seconds kNoteAgain{10};
-
-bool is_hex(std::string_view text) noexcept {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
-bool all_zero(std::string_view text) noexcept { return text.find_first_not_of('0') == std::string_view::npos; }
 
 // Reads a number, which Triton's clients send as text.
 template <class T>
@@ -45,49 +25,22 @@ T number_from_text(JsonCursor& json, std::string_view what) {
   return *value;
 }
 
-}  // namespace
-
-std::optional<TraceParent> TraceParent::parse(std::string_view field) noexcept {
-  // version-traceid-parentid-flags; later versions may append more.
-  if (field.size() < 55 || field[2] != '-' || field[35] != '-' || field[52] != '-') return std::nullopt;
-  const std::string_view version = field.substr(0, 2), trace = field.substr(3, 32), span = field.substr(36, 16),
-                         flags = field.substr(53, 2);
-  if (!is_hex(version) || !is_hex(trace) || !is_hex(span) || !is_hex(flags) || version == "ff" || all_zero(trace) ||
-      all_zero(span) || (version == "00" && field.size() != 55) || (field.size() > 55 && field[55] != '-')) {
-    return std::nullopt;
-  }
-  TraceParent parent;
-  std::copy(trace.begin(), trace.end(), parent.trace_id.begin());
-  std::copy(span.begin(), span.end(), parent.span_id.begin());
-  parent.sampled = (hex_digit(flags[1]) & 1) != 0;
-  return parent;
+TraceLevels levels_at_start(const ServerConfig& config) {
+  const bool is_given = std::find(config.given.begin(), config.given.end(), "trace_level") != config.given.end();
+  if (!is_given && OtlpExporter::is_on(config) && config.otlp_traces) return {true, false};
+  return {config.trace_level != TraceLevel::kOff, config.trace_level == TraceLevel::kTensors};
 }
+
+}  // namespace
 
 Tracer::Tracer(const ServerConfig& config)
     : path_(config.trace_file),
       format_(config.trace_format),
-      defaults_{{config.trace_level != TraceLevel::kOff, config.trace_level == TraceLevel::kTensors},
-                static_cast<uint64_t>(std::max<int64_t>(config.trace_rate, 1)),
-                -1},
-      server_(defaults_) {
-  SCONCE_CHECK(!defaults_.levels || !path_.empty(), kInvalidArgument,
-               "setting trace_level: timestamps and tensors need setting trace_file");
-  if (path_.empty()) return;
-  SCONCE_CHECK(file_.open(path_), kIo, "cannot write setting trace_file: ", path_, ": ", std::strerror(errno));
-  epoch_ = std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()) -
-           std::chrono::duration_cast<nanoseconds>(TraceRecord::Clock::now().time_since_epoch());
+      defaults_{levels_at_start(config), static_cast<uint64_t>(std::max<int64_t>(config.trace_rate, 1)), -1},
+      server_(defaults_),
+      writer_(path_.empty() ? nullptr : std::make_unique<TraceWriter>(path_, format_, otlp_resource(config))) {
+  const MutexLock lock(mutex_);
   update_enabled();
-  thread_ = std::thread([this] { run(); });
-}
-
-Tracer::~Tracer() {
-  if (!thread_.joinable()) return;
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
 }
 
 Tracer::Settings Tracer::effective(std::string_view model) const {
@@ -103,7 +56,7 @@ Tracer::Settings Tracer::effective(std::string_view model) const {
 void Tracer::update_enabled() {
   bool any = static_cast<bool>(server_.levels);
   for (const auto& [name, changes] : models_) any = any || changes.levels.value_or(TraceLevels{});
-  enabled_ = any && !path_.empty();
+  enabled_ = any;
 }
 
 TraceLevels Tracer::sample(std::string_view model, const std::optional<TraceParent>& parent) {
@@ -126,19 +79,31 @@ TraceLevels Tracer::sample(std::string_view model, const std::optional<TracePare
 }
 
 void Tracer::record(TraceRecord record) {
-  size_t bytes = 0;
-  for (const TraceTensor& tensor : record.tensors) bytes += tensor.data.size();
+  record.trace_id =
+      record.parent ? std::string(record.parent->trace_id.data(), record.parent->trace_id.size()) : random_hex(32);
+  record.span_id = random_hex(16);
+  std::shared_ptr<const TraceRecord> light;  // without tensors, of which a ring could hold too many
+  if (!record.tensors.empty()) {
+    std::vector<TraceTensor> tensors = std::exchange(record.tensors, {});
+    light = std::make_shared<const TraceRecord>(record);
+    record.tensors = std::move(tensors);
+  }
+  auto whole = std::make_shared<const TraceRecord>(std::move(record));
+  ring_.add(light ? std::move(light) : whole);
+  // Whoever made the trace decided whether it is collected.
+  if (exporter_ && (!whole->parent || whole->parent->sampled)) exporter_->add(whole);
+  if (writer_) writer_->add(std::move(whole));
+}
+
+std::string Tracer::records(std::string_view model, size_t limit) const {
+  Settings settings;
   {
     const MutexLock lock(mutex_);
-    if (waiting_.size() >= kMostWaiting || (bytes > 0 && waiting_bytes_ + bytes > kMostWaitingBytes)) {
-      dropped_.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
-    waiting_.push_back(std::move(record));
-    waiting_bytes_ += bytes;
-    if (waiting_.size() > 1) return;  // the writer was told already
+    settings = effective(model);
   }
-  wake_.notify_one();
+  const bool enabled = model.empty() ? this->enabled() : static_cast<bool>(settings.levels);
+  return "{\"enabled\":" + std::string(enabled ? "true" : "false") + ",\"rate\":" + std::to_string(settings.rate) +
+         ",\"traces\":" + ring_.document(model, limit, epoch_) + "}";
 }
 
 std::string Tracer::settings(std::string_view model) const {
@@ -193,7 +158,6 @@ void Tracer::change(std::string_view model, std::string_view body) {
       } else {
         level();
       }
-      SCONCE_CHECK(!levels || !path_.empty(), kInvalidArgument, "the server has no trace_file to write to");
       changes.levels = levels;
     } else if (key == "trace_rate") {
       if (json.consume_null()) {
@@ -220,6 +184,7 @@ void Tracer::change(std::string_view model, std::string_view body) {
     }
   });
   records_each_ = records_each;
+  if (writer_) writer_->number_files(records_each);
   if (model.empty()) {
     server_ = {*changes.levels, *changes.rate, *changes.count};
   } else if (changes.levels || changes.rate || changes.count) {
@@ -228,193 +193,6 @@ void Tracer::change(std::string_view model, std::string_view body) {
     models_.erase(known);
   }
   update_enabled();
-}
-
-void Tracer::run() noexcept {
-  std::vector<TraceRecord> records;
-  for (bool last = false; !last;) {
-    uint64_t records_each = 0;
-    {
-      const MutexLock lock(mutex_);
-      while (!stopping_ && waiting_.empty()) wake_.wait(mutex_);
-      last = stopping_;
-      records_each = records_each_;
-      records.swap(waiting_);
-      waiting_bytes_ = 0;
-    }
-    for (const TraceRecord& record : records) {
-      bool written = false;
-      errno = ENOMEM;
-      succeeds([&] { written = choose_file(records_each) && write(record); });
-      succeeds([&] { note(written); });
-      if (written && next_file_ != 0 && in_file_ == records_each) end_file();
-    }
-    records.clear();
-  }
-  end_file();
-}
-
-bool Tracer::choose_file(uint64_t records_each) {
-  const bool numbered = next_file_ != 0;
-  if (file_.is_open() && (records_each == 0 || (numbered && in_file_ < records_each))) return true;
-  end_file();
-  if (!file_.open(fmt::format("{}.{}", path_, next_file_))) return false;
-  ++next_file_;
-  return true;
-}
-
-void Tracer::end_file() {
-  // Tools read the file without the bracket, too.
-  if (file_.is_open() && format_ == TraceFormat::kChrome) (void)file_.write(in_file_ == 0 ? "[]\n" : "\n]\n");
-  file_.close();
-  in_file_ = 0;
-}
-
-bool Tracer::write(const TraceRecord& record) {
-  text_.clear();
-  format_ == TraceFormat::kChrome ? write_chrome(record) : write_otlp(record);
-  if (!file_.write(text_)) return false;
-  ++in_file_;
-  ++row_;
-  return true;
-}
-
-// Logs that records are lost, and that no more are, but seldom, however often that changes.
-void Tracer::note(bool written) {
-  const int why = errno;
-  if (!written) failed_.fetch_add(1, std::memory_order_relaxed);
-  if (written != failing_) return;
-  const TraceRecord::Clock::time_point now = TraceRecord::Clock::now();
-  if (!written && now < note_again_) return;
-  failing_ = !written;
-  if (failing_) {
-    note_again_ = now + kNoteAgain;
-    log_error("trace records cannot be written to {}: {}", path_, std::strerror(why));
-  } else {
-    const uint64_t failed = failed_.load(std::memory_order_relaxed);
-    log_info("trace records are written again; {} were lost", failed - std::exchange(noted_, failed));
-  }
-}
-
-namespace {
-
-struct Span {
-  const char* name;
-  TraceRecord::Clock::time_point start, end;
-};
-
-// The phases of a request in order; the first one is the whole request.
-std::vector<Span> spans(const TraceRecord& r) {
-  constexpr TraceRecord::Clock::time_point kNever{};
-  std::vector<Span> list{{"request", r.start, r.sent}};
-  if (r.decoded == kNever || !r.levels.timestamps) return list;
-  list.push_back({"input", r.start, r.decoded});
-  if (r.run_done != kNever) {
-    list.push_back({"queue", r.decoded, r.decoded + r.queue});
-    list.push_back({"compute", r.run_done - r.compute, r.run_done});
-    list.push_back({"output", r.run_done, r.encoded});
-  }
-  list.push_back({"send", r.encoded, r.sent});
-  return list;
-}
-
-// When the tensor was complete.
-TraceRecord::Clock::time_point time_of(const TraceRecord& record, const TraceTensor& tensor) {
-  return std::strcmp(tensor.activity, kQueueInput) == 0 ? record.decoded : record.run_done;
-}
-
-}  // namespace
-
-void Tracer::write_chrome(const TraceRecord& record) {
-  bool first = in_file_ == 0;
-  const auto micros = [&](TraceRecord::Clock::time_point t) {
-    return static_cast<double>((t.time_since_epoch() + epoch_).count()) / 1000;
-  };
-  const auto put = [&](const Json& event) {
-    text_ += std::exchange(first, false) ? "[\n" : ",\n";
-    text_ += dump(event);
-  };
-  for (const Span& span : spans(record)) {
-    Json event = {{"name", span.name},
-                  {"cat", record.model},
-                  {"ph", "X"},
-                  {"ts", micros(span.start)},
-                  {"dur", static_cast<double>((span.end - span.start).count()) / 1000},
-                  {"pid", getpid()},
-                  {"tid", row_}};
-    if (span.name == std::string_view("request")) {
-      event["args"] = {{"id", record.request_id},
-                       {"request", record.method_and_path},
-                       {"model", record.model},
-                       {"version", record.version},
-                       {"status", record.status}};
-      if (record.parent) {
-        event["args"]["trace_id"] = std::string(record.parent->trace_id.data(), 32);
-        event["args"]["parent_span_id"] = std::string(record.parent->span_id.data(), 16);
-      }
-    }
-    put(event);
-  }
-  for (const TraceTensor& tensor : record.tensors) {
-    Json described = {
-        {"name", tensor.name}, {"data", tensor.data}, {"shape", tensor.shape}, {"dtype", tensor.datatype}};
-    if (tensor.truncated) described["truncated"] = true;
-    put({{"name", tensor.activity},
-         {"cat", record.model},
-         {"ph", "i"},
-         {"s", "t"},
-         {"ts", micros(time_of(record, tensor))},
-         {"pid", getpid()},
-         {"tid", row_},
-         {"args", {{"id", record.request_id}, {"tensor", std::move(described)}}}});
-  }
-}
-
-void Tracer::write_otlp(const TraceRecord& record) {
-  const std::string trace_id = record.parent ? std::string(record.parent->trace_id.data(), 32) : random_hex(32);
-  std::string parent = record.parent ? std::string(record.parent->span_id.data(), 16) : "";
-  const auto text = [](const char* key, const std::string& value) {
-    return Json{{"key", key}, {"value", {{"stringValue", value}}}};
-  };
-  Json list = Json::array();
-  for (const Span& span : spans(record)) {
-    const auto nanos = [&](TraceRecord::Clock::time_point t) {
-      return std::to_string((t.time_since_epoch() + epoch_).count());
-    };
-    const bool whole = list.empty();
-    const std::string id = random_hex(16);
-    Json json = {{"traceId", trace_id},
-                 {"spanId", id},
-                 {"parentSpanId", parent},
-                 {"name", span.name},
-                 {"kind", whole ? 2 : 1},  // SERVER, INTERNAL
-                 {"startTimeUnixNano", nanos(span.start)},
-                 {"endTimeUnixNano", nanos(span.end)}};
-    if (whole) {
-      parent = id;
-      json["attributes"] = Json::array(
-          {text("sconce.model", record.model), text("sconce.model_version", record.version),
-           text("sconce.request_id", record.request_id), text("http.request", record.method_and_path),
-           Json{{"key", "http.response.status_code"}, {"value", {{"intValue", std::to_string(record.status)}}}}});
-      json["status"] = {{"code", record.status >= 500 ? 2 : 0}};
-      if (!record.tensors.empty()) json["events"] = Json::array();
-      for (const TraceTensor& tensor : record.tensors) {
-        Json attributes =
-            Json::array({text("tensor.name", tensor.name), text("tensor.dtype", std::string(tensor.datatype)),
-                         text("tensor.shape", tensor.shape), text("tensor.data", tensor.data)});
-        if (tensor.truncated) attributes.push_back({{"key", "tensor.truncated"}, {"value", {{"boolValue", true}}}});
-        json["events"].push_back({{"timeUnixNano", nanos(time_of(record, tensor))},
-                                  {"name", tensor.activity},
-                                  {"attributes", std::move(attributes)}});
-      }
-    }
-    list.push_back(std::move(json));
-  }
-  const Json line = {
-      {"resourceSpans",
-       Json::array({{{"resource", {{"attributes", Json::array({text("service.name", "sconce")})}}},
-                     {"scopeSpans", Json::array({{{"scope", {{"name", "sconce"}}}, {"spans", std::move(list)}}})}}})}};
-  text_ += dump(line) + "\n";
 }
 
 }  // namespace sconce::server

@@ -151,7 +151,7 @@ bool Inference::run() {
   here_ = !alone && bound && model_->run_here(input_bytes());
   if (here_) {
     info = model_->model().run(request_.inputs, results_, 0, weights);
-    run_done_ = Clock::now();
+    run_done_ = info.ended;
     run_rows = request_.rows;
     gather = split = {};
     leave();
@@ -344,8 +344,10 @@ void Inference::fetch_outputs() {
 }
 
 Inference::Timeline Inference::timeline() const noexcept {
-  if (!model_ || run_done_ == Clock::time_point{}) return {model_ ? decoded_ : Clock::time_point{}, {}, {}, {}};
-  return {decoded_, run_done_, info.queue, info.compute};
+  if (!model_) return {};
+  const int64_t version = model_->interface().version;
+  if (run_done_ == Clock::time_point{}) return {decoded_, {}, {}, {}, {}, version};
+  return {decoded_, run_done_, info.queue, gather, info.compute, version};
 }
 
 void Inference::tell_times(Response& response) const noexcept {
@@ -457,6 +459,7 @@ void Inference::clear() noexcept {
   inputs = {};
   outputs = {};
   info = {};
+  answered_ = {};
   error = nullptr;
   model_.reset();
 }

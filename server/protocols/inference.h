@@ -78,12 +78,15 @@ class Inference final : public QueuedRequest {
   void encode(TensorAnswer& answer);
   // Counts the request; its answer is ready.
   void succeed();
+  // When that was; zero before, and if the answer is an error.
+  Clock::time_point answered() const noexcept { return answered_; }
   // An error's text for the client: a tensor's number and generated name, "input 1 (arg1_1)", become its HTTP name.
   std::string explain(std::string message) const;
   // Times for a trace; zero for steps that did not happen.
   struct Timeline {
     Clock::time_point decoded{}, run_done{};
-    std::chrono::nanoseconds queue{}, compute{};
+    std::chrono::nanoseconds queue{}, gather{}, compute{};
+    int64_t version = -1;  // of the model; -1: there is none
   };
   Timeline timeline() const noexcept;
   // Writes the times of an answered request, in milliseconds, as the answer's Server-Timing field.

@@ -7,9 +7,7 @@
 #include "sconce/check.h"
 
 namespace sconce::server {
-namespace {
 
-// Whether the tensor lies as the package was compiled for.
 bool lies_as_recorded(const Tensor& tensor, const TensorSpec& spec) noexcept {
   if (tensor.is_contiguous()) return row_major_is_recorded(tensor.sizes(), spec);
   const auto rank = static_cast<size_t>(tensor.dim());
@@ -29,8 +27,6 @@ bool lies_as_recorded(const Tensor& tensor, const TensorSpec& spec) noexcept {
   }
   return true;
 }
-
-}  // namespace
 
 bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept {
   const size_t rank = sizes.size();

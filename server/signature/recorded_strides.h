@@ -10,6 +10,9 @@ namespace sconce::server {
 // Whether a contiguous tensor of these sizes has the strides that the package recorded for the input.
 bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept;
 
+// Whether a tensor, on any device, lies as the package was compiled for.
+bool lies_as_recorded(const Tensor& tensor, const TensorSpec& spec) noexcept;
+
 // Brings a contiguous tensor to the recorded strides: returns it, or a copy in the scratch. kInvalidArgument if
 // elements that share memory differ, or sizes are too large.
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);

@@ -38,6 +38,7 @@ class Runner::OwnReplica final : public Rehearsal {
       const auto end = std::chrono::steady_clock::now();
       if (reads_package_) runner_.check_results(outputs, end);
       info.compute = end - start;
+      info.ended = end;
       return info;
     });
   }

@@ -224,6 +224,7 @@ void Runner::run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_
   const auto end = std::chrono::steady_clock::now();
   if (reads_package) check_results(outputs, end);
   info.compute = end - start;
+  info.ended = end;
   info.replica = static_cast<int>(slot.index);
 }
 
@@ -240,7 +241,7 @@ void Runner::check_results(std::span<Tensor> outputs, std::chrono::steady_clock:
 }
 
 RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
-                    const WeightSet* weights, const SequenceStep& step) {
+                    const WeightSet* weights, const SequenceStep& step, bool device_outputs) {
   check_(inputs);
   if (inline_runs_) {
     std::exception_ptr error;
@@ -250,7 +251,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
       RunInfo info;
       {
         const Held held(*slot, Held::Adopt{});
-        run_on(*slot, inputs, outputs, weights, step, false, info);
+        run_on(*slot, inputs, outputs, weights, step, device_outputs, info);
       }
       settle_packed();
       return info;
@@ -268,6 +269,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
   request.affinity = affinity;
   request.weights = weights;
   request.step = step;
+  request.device_outputs = device_outputs;
   submit(request);
   request.done.wait(false, std::memory_order_acquire);
   if (request.error) std::rethrow_exception(request.error);

@@ -38,7 +38,7 @@ class Runner {
   ~Runner();
 
   RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity, const WeightSet* weights,
-              const SequenceStep& step);
+              const SequenceStep& step, bool device_outputs);
   void submit(RunRequest& request) noexcept;
   void check_inputs(std::span<const Tensor> inputs) const { check_(inputs); }
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <memory>
 
+#include "package_format/files/file_lease.h"
 #include "sconce/check.h"
 #include "src/device/sha256.h"
 
@@ -27,8 +29,7 @@ InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
   SCONCE_CHECK(::fstat(owner.fd_, &owner.status_) == 0, kIo, "cannot read file: ", path.string(), ": ",
                std::strerror(errno));
   SCONCE_CHECK(S_ISREG(owner.status_.st_mode), kIo, "cannot read file: ", path.string(), ": not a regular file");
-  owner.stamp_ = ContentStamp::settled(owner.fd_);
-  SCONCE_CHECK(owner.stamp_.is_known(), kIo, "cannot read file: ", path.string(), ": ", std::strerror(errno));
+  owner.settle();
   owner.status_.st_size = static_cast<off_t>(owner.stamp_.size());
   ::posix_fadvise(owner.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
   *this = std::move(owner);
@@ -47,6 +48,19 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
 
 InputFile::~InputFile() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+void InputFile::settle() {
+  constexpr int kMostLooks = 200;
+  constexpr timespec kBetweenLooks{0, 5'000'000};
+  for (int i = 0; i < kMostLooks; ++i) {
+    // In this order: who opened the file before the stamp was taken is seen, and who writes after it changes the stamp.
+    stamp_ = ContentStamp::settled(fd_);
+    SCONCE_CHECK(stamp_.is_known(), kIo, "cannot read file: ", path_.string(), ": ", std::strerror(errno));
+    if (!is_open_for_writing(fd_)) return;
+    ::nanosleep(&kBetweenLooks, nullptr);
+  }
+  SCONCE_FAIL(kFailedPrecondition, "file is open for writing: ", path_.string());
 }
 
 void InputFile::read(uint64_t offset, std::span<std::byte> out) const {

@@ -17,6 +17,8 @@ namespace sconce::weights {
 
 class InputFile {
  public:
+  // Waits up to a second for those who have the file open for writing: a writer that pauses leaves no trace by which
+  // check_unchanged() could tell that the file is half written. kFailedPrecondition if they do not close it.
   explicit InputFile(const std::filesystem::path& path);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
@@ -35,6 +37,8 @@ class InputFile {
   Sha256Digest sha256() const;
 
  private:
+  void settle();
+
   std::filesystem::path path_;
   int fd_ = -1;
   struct stat status_ {};

@@ -38,7 +38,9 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
     {"src/weights/", {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
     {"src/c_api/", {"sconce.h", "sconce/", "package_format/text/", "src/c_api/"}},
     {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and similar files: above all rooms
-    {"server/", {"sconce/", "server/", "package_format/text/json_value.h", "package_format/files/directory.h"}},
+    {"server/",
+     {"sconce/", "server/", "package_format/text/json_value.h", "package_format/files/directory.h",
+      "package_format/files/local_file_system.h"}},
     {"examples/", {"sconce/", "sconce.h"}},
 };
 

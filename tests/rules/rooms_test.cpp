@@ -27,6 +27,7 @@ const Rooms kServer = {
     "server/loops/",
     "server/batching/",
     "server/judging/",
+    "server/repositories/",
     "server/models/",
     "server/protocols/",
     "server/observe/",

@@ -137,6 +137,7 @@ COMMANDS = {
     "sconce serve /models": serves(("/models", "repository")),
     "sconce serve a.pt2 b.pt2 p.pipeline.json": run_by("tests/server/test_pipelines.py::test_the_document"),
     "sconce serve m=m.pt2": serves(),
+    "sconce serve model.pt2 --otlp http://collector:4318": serves(),
     "sconce serve --grpc 127.0.0.1:8001 model.pt2": serves(),
     "sconce serve M=/mnt/models/model.pt2 --http 0.0.0.0:8080": serves(("/mnt/models/", "")),
     "sconce serve model.pt2 --set model.devices=cuda": refused_device,
@@ -346,6 +347,7 @@ OTHERS = {
     '{"model": "digits", "version": "1", "file": "golden.safetensors",': run_by(
         "tests/server/test_golden.py::test_what_passes_is_staged"),
     '{"state": "running", "requests": 100,': run_by("tests/server/test_golden.py::test_live_answers_become_a_golden_file"),
+    '{"enabled": true, "rate": 1, "traces": [': run_by("tests/server/test_traces.py::test_the_last_traces_without_a_file"),
     '{"time": "2026-01-31T12:00:00.000Z", "event": "committed",': run_by(
         "tests/server/test_audit.py::test_every_event_once_and_in_order"),
     '{"operation": "7", "model": "digits",': said,

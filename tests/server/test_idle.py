@@ -1,8 +1,10 @@
 """A server that nobody asks does nothing, once the memory of its last runs was given back."""
 import email.utils
 import http.client
+import os
 import pathlib
 import re
+import shutil
 import time
 
 from serving import ROOT, Server, until
@@ -25,11 +27,15 @@ def rests(server, seconds):
     return wake_ups(server.process) == before
 
 
-def test_an_idle_server_is_not_woken():
+def test_an_idle_server_is_not_woken(tmp_path):
     """A thread that polls every twelve seconds or more often fails this. What a request left to be done, among it memory to
     give back after ten and twenty seconds, has a minute and a half."""
     request = (DIGITS / "request.json").read_bytes()
-    with Server(DIGITS / "digits.pt2", flags=["--header-timeout", "500ms"]) as server:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    shutil.copy(DIGITS / "digits.pt2", folder)
+    # The kernel tells of changes in the folder, so nobody looks at it every 20 ms.
+    with Server(folder, flags=["--header-timeout", "500ms", "--watch", "20ms"]) as server:
         for _ in range(2):
             until(lambda: rests(server, 12), 90, why=lambda: f"it is woken: {wake_ups(server.process)}\n" + "".join(server.log))
             asked = time.time()
@@ -41,6 +47,10 @@ def test_an_idle_server_is_not_woken():
             begun = time.time()
             assert b" 408 " in server.raw(b"GET / HTTP/1.1\r\nHost: a\r\n")
             assert time.time() - begun < 5
+            shutil.copy(DIGITS / "digits.pt2", folder / "other.pt2")
+            until(lambda: "other" in server.index())
+            os.remove(folder / "other.pt2")
+            until(lambda: "other" not in server.index())
             # A console that was open leaves nothing behind.
             console = http.client.HTTPConnection("127.0.0.1", server.admin_port, timeout=30)
             console.request("GET", "/v2/admin/live")

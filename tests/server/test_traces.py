@@ -1,6 +1,8 @@
-"""Traces on a full disk: requests are answered, log and metrics report it, and the file stays readable."""
+"""Traces on a full disk: requests are answered, log and metrics report it, and the file stays readable. The last traces."""
 import json
+import re
 import resource
+import time
 
 import pytest
 from serving import FAKE_MODELS, Server, until
@@ -50,3 +52,58 @@ def test_a_file_that_could_not_grow_for_a_while_can_be_read(tmp_path, form):
         until(lambda: any("trace records are written again; 5 were lost" in line for line in server.log))
         assert server.stop() == 0
     assert len(records(file, form)) == 7
+
+
+def last_traces(server, query=""):
+    answer = server.get(f"/v2/admin/traces{query}", port=server.admin_port)
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def set_level(server, level, model=None, **more):
+    path = f"/v2/models/{model}/trace/setting" if model else "/v2/trace/setting"
+    assert server.post(path, {"trace_level": level, **more}, port=server.admin_port).status == 200
+
+
+def test_the_last_traces_without_a_file():
+    with Server(f"fake={FAKE}", f"other={FAKE}") as server:
+        assert last_traces(server) == {"enabled": False, "rate": 1000, "traces": []}
+        assert server.infer("fake", INPUT).status == 200
+        set_level(server, ["TIMESTAMPS"], trace_rate="1")
+        parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+        body = json.dumps({"inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]})
+        assert server.post("/v2/models/fake/infer", body, {"X-Request-Id": "a", "traceparent": parent}).status == 200
+        assert server.post("/v2/models/fake/versions/1/infer", b"{", {"X-Request-Id": "b"}).status == 400
+        assert server.infer("other", INPUT).status == 200
+        until(lambda: len(last_traces(server)["traces"]) == 3)
+        document = last_traces(server)
+        assert document["enabled"] and document["rate"] == 1
+        first, bad, other = document["traces"]
+        assert first["id"] == "4bf92f3577b34da6a3ce929d0e0e4736" and re.fullmatch("[0-9a-f]{16}", first["span"])
+        assert (first["request_id"], first["model"], first["version"], first["name"], first["status"]) == (
+            "a", "fake", "1", "POST /v2/models/fake/infer", 200)
+        assert abs(first["start"] - time.time()) < 60
+        assert [span["name"] for span in first["spans"]] == ["request", "decode", "queue", "compute", "encode", "send"]
+        whole = first["spans"][0]
+        assert whole["start_us"] == 0 and whole["duration_us"] > 0
+        assert all(0 <= span["start_us"] and span["start_us"] + span["duration_us"] <= whole["duration_us"] + 0.01
+                   for span in first["spans"])
+        assert (bad["request_id"], bad["status"], bad["name"]) == ("b", 400, "POST /v2/models/fake/versions/1/infer")
+        assert re.fullmatch("[0-9a-f]{32}", bad["id"]) and bad["id"] != other["id"]
+        assert [trace["model"] for trace in last_traces(server, "?model=other")["traces"]] == ["other"]
+        assert last_traces(server, "?limit=1")["traces"] == [other]
+        assert last_traces(server, "?model=nobody")["traces"] == []
+        for query in ("?limit=x", "?limit=-1", "?colour=red"):
+            assert server.get(f"/v2/admin/traces{query}", port=server.admin_port).status == 400, query
+        assert server.get("/v2/admin/traces").status == 404
+        set_level(server, ["OFF"], "other")
+        assert last_traces(server, "?model=other")["enabled"] is False and last_traces(server)["enabled"] is True
+
+
+def test_no_more_than_the_last_256_traces_are_kept_and_no_tensors():
+    with Server(f"fake={FAKE}", flags=["--trace-level", "tensors", "--trace-rate", "1"]) as server:
+        for _ in range(300):
+            assert server.infer("fake", INPUT).status == 200
+        until(lambda: len(last_traces(server, "?limit=1000")["traces"]) == 256)
+        assert len(last_traces(server)["traces"]) == 100
+        assert "TENSOR" not in json.dumps(last_traces(server, "?limit=1000"))

@@ -1,6 +1,7 @@
 #include "server/admin/work/operation_log.h"
 
 #include "sconce/check.h"
+#include "server/base/enum_name.h"
 
 namespace sconce::server {
 namespace {
@@ -8,6 +9,19 @@ namespace {
 constexpr const char* kShutdown = "the server is shutting down";
 
 }  // namespace
+
+const char* state_name(Operation::State state) noexcept {
+  return name_of(state, {"running", "done", "failed", "cancelled"});
+}
+
+const char* phase_name(Operation::Phase phase) noexcept {
+  return name_of(phase, {"starting", "receiving", "folding", "judging", "committing", "over"});
+}
+
+void Operation::set_traceparent(std::string field) {
+  const MutexLock lock(mutex_);
+  traceparent_ = std::move(field);
+}
 
 void Operation::enter(Phase phase) noexcept {
   const MutexLock lock(mutex_);
@@ -115,7 +129,8 @@ Operation::View Operation::view() const {
           golden_,
           status_,
           error_,
-          std::move(replicas)};
+          std::move(replicas),
+          traceparent_};
 }
 
 Operation::State Operation::state() const noexcept {
@@ -163,6 +178,7 @@ void OperationLog::count(const Operation& over) noexcept {
                   : state == Operation::State::kCancelled ? counters_.cancelled
                                                           : counters_.failed;
   counter.fetch_add(1, std::memory_order_relaxed);
+  if (told_) succeeds([&] { told_(over); });
 }
 
 void OperationLog::cancel_all(const std::string& reason) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,8 @@ class Operation {
   const int64_t version;
   const std::string label;
 
+  // The traceparent field of the request that began it.
+  void set_traceparent(std::string field);
   // Called by the operation's thread.
   void enter(Phase phase) noexcept;
   void expect_bytes(uint64_t bytes) noexcept { total_.store(bytes, std::memory_order_relaxed); }
@@ -85,6 +88,7 @@ class Operation {
     int status;          // for kFailed and kCancelled
     std::string error;
     std::vector<Replica> replicas;  // when the operation began
+    std::string traceparent;
   };
   View view() const;
   State state() const noexcept;
@@ -109,9 +113,13 @@ class Operation {
   std::string error_ SCONCE_GUARDED_BY(mutex_);
   std::optional<bool> kept_ SCONCE_GUARDED_BY(mutex_);
   std::string kept_problem_ SCONCE_GUARDED_BY(mutex_), golden_ SCONCE_GUARDED_BY(mutex_);
+  std::string traceparent_ SCONCE_GUARDED_BY(mutex_);
   std::vector<Replica> replicas_ SCONCE_GUARDED_BY(mutex_);
   Clock::time_point end_ SCONCE_GUARDED_BY(mutex_){};
 };
+
+const char* state_name(Operation::State state) noexcept;  // "running"
+const char* phase_name(Operation::Phase phase) noexcept;  // "receiving"
 
 class OperationLog {
  public:
@@ -128,6 +136,8 @@ class OperationLog {
   UpdateCounters& counters() noexcept { return counters_; }
   const UpdateCounters& counters() const noexcept { return counters_; }
   void count(const Operation& over) noexcept;
+  // Called by count(). Set it before the first operation.
+  void on_end(std::function<void(const Operation& over)> told) { told_ = std::move(told); }
 
   // Cancels running operations. Each goes on until it notices.
   void cancel_all(const std::string& reason);
@@ -140,6 +150,7 @@ class OperationLog {
   static constexpr size_t kKept = 64;
 
   UpdateCounters counters_;
+  std::function<void(const Operation&)> told_;
   std::atomic<bool> ending_{false};
   mutable Mutex mutex_;
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;

@@ -52,13 +52,14 @@ TEST_CASE("answer writer: head, text and segments in order") {
   const std::string tensor = "tensor", empty, last = "last";
   one.response.set_text("text ");
   one.response.segments = {{tensor.data(), tensor.size()}, {empty.data(), 0}, {last.data(), last.size()}};
-  one.writer.begin(one.response, {.close = true}, kDate, kPace);
+  one.writer.begin(one.response, {.close = true}, kDate, kPace, ClientClock::Clock::now());
   CHECK(one.writer.closes());
   CHECK_FALSE(one.writer.done());
   boost::system::error_code ec;
   const size_t sent = one.writer.write(ec);
   CHECK_FALSE(ec);
   CHECK(one.writer.done());
+  CHECK(one.writer.done_at_once());
   const std::string bytes = one.taken();
   CHECK(sent == bytes.size());
   CHECK(one.writer.bytes() == bytes.size());
@@ -72,7 +73,7 @@ TEST_CASE("answer writer: HEAD has no body") {
   const std::string tensor = "tensor";
   one.response.set_text("text ");
   one.response.segments = {{tensor.data(), tensor.size()}};
-  one.writer.begin(one.response, {.head_only = true}, kDate, kPace);
+  one.writer.begin(one.response, {.head_only = true}, kDate, kPace, ClientClock::Clock::now());
   CHECK_FALSE(one.writer.closes());
   boost::system::error_code ec;
   one.writer.write(ec);
@@ -88,7 +89,7 @@ TEST_CASE("answer writer: a client that takes its answer slowly gets all of it, 
   for (size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<char>(i % 251);
   one.response.segments = {{tensor.data(), tensor.size() / 2},
                            {tensor.data() + tensor.size() / 2, tensor.size() - tensor.size() / 2}};
-  one.writer.begin(one.response, {}, kDate, kPace);
+  one.writer.begin(one.response, {}, kDate, kPace, ClientClock::Clock::now());
   ClientClock::Time deadline = one.clock.deadline();
   std::string all;
   int blocked = 0;
@@ -105,6 +106,7 @@ TEST_CASE("answer writer: a client that takes its answer slowly gets all of it, 
     deadline = one.clock.deadline();
   }
   CHECK(blocked > 10);
+  CHECK_FALSE(one.writer.done_at_once());
   for (std::string more = one.taken(); !more.empty(); more = one.taken()) all += more;
   CHECK(all.size() == one.writer.bytes());
   CHECK(all.substr(all.size() - tensor.size()) == tensor);
@@ -114,7 +116,7 @@ TEST_CASE("answer writer: a client that has gone is an error") {
   Sending one;
   ::shutdown(one.client, SHUT_RDWR);
   ::close(one.client);
-  one.writer.begin(one.response, {}, kDate, kPace);
+  one.writer.begin(one.response, {}, kDate, kPace, ClientClock::Clock::now());
   boost::system::error_code ec;
   CHECK(one.writer.write(ec) == 0);
   CHECK(ec);

@@ -1,4 +1,4 @@
-#include "server/models/package_finder.h"
+#include "server/repositories/package_finder.h"
 
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@
 #include "sconce/error_context.h"
 #include "sconce/parse_number.h"
 #include "server/base/failure.h"
-#include "server/models/version_policy.h"
+#include "server/repositories/version_policy.h"
 
 namespace sconce::server {
 namespace {
@@ -296,6 +296,13 @@ std::vector<PackageFile> PackageFinder::candidates(std::string_view name) const 
 
 bool PackageFinder::has_repository() const noexcept {
   return std::any_of(sources_.begin(), sources_.end(), [](const Source& source) { return source.repository(); });
+}
+
+std::vector<fs::path> PackageFinder::repositories() const {
+  std::vector<fs::path> paths;
+  for (const Source& source : sources_)
+    if (source.repository()) paths.push_back(source.path);
+  return paths;
 }
 
 bool PackageFinder::in_repository(const PackageFile& file) const noexcept {

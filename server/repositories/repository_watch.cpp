@@ -1,4 +1,4 @@
-#include "server/models/repository_watch.h"
+#include "server/repositories/repository_watch.h"
 
 #include <algorithm>
 
@@ -50,6 +50,11 @@ std::vector<std::string> RepositoryWatch::look(const std::vector<PackageFile>& f
   pending_.swap(pending);
   retries_.swap(retries);
   return changed;
+}
+
+bool RepositoryWatch::at_rest() const noexcept {
+  return pending_.empty() &&
+         std::none_of(retries_.begin(), retries_.end(), [](const auto& one) { return one.second.left > 0; });
 }
 
 void RepositoryWatch::failed(const std::string& stem) noexcept {

@@ -1,4 +1,4 @@
-#include "server/models/version_policy.h"
+#include "server/repositories/version_policy.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "server/models/repository_watch.h"
+#include "server/repositories/repository_watch.h"
 
 #include <doctest/doctest.h>
 

@@ -16,8 +16,8 @@
 
 #include "sconce/package.h"
 #include "server/base/config.h"
-#include "server/models/version_policy.h"
 #include "server/pipelines/pipeline_spec.h"
+#include "server/repositories/version_policy.h"
 #include "server/triton/model_config.h"
 
 namespace sconce::server {
@@ -66,6 +66,7 @@ class PackageFinder {
   // longest stem first, then by version. Once a stem has the model, ignore shorter ones.
   std::vector<PackageFile> candidates(std::string_view name) const;
   bool has_repository() const noexcept;
+  std::vector<std::filesystem::path> repositories() const;
   // Whether it was found in a repository, rather than named by itself.
   bool in_repository(const PackageFile& file) const noexcept;
   // The files of the repositories by stem and version, unopened.

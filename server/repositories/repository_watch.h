@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "server/models/package_finder.h"
+#include "server/repositories/package_finder.h"
 
 namespace sconce::server {
 
@@ -23,6 +23,9 @@ class RepositoryWatch {
   // Looks at the present files. Returns the stems whose packages differ from what was last returned and have settled,
   // and those to be tried again. If it throws, nothing changes.
   std::vector<std::string> look(const std::vector<PackageFile>& files);
+  // Whether the next look finds nothing, unless files change before: nothing is pending, and nothing is to be tried
+  // again.
+  bool at_rest() const noexcept;
   // Reports that the packages of a stem from the last look could not be loaded. Later looks return it again, after 1,
   // 2, 4 and at most 64 looks, unless its packages change before.
   void failed(const std::string& stem) noexcept;
