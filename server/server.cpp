@@ -28,6 +28,7 @@
 #include "server/grpc/grpc_front.h"
 #include "server/models/control.h"
 #include "server/models/repository.h"
+#include "server/observe/log_ring.h"
 
 namespace sconce::server {
 namespace {
@@ -371,6 +372,7 @@ void log_file_event(const MappedFileEvent& event) noexcept {
 
 bool run_server(const ServerConfig& config) {
   start_log(config.log_level, config.log_format);
+  keep_log_lines();
   struct LastLines {
     ~LastLines() {
       on_mapped_file_event(nullptr);

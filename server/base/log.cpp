@@ -38,15 +38,7 @@ thread_local LogRequest::Context current;
 constexpr size_t kRoom = 1024 * 1024;
 constexpr std::chrono::milliseconds kLastLines{1000};
 
-// What is kept of the log for those who look at it over HTTP.
-constexpr size_t kKeptLines = 2000, kKeptBytes = 512 * 1024;
-std::atomic<bool> keeps_lines{false};
-
-// Never destroyed, because threads may log until the process ends.
-LogRing& ring() {
-  static LogRing& instance = *new LogRing(kKeptLines, kKeptBytes);
-  return instance;
-}
+std::atomic<TakeLogLine*> take_line{nullptr};
 
 // Formats one line at a time and gives it to the writer, if there is one.
 class Sink final : public spdlog::sinks::base_sink<std::mutex> {
@@ -145,13 +137,13 @@ void each_field(std::span<const LogField> fields, Take&& take) {
   if (current.id != nullptr) take({"id", current.id->text()});
 }
 
-void keep_line(LogLevel level, std::string_view message, std::span<const LogField> fields) {
+void pass_on(TakeLogLine& take, LogLevel level, std::string_view message, std::span<const LogField> fields) {
   std::string members = "\"message\":";
   append_json_string(members, message);
   members += ",\"fields\":{";
   each_field(fields, [&](const LogField& field) { append_member(members, field); });
   members += '}';
-  ring().add(level, std::move(members));
+  take(level, std::move(members));
 }
 
 // A line's text, in the log's form.
@@ -200,12 +192,11 @@ void start_log(LogLevel level, LogFormat format) {
   json_lines = format == LogFormat::kJson;
   logger().set_pattern(json_lines ? kJsonPattern : kIsoPattern);
   sink().start();
-  keeps_lines = true;
 }
 
 void end_log() noexcept { sink().end(); }
 uint64_t lost_log_lines() noexcept { return sink().lost(); }
-const LogRing& last_log_lines() noexcept { return ring(); }
+void pass_on_log_lines(TakeLogLine& take) noexcept { take_line.store(&take, std::memory_order_release); }
 
 bool log_enabled(LogLevel level) noexcept { return (enabled.load(std::memory_order_relaxed) & bit(level)) != 0; }
 
@@ -216,7 +207,8 @@ void write_log(LogLevel level, std::string_view message, std::span<const LogFiel
     logger().log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
   });
   if (!written) sink().lose();
-  if (keeps_lines.load(std::memory_order_relaxed)) succeeds([&] { keep_line(level, message, fields); });
+  if (TakeLogLine* const take = take_line.load(std::memory_order_acquire))
+    succeeds([&] { pass_on(*take, level, message, fields); });
 }
 
 void write_formatted(LogLevel level, fmt::string_view format, fmt::format_args args) noexcept {

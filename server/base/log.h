@@ -11,7 +11,6 @@
 
 #include "server/base/config.h"
 #include "server/base/log_limit.h"
-#include "server/base/log_ring.h"
 #include "server/base/request_id.h"
 
 namespace sconce::server {
@@ -20,7 +19,6 @@ void start_log(LogLevel level, LogFormat format);
 // Waits at most a second for unwritten lines. Call this before the process ends.
 void end_log() noexcept;
 uint64_t lost_log_lines() noexcept;
-const LogRing& last_log_lines() noexcept;  // since start_log()
 bool log_enabled(LogLevel level) noexcept;
 
 // A field of a line besides its message: key=value in text, a member in JSON.
@@ -30,6 +28,9 @@ struct LogField {
   bool is_number = false;
 };
 void write_log(LogLevel level, std::string_view message, std::span<const LogField> fields = {}) noexcept;
+// From now on, take() gets each line too, as members of JSON: "message":"...","fields":{...}. It must not log.
+using TakeLogLine = void(LogLevel level, std::string members);
+void pass_on_log_lines(TakeLogLine& take) noexcept;
 
 // While it lives, lines of this thread have the request's id and the client's address, which must outlive it.
 class LogRequest {

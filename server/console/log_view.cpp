@@ -11,6 +11,7 @@
 #include "server/console/console_api.h"
 #include "server/console/feed.h"
 #include "server/http/query.h"
+#include "server/observe/log_ring.h"
 
 namespace sconce::server {
 namespace {

@@ -22,6 +22,9 @@ PACKAGES = pathlib.Path(__file__).parent / "packages"
 SANITIZED = any(name in PROGRAM.read_bytes() for name in (b"libasan.so", b"libtsan.so")) if PROGRAM.exists() else False
 
 
+ENDLESS = ("/v2/admin/live", "/v2/admin/log/live")  # GET: streams of events
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status = status

@@ -15,7 +15,7 @@ import time
 import zipfile
 
 import pytest
-from serving import FAKE_MODELS, PACKAGES, PROGRAM, SLEEP_INPUT, Server, read_all, read_answer, threads, until
+from serving import ENDLESS, FAKE_MODELS, PACKAGES, PROGRAM, SLEEP_INPUT, Server, read_all, read_answer, threads, until
 
 DTYPES = [("BOOL", 1), ("UINT8", 1), ("INT8", 1), ("INT16", 2), ("INT32", 4), ("INT64", 8), ("FP16", 2), ("BF16", 2),
           ("FP32", 4), ("FP64", 8), ("FP32", 4), ("UINT8", 1)]  # the inputs of several.dtypes; [10] is complex64
@@ -216,6 +216,8 @@ def test_every_method_on_every_route(target):
         for path in paths:
             url = path.format(model="nope", version="1", region="r", set="s", number="7", file="console.js").replace("{model}", "nope")
             for method in METHODS:
+                if path in ENDLESS and method == "GET":
+                    continue
                 answer = target.request(method, url, b"" if method in ("POST", "PUT", "PATCH") else None, port=port)
                 assert answer.status < 500, (method, url, answer.body)
                 if listener == "metrics":

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 from admin_server import FAKE, AdminServer
-from serving import PACKAGES, read_all
+from serving import ENDLESS, PACKAGES, read_all
 from weights_files import content_digest, floats, repeated, safetensors
 
 LONG = "k" * 3_000_000
@@ -280,7 +280,7 @@ def test_every_route_with_every_bad_body(server):
             model = "victim" if "/repository/" in path or "/replicas" in path else "fake"
             url = path.format(model=model, version="1", region="r", set="s", number="7", file="console.js")
             for method in methods:
-                if method == "parameters":
+                if method == "parameters" or path in ENDLESS:
                     continue
                 cases = [(url + q, h, b) for q in QUERIES for h, b in (({}, BODIES[1]),)] + [(url, h, b) for h in HEADERS for b in BODIES]
                 for target, headers, body in cases:

@@ -2,7 +2,7 @@
 import pytest
 from admin_server import FAKE, AdminServer
 from prometheus_text import parse
-from serving import FAIL_INPUT
+from serving import ENDLESS, FAIL_INPUT
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"]
 
@@ -29,6 +29,8 @@ def test_every_route_with_every_method_makes_one_series_each(server):
             for model in ("victim", "nobody"):
                 url = path.format(model=model, version="1", region="r", set="s", number="7", file="console.js")
                 for method in METHODS:
+                    if path in ENDLESS and method == "GET":
+                        continue
                     for body in ([b"", b"{}", b"{"] if method in ("POST", "PUT", "PATCH") else [None]):
                         answer = server.request(method, url, body, port=server.ports[listener])
                         expected[answer.status] = expected.get(answer.status, 0) + 1

@@ -48,6 +48,10 @@ class LogRing {
   size_t bytes_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 
+// Keeps the log's lines from now on, for last_log_lines().
+void keep_log_lines();
+const LogRing& last_log_lines() noexcept;
+
 // {"seq": 7, "time": "...", "level": "info", "message": "...", "fields": {...}}
 void append_line(std::string& text, const LogRing::Line& line);
 // "warn"; as the setting log_level has it.

@@ -1,4 +1,4 @@
-#include "server/base/log_ring.h"
+#include "server/observe/log_ring.h"
 
 #include <doctest/doctest.h>
 

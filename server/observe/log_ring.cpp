@@ -1,12 +1,29 @@
-#include "server/base/log_ring.h"
+#include "server/observe/log_ring.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "server/base/enum_name.h"
+#include "server/base/log.h"
 #include "server/base/time_text.h"
 
 namespace sconce::server {
+namespace {
+
+// Never destroyed, because threads may log until the process ends.
+LogRing& ring() {
+  constexpr size_t kLines = 2000, kBytes = 512 * 1024;
+  static LogRing& instance = *new LogRing(kLines, kBytes);
+  return instance;
+}
+
+}  // namespace
+
+void keep_log_lines() {
+  pass_on_log_lines(*+[](LogLevel level, std::string members) { ring().add(level, std::move(members)); });
+}
+
+const LogRing& last_log_lines() noexcept { return ring(); }
 
 void LogRing::add(LogLevel level, std::string members) {
   auto line = std::make_shared<Line>(Line{0, std::chrono::system_clock::now(), level, std::move(members)});
