@@ -183,9 +183,16 @@ const ModelSpec& Package::model(std::string_view name) const {
   SCONCE_FAIL(kNotFound, "package has no such model: \"", wanted, "\"; it has: ", names);
 }
 
-void Package::verify() const {
+std::vector<PackageMember> Package::members() const {
+  std::vector<PackageMember> members;
+  for (const ArchiveMember& member : archive_->members())
+    members.push_back({std::string(member.name), member.size, member.deflated});
+  return members;
+}
+
+void Package::verify(const Progress& progress) const {
   const ErrorContext context(path_.native());
-  archive_->verify();
+  archive_->verify(progress);
   archive_->check_files();
 }
 

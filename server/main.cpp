@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"bench", "Measure load time, latency, throughput and memory", sconce::server::commands::add_bench},
     {"serve", "Serve packages over HTTP", sconce::server::commands::add_serve},
     {"health", "Ask a server whether it is ready", sconce::server::commands::add_health},
+    {"top", "Show what a running server does", sconce::server::commands::add_top},
     {"ops", "List the operators that this build implements", sconce::server::commands::add_ops},
     {"weights", "Push weights to running servers, show them, roll them back", sconce::server::commands::add_weights},
     {"pack", "Make a package of a directory with an archive's layout", sconce::server::commands::add_pack},

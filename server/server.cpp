@@ -81,6 +81,8 @@ class Server {
                  now_seconds(),
                  {},
                  {},
+                 {},
+                 {},
                  connections_,
                  request_memory_,
                  Credentials(config_),
@@ -129,6 +131,7 @@ class Server {
       const std::string url = (tls == TlsMode::kOff ? "http://" : "https://") + listener.address();
       log_info("{} on {}", what, url);
       if (kind == kPublic) service_.public_url = url;
+      if (kind == kAdmin) service_.admin_url = url;
     };
     listen(config.http, kPublic, io, "inference", config.http_tls, kNoScope);
     if (config.grpc.enabled()) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -107,6 +108,13 @@ struct ModelSpec {
 // The strides of a tensor of these sizes: those that the package records, and dense ones where it records none.
 std::vector<int64_t> strides_for(const TensorSpec& spec, std::span<const int64_t> sizes);
 
+// A file of the archive, or of the directory.
+struct PackageMember {
+  std::string name;    // without the archive's root folder
+  uint64_t bytes = 0;  // of its content
+  bool deflated = false;
+};
+
 class ArchiveReader;  // package_format/archive/archive_reader.h
 
 class Package {
@@ -130,8 +138,11 @@ class Package {
   // "" means the only model, or the one called "model". kNotFound lists the names there are.
   const ModelSpec& model(std::string_view name = {}) const;
   std::string producer() const { return producer_; }  // a guess: "torch 2.10 or later"
-  // Compares the CRC of every member, weights included. kCorruptPackage names the member.
-  void verify() const;
+  std::vector<PackageMember> members() const;         // in the archive's order
+  // Compares the CRC of every member, weights included. kCorruptPackage names the member. progress: called from time to
+  // time with the bytes that were read, and those of all members; what it throws ends the comparison.
+  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+  void verify(const Progress& progress = {}) const;
   const ArchiveReader& archive() const noexcept { return *archive_; }
 
   ~Package();

@@ -196,13 +196,25 @@ std::span<const std::byte> ArchiveReader::view(const ArchiveMember& member) cons
 
 std::span<const std::byte> ArchiveReader::read(const ArchiveMember& member) const {
   if (member.deflated) return inflate(member);
-  std::atomic<bool>& checked = checked_[member.index];
-  if (kind_ == Kind::kArchive && !checked.load(std::memory_order_relaxed)) {
-    const uint32_t crc = crc32(member.stored);
-    SCONCE_CHECK(crc == member.crc, kCorruptPackage, "member's content does not have the recorded CRC: ", member.path);
-    checked.store(true, std::memory_order_relaxed);
-  }
+  check_crc(member, {}, 0, 0);
   return member.stored;
+}
+
+// Of a stored member, unless it was compared before.
+void ArchiveReader::check_crc(const ArchiveMember& member, const Progress& progress, uint64_t before,
+                              uint64_t total) const {
+  std::atomic<bool>& checked = checked_[member.index];
+  if (kind_ != Kind::kArchive || checked.load(std::memory_order_relaxed)) return;
+  constexpr size_t kPiece = size_t{16} << 20;
+  uint32_t crc = 0;
+  for (std::span<const std::byte> left = member.stored; !left.empty();) {
+    const size_t bytes = progress ? std::min(kPiece, left.size()) : left.size();
+    crc = crc32(left.first(bytes), crc);
+    left = left.subspan(bytes);
+    if (progress) progress(before + member.stored.size() - left.size(), total);
+  }
+  SCONCE_CHECK(crc == member.crc, kCorruptPackage, "member's content does not have the recorded CRC: ", member.path);
+  checked.store(true, std::memory_order_relaxed);
 }
 
 bool ArchiveReader::is_sound(const ArchiveMember& member) const {
@@ -254,9 +266,18 @@ void ArchiveReader::check_not_torn() const {
     }
 }
 
-void ArchiveReader::verify() const {
+void ArchiveReader::verify(const Progress& progress) const {
   if (kind_ == Kind::kArchive) check_with_libzip(image_);
-  for (const ArchiveMember& member : members_) read(member);
+  uint64_t total = 0, done = 0;
+  for (const ArchiveMember& member : members_) total += member.size;
+  for (const ArchiveMember& member : members_) {
+    if (member.deflated)
+      inflate(member);
+    else
+      check_crc(member, progress, done, total);
+    done += member.size;
+    if (progress) progress(done, total);
+  }
 }
 
 }  // namespace sconce

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -81,8 +82,10 @@ class ArchiveReader {
   // The reason for that, as far as it is known without looking; empty: none is known.
   std::string why_lost() const;
 
-  // Compares the CRC of every member, and lets libzip check the archive too. kCorruptPackage.
-  void verify() const;
+  // Compares the CRC of every member, and lets libzip check the archive too. kCorruptPackage. progress: of bytes of
+  // members, and how many these have; empty: nobody asks.
+  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+  void verify(const Progress& progress = {}) const;
 
  private:
   ArchiveReader() = default;
@@ -94,6 +97,7 @@ class ArchiveReader {
   void index_members();
   void check_not_torn() const;
   std::span<const std::byte> inflate(const ArchiveMember& member) const;
+  void check_crc(const ArchiveMember& member, const Progress& progress, uint64_t before, uint64_t total) const;
 
   std::filesystem::path path_;
   Kind kind_ = Kind::kArchive;

@@ -3,7 +3,9 @@ import collections
 import concurrent.futures
 import contextlib
 import json
+import math
 import secrets
+import shutil
 import sys
 import threading
 import time
@@ -408,6 +410,7 @@ class _Push:
 
 
 class _Bar:
+    """How far all uploads are, at what rate, and how much time is left: a line on stderr."""
     WIDTH = 30
 
     def __init__(self, wanted, total, servers):
@@ -419,16 +422,34 @@ class _Bar:
     def show(self):
         if self.wanted:
             sent = sum(server.sent for server in self.servers)
-            share = min(sent / max(self.total, 1), 1)
-            rate = sent / max(time.monotonic() - self.start, 1e-3) / 1e6
-            full = int(share * self.WIDTH)
-            sys.stderr.write(f"\r\x1b[K[{'=' * full}{' ' * (self.WIDTH - full)}] {100 * share:3.0f} %  {rate:.0f} MB/s")
+            line = progress_line(sent, self.total, time.monotonic() - self.start, shutil.get_terminal_size().columns)
+            sys.stderr.write(f"\r\x1b[K{line}")
             sys.stderr.flush()
 
     def __exit__(self, *_):
         if self.wanted:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def progress_line(done, total, seconds, columns):
+    """"push [====    ]  50 %  1.20 GB of 2.40 GB, 800 MB/s, 2 s left", narrower than the terminal."""
+    def size(count):
+        for unit in ("B", "kB", "MB", "GB"):
+            if count < 1000 or unit == "GB":
+                return f"{count:.0f} B" if unit == "B" else f"{count:.3g} {unit}" if count < 1000 else f"{count:.0f} {unit}"
+            count /= 1000
+    share, rate = min(done / max(total, 1), 1), done / seconds if seconds > 0 else 0
+    text = f"{int(100 * share):3d} %  {size(done)} of {size(total)}"
+    if rate > 0:
+        text += f", {size(rate)}/s"
+        left = math.ceil((total - done) / rate)
+        if left > 0:
+            text += ", " + (f"{left} s" if left < 60 else f"{left // 60}:{left % 60:02d}" if left < 3600 else
+                            f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}") + " left"
+    full = int(share * _Bar.WIDTH)
+    line = f"push [{'=' * full}{' ' * (_Bar.WIDTH - full)}] {text}"
+    return (line if len(line) < columns else f"push {text}")[:max(columns - 1, 0)]
 
 
 def document_of(pool, answer):

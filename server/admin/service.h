@@ -22,8 +22,8 @@
 #include "server/memory/request_budget.h"
 #include "server/models/repository.h"
 #include "server/observe/metrics.h"
-#include "server/observe/otlp_exporter.h"
-#include "server/observe/trace.h"
+#include "server/observe/otlp/otlp_exporter.h"
+#include "server/observe/traces/trace.h"
 #include "server/protocols/shared_memory.h"
 
 namespace sconce::server {
@@ -36,7 +36,9 @@ struct Service {
   Control& control;
   std::vector<ConnectionCounters> counters;  // one per io thread
   double start_time = 0;                     // seconds since 1970
-  std::string public_url;                    // "http://127.0.0.1:8000", for the page
+  std::string public_url;                    // "http://127.0.0.1:8000", for the page; empty: off
+  std::string admin_url;                     // the same of the admin listener
+  std::string grpc_address;                  // "127.0.0.1:8001"; empty: off
   std::atomic<bool> draining{false};         // the server is not ready, and answers close their connections
   OpenConnections& connections;
   RequestBudget& request_memory;
@@ -55,7 +57,6 @@ struct Service {
   TrainerSessions trainer_sessions{};
   AdminThreads admin_threads{};  // their work uses the other members
   CallCounters calls{};          // of gRPC
-  std::string grpc_address{};    // "127.0.0.1:8001"; empty: there is no gRPC
 };
 
 }  // namespace sconce::server

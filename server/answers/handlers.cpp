@@ -8,6 +8,7 @@
 #include "server/answers/routes.h"
 #include "server/base/log.h"
 #include "server/console/page_files.h"
+#include "server/html/html_page.h"
 #include "server/models/documents.h"
 #include "server/models/repository_request.h"
 
@@ -66,8 +67,24 @@ void give_metrics(const Service& service, const Catalog& catalog, MetricSink& si
 namespace answers {
 
 void page(const RequestView& request, Response& response) {
+  const Service& service = request.service;
+  const bool of_inference = request.route.listener == kPublic;
+  PageFacts facts;
+  facts.reach = {url_for(service.public_url, request.host, of_inference),
+                 url_for(service.grpc_address, request.host, false), service.config.http_tls != TlsMode::kOff,
+                 service.credentials.snapshot()->needs_token(kInferScope)};
+  if (!service.admin_url.empty())
+    facts.console = url_for(service.admin_url, request.host, request.route.listener == kAdmin) + "/console";
+  facts.ready = !is_draining(request) && request.catalog.is_ready();
   response.type = request.accepts_html ? content_type::kHtml : content_type::kText;
-  response.set_text(page_text(request.catalog, request.service.public_url, request.accepts_html));
+  response.fields = kPageFields;
+  response.set_text(request.accepts_html ? page_html(request.catalog, facts) : page_text(request.catalog, facts));
+}
+
+void page_style(const RequestView& /*request*/, Response& response) {
+  response.type = content_type::kStyle;
+  response.fields = "X-Content-Type-Options: nosniff\r\nCache-Control: max-age=3600\r\n";
+  response.set_text(server::page_style());
 }
 
 void console(const RequestView& request, Response& response) {

@@ -20,6 +20,7 @@ struct RequestView {
   bool accepts_html = false;
   Coding accepts = Coding::kIdentity;   // what may compress the answer
   std::string_view if_none_match = {};  // on the admin listener
+  std::string_view host = {};           // what the client calls this server; empty: it does not say
 };
 
 // Throws errors as clients shall see them.
@@ -27,7 +28,7 @@ using AnswerHere = void(const RequestView& request, Response& response);
 
 namespace answers {
 
-AnswerHere page, openapi, metrics_text, console;
+AnswerHere page, page_style, openapi, metrics_text, console;
 AnswerHere live, ready, server_metadata;
 AnswerHere model_ready, model_metadata, model_config, statistics;
 AnswerHere repository_index;

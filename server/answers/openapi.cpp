@@ -102,6 +102,7 @@ Json path_parameter(std::string_view name) {
 
 Json answer_content(const Description& text) {
   if (text.answer == "text") return {{"text/plain", {{"schema", {{"type", "string"}}}}}};
+  if (text.answer == "style") return {{"text/css", {{"schema", {{"type", "string"}}}}}};
   if (text.answer == "page") return {{"text/html", {{"schema", {{"type", "string"}}}}}};
   if (text.answer == "weights")
     return {{"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}};

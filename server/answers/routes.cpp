@@ -42,6 +42,8 @@ constexpr std::string_view kHealth = "health", kModels = "models", kInference = 
 constexpr std::array kTable{
     Route{kGet, Paths{"/"}, kEverywhere, kReading, Here(answers::page),
           Description{kServer, "A page about this server", "", "text"}},
+    Route{kGet, Paths{"/page.css"}, kEverywhere, kAnyone, Here(answers::page_style),
+          Description{kServer, "The stylesheet of that page", "", "style"}},
     Route{kGet, Paths{"/console"}, kAdmin, kAnyone, Here(answers::console),
           Description{kServer, "The console: a page in the browser", "", "page"}},
     Route{kGet, Paths{"/console/{file}"}, kAdmin, kAnyone, Here(answers::console),

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "server/observe/trace.h"
+#include "server/observe/traces/trace.h"
 #include "server/protocols/inference.h"
 
 namespace sconce::server {

@@ -49,6 +49,10 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
     const std::shared_ptr<LogWriter> writer = this->writer();
     if (writer) writer->lose();
   }
+  void status(std::function<std::string()> line) noexcept {
+    const std::shared_ptr<LogWriter> writer = this->writer();
+    if (writer) writer->status(std::move(line));
+  }
   uint64_t lost() noexcept {
     const std::shared_ptr<LogWriter> writer = this->writer();
     return writer ? writer->lost() : 0;
@@ -197,6 +201,10 @@ void start_log(LogLevel level, LogFormat format) {
 void end_log() noexcept { sink().end(); }
 uint64_t lost_log_lines() noexcept { return sink().lost(); }
 void pass_on_log_lines(TakeLogLine& take) noexcept { take_line.store(&take, std::memory_order_release); }
+
+void show_status(std::function<std::string()> line) {
+  if (!json_lines.load(std::memory_order_relaxed)) sink().status(std::move(line));
+}
 
 bool log_enabled(LogLevel level) noexcept { return (enabled.load(std::memory_order_relaxed) & bit(level)) != 0; }
 

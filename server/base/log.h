@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ void start_log(LogLevel level, LogFormat format);
 // Waits at most a second for unwritten lines. Call this before the process ends.
 void end_log() noexcept;
 uint64_t lost_log_lines() noexcept;
+// What `line` returns stands below the lines while a server's log is written to a terminal, and is drawn again several
+// times a second, by the log's thread. Empty: nothing stands there. Not for JSON lines.
+void show_status(std::function<std::string()> line);
 bool log_enabled(LogLevel level) noexcept;
 
 // A field of a line besides its message: key=value in text, a member in JSON.

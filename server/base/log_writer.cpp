@@ -29,6 +29,14 @@ bool write_all(int descriptor, std::string_view text) noexcept {
   return true;
 }
 
+constexpr std::chrono::milliseconds kRedraw{200};
+constexpr std::string_view kErase = "\r\x1b[K";
+
+bool draw(int descriptor, const std::function<std::string()>& status) noexcept {
+  std::string line;
+  return succeeds([&] { line = status(); }) && !line.empty() && write_all(descriptor, line);
+}
+
 uint64_t lines_of(std::string_view text) noexcept {
   uint64_t lines = 0;
   for (const char c : text) lines += c == '\n';
@@ -45,6 +53,8 @@ struct LogWriter::State {
   Mutex mutex;
   ConditionVariable wake, written;
   std::string waiting SCONCE_GUARDED_BY(mutex);
+  std::shared_ptr<const std::function<std::string()>> status SCONCE_GUARDED_BY(mutex);  // null: there is none
+  bool status_changed SCONCE_GUARDED_BY(mutex) = false;
   bool writing SCONCE_GUARDED_BY(mutex) = false, stopping SCONCE_GUARDED_BY(mutex) = false;
   // told: of the lost, those that a line tells of
   uint64_t lost SCONCE_GUARDED_BY(mutex) = 0, told SCONCE_GUARDED_BY(mutex) = 0;
@@ -62,7 +72,7 @@ struct LogWriter::State {
 };
 
 LogWriter::LogWriter(int descriptor, size_t room, std::function<std::string(uint64_t)> notice)
-    : state_(new State{descriptor, room, std::move(notice), {}, {}, {}, {}}) {
+    : state_(new State{descriptor, room, std::move(notice), {}, {}, {}, {}, {}}) {
   std::thread([state = state_] { run(state); }).detach();
 }
 
@@ -89,6 +99,16 @@ void LogWriter::put(std::string_view line) noexcept {
   state.wake.notify_one();
 }
 
+void LogWriter::status(std::function<std::string()> line) noexcept {
+  State& state = *state_;
+  std::shared_ptr<const std::function<std::string()>> next;
+  if (line && !succeeds([&] { next = std::make_shared<const std::function<std::string()>>(std::move(line)); })) return;
+  const MutexLock lock(state.mutex);
+  std::swap(state.status, next);
+  state.status_changed = true;
+  state.wake.notify_one();
+}
+
 void LogWriter::lose() noexcept {
   const MutexLock lock(state_->mutex);
   state_->count_lost(1);
@@ -99,7 +119,7 @@ bool LogWriter::flush(std::chrono::milliseconds at_most) noexcept {
   State& state = *state_;
   const auto until = std::chrono::steady_clock::now() + at_most;
   const MutexLock lock(state.mutex);
-  while (!state.waiting.empty() || state.writing)
+  while (!state.waiting.empty() || state.writing || state.status_changed)
     if (state.written.wait_until(state.mutex, until) == std::cv_status::timeout)
       return state.waiting.empty() && !state.writing;
   return true;
@@ -117,9 +137,17 @@ void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
     state.mutex.assert_held();
     state.tell();
   };
+  bool drawn = false;  // a status stands below the lines
   MutexLock lock(state.mutex);
   for (;;) {
-    while (state.waiting.empty() && state.lost == state.told && !state.stopping) state.wake.wait(state.mutex);
+    const auto redraw = std::chrono::steady_clock::now() + kRedraw;
+    while (state.waiting.empty() && state.lost == state.told && !state.stopping && !state.status_changed) {
+      if (!state.status) {
+        state.wake.wait(state.mutex);
+      } else if (state.wake.wait_until(state.mutex, redraw) == std::cv_status::timeout) {
+        break;
+      }
+    }
     // If there is no memory for the report, the next line brings it.
     if (!succeeds(tell) && state.waiting.empty()) {
       lock.unlock();
@@ -129,9 +157,13 @@ void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
     if (state.waiting.empty() && state.stopping) return;
     text.clear();
     text.swap(state.waiting);
+    const std::shared_ptr<const std::function<std::string()>> status = state.status;
+    state.status_changed = false;
     state.writing = true;
     lock.unlock();
+    if (drawn) write_all(state.descriptor, kErase);
     const bool taken = write_all(state.descriptor, text);
+    drawn = status && draw(state.descriptor, *status);
     lock.lock();
     state.writing = false;
     if (!taken) state.told = state.lost += lines_of(text);  // a report would be lost too

@@ -22,6 +22,9 @@ class LogWriter {
 
   // A line with its end. Never waits.
   void put(std::string_view line) noexcept;
+  // What `line` returns stands below the lines from now on, and is drawn again several times a second; the descriptor
+  // is a terminal. Empty: nothing stands there any more.
+  void status(std::function<std::string()> line) noexcept;
   // Counts a line that was lost before it came here.
   void lose() noexcept;
   // Returns true once every line is written, false if that takes longer.

@@ -24,6 +24,7 @@
 #include "sconce/hex.h"
 #include "sconce/version.h"
 #include "server/base/json_document.h"
+#include "server/http/chunk_decoder.h"
 #include "server/http/transport.h"
 #include "server/json/base64.h"
 
@@ -42,7 +43,7 @@ constexpr uint64_t kMostAnswerBytes = uint64_t{64} << 20;
 // How long to wait for a server's "100 Continue" before sending the body without it.
 constexpr int kContinueMs = 1000;
 // How often the caller's check runs while we wait for a server.
-constexpr int64_t kSliceMs = 50;
+constexpr int kSliceMs = 50;
 
 // One connection. Each step waits until it is done or times out.
 class Connection {
@@ -147,8 +148,8 @@ class Connection {
     }
   }
 
-  // Reads the head of an answer. If that is a 200, its body follows by take().
-  Code receive_head(Answer& answer, http::fields& fields, uint64_t& length) {
+  // Reads the head of an answer. If that is a 200, its body follows by take(). length: nullopt if it is not said.
+  Code receive_head(Answer& answer, http::fields& fields, std::optional<uint64_t>& length, bool& chunked) {
     http::response_parser<http::empty_body> parser;
     parser.body_limit(boost::none);
     while (!parser.is_header_done()) {
@@ -159,15 +160,16 @@ class Connection {
       if ((code = more())) return code == asio::error::eof ? Code(http::error::end_of_stream) : code;
     }
     answer.status = static_cast<int>(parser.get().result_int());
-    if (answer.status == 200 && !parser.content_length()) return http::error::bad_content_length;
-    length = parser.content_length().value_or(0);
+    if (const auto said = parser.content_length()) length = *said;
+    chunked = parser.chunked();
     fields = parser.get().base();
     if (answer.status == 200) return {};
     // An error's text is short, so it is read here and not by take().
-    while (buffer_.size() < std::min(length, kMostErrorBytes)) {
+    const uint64_t bytes = length.value_or(0);
+    while (buffer_.size() < std::min(bytes, kMostErrorBytes)) {
       if (const Code code = more()) return code;
     }
-    answer.body.assign(static_cast<const char*>(buffer_.data().data()), std::min<size_t>(length, buffer_.size()));
+    answer.body.assign(static_cast<const char*>(buffer_.data().data()), std::min<size_t>(bytes, buffer_.size()));
     return {};
   }
 
@@ -400,8 +402,11 @@ Answer AdminClient::download(const std::string& target, const BodyTaker& taker, 
   request.set(http::field::accept, "application/octet-stream");
   Code code = connection.send_head(request);
   http::fields fields;
-  uint64_t left = 0;
-  if (!code) code = connection.receive_head(answer, fields, left);
+  std::optional<uint64_t> length;
+  bool chunked = false;
+  if (!code) code = connection.receive_head(answer, fields, length, chunked);
+  if (!code && answer.status == 200 && !length) code = http::error::bad_content_length;
+  uint64_t left = length.value_or(0);
   if (!code && answer.ok()) {
     const auto field = [&](std::string_view name) {
       const auto value = fields[boost::beast::string_view(name.data(), name.size())];
@@ -424,6 +429,55 @@ Answer AdminClient::download(const std::string& target, const BodyTaker& taker, 
   if (code) {
     answer = {};
     answer.problem = network_problem("no answer", code);
+  }
+  connection.close();
+  return answer;
+}
+
+Answer AdminClient::follow(const std::string& target, const std::function<void(std::string_view)>& take,
+                           const std::function<bool()>& go_on) const {
+  Answer answer;
+  Connection connection(server_, tls_.get(), patience_);
+  answer.problem = connection.connect();
+  if (!answer.problem.empty()) return answer;
+  auto request = make_request(server_, token_, "GET", target);
+  request.set(http::field::accept, "text/event-stream");
+  Code code = connection.send_head(request);
+  http::fields fields;
+  std::optional<uint64_t> length;
+  bool chunked = false;
+  if (!code) code = connection.receive_head(answer, fields, length, chunked);
+  ChunkDecoder chunks;
+  std::vector<std::byte> block(kRead);
+  std::string left;  // what the decoder has not used
+  auto heard = std::chrono::steady_clock::now();
+  while (!code && answer.status == 200 && !chunks.done() && go_on()) {
+    if (!connection.readable(kSliceMs)) {
+      if (std::chrono::steady_clock::now() - heard > patience_) code = beast::error::timeout;
+      continue;
+    }
+    const size_t bytes = connection.take(block, code);
+    heard = std::chrono::steady_clock::now();
+    const std::string_view came(reinterpret_cast<const char*>(block.data()), bytes);
+    if (!chunked) {
+      if (bytes > 0) take(came);
+      continue;
+    }
+    left += came;
+    std::string_view here = left;
+    while (!code && !here.empty() && !chunks.done()) {
+      const ChunkDecoder::Step step = chunks.step(here, SIZE_MAX);
+      here.remove_prefix(step.used);
+      if (!step.data.empty()) take(step.data);
+      if (chunks.problem() != nullptr) code = http::error::bad_chunk;
+      if (step.used == 0) break;
+    }
+    left.erase(0, left.size() - here.size());
+  }
+  if (code == asio::error::eof || (!code && chunks.done())) code = http::error::end_of_stream;
+  if (code) {
+    answer = {};
+    answer.problem = network_problem("the stream ended", code);
   }
   connection.close();
   return answer;

@@ -90,6 +90,10 @@ class AdminClient {
                 UploadFlags& flags) const;
   // Takes the body of a 200, which must have a length. `stop` ends it with the problem "stopped".
   Answer download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const;
+  // Reads a body that goes on, such as a stream of events, until go_on() is false; that is called at least every 50 ms.
+  // Answer::problem says why it ended otherwise.
+  Answer follow(const std::string& target, const std::function<void(std::string_view)>& take,
+                const std::function<bool()>& go_on) const;
 
  private:
   Answer request(std::string_view method, const std::string& target, std::string_view body = {}) const;

@@ -8,21 +8,24 @@
 #include <future>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sconce/check.h"
 #include "sconce/model.h"
 #include "sconce/random.h"
+#include "sconce/version.h"
+#include "server/base/json_document.h"
+#include "server/base/time_text.h"
+#include "server/commands/bench_report.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/commands/model_inputs.h"
-#include "server/commands/terminal.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Json = nlohmann::ordered_json;
 
 struct BenchOptions {
   LoadSettings load;
@@ -31,6 +34,7 @@ struct BenchOptions {
   int callers = 0;  // 0: as many as replicas
   double duration_s = 3;
   bool json = false;
+  std::string html, against;  // files
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -91,7 +95,7 @@ Samples run_concurrently(Model& model, const BenchOptions& options, int callers)
   return total;
 }
 
-Json measure(const BenchOptions& options, int replicas, int threads) {
+OrderedJson measure(const BenchOptions& options, int replicas, int threads) {
   const uint64_t memory_before = proportional_bytes();
   Clock::time_point start = Clock::now();
   LoadOptions load = load_options(options.load);
@@ -115,16 +119,18 @@ Json measure(const BenchOptions& options, int replicas, int threads) {
       {"load_s", load_s},
       {"first_run_s", first_s},
       {"latency_s", {{"p50", alone.percentile(0.5)}, {"p90", alone.percentile(0.9)}, {"p99", alone.percentile(0.99)}}},
+      {"latency_bins", time_bins(alone.times)},
       {"callers", callers},
       {"runs_per_s", static_cast<double>(loaded.times.size()) / loaded.elapsed_s},
       {"loaded_latency_s",
        {{"p50", loaded.percentile(0.5)}, {"p90", loaded.percentile(0.9)}, {"p99", loaded.percentile(0.99)}}},
+      {"loaded_latency_bins", time_bins(loaded.times)},
       {"memory_bytes", memory},
       {"model_bytes", memory > memory_before ? memory - memory_before : 0},
       {"constant_bytes", model->info().constant_bytes}};
 }
 
-void print_row(const Json& row) {
+void print_row(const OrderedJson& row) {
   const auto time = [&](const char* group, const char* name) { return format_seconds(row[group][name].get<double>()); };
   std::cout << fmt::format("{:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>11.1f} {:>10} {:>10} {:>10}\n",
                            row["replicas"].get<int>(), row["threads"].get<int>() ? row["threads"].dump() : "auto",
@@ -137,8 +143,29 @@ void print_row(const Json& row) {
             << std::flush;
 }
 
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+  return "a CPU without a name";
+}
+
+// All but the measurements.
+OrderedJson describe_host(const BenchOptions& options) {
+  return {{"package", options.load.path},
+          {"sconce", version()},
+          {"time", time_text(std::chrono::system_clock::now())},
+          {"cpu", cpu_name()},
+          {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)},
+          {"device", options.load.device}};
+}
+
 int bench(const BenchOptions& options) {
-  Json rows = Json::array();
+  // Before minutes of measuring, so that a wrong name costs nothing.
+  std::optional<OrderedJson> earlier;
+  if (!options.against.empty()) earlier = read_bench(options.against);
+  OrderedJson document = describe_host(options);
+  OrderedJson rows = OrderedJson::array();
   if (!options.json)
     std::cout << bold(fmt::format("{:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>11} {:>10} {:>10} {:>10}",
                                   "replicas", "threads", "load", "first run", "p50", "p90", "p99", "callers", "runs/s",
@@ -148,9 +175,20 @@ int bench(const BenchOptions& options) {
     for (const int threads : options.threads) {
       if (on_terminal() && !options.json) std::cout << faint("measuring ...") << std::flush << "\r\x1b[K";
       rows.push_back(measure(options, replicas, threads));
-      if (!options.json) print_row(rows.back());
+      if (options.json) continue;
+      print_row(rows.back());
+      if (!earlier) continue;
+      const OrderedJson* const before = same_measurement(*earlier, rows.back());
+      std::cout << faint("         " + (before ? "than earlier: " + describe_change(rows.back(), *before)
+                                               : "the earlier file has no such measurement"))
+                << "\n";
     }
-  if (options.json) std::cout << Json{{"package", options.load.path}, {"measurements", rows}}.dump(2) << "\n";
+  document["measurements"] = std::move(rows);
+  if (options.json) std::cout << document.dump(2, ' ', false, OrderedJson::error_handler_t::replace) << "\n";
+  if (options.html.empty()) return 0;
+  std::ofstream file(options.html, std::ios::binary | std::ios::trunc);
+  file << bench_page(document, earlier ? &*earlier : nullptr);
+  SCONCE_CHECK(file.flush(), kIo, "cannot write file: ", options.html);
   return 0;
 }
 
@@ -166,6 +204,10 @@ Action add_bench(CommandLine& app) {
       .not_negative();
   app.option("--duration", options->duration_s, "Seconds per measurement").positive();
   app.flag("--json", options->json, "As JSON, times in seconds");
+  app.option("--html", options->html, "Write a page with histograms of the times, which needs nothing else")
+      .placeholder("FILE");
+  app.option("--against", options->against, "Compare with an earlier page of --html, or with what --json printed")
+      .placeholder("EARLIER");
   app.checked([options] {
     check_input_options(options->inputs);
     load_options(options->load);

@@ -6,7 +6,8 @@
 #include "sconce/runnable.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
-#include "server/commands/terminal.h"
+#include "server/terminal/progress.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -19,7 +20,10 @@ struct CheckOptions {
 // main() chooses the exit status of errors: 1 if the package would not run, 2 if it cannot be read.
 int check(const CheckOptions& options) {
   const std::shared_ptr<const Package> package = Package::open(options.path);
-  package->verify();
+  {
+    ProgressBar bar("check");
+    package->verify([&](uint64_t done, uint64_t total) { bar.show(done, total); });
+  }
   const std::vector<std::filesystem::path> libraries(options.op_libraries.begin(), options.op_libraries.end());
   if (options.model.empty())
     for (const ModelSpec& model : package->models()) check_runnable(*package, model.name, libraries);

@@ -12,9 +12,9 @@
 #include "sconce/model.h"
 #include "sconce/runnable.h"
 #include "server/base/enum_name.h"
-#include "server/commands/terminal.h"
 #include "server/signature/constant_type.h"
 #include "server/signature/names.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -73,23 +73,6 @@ std::string describe_tree(const SpecNode& node, std::span<const std::string> nam
   }
 }
 
-std::string describe_call(const ModelSpec& model) {
-  if (!model.call_spec.known) return "unknown";
-  std::vector<std::string> names(model.call_spec.args.leaves() + model.call_spec.kwargs.leaves(), "*");
-  for (size_t i = 0; i < model.call_spec.input_leaf.size() && i < model.inputs.size(); ++i)
-    if (model.call_spec.input_leaf[i] < names.size()) names[model.call_spec.input_leaf[i]] = model.inputs[i].name;
-  size_t leaf = 0;
-  std::vector<std::string> parts;
-  for (const SpecNode& child : model.call_spec.args.children) parts.push_back(describe_tree(child, names, leaf));
-  for (size_t i = 0; i < model.call_spec.kwargs.children.size(); ++i)
-    parts.push_back(model.call_spec.kwargs.keys[i] + "=" +
-                    describe_tree(model.call_spec.kwargs.children[i], names, leaf));
-  std::vector<std::string> results;
-  for (const TensorSpec& output : model.outputs) results.push_back(output.name);
-  leaf = 0;
-  return fmt::format("({}) -> {}", fmt::join(parts, ", "), describe_tree(model.call_spec.result, results, leaf));
-}
-
 void add_line(std::string& out, std::string_view label, std::string_view text) {
   out += bold(fmt::format("{:<14}", label));
   out += text;
@@ -111,13 +94,9 @@ void add_constants(std::string& out, const ModelSpec& model, bool all) {
       break;
     }
     const ConstantSpec& c = model.constants[i];
-    std::string marks = constant_type_name(c.type);
-    if (c.folded) marks += ", computed at load";
-    if (c.mutated) marks += ", written by the model";
-    if (c.opaque) marks += ", packed";
     out += fmt::format("  {}  {} {}  {}  {}\n", c.fqn.empty() ? c.name : c.fqn,
                        c.dtype ? dtype_name(*c.dtype) : std::string_view("dtype unknown"),
-                       to_string(std::span<const int64_t>(c.shape)), format_bytes(c.data_size), faint(marks));
+                       to_string(std::span<const int64_t>(c.shape)), format_bytes(c.data_size), faint(marks_of(c)));
   }
 }
 
@@ -183,6 +162,31 @@ Json to_json(const ModelSpec& model) {
 }
 
 }  // namespace
+
+std::string describe_call(const ModelSpec& model) {
+  if (!model.call_spec.known) return "unknown";
+  std::vector<std::string> names(model.call_spec.args.leaves() + model.call_spec.kwargs.leaves(), "*");
+  for (size_t i = 0; i < model.call_spec.input_leaf.size() && i < model.inputs.size(); ++i)
+    if (model.call_spec.input_leaf[i] < names.size()) names[model.call_spec.input_leaf[i]] = model.inputs[i].name;
+  size_t leaf = 0;
+  std::vector<std::string> parts;
+  for (const SpecNode& child : model.call_spec.args.children) parts.push_back(describe_tree(child, names, leaf));
+  for (size_t i = 0; i < model.call_spec.kwargs.children.size(); ++i)
+    parts.push_back(model.call_spec.kwargs.keys[i] + "=" +
+                    describe_tree(model.call_spec.kwargs.children[i], names, leaf));
+  std::vector<std::string> results;
+  for (const TensorSpec& output : model.outputs) results.push_back(output.name);
+  leaf = 0;
+  return fmt::format("({}) -> {}", fmt::join(parts, ", "), describe_tree(model.call_spec.result, results, leaf));
+}
+
+std::string marks_of(const ConstantSpec& constant) {
+  std::string marks = constant_type_name(constant.type);
+  if (constant.folded) marks += ", computed at load";
+  if (constant.mutated) marks += ", written by the model";
+  if (constant.opaque) marks += ", packed";
+  return marks;
+}
 
 std::string describe(const TensorSpec& spec) {
   if (spec.none) return "None";

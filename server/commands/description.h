@@ -15,7 +15,11 @@ nlohmann::ordered_json describe_json(const Package& package, std::span<const Mod
 
 // "float32 [s77 (1..64), 16] strides [16, 1]", "float32, shape unknown".
 std::string describe(const TensorSpec& spec);
+// "(x, {'shift': arg1_1}, scale=arg2_1) -> output0", with tensors by their names in the code.
+std::string describe_call(const ModelSpec& model);
 const char* form_name(WeightsForm form);
+// "parameter, written by the model".
+std::string marks_of(const ConstantSpec& constant);
 // Functions of the C ABI that the compiled code calls: "aoti_torch_cpu_addmm_out".
 std::vector<std::string> operators_of(const ModelSpec& model);
 

@@ -1,16 +1,19 @@
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "sconce/check.h"
 #include "server/commands/command.h"
 #include "server/commands/description.h"
+#include "server/commands/inspect_report.h"
 #include "server/commands/load_settings.h"
 
 namespace sconce::server::commands {
 namespace {
 
 struct InspectOptions {
-  std::string path, model;
+  std::string path, model, html;
   bool json = false, all = false;
 };
 
@@ -20,6 +23,12 @@ int inspect(const InspectOptions& options) {
   std::vector<const ModelSpec*> models;
   for (const ModelSpec& model : package->models())
     if (options.model.empty() || model.name == options.model) models.push_back(&model);
+  if (!options.html.empty()) {
+    std::ofstream file(options.html, std::ios::binary | std::ios::trunc);
+    file << inspect_page(*package, models);
+    SCONCE_CHECK(file.flush(), kIo, "cannot write file: ", options.html);
+    if (!options.json) return 0;
+  }
   if (options.json)
     std::cout << describe_json(*package, models).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   else
@@ -34,6 +43,8 @@ Action add_inspect(CommandLine& app) {
   add_package_option(app, options->path);
   app.option("--model", options->model, "Only this model of the archive");
   app.flag("--json", options->json, "As JSON");
+  app.option("--html", options->html, "Write a page in place of the text, which needs nothing else")
+      .placeholder("FILE");
   app.flag("--all", options->all, "Every constant and operator, however many");
   return [options] { return inspect(*options); };
 }

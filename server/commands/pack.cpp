@@ -7,7 +7,7 @@
 
 #include "sconce/package.h"
 #include "server/commands/command.h"
-#include "server/commands/terminal.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {

@@ -14,9 +14,9 @@
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/commands/model_inputs.h"
-#include "server/commands/terminal.h"
 #include "server/json/tensor_json.h"
 #include "server/signature/names.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {

@@ -18,7 +18,7 @@
 #include "server/base/config.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
-#include "server/observe/otel_environment.h"
+#include "server/observe/otlp/otel_environment.h"
 #include "server/server.h"
 
 namespace sconce::server::commands {

@@ -24,6 +24,7 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
   request_id_.begin(head.request_id);
   weights_.assign(head.weights);
   affinity_.assign(head.affinity);
+  if (head.method == Method::kGet) host_.assign(head.host);
   if (io_thread_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
   if (io_thread_.service().config.access_log) {
     access_line_ = shown_in_log(head.method_text) + " " + shown_in_log(head.target);
@@ -98,7 +99,7 @@ void Exchange::check_set() const {
 
 Exchange::Next Exchange::answer_by(const Here& handler) {
   handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html,
-                  reader_.head().accepts, if_none_match_},
+                  reader_.head().accepts, if_none_match_, host_},
                  response_);
   return Next::kAnswer;
 }

@@ -35,7 +35,7 @@
 #include "server/http/response.h"
 #include "server/http/router.h"
 #include "server/memory/request_budget.h"
-#include "server/observe/trace.h"
+#include "server/observe/traces/trace.h"
 #include "server/protocols/inference.h"
 
 namespace sconce::server {
@@ -191,6 +191,7 @@ class Exchange {
   RouteMatch route_;
   std::string weights_, affinity_;  // header fields of those names
   std::string if_none_match_;       // the same, on the admin listener
+  std::string host_;                // of a GET: what the client calls this server
   bool routed_ = false;             // route_ belongs to this request
   uint64_t most_body_ = 0;          // bytes of body that the route takes, compressed or not
   size_t counted_ = 0;              // bytes of its body in the metrics

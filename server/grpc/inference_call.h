@@ -22,7 +22,7 @@
 #include "server/grpc/boundary.h"
 #include "server/grpc/call_turn.h"
 #include "server/memory/request_budget.h"
-#include "server/observe/trace.h"
+#include "server/observe/traces/trace.h"
 #include "server/protocols/inference.h"
 
 namespace sconce::server {

@@ -19,6 +19,7 @@ constexpr std::string_view kBinary = "application/octet-stream";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
 constexpr std::string_view kHtml = "text/html; charset=utf-8";
+constexpr std::string_view kStyle = "text/css; charset=utf-8";
 }  // namespace content_type
 
 class Response {

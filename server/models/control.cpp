@@ -12,6 +12,7 @@
 #include "server/models/warm_up_requests.h"
 #include "server/signature/output_probe.h"
 #include "server/signature/row_trial.h"
+#include "server/terminal/load_progress.h"
 
 namespace sconce::server {
 namespace {
@@ -60,6 +61,19 @@ std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& pa
       files.push_back(package.file);
   }
   return files;
+}
+
+// Each file counts once, however many models it has.
+std::vector<LoadProgress::Part> sizes_of(const std::vector<PackageEntry>& packages) {
+  std::vector<LoadProgress::Part> parts;
+  std::set<std::filesystem::path> counted;
+  for (const PackageEntry& package : packages) {
+    std::error_code problem;
+    const bool first = counted.insert(package.file.path).second;
+    const uintmax_t bytes = first ? std::filesystem::file_size(package.file.path, problem) : 0;
+    parts.push_back({package.name, problem ? 0 : bytes});
+  }
+  return parts;
 }
 
 // Whether a second look at the directory finds the same files of the model, or files of another stem with its name. A
@@ -210,11 +224,13 @@ void Control::load_first() {
   std::stable_partition(first_.begin(), first_.end(), [](const PackageEntry& entry) { return !entry.pipeline; });
   for (const PackageEntry& package : first_)
     if (package.pipeline) succeeds([&] { repository_.publish_pipeline(package); });
+  LoadProgress progress(sizes_of(first_));
   for (const PackageEntry& package : first_) {
     {
       const MutexLock lock(mutex_);
       if (stopping_) return;
     }
+    progress.next();
     try {
       load(package);
     } catch (...) {

@@ -38,6 +38,12 @@ Result start(const std::string& arguments) {
   return result;
 }
 
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  REQUIRE(file);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // The archive's files, without its root folder.
 void unpack(const std::string& archive, const fs::path& folder) {
   zip_t* zip = zip_open(archive.c_str(), ZIP_RDONLY, nullptr);
@@ -229,6 +235,42 @@ TEST_CASE("program: bench measures each combination") {
     CHECK(row.at("runs_per_s") > 0);
     CHECK(row.at("memory_bytes") > 0);
   }
+}
+
+TEST_CASE("program: bench writes a page, and compares with an earlier one") {
+  const ScratchFolder folder;
+  const std::string before = folder / "before.html", after = folder / "after.html";
+  const Result first = start("bench " + kDigits + " --duration 0.05 --html " + before);
+  REQUIRE_MESSAGE(first.status == 0, first.output);
+  const Result second = start("bench " + kDigits + " --duration 0.05 --html " + after + " --against " + before);
+  REQUIRE_MESSAGE(second.status == 0, second.output);
+  CHECK(contains(second.output, "than earlier: one caller: p50 "));
+  const std::string page = read_text(after);
+  CHECK(contains(page, "digits.pt2"));
+  CHECK(contains(page, "replicas: 1, threads: as compiled, callers: 1"));
+  CHECK(contains(page, "<path class=\"was\""));
+  CHECK(!contains(read_text(before), "<path class=\"was\""));
+  const Result json = start("bench " + kDigits + " --duration 0.05 --json");
+  REQUIRE(json.status == 0);
+  const std::string document = folder.write("before.json", json.output);
+  CHECK(start("bench " + kDigits + " --duration 0.05 --against " + document).status == 0);
+  const Result wrong = start("bench " + kDigits + " --duration 30 --against " + kDigits);
+  CHECK(wrong.status == 1);
+  CHECK(contains(wrong.output, "not a page of sconce bench --html"));
+}
+
+TEST_CASE("program: inspect writes a page") {
+  const ScratchFolder folder;
+  const std::string path = folder / "digits.html";
+  const Result result = start("inspect " + kDigits + " --html " + path);
+  CHECK(result.status == 0);
+  CHECK(result.output.empty());
+  const std::string page = read_text(path);
+  for (const char* const text : {"<!doctype html>", "RESULT[class]", "features.0.weight", "aoti_torch_cpu_convolution",
+                                 "members of the archive", ".wrapper.so", "structure of the call"})
+    CHECK_MESSAGE(contains(page, text), text);
+  CHECK(!contains(page, "://"));
+  CHECK(start("inspect " + kDigits + " --html /nowhere/x.html").status == 2);
 }
 
 TEST_CASE("program: ops lists what packages can call") {

@@ -260,6 +260,16 @@ def test_the_bar(pair, capsys):
     assert capsys.readouterr().err == ""  # no terminal
 
 
+def test_the_bar_says_how_long_it_takes():
+    from sconce._client_weights import progress_line
+    assert progress_line(5e8, 2e9, 4, 100) == "push [=======                       ]  25 %  500 MB of 2 GB, 125 MB/s, 12 s left"
+    assert progress_line(0, 2e9, 0, 100) == "push [                              ]   0 %  0 B of 2 GB"
+    assert progress_line(1e6, 101e6, 1, 100).endswith(", 1:40 left") and progress_line(1, 3702, 1, 100).endswith(", 1:01:41 left")
+    assert progress_line(7, 7, 0.5, 100).endswith("100 %  7 B of 7 B, 14 B/s")
+    for columns in range(120):
+        assert len(progress_line(123456789, 987654321, 7, columns)) < max(columns, 1)
+
+
 def test_torch_weights_by_pieces(pair, monkeypatch):
     """Tensors of a device go through two buffers; here the host stands for the device."""
     torch = pytest.importorskip("torch", reason="no torch in this Python")

@@ -103,7 +103,14 @@ COMMANDS = {
     # The program
     "sconce serve": subcommand,
     "sconce run": subcommand,
+    "sconce bench": subcommand,
     "sconce check": subcommand,
+    "sconce inspect": subcommand,
+    "sconce top": subcommand,
+    "sconce top http://127.0.0.1:8003": run_by("tests/server/test_top.py::test_the_screen"),
+    **{f"sconce bench model.pt2 --html {rest}": run_by("tests/commands/program_test.cpp::program: bench writes a page")
+       for rest in ("before.html", "after.html --against before.html")},
+    "sconce inspect model.pt2 --html model.html": run_by("tests/commands/program_test.cpp::program: inspect writes a page"),
     "sconce weights": subcommand,
     "sconce weights push": subcommand,
     "sconce inspect model.pt2": shown("RESULT[class]", "features.0.weight"),

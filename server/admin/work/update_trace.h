@@ -2,7 +2,7 @@
 #pragma once
 
 #include "server/admin/work/operation_log.h"
-#include "server/observe/otlp_spans.h"
+#include "server/observe/otlp/otlp_spans.h"
 
 namespace sconce::server {
 

@@ -10,7 +10,7 @@
 #include "sconce/difference.h"
 #include "server/admin/admin_documents.h"
 #include "server/base/json_document.h"
-#include "server/commands/terminal.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {

@@ -12,8 +12,9 @@
 
 #include "sconce/check.h"
 #include "server/base/json_document.h"
-#include "server/commands/terminal.h"
 #include "server/commands/weights/servers.h"
+#include "server/terminal/progress.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -36,19 +37,22 @@ Progress progress_of(const Answer& answer) {
 }
 
 // The file is there as a whole, or not at all.
-Answer fetch(const AdminClient& server, const std::string& target, const std::string& path) {
+Answer fetch_recording(const AdminClient& server, const std::string& target, const std::string& path) {
   const std::string part = path + ".part";
   std::ofstream file(part, std::ios::binary | std::ios::trunc);
   SCONCE_CHECK(file, kIo, "cannot write ", part);
   std::array<std::byte, 64 * 1024> block;
   const std::atomic<bool> never{false};
-  const Answer answer =
-      server.download(target,
-                      {[](const AnswerHead&) {}, [&] { return std::span<std::byte>(block); },
-                       [&](size_t bytes) {
-                         file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(bytes));
-                       }},
-                      never);
+  ProgressBar bar("download");
+  uint64_t total = 0, done = 0;
+  const Answer answer = server.download(
+      target,
+      {[&](const AnswerHead& head) { total = head.length; }, [&] { return std::span<std::byte>(block); },
+       [&](size_t bytes) {
+         file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(bytes));
+         bar.show(done += bytes, total);
+       }},
+      never);
   file.close();
   std::error_code problem;
   if (answer.ok() && file) std::filesystem::rename(part, path, problem);
@@ -78,7 +82,7 @@ int record_golden(const AdminClient& server, const GoldenOptions& options) {
     progress = progress_of(server.get(target));
     if (progress.state.empty()) return failed(progress.problem);
   } while (progress.state == "running" && (options.longest_s == 0 || Clock::now() < end));
-  const Answer taken = fetch(server, target + "/recording?now=true", options.out);
+  const Answer taken = fetch_recording(server, target + "/recording?now=true", options.out);
   if (!taken.ok()) return failed(taken.reason());
   // It is held no longer than it is needed.
   const Answer dropped = server.post(target + "/record", dump({{"requests", 0}}));

@@ -13,9 +13,10 @@
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
-#include "server/commands/terminal.h"
 #include "server/commands/weights/push_lease.h"
 #include "server/commands/weights/settle.h"
+#include "server/terminal/progress.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -173,23 +174,15 @@ class Push {
   void show_progress(const std::vector<std::future<Answer>>& running) {
     using namespace std::chrono_literals;
     const uint64_t total = SafetensorsEncoder(open()).bytes() * running.size();
-    const auto start = std::chrono::steady_clock::now();
+    ProgressBar bar("push");
     const auto ready = [](const std::future<Answer>& one) { return one.wait_for(0s) == std::future_status::ready; };
     while (!std::all_of(running.begin(), running.end(), ready)) {
       if (interrupted) stop();
       std::this_thread::sleep_for(50ms);
-      if (!on_terminal()) continue;
       uint64_t sent = 0;
       for (const State& state : states_) sent += state.flags.sent;
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      const double share = static_cast<double>(sent) / static_cast<double>(std::max<uint64_t>(total, 1));
-      constexpr int kWidth = 30;
-      const int full = static_cast<int>(share * kWidth);
-      std::cout << fmt::format("\r\x1b[K[{:=<{}}{: <{}}] {:3.0f} %  {}/s", "", full, "", kWidth - full, 100 * share,
-                               format_bytes(static_cast<uint64_t>(static_cast<double>(sent) / seconds)))
-                << std::flush;
+      bar.show(sent, total);
     }
-    if (on_terminal()) std::cout << "\r\x1b[K" << std::flush;
   }
 
   // Drops what is or may be staged, on every server.

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "server/commands/terminal.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {

@@ -18,8 +18,9 @@
 
 #include "sconce/check.h"
 #include "server/base/json_cursor.h"
-#include "server/commands/terminal.h"
 #include "server/commands/weights/push.h"
+#include "server/terminal/progress.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -208,14 +209,17 @@ struct TemporaryFile {
 };
 
 // Writes the body of a 200 to a file as it arrives.
-Answer fetch(const AdminClient& from, const std::string& target, const std::string& path) {
+Answer fetch_weights(const AdminClient& from, const std::string& target, const std::string& path) {
   constexpr size_t kBlock = size_t{1} << 20;
   std::ofstream file(path, std::ios::binary);
   std::vector<std::byte> block(kBlock);
   const std::atomic<bool> never{false};
-  const BodyTaker taker{[](const AnswerHead&) {}, [&] { return std::span(block); },
+  ProgressBar bar("download");
+  uint64_t total = 0, done = 0;
+  const BodyTaker taker{[&](const AnswerHead& head) { total = head.length; }, [&] { return std::span(block); },
                         [&](size_t bytes) {
                           file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(bytes));
+                          bar.show(done += bytes, total);
                         }};
   Answer answer = from.download(target, taker, never);
   file.close();
@@ -359,7 +363,7 @@ int give_set(const SettleOptions& options, const Difference& difference, size_t 
     push.file = fetched->path;
     const std::string held = options.set.empty() ? weights_target(options.model, options.version, "/active")
                                                  : set_target(options.model, options.version, options.set, "/weights");
-    const Answer answer = fetch(from, held, push.file);
+    const Answer answer = fetch_weights(from, held, push.file);
     if (!answer.ok()) {
       for (const AdminClient& client : to)
         report(client, false, "needs the weights that " + from.server().text + " serves");

@@ -13,11 +13,11 @@
 #include "sconce/check.h"
 #include "server/admin/push/push_terms.h"
 #include "server/commands/command.h"
-#include "server/commands/terminal.h"
 #include "server/commands/weights/diff.h"
 #include "server/commands/weights/golden.h"
 #include "server/commands/weights/push.h"
 #include "server/commands/weights/settle.h"
+#include "server/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {

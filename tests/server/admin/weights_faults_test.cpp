@@ -82,6 +82,8 @@ struct World {
                                                    0,
                                                    {},
                                                    {},
+                                                   {},
+                                                   {},
                                                    connections,
                                                    request_memory,
                                                    Credentials(config),

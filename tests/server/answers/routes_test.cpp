@@ -47,6 +47,7 @@ bool runs(const RouteMatch& match, Inference::Form form) {
 TEST_CASE("routes: those of the public listener") {
   const auto at = [](std::string_view path, Method method = Method::kGet) { return find_route(path, method, kPublic); };
   CHECK(runs(at("/"), answers::page));
+  CHECK(runs(at("/page.css"), answers::page_style));
   CHECK(runs(at("/v2"), answers::server_metadata));
   CHECK(runs(at("/v2/health/live"), answers::live));
   CHECK(runs(at("/v2/health/ready"), answers::ready));

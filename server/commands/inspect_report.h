@@ -1,0 +1,13 @@
+// What a package says about itself, as a page that needs nothing else.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "sconce/package.h"
+
+namespace sconce::server::commands {
+
+std::string inspect_page(const Package& package, std::span<const ModelSpec* const> models);
+
+}  // namespace sconce::server::commands

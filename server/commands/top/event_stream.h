@@ -1,0 +1,27 @@
+// A stream of server-sent events, as it comes in pieces.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace sconce::server::commands {
+
+class EventStream {
+ public:
+  // event: its name and its data, the lines of which have '\n' between them.
+  using Event = std::function<void(const std::string& name, const std::string& data)>;
+  explicit EventStream(Event event) : event_(std::move(event)) {}
+
+  // kInvalidArgument if an event is larger than any that a server makes.
+  void take(std::string_view piece);
+
+ private:
+  void line(std::string_view text);
+
+  const Event event_;
+  std::string line_, name_, data_;
+  bool has_data_ = false;
+};
+
+}  // namespace sconce::server::commands
