@@ -130,6 +130,21 @@ def test_traces(console):
     assert boxes[2]["width"] == pytest.approx(boxes[0]["width"] * 250 / 400, rel=0.02)
 
 
+def test_traces_are_turned_on_and_off(console, server):
+    page = settled(console, "traces")
+    expect(page.get_by_text("No request is traced now.")).to_be_visible()
+    page.get_by_role("button", name="Trace", exact=True).click()
+    expect(page.get_by_text(re.compile("^One request in 1 is traced"))).to_be_visible()
+    ask(server)
+    item = page.locator(".trace-item").first
+    expect(item).to_contain_text("digits")
+    item.click()
+    expect(page.locator(".trace h2")).to_have_text("POST /v1/models/digits:call")
+    expect(page.get_by_role("img", name=re.compile("compute .* from"))).to_be_visible()
+    page.get_by_role("button", name="Trace none").click()
+    expect(page.get_by_text("No request is traced now.")).to_be_visible()
+
+
 @pytest.mark.parametrize("width, scheme", [(360, "dark"), (1280, "light"), (2400, "dark")])
 def test_pages_fit_and_are_legible(open_console, server, width, scheme):
     """Nothing is wider than the window; text has a contrast of 4.5 (3 where it is large) and controls have names."""
