@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kLarge = uint64_t{64} << 20;
 
 // Bytes of memory that this process uses: what has been read of a package, or copied from it.
-uint64_t resident_bytes() noexcept {
+uint64_t memory_in_use() noexcept {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"), &std::fclose);
   unsigned long all = 0, resident = 0;
   if (!file || std::fscanf(file.get(), "%lu %lu", &all, &resident) != 2) return 0;
@@ -47,7 +47,7 @@ struct LoadProgress::State {
     const size_t count = begun.load();
     uint64_t done = 0;
     for (size_t i = 0; i + 1 < count; ++i) done += parts[i].bytes;
-    const uint64_t resident = resident_bytes(), before = resident_before.load();
+    const uint64_t resident = memory_in_use(), before = resident_before.load();
     done += std::min(parts[count - 1].bytes, resident > before ? resident - before : 0);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const std::string label = "load " + printable(parts[count - 1].name) + " (" + std::to_string(count) + " of " +
@@ -66,7 +66,7 @@ LoadProgress::~LoadProgress() {
 
 void LoadProgress::next() {
   if (!state_ || state_->begun >= state_->parts.size()) return;
-  state_->resident_before = resident_bytes();
+  state_->resident_before = memory_in_use();
   ++state_->begun;
   show_status([state = state_] { return state->line(); });
 }

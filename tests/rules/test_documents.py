@@ -358,6 +358,9 @@ OTHERS = {
     '{"enabled": true, "rate": 1, "traces": [': run_by("tests/server/test_traces.py::test_the_last_traces_without_a_file"),
     '{"time": "2026-01-31T12:00:00.000Z", "event": "committed",': run_by(
         "tests/server/test_audit.py::test_every_event_once_and_in_order"),
+    '{"scopes": ["metrics"], "token_needed": true,': run_by(
+        "tests/server/test_console_server.py::test_access_says_what_a_token_allows"),
+    '{"lines": [{"seq": 41,': run_by("tests/server/test_console_server.py::test_the_last_lines_of_the_log"),
     '{"operation": "7", "model": "digits",': said,
     '{"model_name":"digits","model_version":"1",': said,
     '{"inputs": ["x"], "outputs": ["y"], "steps": [': run_by("tests/server/test_pipelines.py::test_the_document"),
