@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "server/admin/admin_documents.h"
 #include "server/base/json_document.h"
 
 namespace sconce::server {

@@ -7,15 +7,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "fake_package.h"
 #include "sconce/model.h"
 #include "server/admin/weights_job.h"
 #include "server/http/input_buffer.h"
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
-#include "server/models/control.h"
-#include "tests/files.h"
 #include "tests/runner/counted_memory.h"
+#include "tests/server/one_model_service.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -49,50 +47,8 @@ std::string chunked(const std::string& body) {
   return text + "0\r\n\r\n";
 }
 
-// A service with one model, and no listener.
-struct World {
-  const TempFolder folder;
-  ServerConfig config;
-  AlarmClock clock;
-  IdleWatch idle_watch{[this] { control->wake(); }};
-  Reaper reaper;
-  std::unique_ptr<PackageFinder> finder;
-  std::unique_ptr<Repository> repository;
-  WeightStore store{""};
-  std::unique_ptr<Control> control;
-  OpenConnections connections;
-  RequestBudget request_memory{UINT64_MAX};
-  std::unique_ptr<Service> service;
-
-  World() {
-    folder.write("new.safetensors", weights());
-    config.weights_dir = folder.path().string();
-    const std::vector<std::byte> library = fake::library(fake::model("fake_folded"));
-    config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
-    finder = std::make_unique<PackageFinder>(config);
-    const std::vector<PackageEntry> packages = Control::open(*finder, finder->files([](const std::string&) {}), true);
-    repository = std::make_unique<Repository>(config, clock, idle_watch, reaper, packages, 1);
-    control = std::make_unique<Control>(config, *finder, *repository, store, idle_watch, std::vector<PackageEntry>(),
-                                        [](const std::exception_ptr&) {});
-    repository->publish(packages.front(), repository->load(packages.front(), false));
-    service = std::unique_ptr<Service>(new Service{config,
-                                                   *repository,
-                                                   *control,
-                                                   {},
-                                                   0,
-                                                   {},
-                                                   {},
-                                                   {},
-                                                   {},
-                                                   connections,
-                                                   request_memory,
-                                                   Credentials(config),
-                                                   {},
-                                                   SharedMemory(false),
-                                                   Tracer(config)});
-  }
-
-  Model& model() const { return repository->snapshot()->ready("fake", "")->model(); }
+struct World : test::OneModelService {
+  World() : OneModelService("fake_folded") { folder.write("new.safetensors", weights()); }
   std::vector<float> answer() const {
     const Tensor x = Tensor::empty(std::vector<int64_t>{1, 4}, DType::kFloat32);
     for (int i = 0; i < 4; ++i) x.data_as<float>()[i] = 1.5F;

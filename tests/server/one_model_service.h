@@ -1,0 +1,66 @@
+// A service with one model, and no listener.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fake_package.h"
+#include "server/admin/service.h"
+#include "server/models/control.h"
+#include "server/models/repository.h"
+#include "server/repositories/package_finder.h"
+#include "tests/files.h"
+
+namespace sconce::test {
+
+struct OneModelService {
+  const TempFolder folder;
+  server::ServerConfig config;
+  server::AlarmClock clock;
+  server::IdleWatch idle_watch{[this] { control->wake(); }};
+  server::Reaper reaper;
+  std::unique_ptr<server::PackageFinder> finder;
+  std::unique_ptr<server::Repository> repository;
+  server::WeightStore store{""};
+  std::unique_ptr<server::Control> control;
+  server::OpenConnections connections;
+  server::RequestBudget request_memory{UINT64_MAX};
+  std::unique_ptr<server::Service> service;
+
+  // The model is a fake one, called "fake". weights_dir is `folder`.
+  explicit OneModelService(const std::string& model) {
+    config.weights_dir = folder.path().string();
+    const std::vector<std::byte> library = fake::library(fake::model(model));
+    config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
+    finder = std::make_unique<server::PackageFinder>(config);
+    const std::vector<server::PackageEntry> packages =
+        server::Control::open(*finder, finder->files([](const std::string&) {}), true);
+    repository = std::make_unique<server::Repository>(config, clock, idle_watch, reaper, packages, 1);
+    control = std::make_unique<server::Control>(config, *finder, *repository, store, idle_watch,
+                                                std::vector<server::PackageEntry>(), [](const std::exception_ptr&) {});
+    repository->publish(packages.front(), repository->load(packages.front(), false));
+    service = std::unique_ptr<server::Service>(new server::Service{config,
+                                                                   *repository,
+                                                                   *control,
+                                                                   {},
+                                                                   0,
+                                                                   {},
+                                                                   {},
+                                                                   {},
+                                                                   {},
+                                                                   connections,
+                                                                   request_memory,
+                                                                   server::Credentials(config),
+                                                                   {},
+                                                                   server::SharedMemory(false),
+                                                                   server::Tracer(config)});
+  }
+
+  Model& model() const { return repository->snapshot()->ready("fake", "")->model(); }
+};
+
+}  // namespace sconce::test
