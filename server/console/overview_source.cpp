@@ -31,7 +31,7 @@ double cpu_seconds() noexcept {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-uint64_t answers(const std::vector<ConnectionCounters>& counters) noexcept {
+uint64_t count_answers(const std::vector<ConnectionCounters>& counters) noexcept {
   uint64_t sum = 0;
   for (const ConnectionCounters& one : counters)
     for (const auto& route : one.responses)
@@ -130,7 +130,7 @@ Overview overview_of(const Service& service, int64_t readers) {
   now.server.cpu_seconds = cpu_seconds();
   now.server.connections = service.connections.all();
   now.server.consoles = readers;
-  now.server.requests = answers(service.counters);
+  now.server.requests = count_answers(service.counters);
   now.server.lost_lines = lost_log_lines();
   for (const Catalog::Entry& entry : catalog->entries())
     for (const Catalog::Version& version : entry.versions) now.models.push_back(described(entry, version));

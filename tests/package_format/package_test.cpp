@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "package_format/archive/archive_reader.h"
 #include "sconce/error.h"
 #include "tests/package_format/fixtures.h"
@@ -65,6 +68,28 @@ TEST_CASE("package: all that it says about its model") {
   CHECK(model.constants.size() == 4);
   CHECK(package->producer() == "torch 2.15 or later");
   package->verify();
+}
+
+TEST_CASE("package: its members, and the progress of their check") {
+  const TempFolder folder;
+  const auto package = open(folder, testing::package(fixture("model_2_15"), fixture_source()));
+  const std::vector<PackageMember> members = package->members();
+  REQUIRE(members.size() == package->archive().members().size());
+  uint64_t all = 0;
+  for (size_t i = 0; i < members.size(); ++i) {
+    CHECK(members[i].name == package->archive().members()[i].name);
+    CHECK(members[i].bytes == package->archive().members()[i].size);
+    all += members[i].bytes;
+  }
+  std::vector<uint64_t> said;
+  package->verify([&](uint64_t done, uint64_t total) {
+    CHECK(total == all);
+    said.push_back(done);
+  });
+  REQUIRE(said.size() >= members.size());
+  CHECK(std::is_sorted(said.begin(), said.end()));
+  CHECK(said.back() == all);
+  CHECK_THROWS_AS(package->verify([](uint64_t, uint64_t) { throw Error(ErrorCode::kCancelled, "enough"); }), Error);
 }
 
 TEST_CASE("package: a stripped one still tells what its library tells") {

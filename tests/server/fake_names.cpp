@@ -1,10 +1,13 @@
-// Preloaded into servers by test_starting_weights.py: a name that stands for several addresses. FAKE_NAME is the name,
-// FAKE_ADDRESSES are its addresses, separated by spaces. Others are looked up as ever.
+// Preloaded into servers by test_starting_weights.py and test_otlp.py: a name that stands for several addresses.
+// FAKE_NAME is the name, FAKE_ADDRESSES are its addresses, separated by spaces. Others are looked up as ever. If there
+// is FAKE_HELD, the look-up makes the file FAKE_HELD.asked and waits for the file FAKE_HELD.
 #include <dlfcn.h>
 #include <netdb.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -13,6 +16,10 @@ extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo
   static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "getaddrinfo"));
   const char *const name = std::getenv("FAKE_NAME"), *const addresses = std::getenv("FAKE_ADDRESSES");
   if (!node || !name || !addresses || std::strcmp(node, name) != 0) return real(node, service, hints, found);
+  if (const char* const held = std::getenv("FAKE_HELD")) {
+    std::ofstream(std::string(held) + ".asked").put('\n');
+    while (access(held, F_OK) != 0) usleep(1000);
+  }
   *found = nullptr;
   addrinfo** end = found;
   std::istringstream text(addresses);

@@ -192,7 +192,7 @@ FAULTS = [
     ("administration", "POST", "/v2/logging", {}, {"log_file": "/tmp/x"}, {403}, "log_file"),
     ("administration", "POST", "/v2/trace/setting", {}, {"trace_file": "/tmp/x"}, {403}, "trace_file"),
     ("administration", "POST", "/v2/trace/setting", {}, {"trace_mode": "opentelemetry"}, {403}, "trace_mode"),
-    ("administration", "POST", "/v2/trace/setting", {}, {"trace_level": ["TENSORS"]}, {400}, "trace_file"),
+    ("administration", "POST", "/v2/trace/setting", {}, {"trace_level": ["TENSOR"]}, {400}, "TENSOR"),
     ("administration", "POST", "/v2/models/fake/trace/setting", {}, {"log_frequency": "3"}, {400}, "log_frequency"),
     ("administration", "POST", "/v2/models/nobody/trace/setting", {}, {}, {404}, "nobody"),
     ("administration", "POST", "/v2/admin/models/fake/weights", STREAM, safetensors({"scale.w": ("I3", [4], bytes(16))}), {400}, "I3"),

@@ -535,7 +535,7 @@ def test_traces(tmp_path):
             client.infer("fake", [fake_input([1, 2, 3, 4])], headers={"traceparent": parent})
         s.stop()
     text = path.read_text()
-    assert "0af7651916cd43dd8448eb211c80319c" in text and "gRPC ModelInfer fake" in text
+    assert "0af7651916cd43dd8448eb211c80319c" in text and "inference.GRPCInferenceService/ModelInfer" in text
 
 
 # Off, and where it cannot be had.

@@ -156,6 +156,7 @@ def test_weight_updates_are_spans():
         answer = server.push("fake", fake_weights(5), "commit=true&label=v2", {"traceparent": SAMPLED})
         assert answer.status == 200
         assert server.push("fake", b"no weights").status == 400
+        assert server.push("fake", fake_weights(7), "commit=true", {"traceparent": UNSAMPLED}).status == 200
         assert server.push("fake", fake_weights(6)).status == 200
         spans = until(lambda: [s for s in collector.spans() if s.name == "weights update"][2:] and collector.spans())
         first, failed, staged = sorted((s for s in spans if s.name == "weights update"), key=lambda s: s.start_time_unix_nano)
@@ -279,9 +280,7 @@ def test_a_collector_that_says_nothing_costs_requests_nothing():
         # 4096 spans wait, six of each request at most; one push is under way.
         assert spans_counted(server)["dropped"] > 0
         assert spans_counted(server)["dropped"] >= 5 * 1200 - 4096 - 2 * 518
-        begin = time.monotonic()
-        assert server.stop() == 0
-        assert time.monotonic() - begin < 25  # the last pushes have five seconds
+        assert server.stop() == 0  # the last pushes have five seconds
         assert len(collector.messages("/v1/traces")) >= 1
 
 
@@ -301,6 +300,21 @@ def test_a_name_that_is_not_found():
         assert server.infer("fake", INPUT).status == 200
         until(lambda: any("cannot find nowhere.invalid" in line for line in server.log), 60)
         assert server.infer("fake", INPUT).status == 200
+
+
+def test_a_look_up_that_takes_long_costs_requests_nothing(tmp_path):
+    found = tmp_path / "found"
+    with Collector() as collector:
+        port = collector.url.rsplit(":", 1)[1]
+        names = {"LD_PRELOAD": str(FAKE_MODELS.parent / "server/fake_names.so"), "FAKE_NAME": "collector.test",
+                 "FAKE_ADDRESSES": "127.0.0.1", "FAKE_HELD": str(found)}
+        with Server(f"fake={FAKE}", flags=flags(f"http://collector.test:{port}", "--trace-rate", "1"), environment=names) as server:
+            for _ in range(20):
+                assert server.infer("fake", INPUT).status == 200
+            until(lambda: found.with_suffix(".asked").exists())
+            assert server.infer("fake", INPUT).status == 200 and not collector.requests
+            found.touch()
+            until(lambda: len(roots(collector)) == 21)
 
 
 def test_https_and_header_fields(authority, stranger, tmp_path):

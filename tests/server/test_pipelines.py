@@ -201,8 +201,9 @@ def test_a_pipeline_that_does_not_fit_is_refused_at_load(tmp_path, change, said)
     code, log = run_serve(folder)
     assert code != 0 and said in log, log
     with Server(folder, flags=["--exit-on-error", "false"], wait=False) as server:
-        until(lambda: server.index().get("p", ("", ""))[0] == "UNAVAILABLE" and server.index()["a"][0] == "READY")
-        assert said in server.index()["p"][1]
+        # Until its models are loaded, the pipeline says that they are not.
+        until(lambda: all(server.index().get(name, ("",))[0] == "READY" for name in ("a", "b")))
+        until(lambda: server.index()["p"][0] == "UNAVAILABLE" and said in server.index()["p"][1], why=server.index)
         assert server.get("/v2/health/ready").status == 503
         assert ask(server, "a", name="INPUT__0").status == 200
 

@@ -14,7 +14,7 @@ import termios
 import threading
 
 import pytest
-from serving import PROGRAM, until
+from serving import FAKE_MODELS, PROGRAM, Clients, Server, until
 
 TICK = 0.15  # of the stand-in feed, whose times say that a second has passed
 
@@ -253,3 +253,28 @@ def test_what_cannot_be_shown(tmp_path):
         status, _, err = run(feed.url, "--once")
         assert status == 1 and "401: a token is needed" in err
         assert run(feed.url, "--once", "--token-file", str(tmp_path / "token"))[0] == 0
+
+
+def test_a_server(tmp_path):
+    """The program's own feed, with a token of scope metrics."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("metrics metrics-metrics-1\nadmin admin-admin-admin-1\n")
+    (tmp_path / "token").write_text("metrics-metrics-1\n")
+    with Server(f"fake={FAKE_MODELS / 'fake_model.so'}", flags=["--token-file", str(tokens)]) as server:
+        url = f"http://127.0.0.1:{server.admin_port}"
+        status, _, err = run(url, "--once")
+        assert status == 1 and "401" in err
+        with Clients(server, "fake", count=2):
+            status, out, err = run(url, "--once", "--json", "--token-file", str(tmp_path / "token"))
+        assert (status, err) == (0, "")
+        document = json.loads(out)
+        model, = document["models"]
+        assert (model["name"], model["version"], model["state"], model["generation"]) == ("fake", "1", "READY", 1)
+        assert model["requests_per_s"] > 0 and model["errors_per_s"] == 0 and model["mean_batch"] >= 1
+        assert 0 < model["p50_s"] <= model["p99_s"] and document["answers_per_s"] > 0
+        with Terminal(url, "--token-file", str(tmp_path / "token")) as terminal:
+            terminal.wait_for("READY")
+            server.stop()
+            terminal.wait_for("trying again")
+            os.write(terminal.master, b"q")
+            assert terminal.ends() == 0

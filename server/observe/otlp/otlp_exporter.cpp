@@ -76,7 +76,7 @@ void OtlpExporter::add(std::shared_ptr<const TraceRecord> record) {
 }
 
 void OtlpExporter::add(const UpdateRecord& record) {
-  if (!traces_) return;
+  if (!traces_ || (record.parent && !record.parent->sampled)) return;
   Item item;
   item.spans = count_spans(record);
   item.text = otlp_spans(record, epoch_);

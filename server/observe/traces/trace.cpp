@@ -1,6 +1,7 @@
 #include "server/observe/traces/trace.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "sconce/check.h"
@@ -56,18 +57,25 @@ Tracer::Settings Tracer::effective(std::string_view model) const {
 void Tracer::update_enabled() {
   bool any = static_cast<bool>(server_.levels);
   for (const auto& [name, changes] : models_) any = any || changes.levels.value_or(TraceLevels{});
+  const bool simple = models_.empty() && server_.count == -1 && server_.rate <= std::numeric_limits<uint32_t>::max();
+  for_all_ = simple ? ForAll{static_cast<uint32_t>(server_.rate), server_.levels} : ForAll{};
   enabled_ = any;
 }
 
 TraceLevels Tracer::sample(std::string_view model, const std::optional<TraceParent>& parent) {
+  const bool wanted = parent && parent->sampled;
+  if (const ForAll all = for_all_.load(std::memory_order_relaxed); all.rate != 0) {
+    if (!all.levels) return {};
+    const bool turn = seen_.fetch_add(1, std::memory_order_relaxed) % all.rate == 0;
+    return turn || wanted ? all.levels : TraceLevels{};
+  }
   const MutexLock lock(mutex_);
   const Settings settings = effective(model);
   if (!settings.levels || settings.count == 0) return {};
   const auto own = models_.find(model);
   const bool counts_alone = own != models_.end() && own->second.rate;
-  uint64_t& seen = counts_alone ? own->second.seen : seen_;
-  const bool turn = seen++ % settings.rate == 0;
-  if (!turn && !(parent && parent->sampled)) return {};
+  const uint64_t seen = counts_alone ? own->second.seen++ : seen_.fetch_add(1, std::memory_order_relaxed);
+  if (seen % settings.rate != 0 && !wanted) return {};
   if (settings.count > 0) {
     if (own != models_.end() && own->second.count) {
       --*own->second.count;

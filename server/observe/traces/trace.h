@@ -67,11 +67,18 @@ class Tracer {
   const Settings defaults_;
   const std::chrono::nanoseconds epoch_ = steady_epoch();
   std::atomic<bool> enabled_{false};
+  // What counts for every request, so that none takes the lock: no model has settings of its own, and there is no
+  // count. rate 0: some have.
+  struct ForAll {
+    uint32_t rate = 0;
+    TraceLevels levels;
+  };
+  std::atomic<ForAll> for_all_{ForAll{}};
+  std::atomic<uint64_t> seen_{0};  // requests, by the server's rate
 
   mutable Mutex mutex_;
   Settings server_ SCONCE_GUARDED_BY(mutex_);
   std::map<std::string, Changes, std::less<>> models_ SCONCE_GUARDED_BY(mutex_);
-  uint64_t seen_ SCONCE_GUARDED_BY(mutex_) = 0;
   uint64_t records_each_ SCONCE_GUARDED_BY(mutex_) = 0;  // of FILE.0, FILE.1 and so on; 0: one file
   TraceRing ring_;
   std::unique_ptr<TraceWriter> writer_;  // null: no file

@@ -81,6 +81,26 @@ TEST_CASE("log writer: nobody waits for a pipe that is not read, and each lost l
   CHECK(told == writer.lost());
 }
 
+TEST_CASE("log writer: a status stands below the lines, and is gone when nobody sets it") {
+  Pipe pipe;
+  LogWriter writer(pipe.write_end, 4096, notice);
+  writer.status([] { return std::string("50 %"); });
+  CHECK(writer.flush(kLong));
+  writer.put("first\n");
+  CHECK(writer.flush(kLong));
+  writer.status({});
+  CHECK(writer.flush(kLong));
+  writer.put("second\n");
+  writer.put("end\n");
+  const std::vector<std::string> lines = pipe.lines_to("end");
+  REQUIRE(lines.size() == 3);
+  // What the terminal shows of a line is what stands behind its last erasure.
+  CHECK(lines[0].starts_with("50 %\r\x1b[K"));
+  CHECK(lines[0].ends_with("\r\x1b[Kfirst"));
+  CHECK(lines[1].starts_with("50 %\r\x1b[K"));
+  CHECK(lines[1].ends_with("\r\x1b[Ksecond"));
+  CHECK(lines[2] == "end");
+}
 TEST_CASE("log writer: a line that is longer than all room is lost, others are not") {
   Pipe pipe;
   LogWriter writer(pipe.write_end, 100, notice);
