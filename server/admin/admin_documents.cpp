@@ -112,14 +112,6 @@ Json described(const GuardRecord& guard) {
 
 }  // namespace
 
-const char* state_name(Operation::State state) noexcept {
-  return name_of(state, {"running", "done", "failed", "cancelled"});
-}
-
-const char* phase_name(Operation::Phase phase) noexcept {
-  return name_of(phase, {"starting", "receiving", "folding", "judging", "committing", "over"});
-}
-
 std::string guard_document(const ModelInterface& model, const std::optional<GuardRecord>& guard) {
   Json json = of_model(model.name, model.version);
   json.update(guard ? described(*guard) : Json{{"state", "none"}});

@@ -45,8 +45,6 @@ std::string weights_document(const ModelInterface& model, std::span<const Weight
 // If nothing was watched, its state is "none".
 std::string guard_document(const ModelInterface& model, const std::optional<GuardRecord>& guard);
 std::string replicas_document(const ModelInterface& model, std::span<const ReplicaInfo> replicas);
-const char* state_name(Operation::State state) noexcept;  // "running"
-const char* phase_name(Operation::Phase phase) noexcept;  // "receiving"
 std::string operation_document(const Operation& operation);
 std::string operations_document(std::span<const std::shared_ptr<Operation>> operations);
 // {"operation": "7"}
