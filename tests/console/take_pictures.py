@@ -57,6 +57,11 @@ def keep(console, name, **options):
     print(f"docs/pictures/{name}.png: {small.tell()} bytes")
 
 
+def to_top(page):
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(300)
+
+
 def take(browser, server, seconds):
     light = Console(browser, server, viewport={"width": 1120, "height": 620}, color_scheme="light")
     dark = Console(browser, server, viewport={"width": 1120, "height": 700}, color_scheme="dark")
@@ -66,7 +71,7 @@ def take(browser, server, seconds):
         dark.open("models/digits/1")
         dark.draw(STROKES[3])
         expect(dark.page.locator(".best b")).to_have_text("3")
-        dark.page.mouse.wheel(0, -1000)
+        to_top(dark.page)
         keep(dark, "console_digit")
         phone.open("models/digits/1")
         phone.draw(STROKES[5])
@@ -88,8 +93,8 @@ def take(browser, server, seconds):
         page.get_by_role("button", name="Compare").click()
         expect(page.get_by_role("group", name="Differences")).to_be_visible()
         expect(page.get_by_role("group", name="Answers of both sets")).to_be_visible(timeout=60000)
-        page.mouse.wheel(0, -5000)
         page.set_viewport_size({"width": 1120, "height": 900})
+        to_top(page)
         keep(light, "console_weights")
         server.admin("POST", "/v2/trace/setting", {"trace_level": ["TIMESTAMPS"], "trace_rate": "1"})
         dark.page.goto(f"{dark.url}#/traces")
