@@ -524,7 +524,8 @@ def test_metrics_access_log_and_request_id(server, client):
     until(lambda: server.metrics()[key] == before + 1)
     assert server.metrics()["sconce_grpc_connections"] >= 1
     until(lambda: any("gRPC ModelInfer" in line and "grpc-id-7" in line and "status=0" in line for line in server.log))
-    assert any("gRPC ServerLive" in line for line in server.log)
+    assert client.is_server_live()
+    until(lambda: any("gRPC ServerLive" in line for line in server.log))
 
 
 def test_traces(tmp_path):
