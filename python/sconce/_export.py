@@ -15,6 +15,7 @@ from sconce._errors import InvalidArgument
 from sconce._export_compile import Compiler, instruction_set, settings, version_of
 from sconce._export_errors import CONTAINERS, ExportError, cured
 from sconce._export_shapes import Batch
+from sconce._stages import Stages
 
 OLDEST, NEWEST = (2, 6), (2, 15)
 
@@ -64,7 +65,7 @@ class ExportReport:
 
 def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dynamic_shapes=None, device=None,
            cpu="x86-64-v3", weights="inside", updatable=True, dtype=None, threads=None, metadata=None, check=True,
-           tolerance=None, strict=False, options=None):
+           tolerance=None, strict=False, options=None, progress=None):
     """Compiles a model into a .pt2 package, runs it through Sconce, and compares the answers with the model's.
 
     model: a torch.nn.Module or a function of tensors. It is exported as in eval() mode. Or a dict: name of the model in the
@@ -85,7 +86,8 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
     threads: OpenMP threads of compiled loops; None: as many as this machine has cores. metadata: text to record.
     check: runs the package and compares; at two batch sizes if there are two. tolerance: how far floating-point outputs may
         be off, as a share of the output's largest value; None: by dtype (float32 2e-4, float16 1e-2, bfloat16 4e-2).
-    strict: torch.export's mode. options: AOTInductor settings to add.
+    strict: torch.export's mode. options: AOTInductor settings to add. progress: a line on stderr that says what is under way
+        and for how long; None: if stderr is a terminal.
 
     Returns an ExportReport. Raises ExportError with the cure where one is known, ExportMismatch if the answers differ.
     """
@@ -127,6 +129,7 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
     patches = settings(torch, weights=weights, updatable=updatable, threads=threads, metadata=metadata, more=options or {})
     subjects, files = {}, {}
     with contextlib.ExitStack() as stack:
+        stages = stack.enter_context(Stages("export", (3 if check else 2) * len(wanted) + 1, progress))
         compiler = stack.enter_context(Compiler(torch, cpu))
         width = stack.enter_context(instruction_set(torch, cpu))
         compiler.width = width
@@ -136,16 +139,19 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
             subject = subjects[name] = Subject(torch, name, given, args, more, device, dtype, batch, dynamic_shapes)
             stack.enter_context(subject.in_eval())
             subject.register_containers()
+            stages.begin(f"torch traces model {name}")
             program = subject.export(strict)
+            stages.begin(f"torch compiles model {name}")
             try:
                 files[name] = compiler.compile(name, program, patches)
             except ExportError:
                 raise
             except Exception as error:  # noqa: BLE001  the compiler may fail in any way
                 raise cured(error, f"torch cannot compile model {name!r}") from error
+        stages.begin("the package is written")
         temporary = compiler.pack(path.absolute(), files)
         try:
-            report = reported(torch, temporary, path, cpu, subjects, check, tolerance, weights)
+            report = reported(torch, temporary, path, cpu, subjects, check, tolerance, weights, stages)
             os.replace(temporary, path)
         finally:
             shutil.rmtree(os.path.dirname(temporary), ignore_errors=True)
@@ -170,11 +176,12 @@ def is_on(tensor, device):
     return tensor.device.type == device.type and device.index in (None, tensor.device.index)
 
 
-def reported(torch, temporary, path, cpu, subjects, check, tolerance, weights):
+def reported(torch, temporary, path, cpu, subjects, check, tolerance, weights, stages):
     models, checked = {}, bool(check)
     for name, subject in subjects.items():
         comparisons = []
         if check:
+            stages.begin(f"Sconce and torch run model {name}")
             try:
                 comparisons = subject.comparisons(temporary, tolerance, weights)
             except _compare.NoSconce as missing:

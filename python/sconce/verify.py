@@ -41,21 +41,25 @@ def subject_of(text):
     return {name: (*one, None)[:3] for name, one in models.items()}
 
 
-def verify(package, subjects, tolerance=None, weights=False):
-    """Comparisons, one for each of the models. weights: gives the package the model's state_dict() first."""
+def verify(package, subjects, tolerance=None, weights=False, progress=None):
+    """Comparisons, one for each of the models. weights: gives the package the model's state_dict() first. progress: as of
+    sconce.export."""
     import torch
 
     from sconce._export import Subject
+    from sconce._stages import Stages
     names = models_of(package)
     found = []
-    for name, (model, args, kwargs) in subjects.items():
-        if not name:
-            name = names[0] if len(names) == 1 else "model"
-        if name not in names:
-            raise ValueError(f"the package has no model {name!r}; it has {', '.join(names)}")
-        subject = Subject(torch, name, model, args, kwargs, None, None, None, None)
-        with subject.in_eval():
-            found.append(subject.compared(package, None, tolerance, "none" if weights else "inside"))
+    with Stages("verify", len(subjects), progress) as stages:
+        for name, (model, args, kwargs) in subjects.items():
+            if not name:
+                name = names[0] if len(names) == 1 else "model"
+            if name not in names:
+                raise ValueError(f"the package has no model {name!r}; it has {', '.join(names)}")
+            stages.begin(f"Sconce and torch run model {name}")
+            subject = Subject(torch, name, model, args, kwargs, None, None, None, None)
+            with subject.in_eval():
+                found.append(subject.compared(package, None, tolerance, "none" if weights else "inside"))
     return found
 
 
