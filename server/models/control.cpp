@@ -165,7 +165,8 @@ void Control::wait_for_work(Clock::time_point next_look, Clock::time_point next_
 void Control::run() {
   load_first();
   Clock::time_point looked = Clock::now(), next_look = looked + config_.watch, next_rest = looked + kRest;
-  bool rested = false;  // no model ran since its memory was given back
+  bool rested = false;   // no model ran since its memory was given back
+  bool changed = false;  // something in the repositories, since the last look
   for (;;) {
     Task task;
     {
@@ -173,7 +174,10 @@ void Control::run() {
       wait_for_work(next_look, next_rest);
       if (stopping_) break;
       // Not more often than the setting says, however many changes there are.
-      if (std::exchange(changed_, false)) next_look = std::min(next_look, looked + config_.watch);
+      if (std::exchange(changed_, false)) {
+        changed = true;
+        next_look = std::min(next_look, looked + config_.watch);
+      }
       if (!tasks_.empty()) {
         task = std::move(tasks_.front());
         tasks_.pop_front();
@@ -183,7 +187,7 @@ void Control::run() {
     if (config_.watch.count() > 0 && Clock::now() >= next_look) {
       look();
       looked = Clock::now();
-      next_look = looked + until_next_look();
+      next_look = looked + until_next_look(std::exchange(changed, false));
     }
     if (rested && !idle_watch_.asleep()) {
       rested = false;
@@ -391,8 +395,10 @@ void Control::unload_model(const std::string& name) {
   log_info("model {} is unloaded", name);
 }
 
-Control::Clock::duration Control::until_next_look() const noexcept {
-  return followed_ && watch_.at_rest() ? std::max<Clock::duration>(config_.watch, kLongestWatch) : config_.watch;
+// A change is looked at twice, so that nothing is lost if the first look could not see all of it.
+Control::Clock::duration Control::until_next_look(bool changed) const noexcept {
+  const bool quiet = !changed && followed_ && watch_problem_.empty() && watch_.at_rest();
+  return quiet ? std::max<Clock::duration>(config_.watch, kLongestWatch) : config_.watch;
 }
 
 // Lets the kernel tell of changes from now on.

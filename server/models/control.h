@@ -85,7 +85,8 @@ class Control {
   void load_found(const Found& found, const std::string& name, bool again);
   void look();
   void follow_folders();
-  Clock::duration until_next_look() const noexcept;
+  // changed: something in the repositories had changed before the last look.
+  Clock::duration until_next_look(bool changed) const noexcept;
   bool update_stem(const std::string& stem, const std::vector<PackageFile>& files);
 
   const ServerConfig& config_;

@@ -9,6 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "package_format/files/directory.h"
 #include "package_format/files/local_file_system.h"
@@ -37,10 +40,14 @@ std::string follow_below(int events, const fs::path& path, int level) {
   if (::inotify_add_watch(events, path.c_str(), kChanges) < 0 && errno != ENOENT)
     return why_not(path, errno == ENOSPC ? "fs.inotify.max_user_watches is too small" : std::strerror(errno));
   std::error_code ec;
-  if (!fs::is_directory(path, ec)) return {};
-  for (const std::string& name : names_in(path, ec)) {
+  const bool folder = fs::is_directory(path, ec);
+  std::vector<std::string> names;
+  if (folder) names = names_in(path, ec);
+  if (ec && ec != std::errc::no_such_file_or_directory) return why_not(path, ec.message());
+  for (const std::string& name : names) {
     const fs::path child = path / name;
     const fs::file_type type = fs::symlink_status(child, ec).type();
+    if (ec && ec != std::errc::no_such_file_or_directory) return why_not(child, ec.message());
     // A folder tells of the files in it, but not of those that links in it name.
     if (type != fs::file_type::directory && (type != fs::file_type::symlink || level >= kLinkedLevels)) continue;
     if (std::string problem = follow_below(events, child, level + 1); !problem.empty()) return problem;

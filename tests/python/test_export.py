@@ -206,9 +206,10 @@ def test_a_refusal_has_its_cure(torch_python, name):
 
 
 def test_what_is_under_way_is_shown(torch_python, tmp_path):
-    code = ("import sconce, torch, sys\n"
-            f"sconce.export(torch.nn.Linear(4, 2), torch.randn(3, 4), {str(tmp_path / 'm.pt2')!r}, progress=True)\n")
-    done = subprocess.run([torch_python[0], "-c", code], capture_output=True, text=True, env=ENVIRONMENT, timeout=600)
+    code = ("import pure, torch\nfrom sconce._export import export\n"
+            f"export(torch.nn.Linear(4, 2), torch.randn(3, 4), {str(tmp_path / 'm.pt2')!r}, progress=True)\n")
+    environment = {**ENVIRONMENT, "PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{FOLDER}"}
+    done = subprocess.run([torch_python[0], "-c", code], capture_output=True, text=True, env=environment, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     steps = list(dict.fromkeys(re.findall(r"export (\d of \d: [^,]*),", done.stderr)))
     assert steps == ["1 of 4: torch traces model model", "2 of 4: torch compiles model model", "3 of 4: the package is written",
