@@ -1,5 +1,6 @@
 """Pipelines on GPUs, which tests/server/fake_cuda.cpp makes up: its log shows which copies were made."""
 import json
+from random import Random
 
 import pytest
 from serving import FAKE_MODELS, Server, fake_expected, threads, until
@@ -122,3 +123,48 @@ def test_a_model_whose_answers_are_watched_gets_and_gives_them_on_the_host(serve
     until(lambda: shadow()["compared"] + shadow()["skipped"] == 1, 60, shadow)
     assert shadow()["compared"] == 1
     assert server.post("/v2/admin/models/b/weights/abort", b"", port=server.admin_port).status == 200
+
+
+def drawn(random):
+    """A pipeline of 2 to 6 steps on any of three places, each with the input or an earlier step's tensor; how often the model
+    was applied to each output. What no step takes is an output, and some others are."""
+    depths, steps, taken = {"x": 0}, [], set()
+    for i in range(random.randint(2, 6)):
+        source = random.choice(list(depths))
+        taken.add(source)
+        steps.append({"model": random.choice(["host", "a", "other"]), "inputs": {"INPUT__0": source},
+                      "outputs": {"OUTPUT__0": f"t{i}"}})
+        depths[f"t{i}"] = depths[source] + 1
+    answered = {name: depth for name, depth in depths.items() if depth and (name not in taken or random.random() < 0.3)}
+    return {"inputs": ["x"], "outputs": list(answered), "steps": steps}, answered
+
+
+def test_drawn_pipelines_and_requests_that_share_runs(tmp_path):
+    """On both sides of each choice: the host or a device, the same device or another, alone or joined with other requests."""
+    random = Random(7)
+    pipelines = {f"p{i}": drawn(random) for i in range(24)}
+    for name, (pipeline, _) in pipelines.items():
+        (tmp_path / f"{name}.pipeline.json").write_text(json.dumps(pipeline))
+    models = [f"{name}={FAKE_MODELS / ('fake_batched.pt2' if name == 'host' else 'fake_cuda.pt2')}" for name in ("host", "a", "other")]
+    with Server(*models, *(tmp_path / f"{name}.pipeline.json" for name in pipelines),
+                flags=["--set", "a.devices=cuda:0", "--set", "other.devices=cuda:1"],
+                environment={"LD_LIBRARY_PATH": str(DEVICES)}) as server:
+        asked = [(name, [[float(random.randint(-9, 9)) for _ in range(4)] for _ in range(random.choice([1, 1, 2, 5]))])
+                 for _ in range(4) for name in pipelines]
+        answers = {}
+
+        def some(first):
+            for i in range(first, len(asked), 8):
+                name, rows = asked[i]
+                answers[i] = server.infer(name, {"x": ("FP32", [len(rows), 4], rows)})
+
+        with threads(*(lambda first=first: some(first) for first in range(8))):
+            pass
+        for i, (name, rows) in enumerate(asked):
+            expected = {}
+            for output, depth in pipelines[name][1].items():
+                values = rows
+                for _ in range(depth):
+                    values = [fake_expected(row) for row in values]
+                expected[output] = sum(values, [])
+            assert outputs(answers[i]) == expected, (name, pipelines[name])
