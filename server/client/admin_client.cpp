@@ -372,6 +372,24 @@ Answer answer_of(Connection& connection, const http::request<http::empty_body>& 
   return answer;
 }
 
+// The head of an answer whose body the caller takes as it comes.
+struct Begun {
+  Answer answer;
+  http::fields fields;
+  std::optional<uint64_t> length;
+  bool chunked = false;
+  Code code;  // of sending the request and receiving the head
+};
+// answer.problem says why there is no connection.
+Begun begin(Connection& connection, const http::request<http::empty_body>& head) {
+  Begun begun;
+  begun.answer.problem = connection.connect();
+  if (!begun.answer.problem.empty()) return begun;
+  begun.code = connection.send_head(head);
+  if (!begun.code) begun.code = connection.receive_head(begun.answer, begun.fields, begun.length, begun.chunked);
+  return begun;
+}
+
 }  // namespace
 
 Answer AdminClient::request(std::string_view method, const std::string& target, std::string_view body) const {
@@ -394,21 +412,15 @@ Answer post_to(const AdminServer& server, const std::string& target, std::span<c
 }
 
 Answer AdminClient::download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const {
-  Answer answer;
   Connection connection(server_, tls_.get(), patience_);
-  answer.problem = connection.connect();
-  if (!answer.problem.empty()) return answer;
   auto request = make_request(server_, token_, "GET", target);
   request.set(http::field::accept, "application/octet-stream");
-  Code code = connection.send_head(request);
-  http::fields fields;
-  std::optional<uint64_t> length;
-  bool chunked = false;
-  if (!code) code = connection.receive_head(answer, fields, length, chunked);
+  auto [answer, fields, length, chunked, code] = begin(connection, request);
+  if (!answer.problem.empty()) return answer;
   if (!code && answer.status == 200 && !length) code = http::error::bad_content_length;
   uint64_t left = length.value_or(0);
   if (!code && answer.ok()) {
-    const auto field = [&](std::string_view name) {
+    const auto field = [&fields = fields](std::string_view name) {
       const auto value = fields[boost::beast::string_view(name.data(), name.size())];
       return std::string(value.data(), value.size());
     };
@@ -436,17 +448,11 @@ Answer AdminClient::download(const std::string& target, const BodyTaker& taker, 
 
 Answer AdminClient::follow(const std::string& target, const std::function<void(std::string_view)>& take,
                            const std::function<bool()>& go_on) const {
-  Answer answer;
   Connection connection(server_, tls_.get(), patience_);
-  answer.problem = connection.connect();
-  if (!answer.problem.empty()) return answer;
   auto request = make_request(server_, token_, "GET", target);
   request.set(http::field::accept, "text/event-stream");
-  Code code = connection.send_head(request);
-  http::fields fields;
-  std::optional<uint64_t> length;
-  bool chunked = false;
-  if (!code) code = connection.receive_head(answer, fields, length, chunked);
+  auto [answer, fields, length, chunked, code] = begin(connection, request);
+  if (!answer.problem.empty()) return answer;
   ChunkDecoder chunks;
   std::vector<std::byte> block(kRead);
   std::string left;  // what the decoder has not used

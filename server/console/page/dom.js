@@ -103,6 +103,20 @@ export function section(title, ...children) {
     return h("section", {class: "panel"}, h("h2", {}, title), children);
 }
 
+// Files that are dropped on the node go to take([file, ...]).
+export function takesFiles(node, take) {
+    node.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      node.classList.add("over");
+    });
+    node.addEventListener("dragleave", () => node.classList.remove("over"));
+    node.addEventListener("drop", (event) => {
+      event.preventDefault();
+      node.classList.remove("over");
+      take([...event.dataTransfer.files]);
+    });
+}
+
 export function notice(text, kind = "") {
     return h("p", {class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status"}, text);
 }

@@ -1,7 +1,7 @@
 // A request to the model, made in a form, and its answer.
 import {answerPlace} from "./answers.js";
 import {adminPath, callPath, get, modelPath, parse, request, token} from "./api.js";
-import {button, h, labelled, notice, section, segments, select, setText} from "./dom.js";
+import {button, h, labelled, notice, section, segments, select, setText, takesFiles} from "./dom.js";
 import {inputForm, isPictureFile} from "./inputs.js";
 import {modelIn, watch} from "./live.js";
 import {allNamed, callOf, isTree, signatureView} from "./signature.js";
@@ -167,16 +167,7 @@ export function showTryout(place, {model, metadata, access}) {
             () => download("inputs.npz", writeNpz(Object.fromEntries(inputs().map((i) => [i.name, i.tensor])))),
             {class: "link"})),
       state, h("p", {class: "dim"}, "Drop .npy, .npz, .safetensors or picture files here."));
-  panel.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    panel.classList.add("over");
-  });
-  panel.addEventListener("dragleave", () => panel.classList.remove("over"));
-  panel.addEventListener("drop", (event) => {
-    event.preventDefault();
-    panel.classList.remove("over");
-    accept([...event.dataTransfer.files]);
-  });
+  takesFiles(panel, accept);
 
   const choice = panel.querySelector(".set-choice");
   const showSets = async () => {

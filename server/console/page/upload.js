@@ -1,6 +1,6 @@
 // New weights from a file of the visitor: looked at in the browser, then sent with progress.
 import {adminPath, fields, get, messageOf, parse} from "./api.js";
-import {button, h, labelled, notice, section, select, setText, table} from "./dom.js";
+import {button, h, labelled, notice, section, select, setText, table, takesFiles} from "./dom.js";
 import {bytes, duration, shapeText} from "./figures.js";
 import {live} from "./live.js";
 import {readTensors, safetensorsHeader, writeSafetensors} from "./tensor_files.js";
@@ -184,15 +184,6 @@ export function uploadPanel({model, access}, names, onstaged) {
         labelled("Leave out", ignore), labelled("Named set", target), labelled("Refuse NaN", finite, {class: "check"})),
       h("datalist", {id: "set-names"}, names.map((n) => h("option", {value: n}))), found,
       h("div", {class: "row"}, go, stop), progress.node, state);
-  panel.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    panel.classList.add("over");
-  });
-  panel.addEventListener("dragleave", () => panel.classList.remove("over"));
-  panel.addEventListener("drop", (event) => {
-    event.preventDefault();
-    panel.classList.remove("over");
-    choose(event.dataTransfer.files[0]);
-  });
+  takesFiles(panel, ([file]) => choose(file));
   return panel;
 }
