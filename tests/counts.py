@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Counts what ./dev test ran: prints "PASSED FAILED", then a line for each failure.
 
-    tests/counts.py ctest FILE FOLDER   ctest's JUnit file; FOLDER has NAME.xml of each program that told its cases
-    tests/counts.py pytest FILE         pytest's JUnit file
+    tests/counts.py ctest FILE FOLDER [AGAIN FOLDER]   ctest's JUnit file; FOLDER has NAME.xml of each program that told
+                                                       its cases
+    tests/counts.py pytest FILE [AGAIN]                pytest's JUnit file
 
 A program that told no cases is one case. One that failed although none of its cases did (a leak at exit) is one failure
 more; so is one that told of no case at all. Where FILE is missing, broken or empty, nothing ran: one failure.
+
+AGAIN is the file of a second run of what failed. A failure whose test (of ctest: whose whole program) passed there counts
+as passed, and gets a line "unsteady: NAME".
 """
 import pathlib
 import sys
@@ -13,12 +17,12 @@ import xml.etree.ElementTree as xml
 
 
 def cases_of(path):
-    """(name, how it ended) of each case: "passed", "failed" or "skipped". None where the file is missing or broken."""
+    """(class, name, how it ended) of each case: "passed", "failed" or "skipped". None where the file is missing or broken."""
     try:
         root = xml.parse(path).getroot()
     except (OSError, xml.ParseError):
         return None
-    return [(case.get("name"), ending(case)) for case in root.iter("testcase")]
+    return [(case.get("classname"), case.get("name"), ending(case)) for case in root.iter("testcase")]
 
 
 def ending(case):
@@ -33,47 +37,45 @@ def ending(case):
     return "skipped"
 
 
-def count_ctest(file, folder):
-    """(passed, names of the failures)"""
-    programs = cases_of(file)
-    if not programs:
-        return 0, [f"{file}: nothing ran"]
-    passed, failures = 0, []
-    for name, ended in programs:
-        report = pathlib.Path(folder, f"{name}.xml")
+def read_ctest(file, folder):
+    """(program, what is said of it, how it ended) of each case."""
+    read = []
+    for _, program, ended in cases_of(file) or []:
+        report = pathlib.Path(folder, f"{program}.xml")
         if ended == "skipped":
             continue
         if not report.exists():
-            passed += ended == "passed"
-            failures += [name] * (ended == "failed")
+            read.append((program, program, ended))
             continue
         cases = cases_of(report) or []
-        passed += sum(how == "passed" for _, how in cases)
-        bad = [f"{name}: {case}" for case, how in cases if how == "failed"]
+        read += [(program, f"{program}: {case}", how) for _, case, how in cases]
         if not cases:
-            bad = [f"{name}: it told of no case"]
-        elif ended == "failed" and not bad:
-            bad = [f"{name}: it failed, none of its cases did"]
-        failures += bad
-    return passed, failures
+            read.append((program, f"{program}: it told of no case", "failed"))
+        elif ended == "failed" and all(how != "failed" for _, _, how in cases):
+            read.append((program, f"{program}: it failed, none of its cases did", "failed"))
+    return read
 
 
-def count_pytest(file):
-    cases = cases_of(file)
-    if not cases:
-        return 0, [f"{file}: nothing ran"]
-    return sum(how == "passed" for _, how in cases), [name for name, how in cases if how == "failed"]
+def read_pytest(file):
+    """(test, what is said of it, how it ended) of each case."""
+    return [((group, name), name, how) for group, name, how in cases_of(file) or []]
 
 
 def main(arguments):
-    if len(arguments) == 3 and arguments[0] == "ctest":
-        passed, failures = count_ctest(*arguments[1:])
-    elif len(arguments) == 2 and arguments[0] == "pytest":
-        passed, failures = count_pytest(arguments[1])
-    else:
+    readers = {"ctest": (read_ctest, 2), "pytest": (read_pytest, 1)}
+    read, width = readers.get(arguments[0] if arguments else "", (None, 0))
+    runs = arguments[1:]
+    if read is None or len(runs) not in (width, 2 * width):
         sys.exit(__doc__)
-    print(passed, len(failures))
-    print("".join(f"{name}\n" for name in failures), end="")
+    first = read(*runs[:width]) or [(None, f"{runs[0]}: nothing ran", "failed")]
+    again = read(*runs[width:]) if len(runs) > width else []
+    bad_again = {group for group, _, how in again if how == "failed"}
+    good_again = {group for group, _, how in again if how == "passed"} - bad_again
+    failures = [(group, name) for group, name, how in first if how == "failed"]
+    unsteady = [name for group, name in failures if group in good_again]
+    failed = [name for group, name in failures if group not in good_again]
+    print(sum(how == "passed" for _, _, how in first) + len(unsteady), len(failed))
+    print("".join(f"{name}\n" for name in failed) + "".join(f"unsteady: {name}\n" for name in unsteady), end="")
 
 
 if __name__ == "__main__":
