@@ -1,33 +1,46 @@
 #!/usr/bin/env python3
 """Compares `sconce serve` over gRPC with the Triton inside nvidia-pytriton, in one run.
 
-Triton and its model, y = x * w + b on four floats in its Python backend, are those of peers.py. Sconce runs the digits
-example, which is more: perf_analyzer asks only models with a signature. It asks both, in turns: calls and streams, 1, 8 and
-64 at a time. It costs more than the servers do, so ratios are lower than those of the servers alone. Prints requests a second,
-medians of all rounds, and the ratios.
+Both have the model of peers.py, y = x * w + b on four floats: Triton in its Python backend, Sconce as compiled code, so this
+measures the servers. grpc_load.cpp asks each of them in turns: calls and streams, 1, 8 and 64 at a time. Prints requests a
+second, medians of all rounds, and the ratios.
 
-    ninja -C build/release sconce_program && tests/bench/http/grpc_peers.py [--build DIR] [--rounds N]
+    ninja -C build/release sconce_program fake_models grpc_load && tests/bench/http/grpc_peers.py [--build DIR] [--rounds N]
 """
+import json
 import os
 import pathlib
-import re
 import signal
 import statistics
+import struct
 import subprocess
-import sys
 import tempfile
 
 import peers
-import perf_analyzer
-from run import ROOT, arguments, wait_for
+from run import arguments, wait_for
 
-INPUTS = {"sconce": "ARGS[0]:8,8", "triton": "INPUT__0:4"}  # of a row
-KINDS = {"calls": [], "streams": ["--streaming"]}
+KINDS = ("calls", "streams")
+
+
+def field(number, value):
+    """A field of protobuf: bytes, which are shorter than 128."""
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def message():
+    """ModelInferRequest for a row of four ones."""
+    tensor = field(1, b"INPUT__0") + field(2, b"FP32") + field(3, bytes([1, peers.FEATURES]))
+    return field(1, b"model") + field(5, tensor) + field(7, struct.pack("<4f", 1, 1, 1, 1))
+
+
+def expected():
+    """The output's bytes: triton_model.py's and tests/fake_model's w and b."""
+    return struct.pack("<4f", *(1 + i + 10 * i for i in range(peers.FEATURES)))
 
 
 def commands(build, folder, port):
-    """The servers' commands and environments, each with its port of gRPC."""
-    sconce = [build / "server/sconce", "serve", f"model={ROOT / 'examples/digits/digits.pt2'}", "--http",
+    """The servers' commands and environments, each with its port of HTTP; that of gRPC is 400 higher."""
+    sconce = [build / "server/sconce", "serve", f"model={build / 'tests/fake_model/fake_model.so'}", "--http",
               f"127.0.0.1:{port}", "--grpc", f"127.0.0.1:{port + 400}", "--metrics", "off", "--admin", "off", "--drain-grace", "0"]
     triton, env = peers.triton(peers.environment(build, "triton"), folder, port + 1)
     triton[triton.index("--allow-grpc"):triton.index("--allow-grpc") + 2] = ["--grpc-address", "127.0.0.1", "--grpc-port",
@@ -35,25 +48,22 @@ def commands(build, folder, port):
     return {"sconce": (sconce, {}, port, "/v2/health/ready"), "triton": (triton, env, port + 1, "/v2/models/model/ready")}
 
 
-def measure(program, env, port, name, flags, count, requests):
+def measure(build, folder, port, kind, count, seconds):
     """Requests a second, p50 and p99 in microseconds."""
-    out = subprocess.run([program, "-m", "model", "-u", f"127.0.0.1:{port}", "-i", "grpc", "--shape", INPUTS[name], "--async",
-                          "--concurrency-range", str(count), "--measurement-mode", "count_windows",
-                          "--measurement-request-count", str(requests), "-s", "999", *flags], env=env, capture_output=True, text=True)
-    found = [re.search(pattern, out.stdout) for pattern in (r"Throughput: ([\d.]+)", r"p50 latency: (\d+)", r"p99 latency: (\d+)")]
-    if not all(found):
-        sys.exit(out.stdout[-2000:] + out.stderr[-2000:])
-    return [float(match[1]) for match in found]
+    out = subprocess.run([build / "tests/bench/http/grpc_load", str(port), kind, str(count), str(seconds), folder / "message",
+                          folder / "expected"], stdout=subprocess.PIPE, check=True)
+    result = json.loads(out.stdout)
+    return [result[key] for key in ("requests_per_second", "p50_us", "p99_us")]
 
 
 def main():
-    parser = arguments(__doc__, rounds=3)
-    parser.add_argument("--requests", type=int, default=5000, help="of a window of perf_analyzer")
-    args = parser.parse_args()
-    program, env = perf_analyzer.install(args.build / "bench-peers/perf_analyzer")
+    args = arguments(__doc__, seconds=3, rounds=3).parse_args()
     cases, results = [(kind, count) for kind in KINDS for count in (1, 8, 64)], {}
-    with tempfile.TemporaryDirectory() as folder:
-        servers = commands(args.build, pathlib.Path(folder), 18500 + os.getpid() % 300)
+    with tempfile.TemporaryDirectory() as path:
+        folder = pathlib.Path(path)
+        (folder / "message").write_bytes(message())
+        (folder / "expected").write_bytes(expected())
+        servers = commands(args.build, folder, 18500 + os.getpid() % 300)
         for _ in range(args.rounds):
             for name, (command, more, port, ready) in servers.items():
                 process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -62,7 +72,7 @@ def main():
                     wait_for(port, ready, 90)
                     for kind, count in cases:
                         results.setdefault((name, kind, count), []).append(
-                            measure(program, env, port + 400, name, KINDS[kind], count, args.requests))
+                            measure(args.build, folder, port + 400, kind, count, args.seconds))
                 finally:
                     os.killpg(process.pid, signal.SIGTERM)
                     process.wait(60)
