@@ -1,6 +1,7 @@
 """`sconce weights` against admin ports that fail on request: all servers change, or none."""
 import functools
 import json
+import re
 import signal
 import socket
 import struct
@@ -329,6 +330,11 @@ def ask(server):
     return answer.body, int(answer.headers["Sconce-Generation"])
 
 
+def scores(body):
+    """Every number of an answer."""
+    return [float(number) for number in re.findall(rb"-?\d+(?:\.\d+)?(?:e-?\d+)?", body)]
+
+
 def test_push_and_rollback_on_real_servers(servers):
     first = [ask(s)[0] for s in servers]
     assert first[0] == first[1]
@@ -338,7 +344,8 @@ def test_push_and_rollback_on_real_servers(servers):
         generation = 0
         while not stop.is_set():
             body, now = ask(server)
-            assert now >= generation and (now != 1 or body == first[0])
+            # A request that shares its run may be rounded differently.
+            assert now >= generation and (now != 1 or body == first[0] or scores(body) == pytest.approx(scores(first[0]), rel=1e-5))
             generation = now
 
     with threads(*[functools.partial(client, s) for s in servers], stop=stop):
@@ -346,8 +353,8 @@ def test_push_and_rollback_on_real_servers(servers):
                      "--label", "v2")
         assert result.returncode == 0, result.stdout
         assert result.stdout.count("serves v2 as generation 2") == 2
-        second = [ask(s) for s in servers]
-        assert second[0] == second[1] and second[0][1] == 2 and second[0][0] != first[0]
+    second = [ask(s) for s in servers]
+    assert second[0] == second[1] and second[0][1] == 2 and second[0][0] != first[0]
 
     result = run("status", "--model", "digits", "--to", admin_urls(servers), "--json", "--digest")
     one, two = [s["weights"] for s in json.loads(result.stdout)]
