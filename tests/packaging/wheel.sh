@@ -36,7 +36,8 @@ PYTHON
 
   [ "$(inside "$root" /opt/sconce/bin/sconce --version)" = "$(inside "$root" /opt/sconce/bin/python -m sconce --version)" ] ||
     fail "$suite: sconce and python -m sconce are of different versions"
-  ask_server "$root" /opt/sconce/bin/sconce serve --http 127.0.0.1:0 --metrics off --admin off /root/digits.pt2
+  ask_server "$root" /opt/sconce/bin/sconce serve --http 127.0.0.1:0 --grpc 127.0.0.1:0 --metrics off --admin off /root/digits.pt2
+  grep -q 'by gRPC on' "$scratch/log" || fail "$suite: no gRPC: $(cat "$scratch/log")"
   # The command finds the Python it was installed for; the program, the one on PATH. Both come as far as this root allows.
   for start in /opt/sconce/bin/sconce "$(cd "$root" && find opt/sconce -path '*-packages/sconce/bin/sconce')"; do
     status=0
