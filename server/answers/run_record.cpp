@@ -34,6 +34,8 @@ void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& r
   record.queue = run.queue;
   record.gather = run.gather;
   record.compute = run.compute;
+  for (const StepTime& step : run.steps)
+    if (step.begun != TraceRecord::Clock::time_point{}) record.steps.push_back({*step.model, step.begun, step.ended});
   record.encoded = encoded;
   record.sent = TraceRecord::Clock::now();
   tracer.record(std::move(record));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sconce/model.h"
@@ -14,6 +15,12 @@
 #include "server/batching/batch_policy.h"
 
 namespace sconce::server {
+
+// A step of a pipeline's run, for a trace. `begun` is zero if it did not begin.
+struct StepTime {
+  const std::string* model = nullptr;  // its name, which lives as long as the pipeline
+  std::chrono::steady_clock::time_point begun{}, ended{};
+};
 
 // A waiting request. Its owner keeps it and what it refers to until finished() or a successful cancel.
 class QueuedRequest {
@@ -30,7 +37,8 @@ class QueuedRequest {
   SequenceStep step;                   // RunRequest::step; for requests that run alone
   bool alone = false;                  // shares no run, because some of its tensors are on a device
   bool device_outputs = false;  // RunRequest::device_outputs, unless another one in the run wants them on the host
-  bool admitted = false;        // goes on with what was admitted, so that a full queue takes it too
+  std::vector<StepTime>* step_times = nullptr;  // where a pipeline writes them; null: nobody asks
+  bool admitted = false;                        // goes on with what was admitted, so that a full queue takes it too
 
   // Set by the run.
   RunInfo info;

@@ -21,6 +21,7 @@ void Exchange::count_answer() noexcept {
 }
 
 void Exchange::trace_inputs() {
+  if (traced_.timestamps) inference_.trace_steps();
   if (!traced_.tensors) return;
   inference_.trace_inputs(static_cast<size_t>(io_thread_.service().config.trace_tensor_elements), trace_tensors_);
 }

@@ -133,6 +133,7 @@ bool InferenceCall::begin(const TensorRequest& request, Turn& turn) {
 }
 
 bool InferenceCall::run_decoded() {
+  if (traced_.timestamps) inference_.trace_steps();
   if (traced_.tensors)
     inference_.trace_inputs(static_cast<size_t>(room_.service().config.trace_tensor_elements), trace_tensors_);
   state_ = State::kWaiting;

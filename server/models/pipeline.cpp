@@ -77,7 +77,10 @@ class Pipeline::Run final : public BatchRun::Keep {
     run_ = &run;
     begun_ = Clock::now();
     bool any = false;
-    run.error = exception_of([&] { any = run.starting(); });
+    run.error = exception_of([&] {
+      any = run.starting();
+      if (any) begin_times();
+    });
     if (!any) return run.finished();  // the request was late, or could not start
     std::copy(run.inputs.begin(), run.inputs.end(), values_.begin());
     failed_.store(false, std::memory_order_relaxed);
@@ -152,8 +155,20 @@ class Pipeline::Run final : public BatchRun::Keep {
     return false;
   }
 
+  std::vector<StepTime>* times() const noexcept { return run_->requests.front()->step_times; }
+
+  void begin_times() {
+    if (!times()) return;
+    times()->clear();
+    for (const Step& step : steps_) times()->push_back({&step.model_.interface().name, {}, {}});
+  }
+
   // Takes what a step that is over has made.
   void finish_step(Step& step) noexcept {
+    if (std::vector<StepTime>* all = times()) {
+      (*all)[step.index_].begun = step.begun_;
+      (*all)[step.index_].ended = Clock::now();
+    }
     step.model_.count_step(step, step.begun_);
     step.error = step.error ? explained(step) : exception_of([&] { take_outputs(step); });
     if (step.error && !failed_.exchange(true)) run_->error = step.error;

@@ -37,11 +37,14 @@ std::vector<TraceSpan> spans_of(const TraceRecord& r) {
   std::vector<TraceSpan> list{{"request", r.start, r.sent}};
   if (r.decoded == kNever || !r.levels.timestamps) return list;
   list.push_back({"decode", r.start, r.decoded});
+  for (const TraceRecord::Step& step : r.steps) list.push_back({"step", step.start, step.end, step.model});
   if (r.run_done != kNever) {
     const TraceRecord::Clock::time_point begun = r.run_done - r.compute;
-    list.push_back({"queue", r.decoded, r.decoded + r.queue});
-    if (r.gather.count() > 0) list.push_back({"batch", std::max(r.decoded, begun - r.gather), begun});
-    list.push_back({"compute", begun, r.run_done});
+    if (r.steps.empty()) {
+      list.push_back({"queue", r.decoded, r.decoded + r.queue});
+      if (r.gather.count() > 0) list.push_back({"batch", std::max(r.decoded, begun - r.gather), begun});
+      list.push_back({"compute", begun, r.run_done});
+    }
     list.push_back({"encode", r.run_done, r.encoded});
   }
   list.push_back({"send", r.encoded, r.sent});

@@ -37,16 +37,23 @@ struct TraceRecord {
   std::optional<TraceParent> parent;
   Clock::time_point start, decoded, run_done, encoded, sent;  // decoded, run_done: zero if not reached
   std::chrono::nanoseconds queue{}, gather{}, compute{};      // gather: of a shared run's inputs
+  struct Step {
+    std::string model;
+    Clock::time_point start, end;
+  };
+  std::vector<Step> steps;  // of a pipeline: those that began
   TraceLevels levels;
   std::vector<TraceTensor> tensors;
   std::string trace_id, span_id;  // set by the tracer; the trace is the parent's, if there is one
 };
 
 struct TraceSpan {
-  const char* name;  // request, decode, queue, batch, compute, encode, send
+  const char* name;  // request, decode, queue, batch, step, compute, encode, send
   TraceRecord::Clock::time_point start, end;
+  std::string_view model{};  // of a step; views the record
 };
-// The phases of a request in order; the first one is the whole request.
+// The phases of a request in order; the first one is the whole request. Steps of a pipeline take the place of its queue
+// and compute, and may overlap.
 std::vector<TraceSpan> spans_of(const TraceRecord& record);
 
 // When the tensor was complete.

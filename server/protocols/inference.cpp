@@ -23,6 +23,8 @@ void Inference::begin(std::shared_ptr<ServedModel> model, Form form, bool base64
   base64_ = base64;
   start_ = start;
   decoded_ = run_done_ = answered_ = {};
+  step_times = nullptr;
+  step_times_.clear();
   client_deadline_ = Clock::time_point::max();
 }
 
@@ -346,8 +348,8 @@ void Inference::fetch_outputs() {
 Inference::Timeline Inference::timeline() const noexcept {
   if (!model_) return {};
   const int64_t version = model_->interface().version;
-  if (run_done_ == Clock::time_point{}) return {decoded_, {}, {}, {}, {}, version};
-  return {decoded_, run_done_, info.queue, gather, info.compute, version};
+  if (run_done_ == Clock::time_point{}) return {decoded_, {}, {}, {}, {}, version, step_times_};
+  return {decoded_, run_done_, info.queue, gather, info.compute, version, step_times_};
 }
 
 void Inference::tell_times(Response& response) const noexcept {

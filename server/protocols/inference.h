@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -86,9 +87,12 @@ class Inference final : public QueuedRequest {
   struct Timeline {
     Clock::time_point decoded{}, run_done{};
     std::chrono::nanoseconds queue{}, gather{}, compute{};
-    int64_t version = -1;  // of the model; -1: there is none
+    int64_t version = -1;               // of the model; -1: there is none
+    std::span<const StepTime> steps{};  // of a pipeline, if trace_steps() asked for them; until clear()
   };
   Timeline timeline() const noexcept;
+  // After decode(): the timeline will have the steps of a pipeline.
+  void trace_steps() noexcept { step_times = &step_times_; }
   // Writes the times of an answered request, in milliseconds, as the answer's Server-Timing field.
   void tell_times(Response& response) const noexcept;
   // Adds tensors to a trace, after decode() and after encode().
@@ -142,6 +146,7 @@ class Inference final : public QueuedRequest {
   TokenLoop::Look look_ = TokenLoop::Look::kWait;
   int64_t told_[2] = {};  // a token and its number, as tensors
   std::vector<Tensor> results_;
+  std::vector<StepTime> step_times_;
   TensorScratch scratch_;
   Clock::time_point start_, decoded_, run_done_, answered_;  // answered_: zero until succeed()
   Clock::time_point client_deadline_;

@@ -2,10 +2,11 @@
 import json
 import re
 import resource
+import shutil
 import time
 
 import pytest
-from serving import FAKE_MODELS, Server, until
+from serving import FAIL_INPUT, FAKE_MODELS, Server, until
 
 FAKE = FAKE_MODELS / "fake_model.so"
 INPUT = {"INPUT__0": ("FP32", [1, 4], [1, 2, 3, 4])}
@@ -98,6 +99,33 @@ def test_the_last_traces_without_a_file():
         assert server.get("/v2/admin/traces").status == 404
         set_level(server, ["OFF"], "other")
         assert last_traces(server, "?model=other")["enabled"] is False and last_traces(server)["enabled"] is True
+
+
+def test_a_pipeline_has_a_span_for_each_step(tmp_path):
+    for name in ("a", "b", "c"):
+        shutil.copy(FAKE_MODELS / "fake_batched.pt2", tmp_path / f"{name}.pt2")
+    step = {name: {"model": name, "inputs": {"INPUT__0": source}, "outputs": {"OUTPUT__0": result}}
+            for name, source, result in (("a", "x", "mid"), ("b", "mid", "y"), ("c", "x", "z"))}
+    (tmp_path / "p.pipeline.json").write_text(json.dumps({"inputs": ["x"], "outputs": ["y", "z"], "steps": list(step.values())}))
+    with Server(tmp_path) as server:
+        assert server.infer("p", {"x": ("FP32", [1, 4], [1, 2, 3, 4])}).status == 200
+        set_level(server, ["TIMESTAMPS"], trace_rate="1")
+        for first in (1, FAIL_INPUT, 1):
+            server.infer("p", {"x": ("FP32", [1, 4], [first, 2, 3, 4])})
+        until(lambda: len(last_traces(server)["traces"]) == 3)
+        good, bad, again = last_traces(server)["traces"]
+        for trace in (good, again):
+            spans = trace["spans"]
+            assert [span["name"] for span in spans] == ["request", "decode", "step", "step", "step", "encode", "send"]
+            a, b, c = (span for span in spans if span["name"] == "step")
+            assert [span["model"] for span in (a, b, c)] == ["a", "b", "c"] and "model" not in spans[0]
+            # What it needs had ended; the third needs nothing of the others.
+            assert b["start_us"] >= a["start_us"] + a["duration_us"] - 0.01
+            whole = spans[0]["duration_us"]
+            assert all(0 < span["start_us"] and span["start_us"] + span["duration_us"] <= whole for span in (a, b, c))
+        assert bad["status"] == 500
+        # b needs what a did not make; c may have begun before a failed.
+        assert {span["model"] for span in bad["spans"] if span["name"] == "step"} in ({"a"}, {"a", "c"}, {"c"})
 
 
 def test_no_more_than_the_last_256_traces_are_kept_and_no_tensors():

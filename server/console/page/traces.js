@@ -7,6 +7,9 @@ import {live} from "./live.js";
 const READ_MS = 2000;
 const KINDS = ["request", "decode", "queue", "compute", "encode", "send"];
 
+const kindOf = (span) => span.name === "step" ? "compute" : span.name;
+const nameOf = (span) => span.model ? `${span.name} ${span.model}` : span.name;
+
 // Spans within others are drawn below them.
 function depths(spans) {
   const open = [];
@@ -22,7 +25,7 @@ function flame(trace) {
   const end = Math.max(...placed.map((s) => s.start_us + s.duration_us), 1e-3);
   const rows = Math.max(...placed.map((s) => s.depth), 0) + 1, width = 1000, height = 26;
   const x = (us) => (width * us) / end;
-  const words = placed.map((s) => `${s.name} ${duration(s.duration_us * 1e-6)} from ${duration(s.start_us * 1e-6)}`);
+  const words = placed.map((s) => `${nameOf(s)} ${duration(s.duration_us * 1e-6)} from ${duration(s.start_us * 1e-6)}`);
   return svg(
       "svg", {
         class: "flame",
@@ -34,14 +37,14 @@ function flame(trace) {
         const size = Math.max(x(span.duration_us), 1.5);
         return svg(
             "g", {}, svg("title", {}, words[i]), svg("rect", {
-              class: `span-${Math.max(KINDS.indexOf(span.name), 0)}`,
+              class: `span-${Math.max(KINDS.indexOf(kindOf(span)), 0)}`,
               x: x(span.start_us),
               y: span.depth * height,
               width: size,
               height: height - 2
             }),
             size > 60 ? svg("text", {x: x(span.start_us) + 6, y: span.depth * height + 16},
-                            `${span.name} ${duration(span.duration_us * 1e-6)}`.slice(0, Math.floor(size / 7))) :
+                            `${nameOf(span)} ${duration(span.duration_us * 1e-6)}`.slice(0, Math.floor(size / 7))) :
                         null);
       }),
       [0, 0.25, 0.5, 0.75, 1].map(
@@ -69,7 +72,7 @@ function detail(trace) {
         depths(trace.spans)
             .map(
                 (s) =>
-                    [`${"\u2003".repeat(s.depth)}${s.name}`, duration(s.start_us * 1e-6),
+                    [`${"\u2003".repeat(s.depth)}${nameOf(s)}`, duration(s.start_us * 1e-6),
                      duration(s.duration_us * 1e-6)]),
         {label: "Spans"})
   ];

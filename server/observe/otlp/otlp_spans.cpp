@@ -97,9 +97,12 @@ std::string otlp_spans(const TraceRecord& record, std::chrono::nanoseconds epoch
   for (const TraceTensor& tensor : record.tensors) root["events"].push_back(event_of(record, tensor, epoch));
   std::string text = dump(root);
   const Place inner{record.trace_id, record.span_id, false, epoch};
-  for (size_t i = 1; i < spans.size(); ++i)
-    text.append(",").append(
-        dump(span_of(inner, random_hex(16), spans[i].name, kInternal, spans[i].start, spans[i].end)));
+  for (size_t i = 1; i < spans.size(); ++i) {
+    OrderedJson span = span_of(inner, random_hex(16), spans[i].name, kInternal, spans[i].start, spans[i].end);
+    if (!spans[i].model.empty())
+      span["attributes"] = OrderedJson::array({otlp_text("sconce.model.name", spans[i].model)});
+    text.append(",").append(dump(span));
+  }
   return text;
 }
 

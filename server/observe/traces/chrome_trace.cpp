@@ -36,6 +36,7 @@ void append_chrome(std::string& text, const TraceRecord& record, std::chrono::na
         event["args"]["parent_span_id"] = std::string(record.parent->span_id.data(), 16);
       }
     }
+    if (!span.model.empty()) event["args"] = {{"model", span.model}};
     put(event);
   }
   for (const TraceTensor& tensor : record.tensors) {

@@ -12,10 +12,12 @@ OrderedJson ring_document_of(const TraceRecord& record, std::chrono::nanoseconds
   const std::chrono::microseconds begin =
       std::chrono::duration_cast<std::chrono::microseconds>(record.start.time_since_epoch() + epoch);
   OrderedJson spans = OrderedJson::array();
-  for (const TraceSpan& span : spans_of(record))
+  for (const TraceSpan& span : spans_of(record)) {
     spans.push_back({{"name", span.name},
                      {"start_us", micros(span.start - record.start)},
                      {"duration_us", micros(span.end - span.start)}});
+    if (!span.model.empty()) spans.back()["model"] = span.model;
+  }
   return {{"id", record.trace_id},           {"span", record.span_id},
           {"request_id", record.request_id}, {"model", record.model},
           {"version", record.version},       {"name", record.method_and_path},

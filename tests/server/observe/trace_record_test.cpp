@@ -49,6 +49,21 @@ TEST_CASE("trace record: a shared run has a span for its batch, which begins aft
   CHECK(spans_of(record)[3].start == record.decoded);
 }
 
+TEST_CASE("trace record: a pipeline has a span for each step that began, in place of queue and compute") {
+  TraceRecord record = answered();
+  record.steps = {{"a", record.start + 20us, record.start + 60us}, {"b", record.start + 60us, record.start + 90us}};
+  CHECK(names_of(record) == std::vector<std::string>{"request", "decode", "step", "step", "encode", "send"});
+  const std::vector<TraceSpan> spans = spans_of(record);
+  CHECK(spans[2].model == "a");
+  CHECK(spans[3].model == "b");
+  CHECK(spans[3].start == record.start + 60us);
+  CHECK(spans[3].end == record.start + 90us);
+  CHECK(spans[1].model.empty());
+  // It failed at the second step.
+  record.run_done = {};
+  CHECK(names_of(record) == std::vector<std::string>{"request", "decode", "step", "step", "send"});
+}
+
 TEST_CASE("trace record: what was not reached has no span") {
   TraceRecord record = answered();
   record.run_done = {};
