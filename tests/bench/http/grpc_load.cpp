@@ -1,9 +1,11 @@
-// A gRPC load generator that costs less than the servers: calls in flight repeat as soon as they are answered. One thread,
-// epoll, and as much of HTTP/2 (RFC 9113) as that needs. Like Triton's own client, it puts six calls on a connection.
+// A gRPC load generator that costs less than the servers: calls in flight repeat as soon as they are answered. One
+// thread, epoll, and as much of HTTP/2 (RFC 9113) as that needs. Like Triton's own client, it puts six calls on a
+// connection.
 //
 // usage: grpc_load PORT calls|streams AT_A_TIME SECONDS MESSAGE_FILE EXPECTED_FILE
-// "calls" are ModelInfer, each a stream of HTTP/2; of "streams" (ModelStreamInfer) each keeps one message in flight. Every
-// answer must have EXPECTED_FILE's bytes in it. Prints requests per second, p50, p99 and p99.9 in microseconds, as JSON.
+// "calls" are ModelInfer, each a stream of HTTP/2; of "streams" (ModelStreamInfer) each keeps one message in flight.
+// Every answer must have EXPECTED_FILE's bytes in it. Prints requests per second, p50, p99 and p99.9 in microseconds,
+// as JSON.
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -52,8 +54,8 @@ void append_frame(std::string& to, Type type, uint8_t flags, uint32_t stream, st
   to += payload;
 }
 
-// The request's headers by HPACK (RFC 7541): a connection's first request puts four of them into the table, later ones name
-// their places there.
+// The request's headers by HPACK (RFC 7541): a connection's first request puts four of them into the table, later ones
+// name their places there.
 std::string first_headers(std::string_view method) {
   std::string block = "\x83\x86";  // :method POST, :scheme http
   const auto append = [&](char name, std::string_view value) {

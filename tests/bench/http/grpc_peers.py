@@ -2,19 +2,23 @@
 """Compares `sconce serve` over gRPC with the Triton inside nvidia-pytriton, in one run.
 
 Both have the model of peers.py, y = x * w + b on four floats: Triton in its Python backend, Sconce as compiled code, so this
-measures the servers. grpc_load.cpp asks each of them in turns: calls and streams, 1, 8 and 64 at a time. Prints requests a
-second, medians of all rounds, and the ratios.
+measures the servers. grpc_load.cpp asks each of them in turns: calls and streams, 1, 8 and 64 at a time. "bare" is
+grpc_bare_server.cpp, which does nothing but answer: what gRPC's library allows. Prints requests a second, medians of all
+rounds, and the ratios.
 
-    ninja -C build/release sconce_program fake_models grpc_load && tests/bench/http/grpc_peers.py [--build DIR] [--rounds N]
+    ninja -C build/release grpc_bench && tests/bench/http/grpc_peers.py [--build DIR] [--rounds N]
 """
 import json
 import os
 import pathlib
 import signal
+import socket
 import statistics
 import struct
 import subprocess
+import sys
 import tempfile
+import time
 
 import peers
 from run import arguments, wait_for
@@ -38,6 +42,12 @@ def expected():
     return struct.pack("<4f", *(1 + i + 10 * i for i in range(peers.FEATURES)))
 
 
+def answer():
+    """ModelInferResponse with that output."""
+    tensor = field(1, b"OUTPUT__0") + field(2, b"FP32") + field(3, bytes([1, peers.FEATURES]))
+    return field(1, b"model") + field(2, b"1") + field(5, tensor) + field(6, expected())
+
+
 def commands(build, folder, port):
     """The servers' commands and environments, each with its port of HTTP; that of gRPC is 400 higher."""
     sconce = [build / "server/sconce", "serve", f"model={build / 'tests/fake_model/fake_model.so'}", "--http",
@@ -45,7 +55,18 @@ def commands(build, folder, port):
     triton, env = peers.triton(peers.environment(build, "triton"), folder, port + 1)
     triton[triton.index("--allow-grpc"):triton.index("--allow-grpc") + 2] = ["--grpc-address", "127.0.0.1", "--grpc-port",
                                                                             str(port + 401)]
-    return {"sconce": (sconce, {}, port, "/v2/health/ready"), "triton": (triton, env, port + 1, "/v2/models/model/ready")}
+    bare = [build / "tests/bench/http/grpc_bare_server", f"127.0.0.1:{port + 402}", folder / "answer", folder / "stream answer"]
+    return {"sconce": (sconce, {}, port, "/v2/health/ready"), "triton": (triton, env, port + 1, "/v2/models/model/ready"),
+            "bare": (bare, {}, port + 2, None)}
+
+
+def wait_until_listening(port):
+    for _ in range(500):
+        with socket.socket() as connection:
+            if connection.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    sys.exit(f"nothing listens on port {port}")
 
 
 def measure(build, folder, port, kind, count, seconds):
@@ -63,25 +84,31 @@ def main():
         folder = pathlib.Path(path)
         (folder / "message").write_bytes(message())
         (folder / "expected").write_bytes(expected())
+        (folder / "answer").write_bytes(answer())
+        (folder / "stream answer").write_bytes(field(2, answer()))
         servers = commands(args.build, folder, 18500 + os.getpid() % 300)
         for _ in range(args.rounds):
             for name, (command, more, port, ready) in servers.items():
                 process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                            env={**os.environ, **more}, start_new_session=True)
                 try:
-                    wait_for(port, ready, 90)
+                    if ready:
+                        wait_for(port, ready, 90)
+                    else:
+                        wait_until_listening(port + 400)
                     for kind, count in cases:
                         results.setdefault((name, kind, count), []).append(
                             measure(args.build, folder, port + 400, kind, count, args.seconds))
                 finally:
                     os.killpg(process.pid, signal.SIGTERM)
                     process.wait(60)
-    print(f"{'':8} {'at a time':>9} {'sconce/s':>9} {'p50 us':>7} {'p99 us':>7} {'triton/s':>9} {'p50 us':>7} {'p99 us':>7} {'ratio':>6}")
+    print(f"{'':8} {'at a time':>9} {'sconce/s':>9} {'p50 us':>7} {'p99 us':>7} {'triton/s':>9} {'p50 us':>7} {'p99 us':>7} {'ratio':>6} "
+          f"{'bare/s':>9} {'p50 us':>7} {'ratio':>6}")
     for kind, count in cases:
-        ours, theirs = ([statistics.median(values) for values in zip(*results[name, kind, count], strict=True)]
-                        for name in ("sconce", "triton"))
+        ours, theirs, bare = ([statistics.median(values) for values in zip(*results[name, kind, count], strict=True)]
+                              for name in ("sconce", "triton", "bare"))
         print(f"{kind:8} {count:9} {ours[0]:9.0f} {ours[1]:7.0f} {ours[2]:7.0f} {theirs[0]:9.0f} {theirs[1]:7.0f} {theirs[2]:7.0f} "
-              f"{ours[0] / theirs[0]:6.2f}")
+              f"{ours[0] / theirs[0]:6.2f} {bare[0]:9.0f} {bare[1]:7.0f} {ours[0] / bare[0]:6.2f}")
 
 
 if __name__ == "__main__":
