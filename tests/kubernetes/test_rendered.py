@@ -163,7 +163,8 @@ def metrics_of(query):
 def test_autoscalers_look_at_metrics_that_there_are():
     rules = yaml.safe_load((FOLDER / "components/hpa/rules.yaml").read_text())["rules"]["custom"]
     offered = {rule["name"]["as"] for rule in rules}
-    asked = {m["pods"]["metric"]["name"] for m in of_kind(render("cpu", "hpa"), "HorizontalPodAutoscaler")["spec"]["metrics"] if m["type"] == "Pods"}
+    metrics = of_kind(render("cpu", "hpa"), "HorizontalPodAutoscaler")["spec"]["metrics"]
+    asked = {metric["pods"]["metric"]["name"] for metric in metrics if metric["type"] == "Pods"}
     assert asked == offered
     series = [metrics_of(rule["seriesQuery"]) for rule in rules]
     triggers = of_kind(render("cpu", "keda"), "ScaledObject")["spec"]["triggers"]
@@ -172,7 +173,8 @@ def test_autoscalers_look_at_metrics_that_there_are():
 
 
 def test_keda_scales_as_the_autoscaler_does():
-    autoscaler, scaled = of_kind(render("cpu", "hpa"), "HorizontalPodAutoscaler")["spec"], of_kind(render("cpu", "keda"), "ScaledObject")["spec"]
+    autoscaler = of_kind(render("cpu", "hpa"), "HorizontalPodAutoscaler")["spec"]
+    scaled = of_kind(render("cpu", "keda"), "ScaledObject")["spec"]
     assert (autoscaler["minReplicas"], autoscaler["maxReplicas"]) == (scaled["minReplicaCount"], scaled["maxReplicaCount"])
     processor, *queries = scaled["triggers"]
     assert [float(t["metadata"]["threshold"]) for t in queries] == [0.7, 4]

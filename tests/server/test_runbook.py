@@ -261,7 +261,8 @@ def test_a_full_disk(tmp_path):
         told = cluster.run("not-kept")
         assert re.search(r'^sconce_model_kept_weights_problem\{model="digits",version="1"\} 1$', told, re.MULTILINE)
         assert '"generation":2' in told.replace(" ", "")
-        subprocess.run(["nsenter", f"--mount=/proc/{node.server.process.pid}/ns/mnt", "mount", "-o", "remount,size=10m", node.kept], check=True)
+        inside = ["nsenter", f"--mount=/proc/{node.server.process.pid}/ns/mnt"]
+        subprocess.run([*inside, "mount", "-o", "remount,size=10m", node.kept], check=True)
         told = cluster.run("keep-again")
         assert re.search(r'^sconce_model_kept_weights_problem\{model="digits",version="1"\} 0$', told, re.MULTILINE)
         node.server.process.send_signal(signal.SIGKILL)

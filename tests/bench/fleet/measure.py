@@ -15,11 +15,12 @@ REQUEST = (DIGITS / "request.json").read_bytes()
 
 
 @contextlib.contextmanager
-def served(program, *flags, package=DIGITS / "digits.pt2"):
+def served(program, *flags):
     """A server with ports of its own: the process, its ports, and the seconds until it was ready."""
     begin = time.perf_counter()
-    process = subprocess.Popen([program, "serve", f"digits={package}", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "127.0.0.1:0",
-                                "--drain-grace", "0", "--weights-peers", "127.0.0.1", *flags], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([program, "serve", f"digits={DIGITS / 'digits.pt2'}", "--http", "127.0.0.1:0", "--metrics", "off",
+                                "--admin", "127.0.0.1:0", "--drain-grace", "0", "--weights-peers", "127.0.0.1", *flags],
+                               stderr=subprocess.PIPE, text=True)
     try:
         ports = {}
         for line in process.stderr:
@@ -81,7 +82,8 @@ def push_times(program, servers, relay, rounds=5):
                       for _ in range(servers))
         staged, committed = [], []
         for number in range(rounds):
-            command = [program, "weights", "push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--label", f"r{number}", "--to", to]
+            command = [program, "weights", "push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--label", f"r{number}",
+                       "--to", to]
             begin = time.perf_counter()
             process = subprocess.Popen(command + ["--relay"] * relay, stdout=subprocess.PIPE, text=True)
             seen, last = 0, begin
