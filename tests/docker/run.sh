@@ -236,7 +236,7 @@ check_push() {
     return
   fi
   local reference address='' name tag kind
-  reference=$(sed -n 's/^ *image: registry.example.com\///p' examples/kubernetes/sconce.yaml)
+  reference=$(sed -n 's/^ *image: registry.example.com\///p' examples/kubernetes/base/deployment.yaml)
   name=${reference%:*} tag=${reference##*:}
   printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: "127.0.0.1:0"}\n' "$scratch/registry" > "$scratch/registry.yml"
   docker-registry serve "$scratch/registry.yml" > "$scratch/registry.log" 2>&1 &

@@ -1,159 +1,119 @@
-"""The manifests are what Kubernetes takes, and name settings, ports, options and metrics that there are."""
+"""The manifests that kubectl does not render: KServe's, the job that pushes weights, and docker's compose file."""
 import os
-import pathlib
 import re
 import subprocess
 
 import pytest
+from rendering import FOLDER, PROGRAM, ROOT, kserve, yaml
 
-yaml = pytest.importorskip("yaml")
 kubernetes_validate = pytest.importorskip("kubernetes_validate")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("SCONCE_PROGRAM", ROOT / "build/release/server/sconce"))
-FOLDER = ROOT / "examples/kubernetes"
-DOCUMENTS = [(path.name, document) for path in sorted(FOLDER.glob("*.yaml"))
-             for document in yaml.safe_load_all(path.read_text())]
-CORE = [d for _, d in DOCUMENTS if "kserve" not in d["apiVersion"]]
-MODEL_SETTINGS = set(re.findall(r"^#?\*\.([a-z_]+) =", (ROOT / "conf/sconce.conf").read_text(), re.MULTILINE))
-SETTINGS = set(re.findall(r"^#?([a-z_]+) =", (ROOT / "conf/sconce.conf").read_text(), re.MULTILINE))
 VERSIONS = ["1.32", kubernetes_validate.latest_version()]
+JOB = yaml.safe_load((FOLDER / "push-weights.yaml").read_text())
+COMPOSE = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
+SETTINGS = set(re.findall(r"^#?([a-z_]+) =", (ROOT / "conf/sconce.conf").read_text(), re.MULTILINE))
+RUNTIMES = {d["metadata"]["name"]: d for _, d in kserve() if d["kind"].endswith("ServingRuntime")}
+# As KServe's CustomResourceDefinitions have them.
+RUNTIME_FIELDS = {"annotations", "supportedModelFormats", "protocolVersions", "multiModel", "containers"}
+PROTOCOLS = {"v1", "v2", "grpc-v1", "grpc-v2"}
+RESTRICTED = {"runAsNonRoot": True, "runAsUser": 10001, "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+              "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-def of_kind(kind):
-    return next(d for _, d in DOCUMENTS if d["kind"] == kind)
-
-
-def pods():
-    """Every pod's specification, those of KServe's kinds too."""
-    found = {}
-    for name, d in DOCUMENTS:
-        if d["kind"] in ("Deployment", "Job"):
-            found[f"{name}:{d['kind']}"] = d["spec"]["template"]["spec"]
-        elif d["kind"] == "ServingRuntime":
-            found[f"{name}:{d['kind']}"] = {"containers": d["spec"]["containers"]}
-    return found
-
-
-def containers():
-    return [(name, c) for name, spec in pods().items() for c in spec["containers"]]
-
-
-def test_all_kinds_are_there():
-    kinds = {d["kind"] for _, d in DOCUMENTS}
-    assert kinds == {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy", "HorizontalPodAutoscaler", "Job",
-                     "ServingRuntime", "InferenceService"}
+def pod_with(containers):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": containers}}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_valid(version):
-    for document in CORE:
-        kubernetes_validate.validate(document, version, strict=True)
-    # KServe's kinds are no part of Kubernetes; the containers in them are.
-    runtime = of_kind("ServingRuntime")
-    kubernetes_validate.validate({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
-                                  "spec": {"containers": runtime["spec"]["containers"]}}, version, strict=True)
+    """KServe's kinds are no part of Kubernetes; the containers in them are."""
+    kubernetes_validate.validate(JOB, version, strict=True)
+    for runtime in RUNTIMES.values():
+        kubernetes_validate.validate(pod_with(runtime["spec"]["containers"]), version, strict=True)
 
 
-def test_a_wrong_manifest_is_found():
-    wrong = yaml.safe_load(yaml.safe_dump(of_kind("Deployment")))
-    wrong["spec"]["template"]["spec"]["containers"][0]["readinesProbe"] = {}
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+def test_kinds():
+    assert sorted((name, d["kind"]) for name, d in kserve()) == [
+        ("many-models.yaml", "InferenceService"), ("many-models.yaml", "ServingRuntime"), ("many-models.yaml", "TrainedModel"),
+        ("one-namespace.yaml", "ServingRuntime"), ("runtimes.yaml", "ClusterServingRuntime"), ("services.yaml", "InferenceService"),
+        ("services.yaml", "InferenceService")]
 
 
-def test_kserve():
-    runtime, service = of_kind("ServingRuntime"), of_kind("InferenceService")
-    assert runtime["apiVersion"] == "serving.kserve.io/v1alpha1" and service["apiVersion"] == "serving.kserve.io/v1beta1"
-    assert set(runtime["spec"]) <= {"annotations", "labels", "supportedModelFormats", "protocolVersions", "multiModel", "containers"}
-    container, = runtime["spec"]["containers"]
-    assert container["name"] == "kserve-container"  # the name that KServe looks for
+@pytest.mark.parametrize("runtime", RUNTIMES.values(), ids=RUNTIMES)
+def test_runtimes(runtime):
+    spec = runtime["spec"]
+    assert runtime["apiVersion"] == "serving.kserve.io/v1alpha1" and set(spec) == RUNTIME_FIELDS
+    one, = spec["containers"]
+    assert one["name"] == "kserve-container"  # the name that KServe looks for
+    assert one["securityContext"] == RESTRICTED
+    # TensorFlow Serving's gRPC is the only one of KServe's protocols that Sconce does not speak.
+    assert set(spec["protocolVersions"]) <= PROTOCOLS - {"grpc-v1"}
+    assert ("grpc-v2" in spec["protocolVersions"]) == ("--grpc" in one["args"]) == ("sconce-grpc:" in one["image"])
+    assert one["ports"][0] == {"name": "http1", "containerPort": 8080, "protocol": "TCP"}
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        get = one[probe]["httpGet"]
+        assert get["path"] == f"/v2/health/{'live' if probe == 'livenessProbe' else 'ready'}"
+        # kubelet reaches the pod's address, and only the metrics listener (SCONCE_METRICS of the image) is at any address then.
+        assert get["port"] == (8080 if "0.0.0.0:8080" in one["args"] else 8002)
+
+
+def test_all_protocols_are_there():
+    assert set.union(*(set(r["spec"]["protocolVersions"]) for r in RUNTIMES.values())) == PROTOCOLS - {"grpc-v1"}
+    assert RUNTIMES["sconce"]["kind"] == "ClusterServingRuntime" and set(RUNTIMES["sconce"]["spec"]["protocolVersions"]) == {
+        "v1", "v2", "grpc-v2"}
+
+
+@pytest.mark.parametrize("service", [d for _, d in kserve("InferenceService")], ids=lambda d: d["metadata"]["name"])
+def test_services_name_a_runtime_that_can(service):
     model = service["spec"]["predictor"]["model"]
-    assert model["runtime"] == runtime["metadata"]["name"]
-    assert model["protocolVersion"] in runtime["spec"]["protocolVersions"]
-    assert model["modelFormat"]["name"] in [f["name"] for f in runtime["spec"]["supportedModelFormats"]]
+    runtime = RUNTIMES[model["runtime"]]["spec"]
+    assert model["protocolVersion"] in runtime["protocolVersions"]
+    assert model["modelFormat"]["name"] in [f["name"] for f in runtime["supportedModelFormats"]]
+    # A model is named by its service, or comes from the agent.
+    assert ("storageUri" in model) != runtime["multiModel"]
+    if model["protocolVersion"] == "grpc-v2":
+        grpc = runtime["containers"][0]["args"][runtime["containers"][0]["args"].index("--grpc") + 1]
+        assert model["ports"] == [{"name": "h2c", "containerPort": int(grpc.rpartition(":")[2]), "protocol": "TCP"}]
+
+
+def test_models_of_the_agent():
+    trained, = (d for _, d in kserve("TrainedModel"))
+    shelf = next(d for _, d in kserve("InferenceService") if d["metadata"]["name"] == trained["spec"]["inferenceService"])
+    assert RUNTIMES[shelf["spec"]["predictor"]["model"]["runtime"]]["spec"]["multiModel"]
+    assert set(trained["spec"]["model"]) == {"framework", "storageUri", "memory"}
 
 
 def test_images_have_the_tag_that_the_documents_build_and_push():
     version = re.search(r"^project\(sconce VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+    texts = "".join(path.read_text() for path in FOLDER.rglob("*.yaml"))
     image = f"registry.example.com/sconce:{version}"
-    assert {container["image"] for _, container in containers()} == {image}
+    assert set(re.findall(r"image: (\S+)", texts)) == {image, f"registry.example.com/sconce-grpc:{version}"}
     document = (ROOT / "docs/kubernetes.md").read_text()
-    for command in (f"docker build -f docker/Dockerfile.cpu -t {image} .", f"docker push {image}"):
+    for command in (f"docker build -f docker/Dockerfile.cpu -t {image} .", f"docker push {image}",
+                    f"docker build -f docker/Dockerfile.cpu --build-arg GRPC=yes -t registry.example.com/sconce-grpc:{version} .",
+                    f"docker build -f docker/Dockerfile.cuda -t registry.example.com/sconce-cuda:{version} ."):
         assert f"    {command}\n" in document, command
     # No other tag of it is named anywhere.
-    assert set(re.findall(r"registry\.example\.com/sconce:[\w.-]+", document)) == {image}
+    assert {name.rpartition(":")[2] for name in re.findall(r"registry\.example\.com/sconce[\w-]*:[\w.-]+", document)} == {version}
 
 
-def test_settings_exist():
-    for name, container in containers():
-        for variable in container.get("env", []):
-            if variable["name"] == "SCONCE_SET":
-                for assignment in variable["value"].split(";"):
-                    assert assignment.split("=")[0].rpartition(".")[2] in MODEL_SETTINGS, (name, assignment)
-                continue
-            assert variable["name"].removeprefix("SCONCE_").lower() in SETTINGS, (name, variable)
-    compose = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())
-    for variable in compose["services"]["sconce"]["environment"]:
-        assert variable.removeprefix("SCONCE_").lower() in SETTINGS, variable
-
-
-def test_probes_ask_for_routes_and_ports_that_there_are():
-    checked = 0
-    for name, container in containers():
-        ports = {p["name"]: p["containerPort"] for p in container.get("ports", [])}
-        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-            if probe not in container:
-                continue
-            get = container[probe]["httpGet"]
-            assert get["path"] == ("/v2/health/live" if probe == "livenessProbe" else "/v2/health/ready")
-            assert get["port"] in ports or get["port"] in ports.values(), name
-            checked += 1
-    assert checked == 5
-
-
-def test_the_end_has_time():
-    spec = of_kind("Deployment")["spec"]["template"]["spec"]
-    container, = spec["containers"]
-    settings = {v["name"]: v["value"] for v in container["env"]}
-    seconds = sum(int(settings[f"SCONCE_DRAIN_{k}"].removesuffix("s")) for k in ("GRACE", "TIMEOUT"))
-    assert container["lifecycle"]["preStop"]["sleep"]["seconds"] + seconds < spec["terminationGracePeriodSeconds"]
-
-
-def test_nothing_is_privileged():
-    for name, spec in pods().items():
-        for container in spec["containers"]:
-            security = {**spec.get("securityContext", {}), **container["securityContext"]}
-            assert security["runAsNonRoot"] and security["runAsUser"] == 10001, name
-            assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
-            assert security["capabilities"] == {"drop": ["ALL"]}
-
-
-def test_services_find_the_pods():
-    deployment = of_kind("Deployment")
-    labels = deployment["spec"]["template"]["metadata"]["labels"]
-    ports = {p["name"] for p in deployment["spec"]["template"]["spec"]["containers"][0]["ports"]}
-    services = [d for d in CORE if d["kind"] == "Service"]
-    for service in services:
-        assert service["spec"]["selector"].items() <= labels.items()
-        assert {p["targetPort"] for p in service["spec"]["ports"]} <= ports
-    headless, = [s for s in services if s["spec"].get("clusterIP") == "None"]
-    push = of_kind("Job")["spec"]["template"]["spec"]["containers"][0]
-    assert f"http://{headless['metadata']['name']}:8003" in push["args"] and "--every-address" in push["args"]
-
-
-def test_the_autoscaler_looks_at_a_metric_that_there_is():
-    metric = of_kind("HorizontalPodAutoscaler")["spec"]["metrics"][0]["pods"]["metric"]["name"]
-    assert f'"{metric}"' in (ROOT / "server/observe/metrics.def").read_text()
-    assert metric in (FOLDER / "autoscaling.yaml").read_text().split("apiVersion")[0]
+def test_the_job_is_restricted_and_finds_the_pods():
+    spec = JOB["spec"]["template"]["spec"]
+    one, = spec["containers"]
+    assert {**spec["securityContext"], **one["securityContext"]}.items() >= RESTRICTED.items()
+    assert spec["automountServiceAccountToken"] is False
+    assert "http://sconce-pods:8003" in one["args"] and "--every-address" in one["args"]
+    policy = (FOLDER / "base/network.yaml").read_text()
+    assert f"app: {JOB['spec']['template']['metadata']['labels']['app']}}}" in policy
 
 
 def commands():
-    compose = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]["push"]
-    job = of_kind("Job")["spec"]["template"]["spec"]["containers"][0]
-    return [compose["entrypoint"] + compose["command"], job["command"] + job["args"]]
+    push = COMPOSE["push"]
+    one = JOB["spec"]["template"]["spec"]["containers"][0]
+    return [push["entrypoint"] + push["command"], one["command"] + one["args"]]
 
 
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built (./dev build)")
 @pytest.mark.parametrize("command", commands())
 def test_pushes_are_commands_of_the_program(command):
     assert command[0] == "/usr/bin/sconce"
@@ -164,11 +124,12 @@ def test_pushes_are_commands_of_the_program(command):
 
 
 def test_compose():
-    compose = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())
-    for name, service in compose["services"].items():
+    for variable in COMPOSE["sconce"]["environment"]:
+        assert variable.removeprefix("SCONCE_").lower() in SETTINGS, variable
+    for name, service in COMPOSE.items():
         assert service["read_only"] and service["cap_drop"] == ["ALL"], name
         assert "no-new-privileges:true" in service["security_opt"]
-    assert (ROOT / "docker" / compose["services"]["sconce"]["build"]["context"]).resolve() == ROOT
-    assert (ROOT / compose["services"]["sconce"]["build"]["dockerfile"]).exists()
+    assert os.path.samefile(ROOT / "docker" / COMPOSE["sconce"]["build"]["context"], ROOT)
+    assert (ROOT / COMPOSE["sconce"]["build"]["dockerfile"]).exists()
     image = (ROOT / "docker/Dockerfile.cpu").read_text()
     assert "HEALTHCHECK" in image and "USER 10001" in image

@@ -81,15 +81,28 @@ def bench(clone, command):
 
 def renamed_images(clone, command):
     """A line of sed that puts another registry into the manifests."""
-    manifests = sorted((clone.folder / "examples/kubernetes").glob("*.yaml"))
+    manifests = sorted((clone.folder / "examples/kubernetes").rglob("*.yaml"))
     before = [file.read_text() for file in manifests]
     clone.run(command)
     after = [file.read_text() for file in manifests]
     for file, text in zip(manifests, before):
         file.write_text(text)
-    assert sum("image: registry.example.com/sconce:" in text for text in before) == 3
-    assert sum("image: registry.of.yours:5000/team/sconce:" in text for text in after) == 3
+    images = [text.count("image: registry.example.com/sconce") for text in before]
+    assert sum(images) == 5
+    assert [text.count("image: registry.of.yours:5000/team/sconce") for text in after] == images
     assert not any("registry.example.com" in text for text in after)
+
+
+def of_cluster(clone, command):
+    """A line of kubectl on what the manifests make: names, namespaces and images are theirs."""
+    base = "".join(file.read_text() for file in sorted((clone.folder / "examples/kubernetes/base").glob("*.yaml")))
+    for kind, name in re.findall(r"\b(deployment)/([\w-]+)", command):
+        assert re.search(rf"kind: {kind.capitalize()}\nmetadata:\n  name: {name}\n", base), command
+    for space in re.findall(r"-n (\S+)", command):
+        assert f"namespace: {space}\n" in base
+    for container, image in re.findall(r" ([\w-]+)=(\S+/\S+)", command):
+        assert f"- name: {container}\n          image: {image}\n" in base
+    return "no cluster: what it names is in the manifests"
 
 
 def script(path="", needs_torch=False, without="", reduced=None):

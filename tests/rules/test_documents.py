@@ -12,7 +12,7 @@ import documents
 import pytest
 from clone import Clone
 from document_rows import (asked, bench, both, built, compiled_here, conformance, ctest, dev_serves, generated, healthy, in_file,
-                           ninja, of_dev, on_two_servers, packed, pip, pytest_file, pytest_words, refused_device,
+                           ninja, of_cluster, of_dev, on_two_servers, packed, pip, pytest_file, pytest_words, refused_device,
                            renamed_images, rooms, run_by, said, script, serves, serves_tls, short_doctest, shown, subcommand)
 from documents import ROOT
 
@@ -81,13 +81,29 @@ COMMANDS = {
     **{line: run_by("tests/kubernetes/test_manifests.py::test_images_have_the_tag_that_the_documents_build_and_push",
                     "tests/docker/run.sh builds it and pushes it to a registry") for line in (
         "docker build -f docker/Dockerfile.cpu -t registry.example.com/sconce:0.1.0 .",
-        "docker push registry.example.com/sconce:0.1.0")},
-    "sed -i 's|registry.example.com|registry.of.yours:5000/team|' examples/kubernetes/*.yaml": renamed_images,
-    'kubectl create secret generic sconce-token --from-literal=token="$(openssl rand -hex 24)"': in_file(
-        "examples/kubernetes/sconce.yaml", "secret: {secretName: sconce-token", "no cluster: the manifest wants that secret"),
-    **{f"kubectl apply -f examples/kubernetes/{name}.yaml": run_by(
+        "docker push registry.example.com/sconce:0.1.0",
+        "docker build -f docker/Dockerfile.cpu --build-arg GRPC=yes -t registry.example.com/sconce-grpc:0.1.0 .",
+        "docker build -f docker/Dockerfile.cuda -t registry.example.com/sconce-cuda:0.1.0 .")},
+    "sed -i 's|registry.example.com|registry.of.yours:5000/team|' $(grep -rl registry.example.com examples/kubernetes)": renamed_images,
+    'kubectl create secret generic sconce-token -n sconce --from-literal=token="$(openssl rand -hex 24)"': in_file(
+        "examples/kubernetes/base/deployment.yaml", "secret: {secretName: sconce-token", "no cluster: the manifest wants that secret"),
+    "kubectl apply -k examples/kubernetes/overlays/cpu": run_by(
+        "tests/kubernetes/test_rendered.py::test_valid", "no cluster: what kubectl renders against Kubernetes' schemas"),
+    **{f"kubectl apply -f examples/kubernetes/kserve/{name}.yaml": run_by(
         "tests/kubernetes/test_manifests.py::test_valid", "no cluster: the manifests against Kubernetes' schemas")
-       for name in ("sconce", "kserve")},
+       for name in ("runtimes", "services")},
+    # The runbook
+    **{line: of_cluster for line in (
+        "kubectl set image deployment/sconce -n sconce sconce=registry.example.com/sconce:0.1.0",
+        "kubectl rollout status deployment/sconce -n sconce --timeout=10m",
+        "kubectl rollout undo deployment/sconce -n sconce",
+        "kubectl drain NODE --ignore-daemonsets --delete-emptydir-data")},
+    **{f"sh {block}": run_by(f"tests/server/test_runbook.py::test_{test}", "the blocks of docs/runbook.md")
+       for test, blocks in {
+           "look": ["look"], "upgrade": ["check", "upgraded"], "rollback": ["roll-back"], "drain": ["drain"],
+           "a_lost_node": ["push-without-a", "back"], "a_node_that_is_lost_in_the_middle_of_a_push": ["gone"],
+           "split_weights": ["split", "right"], "a_load_that_is_stuck": ["index", "load"],
+           "a_full_disk": ["not-kept", "keep-again"]}.items() for block in blocks},
     **{line: run_by("tests/python/test_first_answer.py::test_the_lines_of_the_readme") for line in (
         "sconce serve linear.pt2",
         """curl -s http://127.0.0.1:8000/v1/models/linear:call -d '{"args": [[[1, 2, 3, 4, 5, 6, 7, 8]]]}'""")},
@@ -203,7 +219,8 @@ COMMANDS = {
     ".venv/bin/python -m pytest tests/server": pytest_file,
     "SCONCE_PROGRAM=build/release/server/sconce .venv/bin/python -m pytest -q tests/server/test_serve.py": pytest_file,
     **{f"pytest tests/server/test_{name}.py": pytest_file
-       for name in ("bad_input", "client_exam", "device_memory", "generate", "migrating", "openapi", "otlp", "pipelines", "prometheus", "triton_config")},
+       for name in ("bad_input", "client_exam", "device_memory", "generate", "migrating", "openapi", "otlp", "pipelines", "prometheus", "runbook",
+                    "triton_config")},
     **{f"P -k {words}": pytest_words for words in (
         '"during_an_upload or drain_refuses or until_the_end"', '"fold_that_fails or progress"', '"gone_midway or ctrl_c"',
         '"gone_midway or truncated or too_early"', '"stops_arriving or stop_arriving or hardly_arrives"', "digest",
@@ -295,6 +312,7 @@ COMMANDS = {
     "tests/bench/http/overload.py": script(),
     "ninja -C build/release sconce_program fake_models": ninja,
     "tests/bench/http/idle.py --models 100": script(),
+    "tests/bench/fleet/simulate.py": both(script(), run_by("tests/bench/fleet/test_fleet.py::test_the_tables_of_the_document")),
     "tests/bench/http/consoles.py": script(),
     "tests/bench/http/peers.py": script(without=NETWORK),
     "ninja -C build/release grpc_bench": ninja,
@@ -368,6 +386,7 @@ OTHERS = {
         "tests/server/pipelines/pipeline_plan_test.cpp::pipeline plan: sizes that no size suits"),
     '{"tensors": [{"name": "l.weight",': run_by("tests/server/test_trainers.py::test_tensors_by_their_handles"),
     "# scopes          token": said,
+    "# kustomization.yaml": run_by("tests/kubernetes/test_rendered.py::test_the_kustomization_of_the_document"),
     "stage      checks names": said,
     "DIR/MODEL/VERSION/journal.json": said,
     "receiving --> staged": run_by("tests/server/admin/push/push_ledger_test.cpp::push ledger: a push from its first byte"),

@@ -2,7 +2,7 @@
 """KServe's own Python client against `sconce serve`, over REST and gRPC: kserve_client.py SCONCE
 
 Needs kserve in the Python that runs it (pip install kserve; it was tried with 0.21). Serves the digits example and asks it
-through every method of both clients. Ends with "N passed, N failed".
+through every method of both clients; with --rest and --grpc, asks a server of it that runs. Ends with "N passed, N failed".
 """
 import argparse
 import asyncio
@@ -14,8 +14,11 @@ import threading
 
 if __name__ == "__main__":
     PARSER = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    PARSER.add_argument("program", metavar="SCONCE")
+    PARSER.add_argument("program", metavar="SCONCE", nargs="?")
+    PARSER.add_argument("--rest", type=int, metavar="PORT", help="of a server on this machine")
+    PARSER.add_argument("--grpc", type=int, metavar="PORT", help="of the same")
     OPTIONS = PARSER.parse_args()
+    del sys.argv[1:]  # kserve reads them when it is imported
 
 import numpy as np
 from kserve import InferInput, InferRequest, InferResponse
@@ -65,9 +68,21 @@ async def over_rest(port, image, expected):
         answer = await client.infer(base, request(image, raw), model_name="digits")
         check(right(answer, expected), f"REST: infer, {'binary' if raw else 'JSON'} tensors")
     await client.close()
+    client = InferenceRESTClient(RESTConfig(protocol="v1"))
+    check(await client.is_model_ready(base, "digits"), "REST, v1: the model is ready")
+    answer = await client.infer(base, {"instances": image.tolist()}, model_name="digits")
+    check(len(answer["predictions"]) == 1, "REST, v1: predict", answer)
+    await client.close()
 
 
-def main(program):
+def ask(rest, grpc):
+    numbers = [float(n) for n in re.findall(r"[-\d.]+", (ROOT / "examples/digits/request.json").read_text())]
+    image, expected = np.array(numbers, np.float32).reshape(1, 8, 8), np.array([9])
+    asyncio.run(over_rest(rest, image, expected))
+    asyncio.run(over_grpc(grpc, image, expected))
+
+
+def serve_and_ask(program):
     server = subprocess.Popen([program, "serve", ROOT / "examples/digits/digits.pt2", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
                                "--admin", "off", "--metrics", "off", "--drain-grace", "0"], stderr=subprocess.PIPE, text=True)
     ports = {}
@@ -78,17 +93,23 @@ def main(program):
         if len(ports) == 2:
             break
     threading.Thread(target=server.stderr.read, daemon=True).start()
-    numbers = [float(n) for n in re.findall(r"[-\d.]+", (ROOT / "examples/digits/request.json").read_text())]
-    image, expected = np.array(numbers, np.float32).reshape(1, 8, 8), np.array([9])
     try:
-        asyncio.run(over_rest(ports["inference on"], image, expected))
-        asyncio.run(over_grpc(ports["inference by gRPC on"], image, expected))
+        ask(ports["inference on"], ports["inference by gRPC on"])
     finally:
         server.terminate()
         server.wait(30)
+
+
+def main(options):
+    if options.rest and options.grpc:
+        ask(options.rest, options.grpc)
+    elif options.program:
+        serve_and_ask(options.program)
+    else:
+        PARSER.error("neither SCONCE nor --rest and --grpc")
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")
     return not all(RESULTS)
 
 
 if __name__ == "__main__":
-    sys.exit(main(OPTIONS.program))
+    sys.exit(main(OPTIONS))
