@@ -12,6 +12,8 @@ import weights
 from held import Held
 from ray import serve
 from ray.cluster_utils import Cluster
+from ray.serve.context import _get_global_client
+from ray.serve.schema import ServeDeploySchema
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "examples/digits/digits.pt2"
@@ -63,6 +65,17 @@ class Application:
                    "graceful_shutdown_timeout_s": 1, **options}
         bound = serve.deployment(name="Held", **options)(Held).bind(str(self.folder), str(PACKAGE), "digits", self.journal)
         self.handle = serve.run(bound, name=self.name, route_prefix=f"/{self.name}")
+        return self
+
+    def apply(self, **options):
+        """As `serve deploy` does: what only the numbers and user_config of differ keeps its replicas."""
+        options |= {"ray_actor_options": {"num_cpus": 0.1}, "health_check_period_s": 1, "graceful_shutdown_timeout_s": 1}
+        document = {"name": self.name, "route_prefix": f"/{self.name}", "import_path": "held:app",
+                    "args": {"folder": str(self.folder), "package": str(PACKAGE), "journal": self.journal},
+                    "deployments": [{"name": "Held", **options}]}
+        _get_global_client().deploy_apps(ServeDeploySchema.parse_obj({"applications": [document]}), _blocking=True)
+        self.handle = serve.get_app_handle(self.name)
+        until(lambda: serve.status().applications[self.name].status == "RUNNING", f"{self.name} runs")
         return self
 
     def ask(self):

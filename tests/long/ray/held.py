@@ -5,6 +5,7 @@ import time
 
 import deployment
 from follower import Follower
+from ray import serve
 
 
 class HeldFollower(Follower):
@@ -41,3 +42,8 @@ class Held(deployment.Sconce.func_or_class):
     async def in_place(self, array):
         """Whether an array came in Ray's shared memory, which the process cannot write."""
         return not array.flags.writeable and not array.flags.owndata
+
+
+def app(arguments):
+    """For what a config file says."""
+    return serve.deployment(name="Held")(Held).bind(arguments["folder"], arguments["package"], "digits", arguments["journal"])

@@ -91,10 +91,10 @@ def test_a_replica_is_killed_between_stage_and_commit(application):
 
 
 def test_a_late_replica_begins_with_the_current_set(application):
-    application.run(num_replicas=1)
+    application.apply(num_replicas=1)
     application.push()
     early = set(application.where())
-    application.run(num_replicas=3)
+    application.apply(num_replicas=3)
     application.all_serve(2, replicas=3)
     seen = {}
     until(lambda: seen.update([(lambda info: (info["replica"], info["generation"]))(application.ask()[1])]) or len(seen) == 3,
