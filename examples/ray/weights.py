@@ -7,7 +7,8 @@
 
 The journal is the file that the deployment was given. It holds what was decided last and where that is, so it must lie on
 storage that all nodes see, as the weights must. A detached actor, named after it, keeps it: replicas ask that actor what to
-do (two_phase.py), those that start later too. The commands need to run on a node of the cluster. Status 1: nothing changed.
+do (two_phase.py), those that start later too. The commands run on a node of the cluster. Status 1: nothing has changed, or
+the text says that this is open.
 """
 import argparse
 import asyncio
@@ -182,6 +183,8 @@ def main():
             done = status(arguments.journal)
     except Refused as error:
         sys.exit(f"weights.py: {error}")
+    except ray.exceptions.RayActorError:
+        sys.exit("weights.py: the actor that leads is being started again; ask for the status: it says what was decided")
     print(json.dumps(done))
 
 

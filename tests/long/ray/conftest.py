@@ -97,8 +97,11 @@ class Application:
         return weights.push(self.v2, self.journal, "v2", timeout)
 
     def served(self):
-        """replica -> number of the version that it serves"""
-        return weights.status(self.journal)["replicas"]
+        """replica -> number of the version that it serves; nothing while the actor that leads is started again"""
+        try:
+            return weights.status(self.journal)["replicas"]
+        except ray.exceptions.RayActorError:
+            return {}
 
     def all_serve(self, number, replicas):
         until(lambda: sorted(self.served().values()) == [number] * replicas, f"{replicas} replicas serve {number}")
