@@ -95,7 +95,6 @@ COMMANDS = {
     "pip install -r examples/ray/requirements.txt": in_file(
         "tests/long/ray/requirements.txt", "ray[serve]==2.60.0", "installs from PyPI: tests/long/ray has the same version"),
     **{f"sh ray_{block}": run_by("tests/long/ray/test_readme.py::test_the_blocks") for block in ("run", "ask", "weights")},
-    "serve deploy": run_by("tests/long/ray/test_readme.py::test_the_config_file"),
     "tests/long/ray/run.sh SCONCE": script(without="five minutes, and Ray"),
     "python tests/bench/fleet/ray_serve.py": needs_torch(),
     # The Python package

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh SCONCE: runs examples/ray on two nodes of Ray on this machine. `python` has requirements.txt. Sconce's Python
-# package is that of the build which SCONCE, the program, belongs to; without one, that of dist/*.whl. Takes five minutes.
+# package is that of the build which SCONCE, the program, belongs to; without one, that of dist/*.whl. Takes seven minutes.
 # The last line is "N passed, N failed".
 case ${1:-} in -h | --help | '') sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
@@ -22,7 +22,7 @@ if ! compgen -G "$package/sconce/_native*.so" > /dev/null; then
 fi
 
 export PYTHONPATH=$(realpath "$package"):$PWD/examples/ray:$PWD/tests/long/ray
-export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=disabled
+export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=disabled RAY_ENABLE_AUTO_CONNECT=0
 # Workers would run at niceness 15, and start in minutes beside anything else.
 export RAY_worker_niceness=0 RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S=60
 status=0

@@ -38,8 +38,8 @@ def shell(cluster, tmp_path):
     yield start
     for process in started:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
-            process.wait(PATIENCE)
+            os.killpg(process.pid, signal.SIGKILL)  # Ctrl-C would end all of Serve
+            process.communicate(timeout=PATIENCE)
     serve.delete("default")
     ray.kill(weights.keeper_of(tmp_path / "digits.json"))
 

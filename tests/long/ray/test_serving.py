@@ -63,7 +63,7 @@ def test_arrays_through_a_handle_are_not_copied(application):
         application.handle.call.remote(IMAGES[0, 0]).result()
 
 
-def test_a_replica_is_killed_under_load(application):
+def test_a_replica_is_killed_under_load(application, capsys):
     application.run(num_replicas=3)
     with Load(application) as load:
         load.more()
@@ -73,12 +73,13 @@ def test_a_replica_is_killed_under_load(application):
         until(lambda: running(application) == (3, 3) and killed not in application.served(), "another one in its place")
         load.more()
     # Ray does not try a request again that a dead replica had; the clients do.
-    print(f"{load.count} answers, {len(load.errors)} errors")
+    with capsys.disabled():
+        print(f"{load.count} answers, {len(load.errors)} errors")
     assert len(load.errors) <= len(load.answers)
     assert killed not in application.where()
 
 
-def test_a_node_is_killed_under_load(cluster, application):
+def test_a_node_is_killed_under_load(cluster, application, capsys):
     application.run(num_replicas=4, max_replicas_per_node=2)
     application.push()
     with Load(application) as load:
@@ -90,7 +91,8 @@ def test_a_node_is_killed_under_load(cluster, application):
         cluster.second = cluster.add_node(num_cpus=1)
         until(lambda: running(application) == (4, 4), "four replicas again")
         load.more()
-    print(f"{load.count} answers, {len(load.errors)} errors")
+    with capsys.disabled():
+        print(f"{load.count} answers, {len(load.errors)} errors")
     assert {info["generation"] for answers in load.answers for info, _ in answers} == {2}
     application.all_serve(2, replicas=4)
 
