@@ -107,6 +107,12 @@ COMMANDS = {
     **{line: run_by("tests/python/test_first_answer.py::test_the_lines_of_the_readme") for line in (
         "sconce serve linear.pt2",
         """curl -s http://127.0.0.1:8000/v1/models/linear:call -d '{"args": [[[1, 2, 3, 4, 5, 6, 7, 8]]]}'""")},
+    # Ray Serve
+    "pip install -r examples/ray/requirements.txt": in_file(
+        "tests/long/ray/requirements.txt", "ray[serve]==2.60.0", "installs from PyPI: tests/long/ray has the same version"),
+    **{f"sh ray_{block}": run_by("tests/long/ray/test_readme.py::test_the_blocks") for block in ("run", "ask", "weights")},
+    "tests/long/ray/run.sh SCONCE": script(without="five minutes, and Ray"),
+    "python tests/bench/fleet/ray_serve.py": needs_torch(),
     # The Python package
     "pip install -r python/requirements-build.txt": in_file(
         "python/requirements-build.txt", "nanobind==", "installs from PyPI: the file names what CMake asks the Python for"),
@@ -394,6 +400,7 @@ OTHERS = {
     "model.pt2": said,
     "Model::run(inputs)": said,
     "client": said,
+    'handle = serve.get_app_handle("default")': run_by("tests/long/ray/test_readme.py::test_the_blocks"),
     "POST .../weights": said,
     "socket --bytes--> RequestReader": said,
     "sconce_package* package = NULL;": run_by(
