@@ -67,13 +67,19 @@ class Server {
       : config_(config),
         threads_(io_threads(config)),
         finder_(config_),
+        files_(find_files()),
         packages_(find_packages()),
+        budget_(static_cast<uint64_t>(config.memory_budget), static_cast<uint64_t>(config.device_memory_budget)),
         request_memory_(request_memory(config)),
         repository_(config_, clock_, idle_watch_, reaper_, packages_,
-                    threads_ + 1 + (config.grpc.enabled() ? CallTurns::kPlaces : 0)),
+                    threads_ + 1 + (config.grpc.enabled() ? CallTurns::kPlaces : 0), &budget_),
         store_(config.weights_keep),
-        control_(config_, finder_, repository_, store_, idle_watch_, std::move(packages_),
-                 [this](std::exception_ptr failure) noexcept { fail(std::move(failure)); }),
+        on_demand_(finder_.loads_on_demand()
+                       ? std::make_unique<OnDemand>(config_, finder_, repository_, budget_, files_)
+                       : nullptr),
+        control_(
+            config_, finder_, repository_, store_, idle_watch_, std::move(packages_),
+            [this](std::exception_ptr failure) noexcept { fail(std::move(failure)); }, on_demand_.get(), files_),
         service_{config_,
                  repository_,
                  control_,
@@ -95,6 +101,9 @@ class Server {
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
         timer_(context_) {
+    files_ = {};
+    if (on_demand_)
+      on_demand_->ask_before_unloading([this](const ServedModel& model) { return service_.claims.claimed(model); });
     service_.tracer.export_to(service_.otlp.get());
     if (OtlpExporter* const otlp = service_.otlp.get())
       service_.operations.on_end([otlp](const Operation& over) { otlp->add(update_record(over)); });
@@ -201,17 +210,40 @@ class Server {
         address);
   }
 
-  std::vector<PackageEntry> find_packages() const {
+  // Whether a model of the file may be pinned: a package of several has names that continue its stem.
+  bool may_be_pinned(const PackageFile& file) const {
+    return std::any_of(config_.model_settings.begin(), config_.model_settings.end(), [&](const ModelSetting& setting) {
+      const std::string& model = setting.model;
+      return setting.key == "pinned" && (model == "*" || model == file.stem || model.starts_with(file.stem + "."));
+    });
+  }
+
+  std::vector<PackageFile> find_files() const {
     const auto note = [](const std::string& text) { log_warn("{}", printable(text)); };
-    std::vector<PackageEntry> packages = Control::open(finder_, finder_.files(note), config_.exit_on_error);
+    return finder_.files(note);
+  }
+
+  std::vector<PackageEntry> find_packages() {
+    std::vector<PackageFile> at_start;
+    for (const PackageFile& file : files_)
+      if (!file.on_demand || may_be_pinned(file)) at_start.push_back(file);
+    std::erase_if(files_, [](const PackageFile& file) { return !file.on_demand; });
+    std::vector<PackageEntry> packages = Control::open(finder_, at_start, config_.exit_on_error);
+    std::erase_if(packages, [this](const PackageEntry& package) {
+      return package.file.on_demand && !config_.model(package.name, package.settings).pinned;
+    });
     std::vector<std::string> names;
+    for (const PackageFile& file : files_) names.push_back(file.stem);
     for (const PackageEntry& package : packages) {
       if (names.empty() || names.back() != package.name) names.push_back(package.name);
     }
     if (finder_.has_repository()) {
       // A model that a setting names may come later.
       for (const ModelSetting& setting : config_.model_settings) {
-        if (setting.model != "*" && std::find(names.begin(), names.end(), setting.model) == names.end())
+        const auto is_named = [&](const std::string& name) {
+          return setting.model == name || (finder_.loads_on_demand() && setting.model.starts_with(name + "."));
+        };
+        if (setting.model != "*" && std::none_of(names.begin(), names.end(), is_named))
           log_warn("setting {} is for a model that is not there: {}", setting.key, setting.model);
       }
     } else {
@@ -337,7 +369,9 @@ class Server {
   const ServerConfig config_;
   const size_t threads_;
   const PackageFinder finder_;
+  std::vector<PackageFile> files_;      // of models that are loaded on demand, until these are known
   std::vector<PackageEntry> packages_;  // what the control thread loads first
+  ModelBudget budget_;
   asio::io_context context_{1};
   RequestBudget request_memory_;                       // outlives the models, which may keep inputs
   OpenConnections connections_;                        // outlives the I/O threads
@@ -347,6 +381,7 @@ class Server {
   std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the requests, whose lanes post to them
   Repository repository_;
   WeightStore store_;
+  std::unique_ptr<OnDemand> on_demand_;  // null: all models are loaded at the start
   Control control_;
   Service service_;
   PushSettler settler_;

@@ -1,5 +1,7 @@
 #include "server/answers/handlers.h"
 
+#include <optional>
+
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/answers/methods.h"
@@ -15,6 +17,44 @@
 namespace sconce::server {
 namespace {
 
+constexpr std::string_view name_of(OnDemand::State state) noexcept {
+  switch (state) {
+    case OnDemand::State::kKnown:
+      return "known";
+    case OnDemand::State::kLoading:
+      return "loading";
+    case OnDemand::State::kFailed:
+      return "failed";
+    case OnDemand::State::kUnloaded:
+      return "unloaded";
+  }
+  return {};
+}
+
+// Of a model that is not loaded, one for each version.
+void describe(const OnDemand::Entry& entry, std::vector<IndexEntry>& entries) {
+  const bool loading = entry.state == OnDemand::State::kLoading;
+  for (const int64_t version : entry.versions) {
+    std::string reason = entry.reason;
+    if (entry.state == OnDemand::State::kKnown) reason = "not loaded: a request for it loads it";
+    if (entry.state == OnDemand::State::kUnloaded) reason = "unloaded";
+    entries.push_back({entry.name,
+                       version,
+                       loading ? "LOADING" : "UNAVAILABLE",
+                       std::move(reason),
+                       {},
+                       std::string(name_of(entry.state))});
+  }
+}
+
+// Whether the route's model is one that a request would load; of such a one, its status.
+std::optional<OnDemand::Entry> not_loaded(const RequestView& request) {
+  const OnDemand* const on_demand = request.service.control.on_demand();
+  if (on_demand == nullptr || request.catalog.look_up(request.route.model) != nullptr) return std::nullopt;
+  OnDemand::Entry entry = on_demand->status(request.catalog, request.route.model);
+  return entry.versions.empty() ? std::nullopt : std::optional(std::move(entry));
+}
+
 IndexEntry describe(const Catalog::Entry& entry, const Catalog::Version& version) {
   const std::string fault = version.fault();
   const char* const state = version.state == Catalog::State::kReady && fault.empty() ? "READY"
@@ -25,7 +65,14 @@ IndexEntry describe(const Catalog::Entry& entry, const Catalog::Version& version
   std::vector<std::string> labels;
   for (const auto& [label, number] : entry.labels)
     if (number == version.version()) labels.push_back(label);
-  return {entry.name, version.version(), state, std::move(reason), std::move(labels)};
+  std::string on_demand;
+  if (version.file.on_demand) {
+    on_demand = version.loaded() ? "loaded" : version.state == Catalog::State::kUnloaded ? "unloaded" : "failed";
+    if (reason.empty() && version.model && version.model->uses() != nullptr)
+      if (const std::string why = OnDemand::why_it_stays(*version.model); !why.empty())
+        reason = "it stays loaded: " + why;
+  }
+  return {entry.name, version.version(), state, std::move(reason), std::move(labels), std::move(on_demand)};
 }
 
 ServerTotals totals_of(const Service& service) {
@@ -34,6 +81,7 @@ ServerTotals totals_of(const Service& service) {
   totals.lost_traces = service.tracer.dropped();
   totals.failed_traces = service.tracer.failed();
   if (service.otlp) totals.otlp = &service.otlp->counters();
+  totals.on_demand = service.control.on_demand();
   totals.audit_failures = service.audit.failures();
   totals.request_memory = service.request_memory.used();
   totals.request_memory_limit = service.request_memory.limit();
@@ -118,7 +166,18 @@ void server_metadata(const RequestView& request, Response& response) {
   response.set_text(server_document(request.service.shared_memory.allowed()));
 }
 
+// A model that a request would load counts as ready, unless the last try failed.
 void model_ready(const RequestView& request, Response& response) {
+  if (const std::optional<OnDemand::Entry> entry = not_loaded(request)) {
+    const bool will_be = !is_draining(request) && entry->state != OnDemand::State::kFailed;
+    response.status = will_be ? 200 : 503;
+    response.set_text("{\"name\":\"");
+    response.set_text(entry->name);
+    response.set_text(will_be ? "\",\"ready\":true,\"on_demand\":\"" : "\",\"ready\":false,\"on_demand\":\"");
+    response.set_text(name_of(entry->state));
+    response.set_text("\"}");
+    return;
+  }
   const Catalog::Version& version = request.catalog.find(request.route.model, request.route.version);
   check_set(request, version);
   const bool is_ready = !is_draining(request) && version.state == Catalog::State::kReady && !version.model->failed() &&
@@ -161,7 +220,7 @@ void statistics(const RequestView& request, Response& response) {
     }
   }
   // If a model was named that is missing or not ready, throws why.
-  if (models.empty() && !route.model.empty()) request.catalog.ready(route.model, route.version);
+  if (models.empty() && !route.model.empty() && !not_loaded(request)) request.catalog.ready(route.model, route.version);
   response.set_text(statistics_document(models));
 }
 
@@ -174,17 +233,33 @@ void repository_index(const RequestView& request, Response& response) {
       entries.push_back(describe(entry, v));
     }
   }
+  const OnDemand* const on_demand = request.service.control.on_demand();
+  if (on_demand != nullptr && !ready_only)
+    for (const OnDemand::Entry& entry : on_demand->missing(request.catalog)) describe(entry, entries);
   response.set_text(index_document(entries));
 }
 
 void model_list(const RequestView& request, Response& response) {
   std::vector<std::string> names;
   for (const Catalog::Entry& entry : request.catalog.entries()) names.push_back(entry.name);
+  if (const OnDemand* const on_demand = request.service.control.on_demand())
+    for (OnDemand::Entry& entry : on_demand->missing(request.catalog)) names.push_back(std::move(entry.name));
   response.set_text(model_list_document(names));
 }
 
 void model_status(const RequestView& request, Response& response) {
   const RouteMatch& route = request.route;
+  if (const std::optional<OnDemand::Entry> entry = not_loaded(request)) {
+    std::vector<IndexEntry> known;
+    describe(*entry, known);
+    const bool will_be = !is_draining(request) && entry->state != OnDemand::State::kFailed;
+    // What a request would find.
+    for (IndexEntry& version : known)
+      if (will_be) version.state = "READY";
+    response.status = will_be ? 200 : 503;
+    response.set_text(status_document(entry->name, will_be, known));
+    return;
+  }
   const Catalog::Version& found = request.catalog.find(route.model, route.version);
   check_set(request, found);
   const bool is_ready = !is_draining(request) && found.state == Catalog::State::kReady && found.fault().empty();

@@ -30,8 +30,11 @@ namespace sconce::server {
 
 // Answers on the connection's I/O thread.
 struct Here {
-  consteval explicit Here(AnswerHere& function) : answer(&function) {}
+  enum Needs : bool { kNothing, kModel };
+  // kModel: the route's model, which is loaded first if it is loaded on demand.
+  consteval explicit Here(AnswerHere& function, Needs needs = kNothing) : answer(&function), loads(needs == kModel) {}
   AnswerHere* answer;
+  bool loads;
 };
 
 struct OnAdminThread {

@@ -153,6 +153,7 @@ server::Address Address(const Source& source) {
 
 // The names of an enum's values in their order.
 constexpr std::string_view names(Versions) { return "latest, all"; }
+constexpr std::string_view names(LoadWhen) { return "start, demand"; }
 constexpr std::string_view names(TlsMode) { return "off, on, mutual"; }
 constexpr std::string_view names(Batching) { return "auto, on, off"; }
 constexpr std::string_view names(DeviceFault) { return "stay, end, restart"; }

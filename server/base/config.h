@@ -17,6 +17,7 @@
 namespace sconce::server {
 
 enum class Versions : int8_t { kLatest, kAll };
+enum class LoadWhen : int8_t { kStart, kDemand };
 enum class Batching : int8_t { kAuto, kOn, kOff };
 enum class DeviceFault : int8_t { kStay, kEnd, kRestart };
 enum class WeightsMismatch : int8_t { kRefuse, kPackage };

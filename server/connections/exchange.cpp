@@ -57,12 +57,12 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
 bool Exchange::limit_body() {
   most_body_ = static_cast<uint64_t>(io_thread_.service().config.max_body_bytes);
   check_set();
-  // Throws the errors of a model that is not there before the request is read.
+  // Throws the errors of a model that is not there before the request is read. What one that is not loaded yet can take
+  // is not known.
   const BodyLimit limit = route_of(route_).body;
-  const uint64_t most = limit == BodyLimit::kInputs
-                            ? io_thread_.catalog().ready(route_.model, route_.version)->most_body_bytes()
-                        : limit == BodyLimit::kText ? kMostText
-                                                    : kMostTensors;
+  const uint64_t most = limit != BodyLimit::kInputs ? (limit == BodyLimit::kText ? kMostText : kMostTensors)
+                        : must_load()               ? most_body_
+                                      : io_thread_.catalog().ready(route_.model, route_.version)->most_body_bytes();
   most_body_ = std::min(most_body_, most);
   reader_.limit_body(most_body_);
   return reader_.content_length() <= most_body_;
@@ -98,6 +98,7 @@ void Exchange::check_set() const {
 }
 
 Exchange::Next Exchange::answer_by(const Here& handler) {
+  if (handler.loads && must_load()) return wait_for_load();
   handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html,
                   reader_.head().accepts, if_none_match_, host_},
                  response_);
@@ -160,6 +161,8 @@ Exchange::Next Exchange::resume() {
     case Holder::kDecoder:
       throw_problem();
       return choose_weights();
+    case Holder::kLoader:
+      return go_on_loaded();
     case Holder::kReader:
       inference_.take_weights();
       return run_decoded();
@@ -193,6 +196,7 @@ void Exchange::take_back() noexcept {
   if (running() && !inference_.let_go()) return;
   let_go();
   inference_.clear();
+  held_.reset();
   answer_room_.give_back();
 }
 

@@ -8,6 +8,8 @@
 //               a large body              weights on disk         a run on a lane         a large answer
 //   kSession --> kAdministration --> kSession
 //               models and weights
+//   kSession --> kLoader --> kSession
+//               a model that is loaded on demand, before the steps above
 //
 // While a loop makes tokens (docs/generate.md), the model has the exchange, and the I/O thread writes pieces of the
 // answer all the same: they touch only what TokenLoop gives each of them.
@@ -35,6 +37,7 @@
 #include "server/http/response.h"
 #include "server/http/router.h"
 #include "server/memory/request_budget.h"
+#include "server/models/on_demand.h"
 #include "server/observe/traces/trace.h"
 #include "server/protocols/inference.h"
 
@@ -85,9 +88,12 @@ class Exchange {
   // Whether another thread has the exchange.
   bool lent() const noexcept { return holder_ != Holder::kSession; }
   bool running() const noexcept { return holder_ == Holder::kModel; }  // or waits in its queue
+  // Whether the client's next bytes may be read while another thread has the exchange.
+  bool may_read_ahead() const noexcept { return !admin_; }
+  bool loading() const noexcept { return holder_ == Holder::kLoader; }  // waits until the model is loaded
   bool computing() const noexcept { return lent() && holder_ != Holder::kAdministration; }
   // When the model's answer is due.
-  Clock::time_point deadline() const noexcept { return inference_.deadline(); }
+  Clock::time_point deadline() const noexcept { return loading() ? load_deadline_ : inference_.deadline(); }
   // The client left while the model had the request. Returns true if the request was still waiting, and is then over,
   // or makes tokens that nobody will see.
   bool cancel_for_client() noexcept;
@@ -123,6 +129,7 @@ class Exchange {
     kReader,          // the thread that reads the weights it asks for
     kEncoder,         // a thread of HeavyWork that writes the answer
     kAdministration,  // the control thread, or one of AdminThreads
+    kLoader,          // a thread of Demand, which loads the model
   };
 
   // exchange.cpp
@@ -160,6 +167,12 @@ class Exchange {
   Next finish_answer();
   void compress_answer();
   bool cancel() noexcept;
+  // exchange_demand.cpp
+  OnDemand* on_demand() const noexcept;
+  bool must_load();
+  Next wait_for_load();
+  Next go_on_loaded();
+  bool hold_model();
   // exchange_heavy.cpp
   bool decodes_long() const noexcept;
   bool answers_long() const noexcept;
@@ -200,8 +213,11 @@ class Exchange {
   std::optional<TraceParent> trace_parent_;  // the client's own trace, if any
 
   // What holders work on.
-  Inference inference_;                  // for a route that runs a model
-  HeavyWork::Task task_;                 // for kDecoder and kEncoder
+  Inference inference_;    // for a route that runs a model
+  HeavyWork::Task task_;   // for kDecoder and kEncoder
+  Demand::Waiter demand_;  // for kLoader
+  Clock::time_point load_deadline_;
+  ModelUse held_;                        // by administration
   std::unique_ptr<AdminRequest> admin_;  // for the admin port's own routes
   AdminAnswer admin_answer_;             // written by the task before its notice
   std::exception_ptr problem_;           // the exception of a holder

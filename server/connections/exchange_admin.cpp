@@ -74,6 +74,7 @@ bool Exchange::refuse_access() {
 }
 
 Exchange::Next Exchange::start_task(const OnAdminThread& handler) {
+  if (!hold_model()) return wait_for_load();
   const auto done = [this](AdminAnswer answer) {
     admin_answer_ = std::move(answer);
     notify(this);
@@ -84,6 +85,7 @@ Exchange::Next Exchange::start_task(const OnAdminThread& handler) {
 }
 
 Exchange::Next Exchange::answer_task() {
+  held_.reset();
   // The work is done, so an error would be wrong. If there is no memory for the answer, the connection just ends. (The
   // writer has room for a short answer: AnswerWriter::reserve().)
   if (admin_answer_.sent > 0) {

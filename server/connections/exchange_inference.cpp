@@ -20,8 +20,12 @@ Exchange::Next Exchange::answer_by(const OnLane& handler) {
   }
   const Catalog& catalog = io_thread_.catalog();
   Tracer& tracer = io_thread_.service().tracer;
+  if (must_load()) return wait_for_load();
+  ModelUse model(catalog.ready(route_.model, route_.version), io_thread_.index(), start_);
+  if (!model) [[unlikely]]
+    return wait_for_load();
   traced_ = tracer.enabled() ? tracer.sample(route_.model, trace_parent_) : TraceLevels{};
-  inference_.begin(catalog.ready(route_.model, route_.version), form, base64, start_);
+  inference_.begin(std::move(model), form, base64, start_);
   inference_.ask_for(route_.set, weights_);
   if (decodes_long()) return decode_elsewhere();
   decode_request();
@@ -93,24 +97,32 @@ Exchange::Next Exchange::finish_answer() {
 
 // Returns true if the request was still waiting; the model has then forgotten it.
 bool Exchange::cancel() noexcept {
+  if (loading()) {
+    if (!on_demand()->cancel(demand_)) return false;
+    let_go();
+    return true;
+  }
   if (!running() || !inference_.cancel()) return false;
   let_go();
   return true;
 }
 
 bool Exchange::cancel_for_client() noexcept {
-  if (inference_.loops()) return true;  // abandon() ends it
+  if (running() && inference_.loops()) return true;  // abandon() ends it
   if (!cancel()) return false;
   inference_.fail(ErrorCode::kCancelled);
   return true;
 }
 
 void Exchange::run_out_of_time() {
+  const bool was_loading = loading();
   // A run still uses this memory, so it cannot serve another request.
   if (!cancel()) form_.close = true;
   inference_.fail(ErrorCode::kDeadlineExceeded);
   answer_error(http_status(ErrorCode::kDeadlineExceeded),
-               "the request was not answered in time (setting request_timeout)", response_);
+               was_loading ? "the model was not loaded in time (setting request_timeout)"
+                           : "the request was not answered in time (setting request_timeout)",
+               response_);
 }
 
 void Exchange::compress_answer() {

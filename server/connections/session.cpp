@@ -179,11 +179,11 @@ void Session::follow(Exchange::Next next) {
     case Exchange::Next::kWait:
       state_ = State::kWaiting;
       if (exchange_.feeding()) watch_client();
-      if (!exchange_.running()) break;
+      if (!exchange_.running() && !exchange_.loading()) break;
       // The run may be over by now, but its notice waits for this thread.
       clock_.until(exchange_.deadline());
       io_thread_.wake_by(clock_.deadline());
-      watch_client();
+      if (exchange_.may_read_ahead()) watch_client();
       break;
     case Exchange::Next::kAnswer:
       begin_answer();

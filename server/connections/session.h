@@ -123,7 +123,9 @@ class Session {
   void trim_idle() noexcept;
 
   bool between_requests() const noexcept { return state_ == State::kReading && reader_.idle(); }
-  bool waits_for_model() const noexcept { return state_ == State::kWaiting && exchange_.running(); }
+  bool waits_for_model() const noexcept {
+    return state_ == State::kWaiting && (exchange_.running() || exchange_.loading());
+  }
   bool feeds() const noexcept { return state_ == State::kWaiting && exchange_.feeding(); }
   // Begins an operation of the event loop, which refers to this object until it calls released(). If this throws, the
   // operation did not begin.

@@ -49,7 +49,7 @@ void Session::check_deadline(Clock::time_point now) {
     state_ = State::kReturned;
     return proceed();
   }
-  if (state_ == State::kClosed || (state_ == State::kWaiting && !exchange_.running())) return;
+  if (state_ == State::kClosed || (state_ == State::kWaiting && !waits_for_model())) return;
   if (now < clock_.deadline()) {
     trim_idle();
     return;

@@ -29,6 +29,17 @@ class CallTurns {
   CallTurns(const Repository& repository, const Credentials& credentials, size_t first)
       : repository_(repository), credentials_(credentials), first_(first) {}
 
+  // Places that no call needs at the moment keep no models that were unloaded.
+  void drop_old_catalogs() noexcept {
+    for (Place& place : places_) {
+      if (!place.mutex.try_lock()) continue;
+      const MutexLock lock(place.mutex, std::adopt_lock);
+      if (place.catalog_revision == repository_.revision()) continue;
+      place.catalog.reset();
+      place.catalog_revision = 0;
+    }
+  }
+
   class Turn {
    public:
     explicit Turn(CallTurns& turns) : turns_(turns), at_(mine()), lock_(turns.places_[at_].mutex) {}

@@ -104,6 +104,17 @@ const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
   return routes;
 }
 
+// A call that waits for its model. Its caller's views are gone by then.
+struct ColdCall {
+  GrpcFront& front;
+  CallRoom& room;
+  GrpcMethod method;
+  std::string message, authorization, request_id, peer;
+  GrpcHost::Done done;
+  Demand::Waiter waiter;
+  HeavyWork::Task task;
+};
+
 // What answers a call whose work the control thread does.
 struct Pending {
   GrpcMethod method;
@@ -238,6 +249,7 @@ void GrpcFront::look() noexcept {
     const bool ready = !service_.draining.load(std::memory_order_relaxed) && service_.repository.snapshot()->is_ready();
     if (ready != ready_) server_->set_ready(ready_ = ready);
     room_.give_up_late(Clock::now());
+    room_.turns().drop_old_catalogs();
   });
 }
 
@@ -308,14 +320,58 @@ void GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_
       later = true;
       return;
     }
+    const Here& here = std::get<Here>(route.handler);
+    OnDemand* const on_demand = service_.control.on_demand();
+    if (here.loads && on_demand != nullptr && on_demand->is_missing(turn.catalog(), match.model)) {
+      answer_loaded(method, caller, message, pending->done, match.model);
+      later = true;
+      return;
+    }
     Response response;
     response.reset();
-    std::get<Here>(route.handler).answer({service_, turn.catalog(), match, request.body}, response);
+    here.answer({service_, turn.catalog(), match, request.body}, response);
     text = answer_message(method, response.text().view().substr(Response::kHeadRoom));
   });
   if (later) return;
   if (problem) return end_with(pending, problem);
   end(pending, status, text);
+}
+
+// Answers once the model is loaded. Throws why it cannot be, and then nobody was answered.
+void GrpcFront::answer_loaded(GrpcMethod method, const GrpcCaller& caller, std::string_view message, const Done& done,
+                              std::string_view model) {
+  auto call = std::unique_ptr<ColdCall>(new ColdCall{*this,
+                                                     room_,
+                                                     method,
+                                                     std::string(message),
+                                                     std::string(caller.authorization),
+                                                     std::string(caller.request_id),
+                                                     caller.peer,
+                                                     done,
+                                                     {},
+                                                     {}});
+  call->task.context = call->waiter.context = call.get();
+  call->waiter.notify = [](void* context) noexcept {
+    ColdCall& cold = *static_cast<ColdCall*>(context);
+    cold.room.resume_later(cold.task);
+  };
+  call->task.work = [](void* context) noexcept {
+    const std::unique_ptr<ColdCall> cold(static_cast<ColdCall*>(context));
+    GrpcCaller again;
+    again.authorization = cold->authorization;
+    again.request_id = cold->request_id;
+    again.peer = cold->peer;
+    if (!cold->waiter.problem) return cold->front.answer(cold->method, again, cold->message, cold->done);
+    GrpcStatus status{GrpcCode::kResourceExhausted, {}};
+    succeeds([&] {
+      Failure failure = describe_failure(cold->waiter.problem);
+      status = {grpc_code(failure.status), std::move(failure.message)};
+    });
+    cold->room.count(cold->method, status.code);
+    cold->done(status, {});
+  };
+  service_.control.on_demand()->ask(model, call->waiter);
+  call.release();
 }
 
 GrpcInference* GrpcFront::inference() noexcept {

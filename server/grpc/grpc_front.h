@@ -52,6 +52,8 @@ class GrpcFront final : private GrpcHost {
   };
 
   void answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request, Done done) noexcept override;
+  void answer_loaded(GrpcMethod method, const GrpcCaller& caller, std::string_view message, const Done& done,
+                     std::string_view model);
   GrpcInference* inference() noexcept override;
   void lend(std::function<void()> work) noexcept override;
   void count(GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code); }

@@ -116,10 +116,13 @@ bool InferenceCall::begin(const TensorRequest& request, Turn& turn) {
   model_ = request.model.substr(0, at);
   version_ = request.version;
   const std::string_view set = at == std::string_view::npos ? std::string_view() : request.model.substr(at + 1);
+  const OnDemand* const on_demand = service.control.on_demand();
+  if (on_demand != nullptr && on_demand->is_missing(turn.catalog(), model_)) return wait_for_load(request);
+  ModelUse model(turn.catalog().ready(model_, version_), turn.index(), start_);
+  if (!model) return wait_for_load(request);
   traced_ = service.tracer.enabled() ? service.tracer.sample(model_, trace_parent_) : TraceLevels{};
   const bool streamed = method_ == GrpcMethod::kModelStreamInfer;
-  inference_.begin(turn.catalog().ready(model_, version_),
-                   streamed ? Inference::Form::kInferStream : Inference::Form::kInfer, false, start_);
+  inference_.begin(std::move(model), streamed ? Inference::Form::kInferStream : Inference::Form::kInfer, false, start_);
   inference_.limit_deadline(deadline_);
   inference_.ask_for(set, weights_);
   inference_.decode(request, &service.shared_memory);
@@ -129,6 +132,19 @@ bool InferenceCall::begin(const TensorRequest& request, Turn& turn) {
   if (inference_.choose_weights(key)) return run_decoded();
   state_ = State::kWaiting;
   lent_ = reading_ = true;
+  return false;
+}
+
+bool InferenceCall::wait_for_load(const TensorRequest& request) {
+  OnDemand& on_demand = *room_.service().control.on_demand();
+  request_ = &request;
+  demand_.notify = &InferenceCall::notify;
+  demand_.context = this;
+  load_deadline_ = std::min(deadline_, on_demand.deadline(model_, start_));
+  on_demand.ask(model_, demand_);
+  state_ = State::kWaiting;
+  lent_ = loading_ = true;
+  if (load_deadline_ != Clock::time_point::max()) set(load_deadline_);
   return false;
 }
 
@@ -222,15 +238,20 @@ void InferenceCall::resume() noexcept {
   bool finished = false, forgotten = false;
   {
     const MutexLock lock(mutex_);
-    const bool reading = std::exchange(reading_, false);
-    lent_ = !reading && inference_.streams();
+    const bool loading = std::exchange(loading_, false), reading = std::exchange(reading_, false);
+    lent_ = !reading && !loading && inference_.streams();
     Turn turn(room_.turns());
     inference_.use_thread(turn.index());
     if (state_ != State::kWaiting) {
-      lent_ = !reading && !inference_.let_go();
+      lent_ = !reading && !loading && !inference_.let_go();
       forgotten = released_ && !lent_;
       if (forgotten) clean();
     } else if (const std::exception_ptr problem = exception_of([&] {
+                 if (loading) {
+                   if (demand_.problem) std::rethrow_exception(std::exchange(demand_.problem, nullptr));
+                   finished = begin(*request_, turn);
+                   return;
+                 }
                  if (reading) inference_.take_weights();
                  finished = reading ? run_decoded() : inference_.streams() ? answer_token() : answer_run();
                })) {
@@ -259,12 +280,13 @@ void InferenceCall::ring() noexcept {
   {
     const MutexLock lock(mutex_);
     if (state_ != State::kWaiting || !lent_ || reading_) return;
-    if (const Clock::time_point deadline = inference_.deadline(); Clock::now() < deadline) {
+    if (const Clock::time_point deadline = loading_ ? load_deadline_ : inference_.deadline(); Clock::now() < deadline) {
       if (deadline != Clock::time_point::max()) set(deadline);
       return;
     }
     finished = end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded,
-                           "the request was not answered in time (setting request_timeout)");
+                           loading_ ? "the model was not loaded in time (setting request_timeout)"
+                                    : "the request was not answered in time (setting request_timeout)");
   }
   tell(finished);
 }
@@ -272,8 +294,10 @@ void InferenceCall::ring() noexcept {
 // Ends a call that has no answer yet. If its run has begun, that goes on, and nobody will see its outputs.
 bool InferenceCall::end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept {
   if (state_ != State::kAdmitted && state_ != State::kWaiting) return false;
-  const bool queued = lent_ && !reading_ && inference_.cancel();
-  if (queued) lent_ = false;
+  const bool queued = lent_ && (loading_   ? room_.service().control.on_demand()->cancel(demand_)
+                                : reading_ ? false
+                                           : inference_.cancel());
+  if (queued) lent_ = loading_ = false;
   if (queued || inference_.streams() || error == ErrorCode::kDeadlineExceeded) {
     Turn turn(room_.turns());
     inference_.use_thread(turn.index());

@@ -5,7 +5,7 @@
 //                                       kWaiting <----------- next, if the answer is not the last -- kFinished
 //
 // Threads of gRPC, of CallRoom and the clock take its steps, one at a time under the mutex. If the call ends while the
-// model or the reader of weights uses the inference (lent_), it stays until they let go.
+// model, the reader of weights or the loader of the model uses it (lent_), it stays until they let go.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,7 @@
 #include "server/grpc/boundary.h"
 #include "server/grpc/call_turn.h"
 #include "server/memory/request_budget.h"
+#include "server/models/on_demand.h"
 #include "server/observe/traces/trace.h"
 #include "server/protocols/inference.h"
 
@@ -57,6 +58,7 @@ class InferenceCall final : public GrpcInference, private AlarmClock::Alarm {
   void resume() noexcept;
   // Steps under the mutex. True: the call is finished.
   bool begin(const TensorRequest& request, Turn& turn);
+  bool wait_for_load(const TensorRequest& request);
   bool run_decoded();
   bool answer_run();
   bool answer_token();
@@ -74,6 +76,9 @@ class InferenceCall final : public GrpcInference, private AlarmClock::Alarm {
   bool lent_ = false;      // the model or a reader of weights has the inference
   bool released_ = false;  // while lent: nobody waits any more
   bool reading_ = false;   // lent to a reader
+  bool loading_ = false;   // lent to the loader of the model
+  Demand::Waiter demand_;
+  const TensorRequest* request_ = nullptr;  // while it is loaded
   GrpcMethod method_ = GrpcMethod::kModelInfer;
   GrpcWaiter* waiter_ = nullptr;
   GrpcStatus status_;
@@ -81,7 +86,7 @@ class InferenceCall final : public GrpcInference, private AlarmClock::Alarm {
   TensorAnswer answer_;
   char generation_[20] = {};  // in digits
 
-  Clock::time_point start_, deadline_, encoded_;
+  Clock::time_point start_, deadline_, load_deadline_, encoded_;
   RequestId request_id_;
   std::string peer_, weights_, affinity_, model_, version_;
   std::optional<TraceParent> trace_parent_;

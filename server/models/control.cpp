@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <optional>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
@@ -54,10 +54,12 @@ void name_ignored(const PackageEntry& package) {
 }
 
 // The files that came from a repository; the watch ignores packages that the command line names one by one.
-std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& packages, const PackageFinder& finder) {
-  std::vector<PackageFile> files;
+std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& packages, const PackageFinder& finder,
+                                             std::span<const PackageFile> known) {
+  std::vector<PackageFile> files(known.begin(), known.end());
   for (const PackageEntry& package : packages) {
-    if (finder.in_repository(package.file) && std::find(files.begin(), files.end(), package.file) == files.end())
+    if (!package.file.on_demand && finder.in_repository(package.file) &&
+        std::find(files.begin(), files.end(), package.file) == files.end())
       files.push_back(package.file);
   }
   return files;
@@ -89,16 +91,20 @@ bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const
 
 Control::Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository, WeightStore& store,
                  IdleWatch& idle_watch, std::vector<PackageEntry> packages,
-                 std::function<void(std::exception_ptr)> failed)
+                 std::function<void(std::exception_ptr)> failed, OnDemand* on_demand,
+                 std::span<const PackageFile> files)
     : config_(config),
       finder_(finder),
       repository_(repository),
       store_(store),
       idle_watch_(idle_watch),
+      on_demand_(on_demand),
       first_(std::move(packages)),
       failed_(std::move(failed)),
       folders_(finder.repositories()),
-      watch_(repository_files_of(first_, finder)) {}
+      watch_(repository_files_of(first_, finder, files)) {
+  if (on_demand_) on_demand_->start([this](const PackageEntry& package) { load(package); });
+}
 
 std::vector<PackageEntry> Control::open(const PackageFinder& finder, const std::vector<PackageFile>& files,
                                         bool exit_on_error) {
@@ -126,6 +132,7 @@ void Control::stop() {
     ending_ = true;
   }
   wake_.notify_all();
+  if (on_demand_) on_demand_->stop();
   if (thread_.joinable()) thread_.join();
   events_.reset();
 }
@@ -235,14 +242,22 @@ void Control::load_first() {
       if (stopping_) return;
     }
     progress.next();
+    std::optional<Demand::Turn> turn;
+    if (on_demand_) turn.emplace(on_demand_->turn(package.name));
     try {
-      load(package);
+      if (package.pipeline && on_demand_) {
+        const std::vector<ModelUse> steps = on_demand_->bring_steps(*package.pipeline);
+        load(package);
+      } else {
+        load(package);
+      }
     } catch (...) {
       if (config_.exit_on_error) return failed_(std::current_exception());
       watch_.failed(package.file.stem);
     }
   }
   first_ = {};
+  if (on_demand_) log_info("{} models are known and loaded on demand", on_demand_->size());
   if (repository_.snapshot()->is_ready()) log_info("ready");
 }
 
@@ -250,7 +265,7 @@ void Control::load(const PackageEntry& package) {
   idle_watch_.ran();  // it will be tried on made-up inputs
   try {
     const bool rewritten = repository_.was_rewritten(package);
-    repository_.publish_loading(package);
+    if (!package.file.on_demand) repository_.publish_loading(package);
     if (!package.opened()) {
       // Throws the reason. If the package can be opened by now, it is left to the next load, because it may hold
       // several models.
@@ -288,9 +303,15 @@ void Control::load(const PackageEntry& package) {
         *loaded.model, loaded.interface, config.warm_up_requests,
         package.triton ? std::span<const TritonWarmUp>(package.triton->warm_ups) : std::span<const TritonWarmUp>());
     const ModelInfo& info = loaded.model->info();
-    log_info("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
-             package.file.version, info.replicas, info.constant_bytes,
-             std::chrono::duration<double, std::milli>(info.load_time).count());
+    const std::string ready =
+        fmt::format("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
+                    package.file.version, info.replicas, info.constant_bytes,
+                    std::chrono::duration<double, std::milli>(info.load_time).count());
+    // Models that come and go would fill the log.
+    if (package.file.on_demand && !config.pinned)
+      log_debug("{}", ready);
+    else
+      log_info("{}", ready);
     if (!info.no_warm_up.empty())
       log_info("model {}: its first requests take longer, as it was not warmed up: {}", package.name,
                printable(info.no_warm_up));
@@ -315,7 +336,9 @@ void Control::load(const PackageEntry& package) {
     // An earlier load may still be watched.
     if (const auto kept = store_.of(package.name, package.file.version); kept && !serves(package))
       succeeds([&] { leave_watch(*kept); });
-    repository_.publish_failure(package, reason);
+    // Of what is loaded on demand, those who asked are told, and OnDemand remembers it for a while.
+    if (!package.file.on_demand || repository_.snapshot()->look_up(package.name))
+      repository_.publish_failure(package, reason);
     throw;
   }
 }
@@ -352,7 +375,7 @@ Control::Found Control::find(const std::string& name) {
       const std::string reason = text_of(std::current_exception());
       log_error("model {} version {} cannot be opened: {}", name, file.version, printable(reason));
       // Any other name only begins with the file's stem. Such a model may not exist, so nothing is recorded.
-      if (file.stem == name || repository_.snapshot()->look_up(name))
+      if ((file.stem == name && !file.on_demand) || repository_.snapshot()->look_up(name))
         repository_.publish_failure({.name = name, .file = file}, reason);
     }
   }
@@ -384,14 +407,28 @@ void Control::load_found(const Found& found, const std::string& name, bool again
 }
 
 void Control::load_model(const std::string& name) {
+  std::optional<Demand::Turn> turn;
+  if (on_demand_) turn.emplace(on_demand_->turn(name));
   const Found found = find(name);
   SCONCE_CHECK(found.problem || !found.versions.empty(), kNotFound, "no package of a model '", excerpt(name),
                "' in what is served");
-  load_found(found, name, true);
+  if (!on_demand_) return load_found(found, name, true);
+  std::vector<ModelUse> steps;
+  for (const PackageEntry& package : found.versions)
+    if (package.pipeline)
+      for (ModelUse& use : on_demand_->bring_steps(*package.pipeline)) steps.push_back(std::move(use));
+  on_demand_->prepare(name, found.versions);
+  const std::exception_ptr problem = exception_of([&] { load_found(found, name, true); });
+  on_demand_->finish(name);
+  if (problem) std::rethrow_exception(problem);
 }
 
 void Control::unload_model(const std::string& name) {
-  repository_.unload(name);
+  std::optional<Demand::Turn> turn;
+  if (on_demand_) turn.emplace(on_demand_->turn(name));
+  const bool known = on_demand_ && on_demand_->keep_unloaded(name);
+  // One that is known need not be loaded.
+  if (!known || repository_.snapshot()->look_up(name)) repository_.unload(name);
   log_info("model {} is unloaded", name);
 }
 
@@ -446,14 +483,12 @@ void Control::look() {
 
 // Handles a package of the stem that came, changed or went. Returns false if something could not be loaded.
 bool Control::update_stem(const std::string& stem, const std::vector<PackageFile>& files) {
-  std::set<std::string> known;
+  if (on_demand_ && std::any_of(files.begin(), files.end(),
+                                [&](const PackageFile& file) { return file.stem == stem && file.on_demand; }))
+    return update_known(stem, files);
+  if (on_demand_ && on_demand_->has_stem(stem)) return update_known(stem, files);
+  const std::set<std::string> known = names_of(stem);
   std::map<std::string, std::vector<PackageFile>> names;  // and the files that have them
-  {
-    const auto catalog = repository_.snapshot();
-    for (const Catalog::Entry& entry : catalog->entries()) {
-      if (entry.versions.front().file.stem == stem) known.insert(entry.name);
-    }
-  }
   bool complete = true;
   for (const PackageFile& file : files) {
     if (file.stem != stem) continue;
@@ -483,6 +518,54 @@ bool Control::update_stem(const std::string& stem, const std::vector<PackageFile
     if (names.contains(name)) continue;
     repository_.forget(name);
     log_info("model {} is unloaded: its package is gone", name);
+  }
+  return taken;
+}
+
+// The names in the catalog that the stem's packages have, or had.
+std::set<std::string> Control::names_of(const std::string& stem) const {
+  std::set<std::string> names;
+  const auto catalog = repository_.snapshot();
+  for (const Catalog::Entry& entry : catalog->entries())
+    if (entry.versions.front().file.stem == stem) names.insert(entry.name);
+  return names;
+}
+
+// The same for models that are loaded on demand: those that are loaded are loaded anew.
+bool Control::update_known(const std::string& stem, const std::vector<PackageFile>& files) {
+  std::vector<PackageFile> own;
+  for (const PackageFile& file : files)
+    if (file.stem == stem) own.push_back(file);
+  on_demand_->set_files(stem, own);
+  bool taken = true;
+  for (const std::string& name : names_of(stem)) {
+    const Demand::Turn turn = on_demand_->turn(name);
+    // It may have gone meanwhile.
+    const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
+    const Catalog::Entry* const entry = catalog->look_up(name);
+    if (!entry) continue;
+    const bool loaded =
+        std::any_of(entry->versions.begin(), entry->versions.end(), [](const auto& v) { return v.loaded(); });
+    if (own.empty() || !loaded) {
+      repository_.forget(name);
+      log_info("model {} is unloaded: its package {}", name, own.empty() ? "is gone" : "was replaced");
+      continue;
+    }
+    try {
+      const Found found = find(name);
+      if (found.versions.empty() && !found.problem) {
+        repository_.forget(name);
+        log_info("model {} is unloaded: its package has other models now", name);
+        continue;
+      }
+      SCONCE_CHECK(found.problem || sees(found.versions, stem, own), kUnavailable,
+                   "its packages change while they are read");
+      load_found(found, name, false);
+    } catch (...) {
+      taken = false;
+      log_warn("model {} stays as it was: {}", name, printable(text_of(std::current_exception())));
+    }
+    on_demand_->finish(name);
   }
   return taken;
 }

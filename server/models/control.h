@@ -8,6 +8,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "server/batching/idle_watch.h"
 #include "server/kept/starting_weights.h"
 #include "server/kept/weight_store.h"
+#include "server/models/on_demand.h"
 #include "server/models/repository.h"
 #include "server/repositories/folder_events.h"
 #include "server/repositories/repository_watch.h"
@@ -30,9 +33,11 @@ class Control {
 
   // packages: loaded first. failed: called once, on the control thread, if one of them cannot be loaded and that shall
   // end the server (exit_on_error).
-  // idle_watch: is told of models' runs and calls wake().
+  // idle_watch: is told of models' runs and calls wake(). on_demand: knows the models that are loaded on demand, of
+  // these files too; null: all are loaded at the start.
   Control(const ServerConfig& config, const PackageFinder& finder, Repository& repository, WeightStore& store,
-          IdleWatch& idle_watch, std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed);
+          IdleWatch& idle_watch, std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed,
+          OnDemand* on_demand = nullptr, std::span<const PackageFile> files = {});
   ~Control() { stop(); }
 
   // The models of the files, by name and version. If a file cannot be opened, throws with exit_on_error, else makes an
@@ -52,6 +57,9 @@ class Control {
   void wake() noexcept;
   // Queues a task, on any thread. Tasks run in order. kQueueFull; kUnavailable after stop().
   void submit(std::function<void()> work, Done done);
+
+  // Null: all models are loaded at the start.
+  OnDemand* on_demand() const noexcept { return on_demand_; }
 
   // Tasks.
 
@@ -73,7 +81,7 @@ class Control {
   void wait_for_work(Clock::time_point next_look, Clock::time_point next_rest) SCONCE_REQUIRES(mutex_);
   void load_first();
   void perform(Task task);
-  void load(const PackageEntry& package);
+  void load(const PackageEntry& package);  // for whoever has the model's turn, too
   bool serves(const PackageEntry& package) const;
   StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
   // The packages found for a model, and the first error that kept others from being opened.
@@ -88,12 +96,15 @@ class Control {
   // changed: something in the repositories had changed before the last look.
   Clock::duration until_next_look(bool changed) const noexcept;
   bool update_stem(const std::string& stem, const std::vector<PackageFile>& files);
+  std::set<std::string> names_of(const std::string& stem) const;
+  bool update_known(const std::string& stem, const std::vector<PackageFile>& files);
 
   const ServerConfig& config_;
   const PackageFinder& finder_;
   Repository& repository_;
   WeightStore& store_;
   IdleWatch& idle_watch_;
+  OnDemand* const on_demand_;
   std::vector<PackageEntry> first_;
   const std::function<void(std::exception_ptr)> failed_;
   Loaded loaded_;

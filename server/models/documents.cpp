@@ -340,6 +340,7 @@ std::string index_document(std::span<const IndexEntry> entries) {
     Json json = {{"name", entry.name}, {"version", std::to_string(entry.version)}, {"state", entry.state}};
     if (!entry.reason.empty()) json["reason"] = entry.reason;
     if (!entry.labels.empty()) json["labels"] = entry.labels;
+    if (!entry.on_demand.empty()) json["on_demand"] = entry.on_demand;
     list.push_back(std::move(json));
   }
   return dump(list);

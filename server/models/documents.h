@@ -37,6 +37,7 @@ struct IndexEntry {
   std::string state;   // READY, LOADING, UNAVAILABLE
   std::string reason;  // why UNAVAILABLE, or why a newer package is not the READY one; else empty
   std::vector<std::string> labels = {};
+  std::string on_demand = {};  // of a model that is loaded on demand: known, loading, loaded, failed, unloaded
 };
 // GET /v1/models.
 std::string model_list_document(std::span<const std::string> names);

@@ -28,6 +28,9 @@ std::vector<std::string> read_labels(const std::string& path) {
   return labels;
 }
 
+// What a loaded model takes besides its code and weights: its lanes, queues and counters.
+constexpr uint64_t kModelItself = 256 * 1024;
+
 void limit_batch(const ModelConfig& config, ModelInterface& interface) {
   if (config.max_batch_size > 0) interface.max_batch_size = std::min(interface.max_batch_size, config.max_batch_size);
 }
@@ -110,7 +113,8 @@ bool Catalog::is_ready() const noexcept {
   bool any = !had_models_;
   for (const Entry& entry : entries_) {
     for (const Version& v : entry.versions) {
-      if (v.awaited || v.state == State::kHeld || (v.model && v.model->failed())) return false;
+      const bool held = v.state == State::kHeld && !v.model->uses();
+      if (v.awaited || held || (v.model && v.model->failed())) return false;
       any = any || (v.model && v.fault().empty());
     }
   }
@@ -146,8 +150,8 @@ void Catalog::index() {
 }
 
 Repository::Repository(const ServerConfig& config, AlarmClock& clock, IdleWatch& idle_watch, Reaper& reaper,
-                       const std::vector<PackageEntry>& packages, size_t threads)
-    : config_(config), clock_(clock), idle_watch_(idle_watch), reaper_(reaper), threads_(threads) {
+                       const std::vector<PackageEntry>& packages, size_t threads, ModelBudget* budget)
+    : config_(config), clock_(clock), idle_watch_(idle_watch), reaper_(reaper), threads_(threads), budget_(budget) {
   auto catalog = std::make_unique<Catalog>();
   for (const PackageEntry& package : packages) catalog->edit(package).awaited = true;
   catalog_ = reaper_.own(std::move(catalog));
@@ -188,15 +192,38 @@ bool Repository::was_rewritten(const PackageEntry& package) const {
          });
 }
 
+std::vector<Device> Repository::devices_of(const PackageEntry& package) const {
+  std::vector<Device> devices;
+  for (const std::string& device : config_of(package).devices) {
+    const bool on_gpu = package.package->model(package.model).device_key == "cuda";
+    devices.push_back(parse_device(device != "auto" ? device : on_gpu ? "cuda" : "cpu"));
+  }
+  return devices;
+}
+
+ModelBudget::Bytes resident_bytes(const ModelSpec& spec, std::span<const Device> devices, uint64_t constants) {
+  ModelBudget::Bytes bytes;
+  uint64_t& host = bytes[ModelBudget::kHost];
+  host = spec.so_bytes + kModelItself;
+  // Otherwise they are in the library, and are mapped with it.
+  const bool apart = spec.weights_form != WeightsForm::kEmbedded && spec.weights_form != WeightsForm::kAppended;
+  bool on_host = false;
+  for (const Device& device : devices) {
+    if (device.type == DeviceType::kCuda) {
+      bytes[device.index] = constants;  // replicas of a device share them
+    } else if (apart && !on_host) {
+      host += constants;
+      on_host = true;
+    }
+  }
+  return bytes;
+}
+
 LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   const ModelConfig config = config_of(package);
   LoadOptions options;
   options.model_name = package.model;
-  options.devices.clear();
-  for (const std::string& device : config.devices) {
-    const bool on_gpu = package.package->model(package.model).device_key == "cuda";
-    options.devices.push_back(parse_device(device != "auto" ? device : on_gpu ? "cuda" : "cpu"));
-  }
+  options.devices = devices_of(package);
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "setting devices of model '", package.name, "' is empty");
   SCONCE_CHECK(config.replicas >= 1, kInvalidArgument, "setting replicas of model '", package.name,
                "' must be 1 or more");
@@ -248,9 +275,15 @@ void Repository::publish_loading(const PackageEntry& package) {
   });
 }
 
-void Repository::publish(const PackageEntry& package, LoadedModel loaded, const Before& before) {
+std::shared_ptr<Statistics> Repository::statistics_of(const PackageEntry& package) {
+  const MutexLock changing(changing_);
   auto& statistics = statistics_[{package.name, package.file.version}];
   if (!statistics) statistics = std::make_shared<Statistics>(threads_);
+  return statistics;
+}
+
+void Repository::publish(const PackageEntry& package, LoadedModel loaded, const Before& before) {
+  const std::shared_ptr<Statistics> statistics = statistics_of(package);
   const ModelConfig config = config_of(package);
   VersionLabels labels = parse_version_labels(config.version_labels);
   limit_batch(config, loaded.interface);
@@ -258,8 +291,13 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
       std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics, config_.inline_below,
       std::move(loaded.kept), std::move(loaded.golden), std::move(loaded.loop)));
   served->tell_runs(idle_watch_);
+  const bool comes_and_goes = package.file.on_demand && !config.pinned;
+  if (comes_and_goes) served->may_be_unloaded();
   const BatchPolicy& policy = served->policy();
-  if (policy.alone.empty()) {
+  if (comes_and_goes) {
+    log_debug("model {} version {}: runs of up to {} rows{}{}", package.name, package.file.version, policy.max_rows,
+              policy.alone.empty() ? "" : ": ", policy.alone);
+  } else if (policy.alone.empty()) {
     log_info("model {} version {}: requests share runs of up to {} rows", package.name, package.file.version,
              policy.max_rows);
   } else {
@@ -274,6 +312,10 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
   if (!held.empty())
     log_warn("model {} version {} is not ready: {}", package.name, package.file.version, printable(held));
   if (before) before(served);
+  if (budget_) {
+    const ModelInfo& info = served->model().info();
+    budget_->loaded(package.name, package.file.version, resident_bytes(info.spec, info.devices, info.constant_bytes));
+  }
   change([&](Catalog& next) {
     Catalog::Version& version = next.edit(package);
     version.state = held.empty() ? Catalog::State::kReady : Catalog::State::kHeld;
@@ -284,7 +326,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
     version.pipeline.reset();
     version.bound.reset();
     next.edit(package.name).labels = std::move(labels);
-    next.had_models_ = true;
+    next.had_models_ = next.had_models_ || !comes_and_goes;
   });
 }
 
@@ -309,17 +351,15 @@ void Repository::weights_changed(const ServedModel& model) {
 }
 
 std::string Repository::publish_pipeline(const PackageEntry& package) {
-  auto& statistics = statistics_[{package.name, package.file.version}];
-  if (!statistics) statistics = std::make_shared<Statistics>(threads_);
-  const auto source =
-      std::make_shared<const PipelineSource>(PipelineSource{package.pipeline, config_of(package), statistics});
+  const auto source = std::make_shared<const PipelineSource>(
+      PipelineSource{package.pipeline, config_of(package), statistics_of(package)});
   VersionLabels labels = parse_version_labels(source->config.version_labels);
   std::string reason;
   change([&](Catalog& next) {
     const Catalog::Version before = next.edit(package);
     next.edit(package).pipeline = source;
     next.edit(package.name).labels = std::move(labels);
-    next.had_models_ = true;
+    next.had_models_ = next.had_models_ || !package.file.on_demand || source->config.pinned;
     bind_pipelines(next);
     Catalog::Version& version = next.edit(package);
     if (version.loaded()) return;
@@ -368,6 +408,7 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
         std::make_unique<Pipeline>(std::move(plan), std::move(members),
                                    source->config.timeout_action == TimeoutAction::kReject),
         *source->spec, source->config, clock_, source->statistics));
+    if (version.file.on_demand && !source->config.pinned) bound->may_be_unloaded();
   });
   const bool changed = version.model != bound;
   if (bound) {
@@ -404,6 +445,7 @@ void Repository::unload(const std::string& name, Catalog::Version& version) {
   version.pipeline.reset();
   version.bound.reset();
   statistics_.erase({name, version.version()});
+  if (budget_) budget_->unloaded(name, version.version());
 }
 
 void Repository::keep_only(const std::string& name, std::span<const PackageEntry> packages) {
@@ -418,6 +460,7 @@ void Repository::keep_only(const std::string& name, std::span<const PackageEntry
     std::vector<Catalog::Version>& edited = next.edit(name).versions;
     std::erase_if(edited,
                   [&](const Catalog::Version& v) { return v.state == Catalog::State::kUnloaded && superseded(v); });
+    changing_.assert_held();
     for (Catalog::Version& v : edited) {
       if (superseded(v)) unload(name, v);
     }
@@ -427,14 +470,19 @@ void Repository::keep_only(const std::string& name, std::span<const PackageEntry
 void Repository::unload(const std::string& name) {
   snapshot()->entry(name);
   change([&](Catalog& next) {
+    changing_.assert_held();
     for (Catalog::Version& v : next.edit(name).versions) unload(name, v);
   });
 }
 
-void Repository::forget(const std::string& name) {
+void Repository::forget(std::span<const std::string> names) {
   change([&](Catalog& next) {
-    for (Catalog::Version& v : next.edit(name).versions) unload(name, v);
-    next.erase(name);
+    changing_.assert_held();
+    for (const std::string& name : names) {
+      if (!next.look_up(name)) continue;
+      for (Catalog::Version& v : next.edit(name).versions) unload(name, v);
+      next.erase(name);
+    }
   });
 }
 

@@ -21,6 +21,7 @@
 #include "server/base/config.h"
 #include "server/base/reaper.h"
 #include "server/batching/idle_watch.h"
+#include "server/memory/model_budget.h"
 #include "server/models/served_model.h"
 #include "server/pipelines/pipeline_spec.h"
 #include "server/repositories/package_finder.h"
@@ -107,12 +108,15 @@ struct LoadedModel {
   std::shared_ptr<const LoopPlan> loop;  // null: it has none
 };
 
+// What a model takes of the host's memory and of its devices', with `constants` bytes of weights.
+ModelBudget::Bytes resident_bytes(const ModelSpec& spec, std::span<const Device> devices, uint64_t constants);
+
 class Repository {
  public:
   // packages: loading at the start. threads: number of I/O threads.
-  // idle_watch: is told of models' runs.
+  // idle_watch: is told of models' runs. budget: is told what is loaded; null: nobody is.
   Repository(const ServerConfig& config, AlarmClock& clock, IdleWatch& idle_watch, Reaper& reaper,
-             const std::vector<PackageEntry>& packages, size_t threads);
+             const std::vector<PackageEntry>& packages, size_t threads, ModelBudget* budget = nullptr);
   // Something other than a model's run leaves memory behind, which the control thread shall give back. Any thread.
   void leaves_memory() noexcept { idle_watch_.ran(); }
 
@@ -126,8 +130,10 @@ class Repository {
 
   // A model's settings, with what is said beside its package.
   ModelConfig config_of(const PackageEntry& package) const;
+  // The devices that the model will be on.
+  std::vector<Device> devices_of(const PackageEntry& package) const;
 
-  // The rest is for the control thread.
+  // The rest is for the control thread, and for whoever has the model's turn (models/on_demand.h).
 
   // Whether the file was rewritten in place since it was loaded or tried. It may then mix two contents, and only
   // checksums tell.
@@ -149,13 +155,15 @@ class Repository {
   // Unloads all versions; requests under way finish. kNotFound.
   void unload(const std::string& name);
   // Unloads all versions and forgets the name.
-  void forget(const std::string& name);
+  void forget(const std::string& name) { forget(std::span(&name, 1)); }
+  void forget(std::span<const std::string> names);  // at once
 
  private:
   using StatisticsKey = std::pair<std::string, int64_t>;
   template <class Edit>
   void change(Edit&& edit);
-  void unload(const std::string& name, Catalog::Version& version);
+  void unload(const std::string& name, Catalog::Version& version) SCONCE_REQUIRES(changing_);
+  std::shared_ptr<Statistics> statistics_of(const PackageEntry& package);
   void bind_pipelines(Catalog& next);
   bool bind(Catalog& next, const std::string& name, Catalog::Version& version);
 
@@ -165,7 +173,9 @@ class Repository {
   Reaper& reaper_;
   Mutex changing_;  // before mutex_
   const size_t threads_;
-  std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_;  // of what is served: survive a reload
+  ModelBudget* const budget_;
+  std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_
+      SCONCE_GUARDED_BY(changing_);  // of what is served: survive a reload
   mutable Mutex mutex_;
   std::shared_ptr<const Catalog> catalog_ SCONCE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> revision_{1};

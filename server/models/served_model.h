@@ -22,6 +22,7 @@
 #include "server/kept/weight_store.h"
 #include "server/loops/loop_plan.h"
 #include "server/models/model_sets.h"
+#include "server/models/model_uses.h"
 #include "server/models/pipeline.h"
 #include "server/models/sequences.h"
 #include "server/models/statistics.h"
@@ -126,6 +127,16 @@ class ServedModel final : public Reaped {
   // The same for a step of a loop, which is a run and no request.
   void count_loop_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept;
 
+  // It may be unloaded to make room for others. Before others can find it.
+  void may_be_unloaded() { uses_ = std::make_unique<ModelUses>(std::chrono::steady_clock::now()); }
+  // Who uses it; null: it is not unloaded to make room. Requests have a ModelUse.
+  ModelUses* uses() const noexcept { return uses_.get(); }
+  // The number of the weights that it was loaded with.
+  uint64_t first_generation() const noexcept { return first_generation_; }
+  bool watches_answers() const noexcept { return answers_.watched(); }
+  // Whether it has named sets of weights that would go with it.
+  bool has_own_sets() const { return sets_ && !sets_on_disk_ && !model_->named_sets().empty(); }
+
   // Whether its devices are lost to this process. The first call that finds out logs it, and ends the server if that is
   // configured.
   bool failed() noexcept;
@@ -150,6 +161,9 @@ class ServedModel final : public Reaped {
   const std::unique_ptr<Pipeline> pipeline_;  // null: it is not
   const std::shared_ptr<Statistics> statistics_;
   const int64_t most_sets_;
+  const bool sets_on_disk_;
+  const uint64_t first_generation_;
+  std::unique_ptr<ModelUses> uses_;
   const std::unique_ptr<ModelSets> sets_;
   AnswerTap answers_;
   std::atomic<int64_t> replicas_;

@@ -188,6 +188,38 @@ void shadows(Rows& rows, std::span<const Sample> samples) {
   each(kShadowLargest, &Shadow::Totals::largest);
 }
 
+void on_demand(Rows& rows, const Catalog& catalog, const OnDemand* models) {
+  if (models == nullptr) {
+    for (const MetricId id : {kDemandModels, kDemandLoads, kDemandSeconds, kDemandEvictions, kDemandWaiting,
+                              kModelMemory, kModelMemoryLimit})
+      rows.head(id);
+    return;
+  }
+  const OnDemand::Counts counts = models->counts(catalog);
+  rows.head(kDemandModels);
+  for (const auto& [state, count] :
+       {std::pair("known", counts.known), std::pair("loading", counts.loading), std::pair("loaded", counts.loaded),
+        std::pair("failed", counts.failed), std::pair("unloaded", counts.unloaded)})
+    rows.value(fmt::format("state=\"{}\"", state), count);
+  rows.head(kDemandLoads);
+  rows.value("result=\"loaded\"", counts.loads);
+  rows.value("result=\"failed\"", counts.failures);
+  rows.head(kDemandSeconds);
+  rows.value({}, static_cast<double>(counts.load_ns) * 1e-9);
+  rows.head(kDemandEvictions);
+  rows.value({}, counts.evictions);
+  rows.head(kDemandWaiting);
+  rows.value({}, counts.waiting);
+  const auto name = [](int device) {
+    return "device=\"" + (device == ModelBudget::kHost ? std::string("host") : std::to_string(device)) + "\"";
+  };
+  const ModelBudget::Bytes used = models->budget().used();
+  rows.head(kModelMemory);
+  for (const auto& [device, bytes] : used) rows.value(name(device), bytes);
+  rows.head(kModelMemoryLimit);
+  for (const auto& [device, bytes] : used) rows.value(name(device), models->budget().limit(device));
+}
+
 void exported(Rows& rows, const OtlpCounters* otlp) {
   rows.head(kOtlpSpans);
   for (size_t i = 0; otlp && i < otlp->spans.size(); ++i)
@@ -360,6 +392,7 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
                                model.version),
                    golden->verdicts(good));
       }
+  on_demand(rows, catalog, totals.on_demand);
   rows.head(kUpdates);
   rows.value("state=\"done\"", updates.done.load());
   rows.value("state=\"failed\"", updates.failed.load());

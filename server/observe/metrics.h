@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/models/on_demand.h"
 #include "server/models/repository.h"
 #include "server/observe/gpu_metrics.h"
 #include "server/observe/update_counters.h"
@@ -84,6 +85,7 @@ struct ServerTotals {
   uint64_t lost_lines = 0, held_lines = 0;  // of the log
   const CallCounters* calls = nullptr;      // null: there is no gRPC
   const OtlpCounters* otlp = nullptr;       // null: there is no collector
+  const OnDemand* on_demand = nullptr;      // null: no model is loaded on demand
   std::span<const std::string_view> methods;
 };
 

@@ -15,7 +15,7 @@
 
 namespace sconce::server {
 
-void Inference::begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept {
+void Inference::begin(ModelUse model, Form form, bool base64, Clock::time_point start) noexcept {
   model_ = std::move(model);
   form_ = form;
   const bool may_loop = form == Form::kGenerate || form == Form::kGenerateStream || form == Form::kInferStream;

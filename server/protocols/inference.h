@@ -15,6 +15,7 @@
 #include "server/batching/request_queue.h"
 #include "server/http/response.h"
 #include "server/memory/request_memory.h"
+#include "server/models/model_use.h"
 #include "server/models/served_model.h"
 #include "server/models/token_loop.h"
 #include "server/protocols/infer_codec.h"
@@ -37,7 +38,7 @@ class Inference final : public QueuedRequest {
   // The thread whose counters the next steps use, where that is not always the same one.
   void use_thread(size_t thread) noexcept { thread_ = thread; }
   // Starts a request that came at `start`. base64: the form of tensors in a call's answer.
-  void begin(std::shared_ptr<ServedModel> model, Form form, bool base64, Clock::time_point start) noexcept;
+  void begin(ModelUse model, Form form, bool base64, Clock::time_point start) noexcept;
   uint64_t most_body_bytes() const noexcept { return model_->most_body_bytes(); }
   // Decodes the body, and throws the errors of the codecs. May run on any thread, like encode(); nobody else may use
   // the request meanwhile.
@@ -130,7 +131,7 @@ class Inference final : public QueuedRequest {
   void* const context_;
   RequestBudget* const budget_;
 
-  std::shared_ptr<ServedModel> model_;
+  ModelUse model_;
   Form form_ = Form::kInfer;
   bool base64_ = false;
   bool here_ = false;  // has a permit of the model

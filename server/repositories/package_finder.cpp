@@ -185,6 +185,11 @@ std::string read_settings_text(const fs::path& path) {
 PackageFinder::PackageFinder(const ServerConfig& config) : config_(config) {
   SCONCE_CHECK(!config.serve.empty(), kInvalidArgument, "nothing to serve: name a package or a repository");
   for (const std::string& argument : config.serve) add_source(argument);
+  for (const std::string& folder : config.load_on_demand)
+    SCONCE_CHECK(std::any_of(sources_.begin(), sources_.end(),
+                             [&](const Source& source) { return source.repository() && source.path == folder; }),
+                 kInvalidArgument, "setting load_on_demand names '", folder,
+                 "', which is no repository that is served");
 }
 
 void PackageFinder::add_source(const std::string& argument) {
@@ -199,7 +204,9 @@ void PackageFinder::add_source(const std::string& argument) {
   const fs::path path = argument;
   SCONCE_CHECK(is_there(path), kNotFound, "no such package or repository: ", argument);
   if (is_folder(path) && !is_package_directory(path)) {
-    sources_.push_back({path, {}});
+    const bool named = std::find(config_.load_on_demand.begin(), config_.load_on_demand.end(), argument) !=
+                       config_.load_on_demand.end();
+    sources_.push_back({path, {}, config_.load == LoadWhen::kDemand || named});
     return;
   }
   const std::string stem = stem_of(path.has_filename() ? path : path.parent_path());
@@ -211,7 +218,9 @@ void PackageFinder::add_source(const std::string& argument) {
 template <class Wanted>
 void PackageFinder::add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const {
   if (source.repository()) {
+    const size_t before = found.size();
     Listing(*this, note, found).add(source.path, wanted);
+    for (size_t i = before; source.on_demand && i < found.size(); ++i) found[i].on_demand = true;
   } else if (wanted(source.stem)) {
     found.push_back({source.stem, 1, source.path, {}, stamp_of(source.path)});
   }
@@ -303,6 +312,10 @@ std::vector<fs::path> PackageFinder::repositories() const {
   for (const Source& source : sources_)
     if (source.repository()) paths.push_back(source.path);
   return paths;
+}
+
+bool PackageFinder::loads_on_demand() const noexcept {
+  return std::any_of(sources_.begin(), sources_.end(), [](const Source& source) { return source.on_demand; });
 }
 
 bool PackageFinder::in_repository(const PackageFile& file) const noexcept {

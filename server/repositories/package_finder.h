@@ -37,6 +37,7 @@ struct PackageFile {
   std::filesystem::path path;
   std::filesystem::path config;  // Triton's config.pbtxt of the model; empty: there is none
   FileStamp stamp;               // of both
+  bool on_demand = false;        // its models are loaded when they are asked for
   friend bool operator==(const PackageFile&, const PackageFile&) = default;
 };
 
@@ -67,6 +68,8 @@ class PackageFinder {
   std::vector<PackageFile> candidates(std::string_view name) const;
   bool has_repository() const noexcept;
   std::vector<std::filesystem::path> repositories() const;
+  // Whether models of a repository are loaded on demand.
+  bool loads_on_demand() const noexcept;
   // Whether it was found in a repository, rather than named by itself.
   bool in_repository(const PackageFile& file) const noexcept;
   // The files of the repositories by stem and version, unopened.
@@ -82,6 +85,7 @@ class PackageFinder {
   struct Source {
     std::filesystem::path path;
     std::string stem;  // empty: a repository
+    bool on_demand = false;
     bool repository() const noexcept { return stem.empty(); }
   };
   class Listing;

@@ -23,6 +23,11 @@ void ModelClaims::Claim::enter(std::string what, std::chrono::milliseconds patie
   SCONCE_CHECK(fresh, kBusy, "the model is busy: ", it->second);
 }
 
+bool ModelClaims::claimed(const ServedModel& model) const {
+  const MutexLock lock(mutex_);
+  return claims_.contains(&model);
+}
+
 ModelClaims::Claim::~Claim() {
   model_->shadow().weights_settled();
   const MutexLock lock(claims_.mutex_);

@@ -32,8 +32,10 @@ class ModelClaims {
     const ServedModel* const model_;
   };
 
+  bool claimed(const ServedModel& model) const;
+
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   ConditionVariable ended_;
   std::map<const ServedModel*, std::string> claims_ SCONCE_GUARDED_BY(mutex_);
 };

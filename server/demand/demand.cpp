@@ -1,0 +1,265 @@
+#include "server/demand/demand.h"
+
+#include <algorithm>
+
+#include "sconce/check.h"
+#include "server/base/failure.h"
+
+namespace sconce::server {
+namespace {
+
+// Beyond so many failures, those that nobody is told any more are forgotten.
+constexpr size_t kMostFailures = 20'000;
+
+bool is_passing(ErrorCode code) noexcept {
+  return code == ErrorCode::kQueueFull || code == ErrorCode::kUnavailable || code == ErrorCode::kCancelled;
+}
+
+}  // namespace
+
+bool Demand::Wanted::operator()() const {
+  if (demand_.stopping()) return false;
+  const MutexLock lock(demand_.mutex_);
+  return unit_.first != nullptr || unit_.turns > 0;
+}
+
+Demand::Demand(Loader& loader, size_t threads, std::chrono::nanoseconds remember)
+    : loader_(loader), most_threads_(std::max<size_t>(threads, 1)), remember_(remember) {}
+
+void Demand::stop() noexcept {
+  std::vector<std::thread> threads;
+  {
+    const MutexLock lock(mutex_);
+    stopping_.store(true);
+    threads.swap(threads_);
+  }
+  wake_.notify_all();
+  turns_.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  Waiter* left = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    queue_.clear();
+    for (auto& [name, unit] : units_) {
+      unit.queued = false;
+      while (Waiter* waiter = take_waiters(unit)) {
+        Waiter* last = waiter;
+        while (last->next != nullptr) last = last->next;
+        last->next = left;
+        left = waiter;
+      }
+    }
+  }
+  std::exception_ptr problem = std::make_exception_ptr(Error(ErrorCode::kUnavailable, "the server is ending"));
+  while (left != nullptr) {
+    Waiter& waiter = *left;
+    left = waiter.next;
+    waiter.problem = problem;
+    waiter.notify(waiter.context);
+  }
+}
+
+Demand::Unit& Demand::unit_of(const std::string& name) {
+  Unit& unit = units_[name];
+  if (unit.name.empty()) unit.name = name;
+  return unit;
+}
+
+void Demand::ask(const std::string& name, Waiter& waiter, size_t most) {
+  const MutexLock lock(mutex_);
+  SCONCE_CHECK(!stopping(), kUnavailable, "the server is ending");
+  if (const auto known = units_.find(name); known != units_.end()) {
+    const Unit& unit = known->second;
+    const bool remembered = unit.failed && !unit.taken && !unit.queued && Clock::now() < unit.failed_at + remember_;
+    if (remembered) throw Error(unit.code, unit.reason);
+    SCONCE_CHECK(unit.waiting < most, kQueueFull, "model '", name, "' is being loaded, and ", most,
+                 " requests wait for it already (setting load_queue)");
+  } else {
+    SCONCE_CHECK(most > 0, kQueueFull, "no request may wait for a model (setting load_queue)");
+  }
+  Unit& unit = unit_of(name);
+  if (!unit.taken && !unit.queued) enqueue(unit);
+  waiter.problem = nullptr;
+  waiter.unit = &unit;
+  waiter.next = nullptr;
+  waiter.previous = unit.last;
+  (unit.last != nullptr ? unit.last->next : unit.first) = &waiter;
+  unit.last = &waiter;
+  ++unit.waiting;
+  ++counts_.waiting;
+}
+
+void Demand::enqueue(Unit& unit) {
+  queue_.push_back(&unit);
+  unit.queued = true;
+  if (idle_ < queue_.size() && threads_.size() < most_threads_ && !stopping()) {
+    const std::exception_ptr problem = exception_of([this] {
+      mutex_.assert_held();
+      threads_.emplace_back([this] { run(); });
+    });
+    if (problem && threads_.empty()) {
+      queue_.pop_back();
+      unit.queued = false;
+      std::rethrow_exception(problem);
+    }
+  }
+  wake_.notify_one();
+}
+
+bool Demand::cancel(Waiter& waiter) noexcept {
+  const MutexLock lock(mutex_);
+  if (waiter.unit == nullptr) return false;
+  Unit& unit = *std::exchange(waiter.unit, nullptr);
+  (waiter.previous != nullptr ? waiter.previous->next : unit.first) = waiter.next;
+  (waiter.next != nullptr ? waiter.next->previous : unit.last) = waiter.previous;
+  waiter.next = waiter.previous = nullptr;
+  --unit.waiting;
+  --counts_.waiting;
+  return true;
+}
+
+void Demand::forget_failure(std::string_view name) {
+  const MutexLock lock(mutex_);
+  const auto at = units_.find(name);
+  if (at == units_.end() || !at->second.failed) return;
+  at->second.failed = false;
+  --failed_;
+  drop_if_idle(at->second);
+}
+
+// Takes the list of those who wait: they will be told.
+Demand::Waiter* Demand::take_waiters(Unit& unit) noexcept {
+  for (Waiter* waiter = unit.first; waiter != nullptr; waiter = waiter->next) waiter->unit = nullptr;
+  counts_.waiting -= static_cast<int64_t>(std::exchange(unit.waiting, 0));
+  unit.last = nullptr;
+  return std::exchange(unit.first, nullptr);
+}
+
+void Demand::drop_if_idle(Unit& unit) noexcept {
+  if (unit.taken || unit.queued || unit.failed || unit.turns > 0 || unit.first != nullptr) return;
+  const auto at = units_.find(unit.name);
+  if (at != units_.end()) units_.erase(at);
+}
+
+void Demand::drop_old_failures() noexcept {
+  if (failed_ <= kMostFailures) return;
+  const Clock::time_point now = Clock::now();
+  for (auto at = units_.begin(); at != units_.end();) {
+    Unit& unit = (at++)->second;
+    if (!unit.failed || now < unit.failed_at + remember_) continue;
+    unit.failed = false;
+    --failed_;
+    drop_if_idle(unit);
+  }
+}
+
+Demand::Unit* Demand::take(const std::string& name, bool wait) {
+  const MutexLock lock(mutex_);
+  Unit& unit = unit_of(name);
+  if (unit.taken && !wait) return nullptr;
+  ++unit.turns;
+  while (unit.taken) turns_.wait(mutex_);
+  --unit.turns;
+  unit.taken = true;
+  return &unit;
+}
+
+void Demand::give_back(Unit& unit) noexcept {
+  Waiter* told = nullptr;
+  std::exception_ptr problem;
+  {
+    const MutexLock lock(mutex_);
+    unit.taken = false;
+    if (unit.first != nullptr && !unit.queued) {
+      problem = exception_of([&] {
+        mutex_.assert_held();
+        enqueue(unit);
+      });
+      if (problem) told = take_waiters(unit);
+    }
+    drop_if_idle(unit);
+  }
+  turns_.notify_all();
+  while (told != nullptr) {
+    Waiter& waiter = *told;
+    told = waiter.next;
+    waiter.problem = problem;
+    waiter.notify(waiter.context);
+  }
+}
+
+void Demand::run() noexcept {
+  for (;;) {
+    Unit* unit = nullptr;
+    {
+      const MutexLock lock(mutex_);
+      ++idle_;
+      while (queue_.empty() && !stopping()) wake_.wait(mutex_);
+      --idle_;
+      if (stopping()) return;
+      unit = queue_.front();
+      queue_.pop_front();
+      unit->queued = false;
+      // Whoever has it gives it back, and then it is queued again if somebody waits.
+      if (unit->taken) continue;
+      if (unit->first == nullptr) {
+        drop_if_idle(*unit);
+        continue;
+      }
+      unit->taken = unit->loading = true;
+    }
+    load_one(*unit);
+  }
+}
+
+void Demand::load_one(Unit& unit) noexcept {
+  const Clock::time_point begun = Clock::now();
+  const std::exception_ptr problem = exception_of([&] { loader_.load(unit.name, Wanted(*this, unit)); });
+  Failure failure{500, ErrorCode::kInternal, {}};
+  if (problem && !succeeds([&] { failure = describe_failure(problem); })) failure.code = ErrorCode::kUnavailable;
+  Waiter* told = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    unit.taken = unit.loading = false;
+    ++(problem ? counts_.failures : counts_.loads);
+    counts_.load_ns += static_cast<uint64_t>((Clock::now() - begun).count());
+    const bool remembers = problem && !is_passing(failure.code);
+    if (remembers != unit.failed) remembers ? ++failed_ : --failed_;
+    unit.failed = remembers;
+    if (remembers) {
+      unit.code = failure.code;
+      unit.reason.swap(failure.message);
+      unit.failed_at = Clock::now();
+    }
+    told = take_waiters(unit);
+    drop_if_idle(unit);
+    drop_old_failures();
+  }
+  turns_.notify_all();
+  while (told != nullptr) {
+    Waiter& waiter = *told;
+    told = waiter.next;
+    waiter.problem = problem;
+    waiter.notify(waiter.context);
+  }
+}
+
+std::map<std::string, Demand::Status, std::less<>> Demand::statuses() const {
+  std::map<std::string, Status, std::less<>> all;
+  const MutexLock lock(mutex_);
+  for (const auto& [name, unit] : units_) {
+    if (unit.loading || unit.queued) {
+      all[name] = {};
+    } else if (unit.failed) {
+      all[name] = {State::kFailed, unit.reason};
+    }
+  }
+  return all;
+}
+
+Demand::Counts Demand::counts() const {
+  const MutexLock lock(mutex_);
+  return counts_;
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,153 @@
+// Demand: loads what requests ask for, once for however many wait for it, and nothing while nobody does.
+//
+//   idle --ask--> queued --a thread--> loading --+--> idle        all who wait are told
+//     ^                                          +--> failed      so are they; who asks soon after is told at once
+//     +------------- Turn: others change it ------------+
+//
+// A name is changed by one at a time: a thread that loads it, or whoever has its Turn. Requests that ask meanwhile
+// wait, and are looked after when that is over. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sconce/error.h"
+#include "sconce/mutex.h"
+
+namespace sconce::server {
+
+class Demand {
+  struct Unit;
+
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // A request that waits. Its owner keeps it until notify() was called, or cancel() returned true.
+  struct Waiter {
+    void (*notify)(void* context) noexcept = nullptr;
+    void* context = nullptr;
+    std::exception_ptr problem;  // set before notify(): why it is not loaded; null: it was
+
+   private:
+    friend class Demand;
+    Unit* unit = nullptr;  // in whose list it is
+    Waiter *next = nullptr, *previous = nullptr;
+  };
+
+  // Whether somebody still waits for what is being loaded.
+  class Wanted {
+   public:
+    bool operator()() const;
+
+   private:
+    friend class Demand;
+    Wanted(const Demand& demand, const Unit& unit) : demand_(demand), unit_(unit) {}
+    const Demand& demand_;
+    const Unit& unit_;
+  };
+
+  class Loader {
+   public:
+    // On a thread of Demand. Must do nothing if it is loaded already. What it throws is told to those who wait.
+    // kQueueFull, kUnavailable and kCancelled are not remembered: the next who asks has it tried again.
+    virtual void load(const std::string& name, const Wanted& wanted) = 0;
+
+   protected:
+    ~Loader() = default;
+  };
+
+  // The right to change what has the name. Nobody loads it meanwhile.
+  class Turn {
+   public:
+    Turn(Demand& demand, const std::string& name) : demand_(&demand), unit_(demand.take(name, true)) {}
+    // If somebody has it, `held()` is false.
+    static Turn attempt(Demand& demand, const std::string& name) { return Turn(demand, demand.take(name, false)); }
+    Turn(Turn&& other) noexcept : demand_(other.demand_), unit_(std::exchange(other.unit_, nullptr)) {}
+    Turn& operator=(Turn&&) = delete;
+    ~Turn() {
+      if (unit_) demand_->give_back(*unit_);
+    }
+    bool held() const noexcept { return unit_ != nullptr; }
+
+   private:
+    Turn(Demand& demand, Unit* unit) noexcept : demand_(&demand), unit_(unit) {}
+    Demand* demand_;
+    Unit* unit_;
+  };
+
+  // threads: how many load at the same time; they start when they are needed. remember: how long a failure is told to
+  // those who ask without another try.
+  Demand(Loader& loader, size_t threads, std::chrono::nanoseconds remember);
+  Demand(const Demand&) = delete;
+  ~Demand() { stop(); }
+  // Waits for what is being loaded. Those who wait for others, and all who ask from now on, get kUnavailable.
+  void stop() noexcept;
+  bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
+
+  // The waiter will be told. Throws a failure that is remembered; kQueueFull if `most` wait for the name; kUnavailable;
+  // std::system_error if there is no thread.
+  void ask(const std::string& name, Waiter& waiter, size_t most);
+  // True: it will not be told. False: it was told, or is about to be.
+  bool cancel(Waiter& waiter) noexcept;
+  void forget_failure(std::string_view name);
+
+  enum class State : int8_t { kLoading, kFailed };
+  struct Status {
+    State state = State::kLoading;
+    std::string reason;  // of the failure
+  };
+  std::map<std::string, Status, std::less<>> statuses() const;  // of names that are not idle
+
+  struct Counts {
+    uint64_t loads = 0, failures = 0, load_ns = 0;
+    int64_t waiting = 0;
+  };
+  Counts counts() const;
+
+ private:
+  struct Unit {
+    std::string name;
+    bool taken = false, loading = false, queued = false;
+    int64_t turns = 0;  // that wait for it
+    Waiter *first = nullptr, *last = nullptr;
+    size_t waiting = 0;
+    bool failed = false;
+    ErrorCode code = ErrorCode::kInternal;
+    std::string reason;
+    Clock::time_point failed_at;
+  };
+  using Units = std::map<std::string, Unit, std::less<>>;
+
+  Unit* take(const std::string& name, bool wait);
+  void give_back(Unit& unit) noexcept;
+  void run() noexcept;
+  void load_one(Unit& unit) noexcept;
+  Unit& unit_of(const std::string& name) SCONCE_REQUIRES(mutex_);
+  void enqueue(Unit& unit) SCONCE_REQUIRES(mutex_);
+  Waiter* take_waiters(Unit& unit) noexcept SCONCE_REQUIRES(mutex_);
+  void drop_if_idle(Unit& unit) noexcept SCONCE_REQUIRES(mutex_);
+  void drop_old_failures() noexcept SCONCE_REQUIRES(mutex_);
+
+  Loader& loader_;
+  const size_t most_threads_;
+  const std::chrono::nanoseconds remember_;
+  std::atomic<bool> stopping_{false};
+  mutable Mutex mutex_;
+  ConditionVariable wake_, turns_;
+  Units units_ SCONCE_GUARDED_BY(mutex_);
+  std::deque<Unit*> queue_ SCONCE_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ SCONCE_GUARDED_BY(mutex_);
+  size_t idle_ SCONCE_GUARDED_BY(mutex_) = 0, failed_ SCONCE_GUARDED_BY(mutex_) = 0;
+  Counts counts_ SCONCE_GUARDED_BY(mutex_);
+};
+
+}  // namespace sconce::server

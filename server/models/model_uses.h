@@ -1,0 +1,66 @@
+// ModelUses: whether requests use a model that may be unloaded to make room, and when one last did. A request adds to a
+// word of its own thread, and takes no lock.
+//
+// Unloading and requests cannot miss each other: a request counts itself before it looks whether the model is retired,
+// and whoever retires the model says so before counting requests.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace sconce::server {
+
+class ModelUses {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr size_t kPlaces = 8;
+
+  explicit ModelUses(Clock::time_point now) noexcept { places_[0].last.store(now.time_since_epoch().count()); }
+
+  // Returns false if the model is retired: then it is not used.
+  bool enter(size_t place, Clock::time_point now) noexcept {
+    Place& own = places_[place % kPlaces];
+    own.count.fetch_add(1);
+    if (retired_.load()) [[unlikely]] {
+      own.count.fetch_sub(1);
+      return false;
+    }
+    own.last.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+    return true;
+  }
+  void leave(size_t place) noexcept { places_[place % kPlaces].count.fetch_sub(1, std::memory_order_release); }
+
+  // Nobody may begin to use it from now on. Returns false if somebody uses it; then nothing has changed. One thread at
+  // a time.
+  bool retire() noexcept {
+    retired_.store(true);
+    if (!in_use()) return true;
+    retired_.store(false);
+    return false;
+  }
+  void restore() noexcept { retired_.store(false); }
+
+  bool in_use() const noexcept {
+    int64_t count = 0;
+    for (const Place& place : places_) count += place.count.load();
+    return count != 0;
+  }
+  Clock::time_point last_use() const noexcept {
+    int64_t last = 0;
+    for (const Place& place : places_) last = std::max(last, place.last.load(std::memory_order_relaxed));
+    return Clock::time_point(Clock::duration(last));
+  }
+
+ private:
+  struct alignas(64) Place {
+    std::atomic<int64_t> count{0}, last{0};
+  };
+  std::array<Place, kPlaces> places_{};
+  std::atomic<bool> retired_{false};
+};
+
+}  // namespace sconce::server
