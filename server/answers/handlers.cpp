@@ -34,6 +34,7 @@ ServerTotals totals_of(const Service& service) {
   totals.lost_traces = service.tracer.dropped();
   totals.failed_traces = service.tracer.failed();
   if (service.otlp) totals.otlp = &service.otlp->counters();
+  totals.remote = service.remote;
   totals.audit_failures = service.audit.failures();
   totals.request_memory = service.request_memory.used();
   totals.request_memory_limit = service.request_memory.limit();

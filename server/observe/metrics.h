@@ -12,6 +12,7 @@
 #include "server/models/repository.h"
 #include "server/observe/gpu_metrics.h"
 #include "server/observe/update_counters.h"
+#include "server/remote/remote_counters.h"
 
 namespace sconce::server {
 
@@ -85,6 +86,7 @@ struct ServerTotals {
   const CallCounters* calls = nullptr;      // null: there is no gRPC
   const OtlpCounters* otlp = nullptr;       // null: there is no collector
   std::span<const std::string_view> methods;
+  const RemoteCounters* remote = nullptr;  // null: there are no remote sources
 };
 
 // What one reader of metrics saw of this host the last time.

@@ -19,7 +19,7 @@ const Rooms kServer = {
     "server/json/",          "server/html/",
     "server/terminal/",      "server/triton/",
     "server/http/",          "server/client/",
-    "server/kept/",          "server/signature/",
+    "server/kept/",          "server/remote/",        "server/signature/",
     "server/pipelines/",     "server/loops/",
     "server/batching/",      "server/judging/",
     "server/repositories/",  "server/models/",
