@@ -30,6 +30,7 @@ constexpr Command kCommands[] = {
     {"top", "Show what a running server does", sconce::server::commands::add_top},
     {"ops", "List the operators that this build implements", sconce::server::commands::add_ops},
     {"weights", "Push weights to running servers, show them, roll them back", sconce::server::commands::add_weights},
+    {"pull", "Fetch packages from object storage, a hub or the web", sconce::server::commands::add_pull},
     {"pack", "Make a package of a directory with an archive's layout", sconce::server::commands::add_pack},
 };
 

@@ -29,6 +29,7 @@
 #include "server/models/control.h"
 #include "server/models/repository.h"
 #include "server/observe/log_ring.h"
+#include "server/remote/remote_sources.h"
 
 namespace sconce::server {
 namespace {
@@ -64,7 +65,8 @@ uint64_t request_memory(const ServerConfig& config) {
 class Server {
  public:
   explicit Server(const ServerConfig& config)
-      : config_(config),
+      : remote_(RemoteSources::of(config)),
+        config_(remote_ ? remote_->with_folders(config) : config),
         threads_(io_threads(config)),
         finder_(config_),
         files_(find_files()),
@@ -104,6 +106,7 @@ class Server {
     files_ = {};
     if (on_demand_)
       on_demand_->ask_before_unloading([this](const ServedModel& model) { return service_.claims.claimed(model); });
+    if (remote_) service_.remote = &remote_->counters();
     service_.tracer.export_to(service_.otlp.get());
     if (OtlpExporter* const otlp = service_.otlp.get())
       service_.operations.on_end([otlp](const Operation& over) { otlp->add(update_record(over)); });
@@ -181,6 +184,7 @@ class Server {
         give_metrics(service_, *repository_.snapshot(), sink, *look);
       });
     }
+    if (remote_) remote_->start();
     control_.start();
     context_.run();
     control_.stop();
@@ -366,7 +370,8 @@ class Server {
     context_.stop();
   }
 
-  const ServerConfig config_;
+  const std::unique_ptr<RemoteSources> remote_;  // null: nothing is remote
+  const ServerConfig config_;                    // with folders here in the place of what is remote
   const size_t threads_;
   const PackageFinder finder_;
   std::vector<PackageFile> files_;      // of models that are loaded on demand, until these are known

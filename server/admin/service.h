@@ -57,6 +57,7 @@ struct Service {
   TrainerSessions trainer_sessions{};
   AdminThreads admin_threads{};  // their work uses the other members
   CallCounters calls{};          // of gRPC
+  const RemoteCounters* remote = nullptr;  // null: there are no remote sources
 };
 
 }  // namespace sconce::server

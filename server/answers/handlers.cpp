@@ -82,6 +82,7 @@ ServerTotals totals_of(const Service& service) {
   totals.failed_traces = service.tracer.failed();
   if (service.otlp) totals.otlp = &service.otlp->counters();
   totals.on_demand = service.control.on_demand();
+  totals.remote = service.remote;
   totals.audit_failures = service.audit.failures();
   totals.request_memory = service.request_memory.used();
   totals.request_memory_limit = service.request_memory.limit();

@@ -16,6 +16,7 @@ Action add_health(CommandLine& app);
 Action add_inspect(CommandLine& app);
 Action add_ops(CommandLine& app);
 Action add_pack(CommandLine& app);
+Action add_pull(CommandLine& app);
 Action add_run(CommandLine& app);
 Action add_serve(CommandLine& app);
 Action add_top(CommandLine& app);

@@ -220,6 +220,19 @@ void on_demand(Rows& rows, const Catalog& catalog, const OnDemand* models) {
   for (const auto& [device, bytes] : used) rows.value(name(device), models->budget().limit(device));
 }
 
+void remote(Rows& rows, const RemoteCounters* counters) {
+  rows.head(kRemoteFetched);
+  if (counters) rows.value({}, counters->fetched.load());
+  rows.head(kRemoteDownloads);
+  if (counters) rows.value({}, counters->downloads.load());
+  rows.head(kRemoteFailures);
+  if (counters) rows.value({}, counters->failures.load());
+  rows.head(kRemoteCache);
+  if (counters) rows.value({}, counters->cache_bytes.load());
+  rows.head(kRemoteLooked);
+  if (counters) rows.value({}, counters->looked.load());
+}
+
 void exported(Rows& rows, const OtlpCounters* otlp) {
   rows.head(kOtlpSpans);
   for (size_t i = 0; otlp && i < otlp->spans.size(); ++i)
@@ -442,6 +455,7 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   single(kFailedTraces, totals.failed_traces);
   single(kAuditFailures, totals.audit_failures);
   exported(rows, totals.otlp);
+  remote(rows, totals.remote);
   single(kLostLines, totals.lost_lines);
   single(kHeldLines, totals.held_lines);
   const auto [total_memory, used_memory] = host_memory();

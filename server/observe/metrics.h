@@ -13,6 +13,7 @@
 #include "server/models/repository.h"
 #include "server/observe/gpu_metrics.h"
 #include "server/observe/update_counters.h"
+#include "server/remote/remote_counters.h"
 
 namespace sconce::server {
 
@@ -87,6 +88,7 @@ struct ServerTotals {
   const OtlpCounters* otlp = nullptr;       // null: there is no collector
   const OnDemand* on_demand = nullptr;      // null: no model is loaded on demand
   std::span<const std::string_view> methods;
+  const RemoteCounters* remote = nullptr;  // null: there are no remote sources
 };
 
 // What one reader of metrics saw of this host the last time.

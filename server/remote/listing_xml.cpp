@@ -1,0 +1,129 @@
+#include "server/remote/listing_xml.h"
+
+#include <expat.h>
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "sconce/check.h"
+#include "sconce/parse_number.h"
+#include "server/base/failure.h"
+#include "src/device/lazy_library.h"
+
+SCONCE_LAZY_LIBRARY(libexpat);
+
+namespace sconce::server {
+namespace {
+
+constexpr size_t kDeepest = 16;
+constexpr size_t kLongestText = 4096;
+constexpr size_t kMostObjects = 10'000;  // of a page; S3 has 1000
+
+// Expat calls its functions, which must not throw.
+struct Reading {
+  XML_Parser parser = nullptr;
+  std::vector<std::string> path;  // names of the open elements
+  std::string text;               // of the innermost one
+  ListedObject object;
+  std::optional<uint64_t> bytes;
+  bool truncated = false;
+  ListedPage page;
+  const char* wrong = nullptr;
+  std::exception_ptr thrown;
+
+  void refuse(const char* reason) {
+    if (!wrong) wrong = reason;
+    XML_StopParser(parser, XML_FALSE);
+  }
+  bool inside(std::string_view parent) const { return path.size() == 3 && path[1] == parent; }
+};
+
+void guarded(Reading& reading, Work work) noexcept {
+  if (reading.thrown) return;
+  reading.thrown = exception_of(work);
+  if (reading.thrown) XML_StopParser(reading.parser, XML_FALSE);
+}
+
+void on_begin(void* object, const XML_Char* name, const XML_Char**) noexcept {
+  Reading& reading = *static_cast<Reading*>(object);
+  guarded(reading, [&] {
+    if (reading.path.empty() && std::string_view(name) != "ListBucketResult")
+      return reading.refuse("its root is no ListBucketResult");
+    if (reading.path.size() >= kDeepest) return reading.refuse("its elements are nested too deeply");
+    reading.path.emplace_back(name);
+    reading.text.clear();
+    if (reading.path.size() == 2) {
+      reading.object = {};
+      reading.bytes.reset();
+    }
+  });
+}
+
+void on_end(void* object, const XML_Char*) noexcept {
+  Reading& reading = *static_cast<Reading*>(object);
+  guarded(reading, [&] {
+    const std::string name = reading.path.back();
+    if (reading.inside("Contents")) {
+      if (name == "Key") reading.object.key = reading.text;
+      if (name == "ETag") reading.object.etag = reading.text;
+      if (name == "Size") reading.bytes = parse_number<uint64_t>(reading.text);
+    } else if (reading.path.size() == 2) {
+      if (name == "IsTruncated") reading.truncated = reading.text == "true";
+      if (name == "NextContinuationToken") reading.page.next = reading.text;
+      if (name == "Contents") {
+        if (reading.object.key.empty() || !reading.bytes) return reading.refuse("an object has no key or no size");
+        if (reading.page.objects.size() >= kMostObjects) return reading.refuse("a page has too many objects");
+        reading.object.bytes = *reading.bytes;
+        reading.page.objects.push_back(std::move(reading.object));
+      }
+    }
+    reading.path.pop_back();
+    reading.text.clear();
+  });
+}
+
+void on_text(void* object, const XML_Char* text, int bytes) noexcept {
+  Reading& reading = *static_cast<Reading*>(object);
+  guarded(reading, [&] {
+    if (reading.text.size() + static_cast<size_t>(bytes) > kLongestText)
+      return reading.refuse("the text of an element is too long");
+    reading.text.append(text, static_cast<size_t>(bytes));
+  });
+}
+
+void on_entity(void* object, const XML_Char*, int, const XML_Char*, int, const XML_Char*, const XML_Char*,
+               const XML_Char*, const XML_Char*) noexcept {
+  static_cast<Reading*>(object)->refuse("it declares entities");
+}
+
+struct FreeParser {
+  void operator()(XML_Parser parser) const noexcept { XML_ParserFree(parser); }
+};
+
+}  // namespace
+
+ListedPage parse_listing(std::string_view text) {
+  require_library(sconce_lazy_libexpat);
+  const std::unique_ptr<std::remove_pointer_t<XML_Parser>, FreeParser> parser(XML_ParserCreate(nullptr));
+  if (!parser) throw std::bad_alloc();
+  Reading reading;
+  reading.parser = parser.get();
+  XML_SetUserData(parser.get(), &reading);
+  XML_SetElementHandler(parser.get(), &on_begin, &on_end);
+  XML_SetCharacterDataHandler(parser.get(), &on_text);
+  XML_SetEntityDeclHandler(parser.get(), &on_entity);
+  SCONCE_CHECK(text.size() <= INT32_MAX, kUnavailable, "a listing is too large");
+  const XML_Status status = XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
+  if (reading.thrown) std::rethrow_exception(reading.thrown);
+  SCONCE_CHECK(!reading.wrong, kUnavailable, "not a listing of S3: ", reading.wrong);
+  SCONCE_CHECK(status == XML_STATUS_OK, kUnavailable, "not a listing of S3: ",
+               XML_ErrorString(XML_GetErrorCode(parser.get())));
+  SCONCE_CHECK(reading.truncated == !reading.page.next.empty(), kUnavailable,
+               "not a listing of S3: it does not say how it goes on");
+  return std::move(reading.page);
+}
+
+}  // namespace sconce::server

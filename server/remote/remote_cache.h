@@ -1,0 +1,70 @@
+// RemoteCache: remote files on the disk here, by digest, up to a size. Several processes share a folder.
+//
+//   FOLDER/lock            held (flock) while names change
+//          objects/DIGEST  whole files; the time of the last access says which goes first
+//          known/URL       what an address had: validator, digest
+//          partial/URL     what is being downloaded, held by its process, with its journal
+//          mirrors/URL/    what is served of an address: hard links of objects, under the names of a repository
+//          mirrors/URL.lock  held, shared, by each process that serves it
+//
+// URL stands for the digest of the address. What a process serves is never removed. Objects are not forced to the disk:
+// what was written before the machine's last boot is compared with its digest before it counts. Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "server/kept/descriptor.h"
+#include "server/remote/download.h"
+#include "server/remote/remote_url.h"
+
+namespace sconce::server {
+
+class RemoteCache {
+ public:
+  // folder: made if it is not there; empty: default_folder(). most_bytes: 0 for no limit. kIo.
+  RemoteCache(std::filesystem::path folder, uint64_t most_bytes);
+  // $XDG_CACHE_HOME/sconce, ~/.cache/sconce. kInvalidArgument where there is neither.
+  static std::filesystem::path default_folder();
+
+  struct Obtained {
+    std::filesystem::path path;  // in `place`, else in the cache
+    Sha256Digest digest{};
+    uint64_t bytes = 0;
+    bool fetched = false;  // rather than found here
+  };
+  // listed: the validator that a listing has; with it, what is here needs no request. place: where the file is to be as
+  // well, as a hard link or a copy; empty: nowhere. Errors of download().
+  Obtained obtain(const RemoteUrl& url, const RemoteAccess& access, const std::string& listed,
+                  const std::filesystem::path& place, DownloadOptions options);
+
+  // The folder of what is served of an address, which is not cleared from now on. name: tells several of one address
+  // apart.
+  std::filesystem::path mirror(const RemoteUrl& url, const std::string& name);
+
+  // Removes what was used least lately until so many bytes are free. kTooLarge if what is in use leaves too little.
+  void make_room(uint64_t bytes);
+  uint64_t bytes() const;  // of objects and unfinished downloads
+
+ private:
+  struct Known {
+    std::string validator, digest, boot;
+  };
+  std::filesystem::path at(const char* room, const std::string& name) const { return folder_ / room / name; }
+  Descriptor hold(const std::filesystem::path& part, const std::atomic<bool>* stop) const;
+  bool read_known(const std::string& key, Known& known) const;
+  void write_known(const std::string& key, const RemoteUrl& url, const Known& known) const;
+  bool is_whole(const std::string& key, const RemoteUrl& url, Known& known) const;
+  bool give(const Known& known, const std::filesystem::path& place, Obtained& obtained) const;
+
+  const std::filesystem::path folder_;
+  const uint64_t most_bytes_;
+  std::vector<Descriptor> mirrors_;
+};
+
+// Puts a file at a place at once, over what is there: a hard link, or a copy on another file system. kIo.
+void place_file(const std::filesystem::path& file, const std::filesystem::path& place);
+
+}  // namespace sconce::server

@@ -1,0 +1,45 @@
+// RemoteUrl: the address of a package, or of a repository of packages, elsewhere: s3://bucket/key, gs://bucket/key,
+// hf://org/repo[@revision]/file and https://host/file. Pure functions.
+//
+// Addresses come from the command line, the settings and nowhere else: no request names one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sconce::server {
+
+enum class RemoteScheme : int8_t { kS3, kGs, kHub, kHttps };
+
+struct RemoteUrl {
+  RemoteScheme scheme = RemoteScheme::kHttps;
+  std::string origin;    // the bucket; org/repo; of https, scheme and authority, such as https://host:8443
+  std::string revision;  // of a hub's repository
+  // Below the origin, without a slash at either end. Keys and the hub's paths as they are; of https, percent-encoded.
+  std::string path;
+  std::string query;  // of https: may hold a secret, so messages leave it out
+
+  bool is_package() const;    // names one file, rather than a repository
+  std::string file() const;   // the last part of the path, decoded
+  std::string shown() const;  // for messages
+  std::string key() const;    // the whole: names it in a cache
+  // The same with another path.
+  RemoteUrl with_path(std::string other) const;
+  RemoteUrl beside(std::string_view suffix) const { return with_path(path + std::string(suffix)); }
+};
+
+// Whether the text begins as an address does, with letters and "://".
+bool looks_remote(std::string_view text) noexcept;
+// kInvalidArgument names the address and what is wrong with it. Plain http is for this host's own loopback addresses.
+RemoteUrl parse_remote_url(std::string_view text);
+// Whether a path can be taken over below a folder here: no empty, hidden or dotted parts, no control characters.
+bool is_safe_path(std::string_view path) noexcept;
+// Whether a URL with http names this host by a loopback address.
+bool is_plain_loopback(std::string_view url) noexcept;
+// For a path in a URL: slashes stay.
+std::string encoded_path(std::string_view path);
+// For a value in a query: nothing but letters, digits and -._~ stays.
+std::string encoded_value(std::string_view value);
+
+}  // namespace sconce::server

@@ -1,0 +1,78 @@
+// Transfer: requests for remote files, by libcurl, which is opened for the first one. One at a time; connections are
+// kept for the next ones. Used by one thread, except `stop`.
+//
+// Redirects are followed here, not by libcurl: only to https (between this host's loopback addresses also to http), and
+// what is secret in a request goes to no other host.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "server/remote/remote_access.h"
+
+namespace sconce::server {
+
+struct TransferSettings {
+  std::string ca;                       // certificates to trust; empty: the system's, or CURL_CA_BUNDLE's
+  std::chrono::milliseconds stall{30'000};  // without kSlowest bytes a second for so long, it is given up
+  const std::atomic<bool>* stop = nullptr;  // when it becomes true, the transfer ends with kCancelled
+};
+
+// "bytes 0-99/1000".
+struct ContentRange {
+  uint64_t begin = 0, end = 0, total = 0;  // [begin, end)
+};
+std::optional<ContentRange> parse_content_range(std::string_view text);
+
+struct RemoteAnswer {
+  int status = 0;       // 0: none came
+  std::string problem;  // why none came, or why it ended early; empty: it is whole
+  bool again = false;   // it may be asked for again
+  std::map<std::string, std::string> fields;  // names in lower case
+  RemoteRequest request;                      // the one that was answered: redirects lead elsewhere
+  std::string linked;                         // a hub's X-Linked-Etag on the way, without quotes
+  std::string field(const std::string& name) const;
+  bool ok() const noexcept { return problem.empty() && (status == 200 || status == 206); }
+};
+
+class Transfer {
+ public:
+  static constexpr uint64_t kSlowest = 1024;
+
+  explicit Transfer(TransferSettings settings);  // kUnavailable without libcurl
+  ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  // Takes bytes of an answer with 200 or 206; false: no more is wanted, and the answer's problem is "refused".
+  using Take = std::function<bool(const RemoteAnswer&, std::span<const std::byte>)>;
+  // Sees each redirect before it is followed; false: it is not, and is the answer. May be empty.
+  using Follow = std::function<bool(const RemoteAnswer&)>;
+  // fields: besides those of the request. Throws what `take` throws, and kCancelled.
+  RemoteAnswer get(const RemoteRequest& request, std::span<const std::string> fields, const Take& take,
+                   const Follow& follow = {});
+  // A small document; kUnavailable and others say why there is none.
+  std::string document(const RemoteRequest& request, std::string* next_page = nullptr);
+
+ private:
+  struct Handle;
+  RemoteAnswer once(const RemoteRequest& request, std::span<const std::string> fields, const Take& take);
+
+  const TransferSettings settings_;
+  std::unique_ptr<Handle> handle_;
+};
+
+// Throws what an answer other than 200 and 206 means: kNotFound, kForbidden, kUnavailable. what: the file.
+[[noreturn]] void fail_for(const RemoteAnswer& answer, std::string_view what);
+// Waits before try number `tries`, unless `stop` becomes true.
+void back_off(int tries, const std::atomic<bool>* stop);
+
+}  // namespace sconce::server

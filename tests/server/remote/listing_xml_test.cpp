@@ -1,0 +1,50 @@
+#include "server/remote/listing_xml.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "sconce/error.h"
+
+namespace sconce::server {
+namespace {
+
+std::string listing(const std::string& inside) {
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
+         inside + "</ListBucketResult>";
+}
+
+TEST_CASE("a page of a listing is read") {
+  const ListedPage page = parse_listing(listing(
+      "<Name>b</Name><IsTruncated>true</IsTruncated><NextContinuationToken>t&amp;1</NextContinuationToken>"
+      "<Contents><Key>a&lt;b.pt2</Key><ETag>&quot;e1&quot;</ETag><Size>12</Size><Owner><ID>Key</ID></Owner></Contents>"
+      "<Contents><Key>c</Key><Size>0</Size></Contents>"));
+  REQUIRE(page.objects.size() == 2);
+  CHECK(page.objects[0].key == "a<b.pt2");
+  CHECK(page.objects[0].etag == "\"e1\"");
+  CHECK(page.objects[0].bytes == 12);
+  CHECK(page.objects[1].etag.empty());
+  CHECK(page.next == "t&1");
+  CHECK(parse_listing(listing("")).objects.empty());
+}
+
+TEST_CASE("a hostile listing is refused") {
+  const std::string bomb =
+      "<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;\">]><ListBucketResult>&b;"
+      "</ListBucketResult>";
+  CHECK_THROWS_WITH_AS(parse_listing(bomb), "not a listing of S3: it declares entities", Error);
+  CHECK_THROWS_AS(parse_listing("<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><ListBucketResult/>"), Error);
+  CHECK_THROWS_AS(parse_listing("<Error><Code>NoSuchBucket</Code></Error>"), Error);
+  CHECK_THROWS_AS(parse_listing(""), Error);
+  CHECK_THROWS_AS(parse_listing("<ListBucketResult>"), Error);
+  CHECK_THROWS_AS(parse_listing(listing("<Contents><Key>a</Key></Contents>")), Error);
+  CHECK_THROWS_AS(parse_listing(listing("<Contents><Key>a</Key><Size>-1</Size></Contents>")), Error);
+  CHECK_THROWS_AS(parse_listing(listing("<IsTruncated>true</IsTruncated>")), Error);
+  CHECK_THROWS_AS(parse_listing(listing("<Contents><Key>" + std::string(5000, 'a') + "</Key></Contents>")), Error);
+  std::string deep;
+  for (int i = 0; i < 100; ++i) deep += "<d>";
+  CHECK_THROWS_AS(parse_listing(listing(deep)), Error);
+}
+
+}  // namespace
+}  // namespace sconce::server
