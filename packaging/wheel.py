@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import sbom
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TAG = "manylinux_2_34_x86_64"
 MOST_MEGABYTES = 30
@@ -66,6 +68,10 @@ def assemble(build, stage, version):
 
     information = wheel / f"sconce-{version}.dist-info"
     shutil.copytree(prefix / "share/doc/sconce/licences", information / "licenses")
+    (information / "sboms").mkdir()
+    bill = information / "sboms/sconce.cdx.json"
+    shutil.copy(prefix / "share/doc/sconce/sconce.cdx.json", bill)
+    sbom.add_python_package(bill, ROOT / "python/requirements-build.txt", "nanobind")
     describe(information, metadata(version))
     launcher = wheel / f"sconce-{version}.data/scripts/sconce"
     launcher.parent.mkdir(parents=True)
