@@ -25,6 +25,7 @@
 #include "server/observe/otlp/otlp_exporter.h"
 #include "server/observe/traces/trace.h"
 #include "server/protocols/shared_memory.h"
+#include "server/signing/signature_rule.h"
 
 namespace sconce::server {
 
@@ -57,6 +58,8 @@ struct Service {
   TrainerSessions trainer_sessions{};
   AdminThreads admin_threads{};  // their work uses the other members
   CallCounters calls{};          // of gRPC
+  // What weights must be signed by; null: nothing need be signed.
+  const SignatureRule* signatures = nullptr;
 };
 
 }  // namespace sconce::server

@@ -16,9 +16,10 @@ using Rooms = std::vector<std::string>;
 // Prefixes of paths. A room may include itself and those before it in its list. A file belongs to its longest prefix.
 const Rooms kServer = {
     "server/memory/",        "server/base/",
-    "server/json/",          "server/html/",
-    "server/terminal/",      "server/triton/",
-    "server/http/",          "server/client/",
+    "server/files/",         "server/json/",
+    "server/html/",          "server/terminal/",
+    "server/triton/",        "server/http/",
+    "server/client/",        "server/signing/",
     "server/kept/",          "server/signature/",
     "server/pipelines/",     "server/loops/",
     "server/batching/",      "server/judging/",
