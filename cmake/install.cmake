@@ -38,6 +38,7 @@ if(SCONCE_PACKAGES)
     execute_process(COMMAND ${SCONCE_PACKAGING_PYTHON} ${PROJECT_SOURCE_DIR}/packaging/bundle.py
                             \"\${prefix}/${SCONCE_BUNDLE_DIR}\" \"\${prefix}/share/doc/sconce/licences\"
                             $<TARGET_FILE:sconce_lib> $<TARGET_FILE:sconce_program>
+                            --sbom \"\${prefix}/share/doc/sconce/sconce.cdx.json\" sconce ${PROJECT_VERSION}
                     COMMAND_ERROR_IS_FATAL ANY)
   " COMPONENT library)
   install(FILES LICENSE DESTINATION share/doc/sconce/licences COMPONENT library)
@@ -47,6 +48,7 @@ if(SCONCE_PACKAGES)
       execute_process(COMMAND ${SCONCE_PACKAGING_PYTHON} ${PROJECT_SOURCE_DIR}/packaging/bundle.py
                               \"\${prefix}/${SCONCE_BUNDLE_DIR}\" \"\${prefix}/share/doc/sconce-grpc/licences\"
                               $<TARGET_FILE:sconce_grpc> --beside $<TARGET_FILE:sconce_lib> $<TARGET_FILE:sconce_program>
+                              --sbom \"\${prefix}/share/doc/sconce-grpc/sconce-grpc.cdx.json\" sconce-grpc ${PROJECT_VERSION}
                       COMMAND_ERROR_IS_FATAL ANY)
     " COMPONENT grpc)
   endif()

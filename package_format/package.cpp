@@ -186,8 +186,15 @@ const ModelSpec& Package::model(std::string_view name) const {
 std::vector<PackageMember> Package::members() const {
   std::vector<PackageMember> members;
   for (const ArchiveMember& member : archive_->members())
-    members.push_back({std::string(member.name), member.size, member.deflated});
+    members.push_back({std::string(member.name), member.size, member.deflated, member.path});
   return members;
+}
+
+std::span<const std::byte> Package::content(size_t member) const {
+  const std::span<const ArchiveMember> members = archive_->members();
+  SCONCE_CHECK(member < members.size(), kInvalidArgument, "package has ", members.size(), " members, not one numbered ",
+               member);
+  return archive_->read(members[member]);
 }
 
 void Package::verify(const Progress& progress) const {

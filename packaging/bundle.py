@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""bundle.py FOLDER LICENCES FILE... [--beside FILE...]: makes a portable installation whole.
+"""bundle.py FOLDER LICENCES FILE... [--beside FILE...] [--sbom BILL NAME VERSION]: makes a portable installation whole.
 
 Copies into FOLDER every library that FILE... and libsconce need, or open when they first need it, beyond what every Linux
 system has; each looks for the others beside itself. Puts the copyright file of each one's Debian package into LICENCES,
 and the general licences that these name. With --beside, an earlier call with those files has filled FOLDER: only what
-FILE... need beyond that is copied.
+FILE... need beyond that is copied. With --sbom, says in a bill of materials what is inside (sbom.py).
 """
 import argparse
 import pathlib
@@ -12,6 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import sbom
 
 # What libsconce and the program open by name (sconce_lazy_library, SLEEF). LAPACK is the reference implementation:
 # OpenBLAS would double the size, and singular values and eigenvalues are what it would speed up.
@@ -72,9 +74,7 @@ def copy_licences(folder, origins):
     folder.mkdir(parents=True, exist_ok=True)
     general = set()
     for origin in origins.values():
-        # dpkg knows files by the names they had before /lib became a link to /usr/lib.
-        file = origin.resolve()
-        package = output("dpkg", "-S", f"*{str(file).removeprefix('/usr')}").split(":")[0]
+        package = sbom.package_of(origin)
         text = pathlib.Path("/usr/share/doc", package, "copyright").read_text()
         (folder / f"{package}.txt").write_text(text)
         general |= set(re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", text))
@@ -88,8 +88,15 @@ def main():
     parser.add_argument("licences", type=pathlib.Path)
     parser.add_argument("files", type=pathlib.Path, nargs="+")
     parser.add_argument("--beside", type=pathlib.Path, nargs="+", default=[])
+    parser.add_argument("--sbom", nargs=3, metavar=("BILL", "NAME", "VERSION"))
     arguments = parser.parse_args()
-    copy_licences(arguments.licences, copy_libraries(arguments.folder, arguments.files, arguments.beside))
+    origins = copy_libraries(arguments.folder, arguments.files, arguments.beside)
+    copy_licences(arguments.licences, origins)
+    if arguments.sbom:
+        bill, name, version = arguments.sbom
+        files = [*arguments.files, *(arguments.folder / file for file in origins)]
+        system = {one for file in files for one in needed(file) if SYSTEM.match(one) and not one.startswith("libsconce")}
+        sbom.write(pathlib.Path(bill), name, version, origins, [file.name for file in arguments.files], system)
 
 
 if __name__ == "__main__":

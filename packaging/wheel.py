@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import sbom
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TAG = "manylinux_2_34_x86_64"
 MOST_MEGABYTES = 35
@@ -67,6 +69,10 @@ def assemble(build, stage, version):
     information = wheel / f"sconce-{version}.dist-info"
     for name in ("sconce", "sconce-grpc"):
         shutil.copytree(prefix / f"share/doc/{name}/licences", information / "licenses", dirs_exist_ok=True)
+    (information / "sboms").mkdir()
+    bill = information / "sboms/sconce.cdx.json"
+    shutil.copy(prefix / "share/doc/sconce/sconce.cdx.json", bill)
+    sbom.add_python_package(bill, ROOT / "python/requirements-build.txt", "nanobind")
     describe(information, metadata(version))
     launcher = wheel / f"sconce-{version}.data/scripts/sconce"
     launcher.parent.mkdir(parents=True)

@@ -22,7 +22,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"inspect", "Show what a package says about itself", sconce::server::commands::add_inspect},
     {"check", "Check that a package is sound and would run here", sconce::server::commands::add_check},
-    {"verify", "Compare a package with its PyTorch model, in Python", sconce::server::commands::add_verify},
+    {"verify", "Compare a package with its PyTorch model in Python, or check its signature",
+     sconce::server::commands::add_verify},
     {"run", "Run a model once on files or random inputs", sconce::server::commands::add_run},
     {"bench", "Measure load time, latency, throughput and memory", sconce::server::commands::add_bench},
     {"serve", "Serve packages over HTTP", sconce::server::commands::add_serve},
@@ -31,6 +32,7 @@ constexpr Command kCommands[] = {
     {"ops", "List the operators that this build implements", sconce::server::commands::add_ops},
     {"weights", "Push weights to running servers, show them, roll them back", sconce::server::commands::add_weights},
     {"pull", "Fetch packages from object storage, a hub or the web", sconce::server::commands::add_pull},
+    {"sign", "Sign packages, weights and libraries of operators", sconce::server::commands::add_sign},
     {"pack", "Make a package of a directory with an archive's layout", sconce::server::commands::add_pack},
 };
 

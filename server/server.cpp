@@ -36,7 +36,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How often to look at the files of tokens and certificates.
+// How often to look at the files of tokens, certificates and keys.
 constexpr std::chrono::seconds kLook{1};
 // How long a connection has, in a shutdown, for the answer that its time is up.
 constexpr std::chrono::seconds kLastWords{1};
@@ -68,14 +68,15 @@ class Server {
       : remote_(RemoteSources::of(config)),
         config_(remote_ ? remote_->with_folders(config) : config),
         threads_(io_threads(config)),
-        finder_(config_),
+        signatures_(config_.require_signature),
+        finder_(config_, signatures_),
         files_(find_files()),
         packages_(find_packages()),
         budget_(static_cast<uint64_t>(config.memory_budget), static_cast<uint64_t>(config.device_memory_budget)),
         request_memory_(request_memory(config)),
         repository_(config_, clock_, idle_watch_, reaper_, packages_,
                     threads_ + 1 + (config.grpc.enabled() ? CallTurns::kPlaces : 0), &budget_),
-        store_(config.weights_keep),
+        store_(config.weights_keep, config.weights_keep_key),
         on_demand_(finder_.loads_on_demand()
                        ? std::make_unique<OnDemand>(config_, finder_, repository_, budget_, files_)
                        : nullptr),
@@ -107,6 +108,11 @@ class Server {
     if (on_demand_)
       on_demand_->ask_before_unloading([this](const ServedModel& model) { return service_.claims.claimed(model); });
     if (remote_) service_.remote = &remote_->counters();
+    SCONCE_CHECK(!signatures_.on() || config_.weights_keep.empty() || !config_.weights_keep_key.empty(),
+                 kInvalidArgument,
+                 "settings require_signature and weights_keep together need weights_keep_key: without it, whoever can "
+                 "write to weights_keep decides which weights serve after a restart");
+    service_.signatures = &signatures_;
     service_.tracer.export_to(service_.otlp.get());
     if (OtlpExporter* const otlp = service_.otlp.get())
       service_.operations.on_end([otlp](const Operation& over) { otlp->add(update_record(over)); });
@@ -174,7 +180,7 @@ class Server {
   void run() {
     wait_for_signal();
     wait_for_hangup();
-    if (service_.credentials.from_files()) look_at_credentials();
+    if (service_.credentials.from_files() || signatures_.on()) look_at_credentials();
     for (auto& listener : listeners_) listener->start();
     for (auto& io_thread : io_threads_) io_thread->start();
     if (grpc_) grpc_->start();
@@ -279,16 +285,21 @@ class Server {
   void wait_for_hangup() {
     hangups_.async_wait([this](const boost::system::error_code& ec, int) {
       if (ec) return;
-      succeeds([this] { service_.credentials.refresh(true); });
+      refresh(true);
       wait_for_hangup();
     });
+  }
+
+  void refresh(bool all) noexcept {
+    succeeds([&] { service_.credentials.refresh(all); });
+    succeeds([&] { signatures_.refresh(all); });
   }
 
   void look_at_credentials() {
     credentials_timer_.expires_after(kLook);
     credentials_timer_.async_wait([this](const boost::system::error_code& ec) {
       if (ec) return;
-      succeeds([this] { service_.credentials.refresh(); });
+      refresh(false);
       look_at_credentials();
     });
   }
@@ -373,6 +384,7 @@ class Server {
   const std::unique_ptr<RemoteSources> remote_;  // null: nothing is remote
   const ServerConfig config_;                    // with folders here in the place of what is remote
   const size_t threads_;
+  SignatureRule signatures_;
   const PackageFinder finder_;
   std::vector<PackageFile> files_;      // of models that are loaded on demand, until these are known
   std::vector<PackageEntry> packages_;  // what the control thread loads first

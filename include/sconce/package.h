@@ -113,6 +113,7 @@ struct PackageMember {
   std::string name;    // without the archive's root folder
   uint64_t bytes = 0;  // of its content
   bool deflated = false;
+  std::string path{};  // with that folder
 };
 
 class ArchiveReader;  // package_format/archive/archive_reader.h
@@ -139,6 +140,8 @@ class Package {
   const ModelSpec& model(std::string_view name = {}) const;
   std::string producer() const { return producer_; }  // a guess: "torch 2.10 or later"
   std::vector<PackageMember> members() const;         // in the archive's order
+  // What a member holds, by its place in members(); valid as long as the package. kCorruptPackage if its CRC is wrong.
+  std::span<const std::byte> content(size_t member) const;
   // Compares the CRC of every member, weights included. kCorruptPackage names the member. progress: called from time to
   // time with the bytes that were read, and those of all members; what it throws ends the comparison.
   using Progress = std::function<void(uint64_t done, uint64_t total)>;

@@ -25,6 +25,7 @@
 #include "server/observe/otlp/otlp_exporter.h"
 #include "server/observe/traces/trace.h"
 #include "server/protocols/shared_memory.h"
+#include "server/signing/signature_rule.h"
 
 namespace sconce::server {
 
@@ -58,6 +59,8 @@ struct Service {
   AdminThreads admin_threads{};  // their work uses the other members
   CallCounters calls{};          // of gRPC
   const RemoteCounters* remote = nullptr;  // null: there are no remote sources
+  // What weights must be signed by; null: nothing need be signed.
+  const SignatureRule* signatures = nullptr;
 };
 
 }  // namespace sconce::server

@@ -6,6 +6,7 @@
 #include "server/admin/push/push_terms.h"
 #include "server/admin/push_api.h"
 #include "server/admin/served_weights.h"
+#include "server/admin/work/signed_weights.h"
 #include "server/admin/work/update_query.h"
 #include "server/admin/work/weights_dir.h"
 #include "server/base/failure.h"
@@ -16,6 +17,7 @@
 #include "server/http/content_digest.h"
 #include "server/http/query.h"
 #include "server/models/documents.h"
+#include "server/signing/stream_digests.h"
 #include "server/trainers/shared_tensors.h"
 
 namespace sconce::server {
@@ -210,15 +212,20 @@ void WeightsJob::begin_relay() {
   const std::string what = named() ? "/sets/" + request_.set : "/weights";
   relay_->begin(
       admin_path(request_.model, request_.version) + what + "?" + query_for_next(request_.query, *options_.push),
-      *upload_->length(), request_.content_digest);
+      *upload_->length(), {request_.content_digest, request_.signature});
 }
 
 void WeightsJob::receive(WeightUpdate& update) {
   const uint64_t limit = service_.config.weights_limit > 0 ? static_cast<uint64_t>(service_.config.weights_limit)
                                                            : model_->model().info().constant_bytes + kHeaderBytes;
   upload_->limit(limit);
-  WeightStream stream(
-      update, {.source = "body", .bytes = upload_->length(), .sha256 = content_digest(request_.content_digest)});
+  std::optional<Sha256Digest> sha256 = content_digest(request_.content_digest);
+  std::optional<HeadCheck> head;
+  if (must_be_signed()) {
+    const Verified verified = verify_upload(*service_.signatures, request_.signature, sha256);
+    head.emplace(verified.statement);
+  }
+  WeightStream stream(update, {.source = "body", .bytes = upload_->length(), .sha256 = sha256});
   operation_->expect_bytes(upload_->length().value_or(0));
   operation_->enter(Operation::Phase::kReceiving);
   revision_ = service_.repository.revision();
@@ -230,6 +237,7 @@ void WeightsJob::receive(WeightUpdate& update) {
     const size_t bytes = upload_->read(room, check);
     if (bytes == 0) break;
     if (options_.push) service_.pushes.prolong(place_, options_.push->id, PushLedger::Clock::now());
+    if (head) head->see(room.first(bytes));
     if (relay_) relay_->send(room.first(bytes));
     stream.advance(bytes);
     operation_->add_bytes(bytes);
@@ -263,6 +271,7 @@ void WeightsJob::read_reference() {
 }
 
 void WeightsJob::read_tensors(WeightUpdate& update) {
+  if (service_.signatures) service_.signatures->refuse_unsigned("weights in shared memory");
   SCONCE_CHECK(file_.empty() && !options_.file.sha256 && options_.file.package_model.empty() &&
                    options_.file.format == WeightFormat::kDetect,
                kInvalidArgument, "'tensors' go without 'file' and what belongs to it");
@@ -282,10 +291,15 @@ void WeightsJob::read_file(WeightUpdate& update) {
   SCONCE_CHECK(!file_.ends_with(".npy"), kInvalidArgument, "an .npy file names no tensor, use .npz: '", excerpt(file_),
                "'");
   opened_ = file.path().string();
+  std::shared_ptr<const PrivateCopy> copy;
+  if (must_be_signed()) {
+    copy = read_signed_weights(*service_.signatures, service_.config.weights_dir, file_, file);
+    opened_ = copy->path().string();
+  }
   options.constants = model_->model().constants();
   operation_->follow(options);
   operation_->enter(Operation::Phase::kReceiving);
-  stage_file(update, file.path(), options);
+  stage_file(update, copy ? copy->path() : file.path(), options);
 }
 
 // Runs the model's golden requests, while the servers behind this one in a relay run theirs.

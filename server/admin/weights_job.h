@@ -42,6 +42,7 @@ class WeightsJob {
   };
 
   bool named() const noexcept { return !request_.set.empty(); }  // fills a named set
+  bool must_be_signed() const noexcept { return service_.signatures && service_.signatures->on(); }
   void read_options();
   void hold_for_push();
   void read_reference();

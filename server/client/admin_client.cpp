@@ -489,12 +489,12 @@ Answer AdminClient::follow(const std::string& target, const std::function<void(s
   return answer;
 }
 
-Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
+Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, const UploadFields& fields,
                            UploadFlags& flags) const {
   AdminUpload upload(server_, token_, tls_, patience_);
   std::vector<std::byte> block(kBlock);
   // Once all bytes are sent, the set may be staged. So `stop` is ignored then, and the answer is awaited.
-  if (upload.begin(target, body.bytes(), digest_field(digest))) {
+  if (upload.begin(target, body.bytes(), fields)) {
     for (uint64_t left = body.bytes(); left > 0;) {
       if (flags.stop) {
         Answer answer;
@@ -523,7 +523,7 @@ AdminUpload::AdminUpload(const AdminServer& server, const std::string& token, st
 
 AdminUpload::~AdminUpload() { link_->connection.close(); }
 
-bool AdminUpload::begin(const std::string& target, uint64_t bytes, const std::string& digest) {
+bool AdminUpload::begin(const std::string& target, uint64_t bytes, const UploadFields& fields) {
   Connection& connection = link_->connection;
   answer_.problem = connection.connect();
   answered_ = !answer_.problem.empty();
@@ -531,7 +531,8 @@ bool AdminUpload::begin(const std::string& target, uint64_t bytes, const std::st
   auto head = make_request(server_, token_, "POST", target);
   head.set(http::field::content_type, "application/octet-stream");
   head.content_length(bytes);
-  if (!digest.empty()) head.set("Content-Digest", digest);
+  if (!fields.content_digest.empty()) head.set("Content-Digest", fields.content_digest);
+  if (!fields.signature.empty()) head.set("Sconce-Signature", fields.signature);
   head.set(http::field::expect, "100-continue");
   left_ = bytes;
   Code code = connection.send_head(head);

@@ -72,6 +72,11 @@ Answer post_to(const AdminServer& server, const std::string& target, std::span<c
                std::string_view body, std::chrono::seconds patience, const TlsContext* tls,
                std::function<void()> check);
 
+// What is said of a body of weights; empty: nothing.
+struct UploadFields {
+  std::string content_digest, signature;  // Content-Digest, Sconce-Signature
+};
+
 class AdminClient {
  public:
   // patience: the longest time without a byte in either direction. token: may be empty. tls: for https.
@@ -85,8 +90,8 @@ class AdminClient {
   Answer get(const std::string& target) const { return request("GET", target); }
   // body: JSON, or nothing.
   Answer post(const std::string& target, std::string_view body = {}) const { return request("POST", target, body); }
-  // Sends the body as safetensors with its length and Content-Digest. The server may refuse it at any time.
-  Answer upload(const std::string& target, SafetensorsEncoder& body, const Sha256Digest& digest,
+  // Sends the body as safetensors with its length and these fields. The server may refuse it at any time.
+  Answer upload(const std::string& target, SafetensorsEncoder& body, const UploadFields& fields,
                 UploadFlags& flags) const;
   // Takes the body of a 200, which must have a length. `stop` ends it with the problem "stopped".
   Answer download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const;
@@ -107,7 +112,7 @@ class AdminClient {
 // A body of weights that is sent piece by piece, as the caller gets it.
 class AdminUpload {
  public:
-  // digest: the Content-Digest field; empty for none. check: called every 50 ms while the server is waited for; what it
+  // check: called every 50 ms while the server is waited for; what it
   // throws is passed on.
   AdminUpload(const AdminServer& server, const std::string& token, std::shared_ptr<const TlsContext> tls,
               std::chrono::seconds patience, std::function<void()> check = {});
@@ -116,7 +121,7 @@ class AdminUpload {
   AdminUpload& operator=(const AdminUpload&) = delete;
 
   // False: the server refused it, or cannot be reached; answer() says why.
-  bool begin(const std::string& target, uint64_t bytes, const std::string& digest);
+  bool begin(const std::string& target, uint64_t bytes, const UploadFields& fields);
   // False: no more is wanted; answer() says why.
   bool send(std::span<const std::byte> piece);
   // The server's answer, for which it waits so long.

@@ -19,6 +19,7 @@ Action add_pack(CommandLine& app);
 Action add_pull(CommandLine& app);
 Action add_run(CommandLine& app);
 Action add_serve(CommandLine& app);
+Action add_sign(CommandLine& app);
 Action add_top(CommandLine& app);
 Action add_verify(CommandLine& app);
 Action add_weights(CommandLine& app);

@@ -47,6 +47,7 @@ Exchange::Next Exchange::begin_admin(uint64_t length) {
   admin_->query = cached_path_.query;
   admin_->content_type = head.content_type;
   admin_->content_digest = head.content_digest;
+  admin_->signature = head.signature;
   admin_->authorization = head.authorization;
   admin_->user_agent = head.user_agent;
   admin_->traceparent = head.traceparent;

@@ -147,6 +147,7 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
       if (named("traceparent")) return keep(head_.traceparent);
       if (named("Sconce-Weights")) return keep(head_.weights, "two Sconce-Weights fields");
       if (named("Sconce-Affinity")) return keep(head_.affinity);
+      if (named("Sconce-Signature")) return keep(head_.signature, "two Sconce-Signature fields");
       if (named("Content-Digest")) return keep(head_.content_digest, "two Content-Digest fields");
       if (!named("Inference-Header-Content-Length")) return;
       const std::string_view digits = trim(view(value));
@@ -170,7 +171,7 @@ void RequestParser::on_header_impl(error_code& ec) {
 void RequestParser::forget_texts() noexcept {
   head_.method_text = head_.target = head_.request_id = head_.traceparent = {};
   head_.weights = head_.affinity = {};
-  head_.authorization = head_.origin = head_.content_type = head_.content_digest = {};
+  head_.authorization = head_.origin = head_.content_type = head_.content_digest = head_.signature = {};
   head_.user_agent = head_.host = head_.if_none_match = {};
 }
 

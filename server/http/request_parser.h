@@ -31,7 +31,7 @@ struct RequestHead {
   std::string_view request_id, traceparent;
   std::string_view weights, affinity;  // Sconce-Weights, Sconce-Affinity
   // Fields for the admin port; empty: absent.
-  std::string_view authorization, origin, host, content_type, content_digest, user_agent, if_none_match;
+  std::string_view authorization, origin, host, content_type, content_digest, signature, user_agent, if_none_match;
 };
 
 class RequestParser final : public boost::beast::http::basic_parser<true> {

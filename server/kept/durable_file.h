@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "server/kept/descriptor.h"
+#include "server/files/descriptor.h"
 
 namespace sconce::server {
 

@@ -43,10 +43,11 @@ enum class Outcome : int8_t { kTaken, kDamaged, kUnfit };
 // Publishes the set. before: is called first, if the set fits. problem: why it is not taken.
 Outcome take_kept(const StartingModel& start, const KeptSet& set, uint64_t generation, std::string& problem,
                   const std::function<void()>& before = {}) {
-  const std::filesystem::path path = start.kept->path(set);
   const FileOptions options{.format = WeightFormat::kSafetensors, .cancel = &start.ending};
   std::string unfit;
   problem = problem_of([&] {
+    const std::shared_ptr<const PrivateCopy> copy = start.kept->unsealed(set);
+    const std::filesystem::path path = copy ? copy->path() : start.kept->path(set);
     unfit = misfit(WeightFile::open(path, options)->entries(), start.model.constants());
     if (!unfit.empty()) return;
     if (before) before();
@@ -56,7 +57,8 @@ Outcome take_kept(const StartingModel& start, const KeptSet& set, uint64_t gener
     const std::string digest = start.model.weights_digest(WeightState::kStaged);
     if (digest == set.digest) return;
     start.model.abort_weights();
-    SCONCE_FAIL(kCorruptPackage, "its values have the digest ", digest, ", they had ", set.digest, ": ", path.string());
+    SCONCE_FAIL(kCorruptPackage, "its values have the digest ", digest, ", they had ", set.digest, ": ",
+                start.kept->path(set).string());
   });
   if (!unfit.empty()) {
     problem = std::move(unfit);
@@ -71,7 +73,10 @@ void take_file(const StartingModel& start, uint64_t generation) {
   const ErrorContext context(start.config.weights);
   const auto update = start.model.begin_update(
       {.full = true, .ignore = start.config.weights_ignore, .label = start.config.weights_label});
-  stage_file(*update, start.config.weights, {.constants = start.model.constants(), .cancel = &start.ending});
+  std::shared_ptr<const PrivateCopy> copy;
+  if (start.signatures.on()) copy = start.signatures.read(start.config.weights).copy;
+  stage_file(*update, copy ? copy->path() : std::filesystem::path(start.config.weights),
+             {.constants = start.model.constants(), .cancel = &start.ending});
   update->finish();
   publish(start.model, generation);
 }

@@ -11,6 +11,7 @@
 #include "sconce/model.h"
 #include "server/base/config.h"
 #include "server/kept/weight_store.h"
+#include "server/signing/signature_rule.h"
 
 namespace sconce::server {
 
@@ -21,6 +22,7 @@ struct StartingModel {
   const ModelConfig& config;
   KeptWeights* kept;                // null: nothing is kept
   const std::atomic<bool>& ending;  // ends the reading of a peer's weights
+  const SignatureRule& signatures;
 };
 
 struct StartingWeights {

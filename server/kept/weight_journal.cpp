@@ -20,6 +20,7 @@ std::string* text_of(KeptSet& set, std::string_view key) {
   return key == "label"     ? &set.label
          : key == "digest"  ? &set.digest
          : key == "file"    ? &set.file
+         : key == "sha256"  ? &set.sha256
          : key == "time"    ? &set.time
          : key == "peer"    ? &set.by.peer
          : key == "request" ? &set.by.request
@@ -31,8 +32,11 @@ bool is_plain_name(const std::string& name) {
 }
 
 OrderedJson json_of(const KeptSet& set) {
-  return {{"generation", set.generation}, {"label", set.label}, {"digest", set.digest}, {"file", set.file},
-          {"bytes", set.bytes},           {"time", set.time},   {"peer", set.by.peer},  {"request", set.by.request}};
+  OrderedJson json = {
+      {"generation", set.generation}, {"label", set.label}, {"digest", set.digest}, {"file", set.file},
+      {"bytes", set.bytes},           {"time", set.time},   {"peer", set.by.peer},  {"request", set.by.request}};
+  if (!set.sha256.empty()) json["sha256"] = set.sha256;
+  return json;
 }
 
 OrderedJson json_of(const KeptGuard& guard) {

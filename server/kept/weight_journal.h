@@ -25,6 +25,7 @@ struct KeptSet {
   std::string digest;  // "sha-256:HEX", as Model::weights_digest()
   std::string file;    // in the model's folder
   uint64_t bytes = 0;  // of the file
+  std::string sha256;  // of the file, in hexadecimal; empty: journals are not sealed
   std::string time;    // when it was published, "2026-01-31T12:00:00.000Z"
   PublishedBy by;
 };

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <set>
 #include <span>
 #include <system_error>
@@ -53,20 +54,33 @@ bool has_size(int directory, const std::string& file, uint64_t bytes) {
          static_cast<uint64_t>(status.st_size) == bytes;
 }
 
-void write_journal(const Descriptor& directory, const std::string& where, const Journal& journal) {
-  const std::string text = journal_text(journal);
-  DurableFile file(directory.get(), where, kJournal);
+}  // namespace
+
+KeptWeights::KeptWeights(fs::path folder, std::string place, const Seal& seal)
+    : folder_(std::move(folder)), place_(std::move(place)), seal_(seal) {}
+
+Journal KeptWeights::read(const char* name) const {
+  const Descriptor directory = open_folder(folder_);
+  const std::string where = (folder_ / name).string();
+  const std::string text = read_small_file(directory.get(), folder_.string(), name);
+  return parse_journal(seal_.opened(text, place_, where), where);
+}
+
+void KeptWeights::write_journal(const Descriptor& directory, const Journal& journal) const {
+  const std::string text = seal_.sealed(journal_text(journal), place_);
+  DurableFile file(directory.get(), folder_.string(), kJournal);
   file.write(std::as_bytes(std::span(text)));
   file.keep();
 }
 
-}  // namespace
-
-KeptWeights::KeptWeights(fs::path folder) : folder_(std::move(folder)) {}
-
-Journal KeptWeights::read(const char* name) const {
-  const Descriptor directory = open_folder(folder_);
-  return parse_journal(read_small_file(directory.get(), folder_.string(), name), (folder_ / name).string());
+std::shared_ptr<const PrivateCopy> KeptWeights::unsealed(const KeptSet& set) const {
+  if (!seal_.on()) return nullptr;
+  const std::string where = path(set).string();
+  SCONCE_CHECK(!set.sha256.empty(), kCorruptPackage, where, ": it was kept without weights_keep_key");
+  auto copy = std::make_shared<const PrivateCopy>(path(set));
+  SCONCE_CHECK(hex_of(sha256_of(copy->bytes())) == set.sha256, kCorruptPackage, where,
+               ": it is not the file that was kept");
+  return copy;
 }
 
 KeptWeights::Found KeptWeights::find() const {
@@ -139,7 +153,7 @@ void KeptWeights::rewrite(const std::function<bool(Journal&)>& change) {
   make_folder(folder_.parent_path());
   make_folder(folder_);
   const Descriptor directory = open_folder(folder_);
-  write_journal(directory, folder_.string(), found.journal);
+  write_journal(directory, found.journal);
 }
 
 void KeptWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
@@ -153,26 +167,17 @@ void KeptWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
   SCONCE_CHECK(set->info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
                set->info().missing, "' has no value");
   KeptSet next{
-      set->info().generation, set->info().label, set->digest(), {}, 0, time_text(std::chrono::system_clock::now()),
+      set->info().generation, set->info().label, set->digest(), {}, 0, {}, time_text(std::chrono::system_clock::now()),
       std::move(notes.by)};
   next.file = file_of(next.digest);
   const auto same =
       std::find_if(sets.begin(), sets.end(), [&](const KeptSet& kept) { return kept.digest == next.digest; });
-  if (same != sets.end() && !is_damaged(next.digest) && has_size(directory.get(), same->file, same->bytes)) {
+  if (same != sets.end() && !is_damaged(next.digest) && has_size(directory.get(), same->file, same->bytes) &&
+      same->sha256.empty() != seal_.on()) {
     next.bytes = same->bytes;
+    next.sha256 = same->sha256;
   } else {
-    SafetensorsEncoder encoder(std::move(set));
-    next.bytes = encoder.bytes();
-    DurableFile file(directory.get(), where, next.file);
-    const auto scratch = std::make_unique<std::byte[]>(kCopyBlock);
-    for (;;) {
-      const std::span<const std::byte> piece = encoder.next({scratch.get(), kCopyBlock});
-      if (piece.empty()) break;
-      file.write(piece);
-    }
-    file.keep();
-    const MutexLock lock(mutex_);
-    damaged_.erase(next.digest);
+    write_file(std::move(set), directory, next);
   }
   journal.guard = sets.empty() || sets.front().digest != next.digest ? std::move(notes.guard) : std::nullopt;
   if (notes.push) {
@@ -191,10 +196,29 @@ void KeptWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
     SCONCE_CHECK(::linkat(directory.get(), kJournal, directory.get(), kBefore, 0) == 0, kIo, "cannot link ", where, "/",
                  kBefore, ": ", system_reason());
   }
-  write_journal(directory, where, journal);
+  write_journal(directory, journal);
   revision_.fetch_add(1);
   report(generation, {});
   succeeds([&] { remove_others(sets); });
+}
+
+void KeptWeights::write_file(std::unique_ptr<WeightSetFile> set, const Descriptor& directory, KeptSet& next) {
+  SafetensorsEncoder encoder(std::move(set));
+  next.bytes = encoder.bytes();
+  DurableFile file(directory.get(), folder_.string(), next.file);
+  std::optional<Sha256> digest;
+  if (seal_.on()) digest.emplace();
+  const auto scratch = std::make_unique<std::byte[]>(kCopyBlock);
+  for (;;) {
+    const std::span<const std::byte> piece = encoder.next({scratch.get(), kCopyBlock});
+    if (piece.empty()) break;
+    if (digest) digest->update(piece);
+    file.write(piece);
+  }
+  file.keep();
+  if (digest) next.sha256 = hex_of(digest->finish());
+  const MutexLock lock(mutex_);
+  damaged_.erase(next.digest);
 }
 
 void KeptWeights::remove_others(const std::vector<KeptSet>& kept) const {
@@ -238,7 +262,8 @@ void KeptWeights::report(uint64_t generation, std::string problem) {
   status_ = {generation, std::move(problem)};
 }
 
-WeightStore::WeightStore(const std::string& directory) : directory_(directory) {
+WeightStore::WeightStore(const std::string& directory, const std::string& seal_key)
+    : directory_(directory), seal_(seal_key) {
   if (directory.empty()) return;
   const std::string said = problem_of([&] {
     make_folder(fs::absolute(directory_));
@@ -267,7 +292,8 @@ std::shared_ptr<KeptWeights> WeightStore::of(const std::string& model, int64_t v
   if (directory_.empty()) return nullptr;
   const MutexLock lock(mutex_);
   auto& kept = models_[{model, version}];
-  if (!kept) kept = std::make_shared<KeptWeights>(directory_ / model / std::to_string(version));
+  const std::string number = std::to_string(version);
+  if (!kept) kept = std::make_shared<KeptWeights>(directory_ / model / number, model + "/" + number, seal_);
   return kept;
 }
 

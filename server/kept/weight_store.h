@@ -23,7 +23,9 @@
 
 #include "sconce/mutex.h"
 #include "sconce/weight_sources.h"
+#include "server/files/private_copy.h"
 #include "server/kept/durable_file.h"
+#include "server/kept/seal.h"
 #include "server/kept/weight_journal.h"
 
 namespace sconce::server {
@@ -31,7 +33,8 @@ namespace sconce::server {
 // The kept sets of one version of a model. Thread-safe.
 class KeptWeights {
  public:
-  explicit KeptWeights(std::filesystem::path folder);
+  // place: what the seals of its journals are about. seal: outlives this.
+  KeptWeights(std::filesystem::path folder, std::string place, const Seal& seal);
 
   // Held from the commit of a set until it is kept, and while a newly loaded model begins to be served: a set is
   // committed either before, and found in the journal, or after, to the new model.
@@ -46,6 +49,8 @@ class KeptWeights {
   };
   Found find() const;
   std::filesystem::path path(const KeptSet& set) const { return folder_ / set.file; }
+  // The file as it was written; null if nothing is sealed. kCorruptPackage if it is not; kIo, kOutOfMemory.
+  std::shared_ptr<const PrivateCopy> unsealed(const KeptSet& set) const;
   // Increases with each set that is kept.
   uint64_t revision() const noexcept { return revision_.load(); }
 
@@ -86,6 +91,8 @@ class KeptWeights {
 
  private:
   void write(std::unique_ptr<WeightSetFile> set, Notes notes);
+  void write_file(std::unique_ptr<WeightSetFile> set, const Descriptor& directory, KeptSet& next);
+  void write_journal(const Descriptor& directory, const Journal& journal) const;
   // Replaces the journal alone, if `change` returns true. Throws if it cannot be read or written.
   void rewrite(const std::function<bool(Journal&)>& change);
   Journal read(const char* name) const;
@@ -93,6 +100,8 @@ class KeptWeights {
   void remove_others(const std::vector<KeptSet>& kept) const;
 
   const std::filesystem::path folder_;
+  const std::string place_;
+  const Seal& seal_;
   Mutex turn_;
   std::atomic<uint64_t> revision_{0}, failures_{0};
   mutable Mutex mutex_;
@@ -103,14 +112,16 @@ class KeptWeights {
 // Thread-safe.
 class WeightStore {
  public:
-  // Makes the directory if it is not there. Empty: nothing is kept. kInvalidArgument if another server uses it; kIo.
-  explicit WeightStore(const std::string& directory);
+  // Makes the directory if it is not there. Empty: nothing is kept. seal_key: as setting weights_keep_key.
+  // kInvalidArgument if another server uses it, or for the key; kIo.
+  explicit WeightStore(const std::string& directory, const std::string& seal_key = {});
 
   // Null if nothing is kept. The same object for the same version.
   std::shared_ptr<KeptWeights> of(const std::string& model, int64_t version);
 
  private:
   const std::filesystem::path directory_;
+  const Seal seal_;
   Descriptor lock_;
   Mutex mutex_;
   std::map<std::pair<std::string, int64_t>, std::shared_ptr<KeptWeights>> models_ SCONCE_GUARDED_BY(mutex_);

@@ -278,7 +278,7 @@ void Control::load(const PackageEntry& package) {
       SCONCE_CHECK(reason.empty(), kUnavailable, reason);
       return;
     }
-    LoadedModel loaded = repository_.load(package, rewritten);
+    LoadedModel loaded = repository_.load(package, rewritten, finder_.signatures());
     loaded.kept = store_.of(package.name, package.file.version);
     StartingWeights start = start_weights(package, loaded);
     if (!loaded.interface.outputs_described()) {
@@ -354,8 +354,8 @@ bool Control::serves(const PackageEntry& package) const {
 
 StartingWeights Control::start_weights(const PackageEntry& package, LoadedModel& loaded) {
   const ModelConfig config = repository_.config_of(package);
-  StartingWeights start =
-      server::start_weights({package.name, package.file.version, *loaded.model, config, loaded.kept.get(), ending_});
+  StartingWeights start = server::start_weights(
+      {package.name, package.file.version, *loaded.model, config, loaded.kept.get(), ending_, finder_.signatures()});
   loaded.refused = start.refused;
   return start;
 }

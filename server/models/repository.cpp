@@ -219,8 +219,11 @@ ModelBudget::Bytes resident_bytes(const ModelSpec& spec, std::span<const Device>
   return bytes;
 }
 
-LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
+LoadedModel Repository::load(const PackageEntry& package, bool verify, const SignatureRule& signatures) const {
   const ModelConfig config = config_of(package);
+  if (!config.weights_from.empty()) signatures.refuse_unsigned("setting weights_from: what another server holds");
+  if (config.sets > 0 && !config.sets_dir.empty())
+    signatures.refuse_unsigned("setting sets_dir: what the server writes there");
   LoadOptions options;
   options.model_name = package.model;
   options.devices = devices_of(package);
@@ -247,7 +250,7 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify) const {
   options.sequences_follow = config.sequence_weights == SequenceWeights::kActive;
   SCONCE_CHECK(config.sequence_idle.count() > 0, kInvalidArgument, "setting sequence_idle of model '", package.name,
                "' must be more than 0");
-  for (const std::string& library : config.op_libraries) options.op_libraries.emplace_back(library);
+  for (const std::string& library : config.op_libraries) options.op_libraries.push_back(signatures.kept_copy(library));
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);
   interface.labels = read_labels(config.labels);

@@ -139,7 +139,8 @@ class Repository {
   // checksums tell.
   bool was_rewritten(const PackageEntry& package) const;
   // Loads the package. Errors of Model::load and of the model's settings. `verify`: compares checksums of weights too.
-  LoadedModel load(const PackageEntry& package, bool verify) const;
+  // kForbidden for settings that name what has no good signature.
+  LoadedModel load(const PackageEntry& package, bool verify, const SignatureRule& signatures) const;
   // Sets its state to kLoading, unless it is served.
   void publish_loading(const PackageEntry& package);
   // Serves it in place of the earlier one. kFailedPrecondition if it would be held, and an earlier one is ready.

@@ -91,12 +91,6 @@ std::string stem_of(const fs::path& path) {
   return path.stem().string();
 }
 
-FileStamp stamp_of(const fs::path& path, const fs::path& config) {
-  FileStamp stamp = stamp_of(path);
-  if (!config.empty()) add_stamp(config, stamp);
-  return stamp;
-}
-
 void no_note(const std::string&) {}
 constexpr auto kAny = [](const std::string&) { return true; };
 
@@ -121,7 +115,7 @@ class PackageFinder::Listing {
         if (!is_model_name(stem)) {
           note_("passed over, its stem is not a model's name: " + child.string());
         } else if (wanted(stem)) {
-          files_.push_back({stem, 1, child, {}, stamp_of(child)});
+          files_.push_back({stem, 1, child, {}, finder_.stamp(child)});
         }
       }
     }
@@ -156,7 +150,7 @@ class PackageFinder::Listing {
     for (const auto& [version, path] : versions) numbers.push_back(version);
     if (numbers.empty()) return note_("passed over, no VERSION/model.pt2 in it: " + directory.string());
     for (const auto& [version, path] : versions)
-      if (policy.serves(version, numbers)) files_.push_back({name, version, path, config, stamp_of(path, config)});
+      if (policy.serves(version, numbers)) files_.push_back({name, version, path, config, finder_.stamp(path, config)});
   }
 
   static int64_t newest_folder(const fs::path& directory) {
@@ -182,7 +176,8 @@ std::string read_settings_text(const fs::path& path) {
   return text;
 }
 
-PackageFinder::PackageFinder(const ServerConfig& config) : config_(config) {
+PackageFinder::PackageFinder(const ServerConfig& config, const SignatureRule& signatures)
+    : config_(config), signatures_(signatures) {
   SCONCE_CHECK(!config.serve.empty(), kInvalidArgument, "nothing to serve: name a package or a repository");
   for (const std::string& argument : config.serve) add_source(argument);
   for (const std::string& folder : config.load_on_demand)
@@ -222,8 +217,22 @@ void PackageFinder::add_files(const Source& source, Wanted&& wanted, Note note, 
     Listing(*this, note, found).add(source.path, wanted);
     for (size_t i = before; source.on_demand && i < found.size(); ++i) found[i].on_demand = true;
   } else if (wanted(source.stem)) {
-    found.push_back({source.stem, 1, source.path, {}, stamp_of(source.path)});
+    found.push_back({source.stem, 1, source.path, {}, stamp(source.path)});
   }
+}
+
+FileStamp PackageFinder::stamp(const fs::path& path, const fs::path& config) const {
+  FileStamp stamp = stamp_of(path);
+  if (!config.empty()) add_stamp(config, stamp);
+  if (signatures_.on()) add_stamp(signature_beside(path), stamp);
+  return stamp;
+}
+
+std::shared_ptr<const Package> PackageFinder::open_package(const fs::path& path) const {
+  if (!signatures_.on()) return Package::open(path);
+  if (is_folder(path)) signatures_.refuse_unsigned(path.native() + ": a directory");
+  const std::shared_ptr<const PrivateCopy> copy = signatures_.read(path).copy;
+  return Package::open(copy->bytes(), copy, path.native());
 }
 
 std::vector<ModelSetting> PackageFinder::settings_of(const TritonConfig& config, const fs::path& origin) const {
@@ -261,7 +270,7 @@ std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
              std::move(triton),
              std::move(settings)}};
   }
-  const std::shared_ptr<const Package> package = Package::open(file.path);
+  const std::shared_ptr<const Package> package = open_package(file.path);
   const bool several = package->models().size() > 1;
   std::vector<PackageEntry> entries;
   for (const ModelSpec& model : package->models()) {

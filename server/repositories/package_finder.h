@@ -18,6 +18,7 @@
 #include "server/base/config.h"
 #include "server/pipelines/pipeline_spec.h"
 #include "server/repositories/version_policy.h"
+#include "server/signing/signature_rule.h"
 #include "server/triton/model_config.h"
 
 namespace sconce::server {
@@ -36,7 +37,7 @@ struct PackageFile {
   int64_t version = 1;
   std::filesystem::path path;
   std::filesystem::path config;  // Triton's config.pbtxt of the model; empty: there is none
-  FileStamp stamp;               // of both
+  FileStamp stamp;               // of both, and of the signature if there must be one
   bool on_demand = false;        // its models are loaded when they are asked for
   friend bool operator==(const PackageFile&, const PackageFile&) = default;
 };
@@ -58,9 +59,10 @@ class PackageFinder {
  public:
   using Note = void (*)(const std::string&);
 
-  // config outlives it. kNotFound for a path of `serve` that does not exist.
-  explicit PackageFinder(const ServerConfig& config);
+  // config and signatures outlive it. kNotFound for a path of `serve` that does not exist.
+  PackageFinder(const ServerConfig& config, const SignatureRule& signatures);
 
+  const SignatureRule& signatures() const noexcept { return signatures_; }
   // All files. Calls `note` for each entry of a repository that is no model, and skips it.
   std::vector<PackageFile> files(Note note) const;
   // Files that may have the model of that name (in a package with several models, the name continues after the stem):
@@ -76,7 +78,7 @@ class PackageFinder {
   std::vector<PackageFile> repository_files() const;
 
   // Opens one file; its model names decide the served names. Errors of Package::open, kInvalidArgument for names and
-  // for what is no pipeline or config.pbtxt.
+  // for what is no pipeline or config.pbtxt; kForbidden for a package without a good signature.
   std::vector<PackageEntry> open(const PackageFile& file) const;
   // By name and version. kAlreadyExists if a version occurs twice.
   static void sort(std::vector<PackageEntry>& entries);
@@ -94,10 +96,13 @@ class PackageFinder {
   // What a config.pbtxt says that the server's own settings leave open.
   std::vector<ModelSetting> settings_of(const TritonConfig& config, const std::filesystem::path& origin) const;
   VersionPolicy version_policy(const std::string& name, std::span<const ModelSetting> beside) const;
+  FileStamp stamp(const std::filesystem::path& path, const std::filesystem::path& config = {}) const;
+  std::shared_ptr<const Package> open_package(const std::filesystem::path& path) const;
   template <class Wanted>
   void add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const;
 
   const ServerConfig& config_;
+  const SignatureRule& signatures_;
   std::vector<Source> sources_;
 };
 

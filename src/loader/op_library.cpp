@@ -9,6 +9,8 @@
 #include <cstring>
 #include <map>
 #include <span>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "package_format/elf_image.h"
@@ -57,6 +59,17 @@ bool has_c_functions(const ElfImage& image) {
   return false;
 }
 
+// What errors call it. A copy in memory that is opened by its descriptor is called as it was when it was made.
+std::string name_of(const std::filesystem::path& path) {
+  constexpr std::string_view kMemory = "/memfd:", kGone = " (deleted)";
+  std::error_code problem;
+  std::string target;
+  if (path.native().starts_with("/proc/self/fd/")) target = std::filesystem::read_symlink(path, problem).string();
+  if (!target.starts_with(kMemory)) return path.filename().string();
+  if (target.ends_with(kGone)) target.resize(target.size() - kGone.size());
+  return target.substr(kMemory.size());
+}
+
 struct Opened {
   Mutex mutex;
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const OpLibrary>> libraries SCONCE_GUARDED_BY(mutex);
@@ -73,7 +86,7 @@ std::shared_ptr<const OpLibrary> OpLibrary::open(const std::filesystem::path& pa
   Opened& all = opened();
   const MutexLock lock(all.mutex);
   if (auto known = all.libraries[file.identity()].lock()) return known;
-  const std::string name = path.filename().string();
+  const std::string name = name_of(path);
   const ElfImage image(file.bytes(), name);
   check_op_library(image);
 

@@ -285,6 +285,15 @@ wanted=$(sed -n 's/^ *{"class":\[\([0-9]\)\].*/\1/p' README.md)
 if [ -z "$curl_line" ] || [ -z "$wanted" ]; then fail "README.md has no curl line with its answer"; fi
 "${builder}_start" none
 wait_ready
+for bill in sconce image; do
+  "${builder}_inside" cat "/usr/share/doc/sconce/$bill.cdx.json" > "$scratch/$bill.json" || fail "the image has no bill of materials $bill.cdx.json"
+done
+python3 -c '
+import json, sys
+inside, image = ([c["name"] for c in json.load(open(bill))["components"]] for bill in sys.argv[1:])
+assert any(name.startswith("libdnnl") for name in inside), inside
+assert {"sconce", "libsconce0", "libc6"} <= set(image), image
+' "$scratch/sconce.json" "$scratch/image.json" || fail "a bill of materials lacks what is in the image"
 "${builder}_inside" /usr/bin/sconce health || fail "the health check fails although the server is ready"
 answer=$("${builder}_reach" bash -c "$curl_line")
 [[ $answer == *"\"class\":[$wanted]"* ]] || fail "the digits example answers $answer"

@@ -39,6 +39,9 @@ for suite in "$@"; do
     fail "$suite: sconce verify, where Python has no Sconce: status $status, $(cat "$scratch/log")"
   fi
 
+  for bill in sconce/sconce sconce-grpc/sconce-grpc; do
+    python3 -m json.tool "$root/usr/share/doc/$bill.cdx.json" > /dev/null || fail "$suite: no bill of materials $bill.cdx.json"
+  done
   for page in sconce sconce-serve sconce-verify sconce-weights-push; do
     [ -s "$root/usr/share/man/man1/$page.1.gz" ] || fail "$suite: no manual page $page"
   done

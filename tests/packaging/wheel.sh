@@ -47,6 +47,16 @@ PYTHON
     fi
   done
 
+  # The bill of materials names every library that it brings, and no other.
+  inside "$root" /opt/sconce/bin/python -c '
+import importlib.metadata, json, pathlib, sconce
+bill = next(f for f in importlib.metadata.files("sconce") if f.match("*.dist-info/sboms/sconce.cdx.json"))
+listed = {p["value"] for c in json.loads(bill.read_text())["components"] for p in c.get("properties", [])
+          if p["name"] == "sconce:file"}
+brought = {f.name for f in (pathlib.Path(sconce.__file__).parent / "lib/sconce").glob("*.so*")}
+assert listed and listed == {name for name in brought if not name.startswith("libsconce")}, (listed, brought)
+' || fail "$suite: the bill of materials is not that of the libraries"
+
   # Every library that it brings finds all it needs; a project finds its CMake files.
   inside "$root" /opt/sconce/bin/python -c '
 import ctypes, pathlib, sconce

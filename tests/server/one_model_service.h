@@ -23,6 +23,7 @@ struct OneModelService {
   server::AlarmClock clock;
   server::IdleWatch idle_watch{[this] { control->wake(); }};
   server::Reaper reaper;
+  server::SignatureRule signatures;
   std::unique_ptr<server::PackageFinder> finder;
   std::unique_ptr<server::Repository> repository;
   server::WeightStore store{""};
@@ -36,13 +37,13 @@ struct OneModelService {
     config.weights_dir = folder.path().string();
     const std::vector<std::byte> library = fake::library(fake::model(model));
     config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
-    finder = std::make_unique<server::PackageFinder>(config);
+    finder = std::make_unique<server::PackageFinder>(config, signatures);
     const std::vector<server::PackageEntry> packages =
         server::Control::open(*finder, finder->files([](const std::string&) {}), true);
     repository = std::make_unique<server::Repository>(config, clock, idle_watch, reaper, packages, 1);
     control = std::make_unique<server::Control>(config, *finder, *repository, store, idle_watch,
                                                 std::vector<server::PackageEntry>(), [](const std::exception_ptr&) {});
-    repository->publish(packages.front(), repository->load(packages.front(), false));
+    repository->publish(packages.front(), repository->load(packages.front(), false, signatures));
     service = std::unique_ptr<server::Service>(new server::Service{config,
                                                                    *repository,
                                                                    *control,

@@ -50,8 +50,8 @@ void Relay::fail() {
   throw Error(code_of(answer.status), reason);
 }
 
-void Relay::begin(const std::string& target, uint64_t bytes, const std::string& digest) {
-  if (!upload_->begin(target, bytes, digest)) fail();
+void Relay::begin(const std::string& target, uint64_t bytes, const UploadFields& fields) {
+  if (!upload_->begin(target, bytes, fields)) fail();
 }
 
 void Relay::send(std::span<const std::byte> piece) {

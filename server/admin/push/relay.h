@@ -24,7 +24,7 @@ class Relay {
 
   // Before anything of the body is read. The errors of all three name the server; they have the code that its status
   // stands for, or kUnavailable.
-  void begin(const std::string& target, uint64_t bytes, const std::string& digest);
+  void begin(const std::string& target, uint64_t bytes, const UploadFields& fields);
   void send(std::span<const std::byte> piece);
   // Call this once this server has staged the set. Waits until the servers behind it have, too.
   void end();

@@ -134,8 +134,14 @@ bool read_common(JsonCursor& json, std::string_view key, std::string& format, st
   return true;
 }
 
+// A trainer's tensors, and its files, come without signatures.
+void refuse_unsigned(const Service& service) {
+  if (service.signatures) service.signatures->refuse_unsigned("weights that a trainer brings");
+}
+
 // All shards of the folder are published together, as one update.
 Told from_disk(Service& service, const AdminRequest& request) {
+  refuse_unsigned(service);
   const Query query = query_of(request);
   std::string path, version, format;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
@@ -154,6 +160,7 @@ Told from_disk(Service& service, const AdminRequest& request) {
 }
 
 Told from_tensor(Service& service, const AdminRequest& request) {
+  refuse_unsigned(service);
   const Query query = query_of(request);
   std::vector<std::string> pickles;
   std::string version, format;
@@ -319,6 +326,7 @@ std::string init_transfer(Service& service, const AdminRequest& request) {
 }
 
 std::string start_update(Service& service, const AdminRequest& request) {
+  refuse_unsigned(service);
   const Query query = query_of(request);
   check_body(request);
   service.trainer_sessions.begin(service, model_of(service, query), options_of(query, false), true);
@@ -326,6 +334,7 @@ std::string start_update(Service& service, const AdminRequest& request) {
 }
 
 std::string update_weights(Service& service, const AdminRequest& request) {
+  refuse_unsigned(service);
   const Query query = query_of(request);
   NamedHandles named;
   std::optional<std::string> pickle;

@@ -15,7 +15,8 @@ struct AdminRequest {
   std::string peer;                         // the client's address
   std::string model, version, number, set;  // as in RouteMatch
   std::string query;
-  std::string content_type, content_digest, authorization, user_agent, traceparent;  // fields; empty: absent
+  // Fields; empty: absent.
+  std::string content_type, content_digest, signature, authorization, user_agent, traceparent;
   bool has_token = false;  // the server checks tokens, and the request has a valid one
   std::string body;        // except for uploads
 

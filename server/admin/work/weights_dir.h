@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "server/kept/descriptor.h"
+#include "server/files/descriptor.h"
 
 namespace sconce::server {
 

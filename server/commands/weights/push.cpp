@@ -15,6 +15,9 @@
 #include "sconce/weight_sources.h"
 #include "server/commands/weights/push_lease.h"
 #include "server/commands/weights/settle.h"
+#include "server/json/base64.h"
+#include "server/signing/envelope.h"
+#include "server/signing/stream_digests.h"
 #include "server/terminal/progress.h"
 #include "server/terminal/text.h"
 
@@ -40,6 +43,8 @@ constexpr int kAsks = 5;
 constexpr std::chrono::milliseconds kLookAgain{500};
 // Longest list of members in a query; servers limit a request's head to 16 KiB.
 constexpr size_t kMostMembers = 8000;
+// Bytes that are read at once to sign them.
+constexpr size_t kBlock = size_t{1} << 20;
 
 std::string random_id() {
   std::random_device random;
@@ -65,11 +70,10 @@ class Push {
     std::cout << fmt::format("{}: {} tensors, {}\n", options_.file, file->entries().size(), format_bytes(size.bytes()));
     if (options_.relay && members_.size() > kMostMembers) return refuse("too many servers for --relay");
     if (!look()) return 1;
-    SafetensorsEncoder whole(open());
-    const Sha256Digest digest = digest_of(whole);
+    const UploadFields fields = fields_of_body();
     std::optional<PushLease> lease;
     if (!options_.dry_run) lease.emplace(servers_, target("/prolong" + by_id()), options_.lease);
-    if (!stage(digest)) return 1;
+    if (!stage(fields)) return 1;
     if (options_.dry_run) return 0;
     if (!prepare()) return 1;
     return commit();
@@ -133,13 +137,33 @@ class Push {
     return text;
   }
 
-  bool stage(const Sha256Digest& digest) {
+  // The body's digest, and its signature if it is to have one.
+  UploadFields fields_of_body() const {
+    SafetensorsEncoder body(open());
+    if (options_.sign.empty()) return {digest_field(digest_of(body)), {}};
+    StreamDigests digests;
+    std::vector<std::byte> block(kBlock);
+    while (const size_t bytes = body.read(block)) digests.update({block.data(), bytes});
+    Statement statement;
+    statement.subject = std::filesystem::path(options_.file).filename().string();
+    statement.file = digests.whole();
+    statement.head = digests.head();
+    const Sha256Digest digest = statement.file->digest;
+    statement.resources.push_back({".", digest});
+    const std::vector<Key> keys = read_keys(options_.sign, Key::Kind::kPrivate);
+    const std::string bundle = sign_payload(statement_text(std::move(statement)), keys.front());
+    TextBuffer text;
+    append_base64(text, reinterpret_cast<const std::byte*>(bundle.data()), bundle.size());
+    return {digest_field(digest), std::string(text.view())};
+  }
+
+  bool stage(const UploadFields& fields) {
     const Interruption interruption;
     // With a relay, the first server sends it on to the others.
     const size_t uploads = options_.relay ? 1 : servers_.size();
     if (options_.relay)
       for (State& state : states_) state.staged = !options_.dry_run;
-    std::vector<std::future<Answer>> running = start_asking(uploads, [this, &digest](size_t i) {
+    std::vector<std::future<Answer>> running = start_asking(uploads, [this, &fields](size_t i) {
       // The first failure stops the others.
       struct StopAll {
         Push& push;
@@ -150,7 +174,7 @@ class Push {
       } stop_all{*this};
       SafetensorsEncoder body(open());
       states_[i].staged = !options_.dry_run;  // until an answer says otherwise
-      const Answer answer = servers_[i].upload(place() + query(i), body, digest, states_[i].flags);
+      const Answer answer = servers_[i].upload(place() + query(i), body, fields, states_[i].flags);
       if ((answer.status != 0 || !answer.delivered) && !options_.relay)
         states_[i].staged = answer.ok() && !options_.dry_run;
       stop_all.good = answer.ok();

@@ -17,6 +17,7 @@ struct PushOptions {
   std::vector<std::string> ignore;
   bool partial = false, dry_run = false, check_finite = false, relay = false;
   std::chrono::milliseconds lease{30'000};
+  std::string sign;    // the file of a private key that signs what is sent; empty: it is not signed
   std::string digest;  // what the staged set must have, if it is not empty
   // How long servers watch the weights, and the bounds of that, as in settings.def; empty: as the models are set.
   std::string guard, guard_errors, guard_nan, guard_p99;

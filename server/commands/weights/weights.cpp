@@ -221,6 +221,9 @@ Action add_weights(CommandLine& app) {
   push.option("--guard-nan", options->push.guard_nan, "The share of answers that may have a NaN");
   push.option("--guard-p99", options->push.guard_p99, "The time within which 99 of 100 requests must be answered")
       .placeholder("TIME");
+  push.option("--sign", options->push.sign,
+              "Sign what is sent by this private key in PEM, for servers with require_signature")
+      .placeholder("KEY");
   push.flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
   push.checked([options] { check_push(*options); });
   CommandLine state = app.subcommand("status", "Show the sets of weights of all servers");

@@ -1,0 +1,112 @@
+#include "server/signing/sign_file.h"
+
+#include <fstream>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "sconce/check.h"
+#include "sconce/error_context.h"
+#include "sconce/package.h"
+#include "server/files/private_copy.h"
+#include "server/signing/archive_signature.h"
+#include "server/signing/envelope.h"
+#include "server/signing/sha256.h"
+#include "server/signing/stream_digests.h"
+
+namespace sconce::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names a single file in the manifest, as model_signing does.
+constexpr const char* kItself = ".";
+
+// The file is there with all its bytes, or as it was.
+void write_whole(const fs::path& path, std::initializer_list<std::string_view> parts) {
+  fs::path unfinished = path;
+  unfinished += ".unfinished";
+  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
+  for (const std::string_view part : parts) file.write(part.data(), static_cast<std::streamsize>(part.size()));
+  file.close();
+  std::error_code problem;
+  if (file) fs::rename(unfinished, path, problem);
+  if (file && !problem) return;
+  std::error_code ignored;
+  fs::remove(unfinished, ignored);
+  SCONCE_FAIL(kIo, "cannot write ", path.native(), problem ? ": " + problem.message() : std::string());
+}
+
+bool is_package(const fs::path& file) { return file.extension() == ".pt2"; }
+
+void add_members(const PrivateCopy& copy, const fs::path& file, Statement& statement) {
+  const auto package = Package::open(copy.bytes(), nullptr, file.native());
+  package->verify();
+  size_t member = 0;
+  for (const PackageMember& one : package->members())
+    statement.resources.push_back({one.path, sha256_of(package->content(member++))});
+}
+
+Statement describe(const PrivateCopy& copy, const fs::path& file) {
+  Statement statement{.subject = file.filename().string(), .resources = {}, .file = {}, .head = {}};
+  const std::optional<ArchiveSignature> inside = find_archive_signature(copy.bytes());
+  if (inside) {
+    statement.file = signed_archive(inside->archive);
+  } else {
+    StreamDigests digests;
+    digests.update(copy.bytes());
+    statement.file = digests.whole();
+    statement.head = digests.head();
+  }
+  if (is_package(file))
+    add_members(copy, file, statement);
+  else
+    statement.resources.push_back({kItself, sha256_of(copy.bytes())});
+  return statement;
+}
+
+void check_file(const fs::path& file) {
+  std::error_code ignored;
+  SCONCE_CHECK(!fs::is_directory(file, ignored), kInvalidArgument, file.native(),
+               " is a directory, which cannot be signed: `sconce pack` makes a package of it");
+}
+
+}  // namespace
+
+Statement describe_file(const fs::path& file) {
+  const ErrorContext context(file.native());
+  check_file(file);
+  return describe(PrivateCopy(file), file);
+}
+
+void sign_beside(const fs::path& file, const Key& key, const fs::path& signature) {
+  const ErrorContext context(file.native());
+  check_file(file);
+  const PrivateCopy copy(file);
+  Statement statement = describe(copy, file);
+  // Here the file counts with all its bytes, a signature inside too.
+  if (find_archive_signature(copy.bytes())) statement.file = SignedBytes{copy.bytes().size(), sha256_of(copy.bytes())};
+  write_whole(signature, {sign_payload(statement_text(std::move(statement)), key)});
+}
+
+void sign_inside(const fs::path& file, const Key& key) {
+  const ErrorContext context(file.native());
+  check_file(file);
+  SCONCE_CHECK(is_package(file), kInvalidArgument, "only a package (.pt2) can hold its signature");
+  const PrivateCopy copy(file);
+  const std::string bundle = sign_payload(statement_text(describe(copy, file)), key);
+  std::string_view archive = copy.text();
+  const std::optional<ArchiveSignature> inside = find_archive_signature(copy.bytes());
+  if (inside) {
+    archive = archive.substr(0, inside->archive.size());
+  } else {
+    SCONCE_CHECK(archive.ends_with(std::string_view("\0\0", 2)) && archive.size() >= 22 &&
+                     archive.substr(archive.size() - 22).starts_with("PK\5\6"),
+                 kInvalidArgument, "the archive has a comment, in whose place the signature would be");
+    archive.remove_suffix(2);
+  }
+  write_whole(file, {archive, archive_tail(bundle)});
+}
+
+}  // namespace sconce::server
