@@ -189,12 +189,16 @@ __device__ Pack<T, kAtOnce> pack_at(const void* data, int64_t at, int64_t step) 
   return same;
 }
 
-// Memory-bound operations also get kernels that use packs.
+// The operations that packages call most also get kernels that use packs.
 template <class T>
 constexpr bool kMemoryBound = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>;
+template <class F>
+constexpr bool kSum = std::is_same_v<F, Add> || std::is_same_v<F, Multiply>;
+template <class F>
+constexpr bool kAnyPower = std::is_same_v<F, Power> || std::is_same_v<F, PowerOfNumber>;
 template <class T, class F>
-constexpr bool kPacked = (std::is_same_v<F, Add> || std::is_same_v<F, Multiply> ||
-                          std::is_same_v<F, PowerOfNumber>)&&kMemoryBound<T>;
+constexpr bool kPacked = ((kSum<F> || kAnyPower<F>)&&kMemoryBound<T>) ||
+                         (kSum<F> && std::is_same_v<T, thrust::complex<float>>);
 
 template <class T, class F>
 void arithmetic_in_packs(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,

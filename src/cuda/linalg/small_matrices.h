@@ -1,0 +1,41 @@
+// Decompositions of matrices that fit in a block's shared memory, one block a matrix and one launch for all; for host
+// code. Matrices are column-major and packed, one after the other. dtype: c10::ScalarType 6, 7, 9 or 10.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace sconce::cuda {
+
+inline constexpr int64_t kMostSmallSize = 64, kMostSmallBytes = 40 << 10;
+
+inline bool small_lu_fits(int64_t rows, int64_t columns, int64_t itemsize) {
+  return rows <= kMostSmallSize && columns <= kMostSmallSize && rows * columns * itemsize <= kMostSmallBytes;
+}
+// Overwrites [rows, columns] matrices as LAPACK's getrf does: the first of the largest elements becomes the pivot.
+// pivots, from 1; null: no rows are exchanged. info: the first zero pivot, from 1, or 0.
+void launch_small_lu(void* matrices, int dtype, int64_t count, int rows, int columns, int32_t* pivots, int32_t* info,
+                     cudaStream_t stream);
+
+// `all`: left vectors beyond `columns` are wanted too.
+inline bool small_svd_fits(int64_t rows, int64_t columns, int64_t itemsize, bool all) {
+  return columns <= rows && columns <= kMostSmallSize && (!all || rows <= kMostSmallSize) &&
+         (rows + columns) * columns * itemsize <= kMostSmallBytes;
+}
+// A = U S V^H of [rows, columns] matrices with rows >= columns.
+struct SmallSvd {
+  const void* matrices;
+  int dtype;
+  int64_t count;
+  int rows, columns;
+  void* values;      // real [count, columns], descending
+  void* left;        // column by column; null: no vectors
+  int left_columns;  // `columns` or `rows`
+  void* right;       // [columns, columns], column by column
+  bool conjugates_left, conjugates_right;
+  int32_t* info;  // 1 for matrices with an infinite number or NaN, and for those that do not converge; else 0
+};
+void launch_small_svd(const SmallSvd& svd, cudaStream_t stream);
+
+}  // namespace sconce::cuda
