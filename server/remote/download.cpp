@@ -17,7 +17,7 @@
 #include "sconce/mutex.h"
 #include "sconce/parse_number.h"
 #include "server/base/failure.h"
-#include "server/kept/descriptor.h"
+#include "server/files/descriptor.h"
 #include "server/kept/durable_file.h"
 #include "server/remote/range_journal.h"
 

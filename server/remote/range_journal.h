@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/kept/descriptor.h"
+#include "server/files/descriptor.h"
 
 namespace sconce::server {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "server/kept/descriptor.h"
+#include "server/files/descriptor.h"
 #include "server/remote/download.h"
 #include "server/remote/remote_url.h"
 
