@@ -14,7 +14,8 @@
 
 SCONCE_LAZY_LIBRARY(libcrypto_tls);
 
-// OpenSSL would rather have the functions EVP_*. These use the same code, and the program has them in libsconce as well.
+// OpenSSL would rather have the functions EVP_*. These use the same code, and the program has them in libsconce as
+// well.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

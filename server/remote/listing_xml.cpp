@@ -119,8 +119,8 @@ ListedPage parse_listing(std::string_view text) {
   const XML_Status status = XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
   if (reading.thrown) std::rethrow_exception(reading.thrown);
   SCONCE_CHECK(!reading.wrong, kUnavailable, "not a listing of S3: ", reading.wrong);
-  SCONCE_CHECK(status == XML_STATUS_OK, kUnavailable, "not a listing of S3: ",
-               XML_ErrorString(XML_GetErrorCode(parser.get())));
+  SCONCE_CHECK(status == XML_STATUS_OK, kUnavailable,
+               "not a listing of S3: ", XML_ErrorString(XML_GetErrorCode(parser.get())));
   SCONCE_CHECK(reading.truncated == !reading.page.next.empty(), kUnavailable,
                "not a listing of S3: it does not say how it goes on");
   return std::move(reading.page);

@@ -101,7 +101,8 @@ void note_use(const fs::path& path) {
 }
 
 bool same_file(const fs::path& a, const fs::path& b) {
-  struct stat one {}, other {};
+  struct stat one {
+  }, other{};
   return ::lstat(a.c_str(), &one) == 0 && ::lstat(b.c_str(), &other) == 0 && one.st_ino == other.st_ino &&
          one.st_dev == other.st_dev;
 }
@@ -173,7 +174,8 @@ Descriptor RemoteCache::hold(const fs::path& part, const std::atomic<bool>* stop
   for (;;) {
     Descriptor file = open_lock(part);
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
-      struct stat held {}, named {};
+      struct stat held {
+      }, named{};
       // Its holder may have given it another name meanwhile.
       if (::fstat(file.get(), &held) == 0 && ::lstat(part.c_str(), &named) == 0 && held.st_ino == named.st_ino)
         return file;
@@ -199,10 +201,8 @@ void RemoteCache::write_known(const std::string& key, const RemoteUrl& url, cons
   const fs::path path = at("known", key), fresh = at("known", key + ".new");
   {
     std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
-    file << dump(OrderedJson{{"url", url.shown()},
-                             {"validator", known.validator},
-                             {"digest", known.digest},
-                             {"boot", known.boot}})
+    file << dump(OrderedJson{
+                {"url", url.shown()}, {"validator", known.validator}, {"digest", known.digest}, {"boot", known.boot}})
          << "\n";
     file.flush();
     SCONCE_CHECK(file.good(), kIo, "cannot write ", fresh.native());
@@ -316,7 +316,7 @@ void RemoteCache::make_room(uint64_t wanted) {
     ::unlink((part.path.native() + ".journal").c_str());
     used -= part.bytes;
   }
-  std::set<uint64_t> served;                          // inodes
+  std::set<uint64_t> served;                           // inodes
   std::map<uint64_t, std::vector<fs::path>> mirrored;  // links of folders that nobody serves
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "mirrors", problem)) {

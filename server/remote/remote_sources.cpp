@@ -160,8 +160,8 @@ void RemoteSources::look_at_repository(const Source& source, const RemoteAccess&
   for (const RemoteFile& file : files) {
     wanted.insert(source.folder / file.path);
     const std::string path = source.url.path.empty() ? file.path : source.url.path + "/" + file.path;
-    std::exception_ptr problem = exception_of(
-        [&] { bring(source, source.url.with_path(path), access, file.validator, file.path); });
+    std::exception_ptr problem =
+        exception_of([&] { bring(source, source.url.with_path(path), access, file.validator, file.path); });
     if (problem && !first) first = std::move(problem);
     if (stop_) return;
   }
