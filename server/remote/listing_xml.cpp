@@ -11,9 +11,6 @@
 #include "sconce/check.h"
 #include "sconce/parse_number.h"
 #include "server/base/failure.h"
-#include "src/device/lazy_library.h"
-
-SCONCE_LAZY_LIBRARY(libexpat);
 
 namespace sconce::server {
 namespace {
@@ -106,7 +103,6 @@ struct FreeParser {
 }  // namespace
 
 ListedPage parse_listing(std::string_view text) {
-  require_library(sconce_lazy_libexpat);
   const std::unique_ptr<std::remove_pointer_t<XML_Parser>, FreeParser> parser(XML_ParserCreate(nullptr));
   if (!parser) throw std::bad_alloc();
   Reading reading;

@@ -17,11 +17,13 @@
 #include <thread>
 #include <utility>
 
+#include "package_format/files/directory.h"
 #include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/json_document.h"
 #include "server/kept/durable_file.h"
+#include "server/remote/folder_walk.h"
 #include "server/remote/range_journal.h"
 
 namespace sconce::server {
@@ -29,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kLock = ".lock";  // after the name of a mirror
 constexpr const char* kRooms[] = {"objects", "known", "partial", "mirrors"};
 
 void make_folder(const fs::path& folder) {
@@ -68,12 +71,10 @@ struct Seen {
 
 std::vector<Seen> files_in(const fs::path& folder) {
   std::vector<Seen> seen;
-  std::error_code problem;
-  for (fs::recursive_directory_iterator it(folder, problem), end; !problem && it != end; it.increment(problem)) {
-    struct stat status {};
-    if (::lstat(it->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    const timespec used = status.st_atim;
-    seen.push_back({it->path(), status.st_ino, static_cast<uint64_t>(status.st_blocks) * 512,
+  for (const Below& below : all_below(folder)) {
+    if (!S_ISREG(below.status.st_mode)) continue;
+    const timespec used = below.status.st_atim;
+    seen.push_back({below.path, below.status.st_ino, static_cast<uint64_t>(below.status.st_blocks) * 512,
                     int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec});
   }
   return seen;
@@ -289,10 +290,10 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
 
 fs::path RemoteCache::mirror(const RemoteUrl& url, const std::string& name) {
   const std::string key = hex_of(digest_of_text(url.key() + "\n" + name));
-  Descriptor lock = open_lock(at("mirrors", key + ".lock"));
+  Descriptor lock = open_lock(at("mirrors", key + kLock));
   // Whoever makes room holds it for a moment.
   while (::flock(lock.get(), LOCK_SH) != 0)
-    SCONCE_CHECK(errno == EINTR, kIo, "cannot lock ", at("mirrors", key + ".lock").native(), ": ", system_reason());
+    SCONCE_CHECK(errno == EINTR, kIo, "cannot lock ", at("mirrors", key + kLock).native(), ": ", system_reason());
   mirrors_.push_back(std::move(lock));
   make_folder(at("mirrors", key));
   return at("mirrors", key);
@@ -319,10 +320,10 @@ void RemoteCache::make_room(uint64_t wanted) {
   std::set<uint64_t> served;                           // inodes
   std::map<uint64_t, std::vector<fs::path>> mirrored;  // links of folders that nobody serves
   std::error_code problem;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "mirrors", problem)) {
-    if (!entry.is_directory()) continue;
-    const bool in_use = is_held(entry.path().native() + ".lock");
-    for (Seen& file : files_in(entry.path())) {
+  for (const std::string& name : names_in(folder_ / "mirrors", problem)) {
+    if (name.ends_with(kLock)) continue;
+    const bool in_use = is_held(at("mirrors", name + kLock));
+    for (Seen& file : files_in(at("mirrors", name))) {
       if (in_use) {
         served.insert(file.inode);
       } else {

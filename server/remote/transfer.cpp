@@ -14,9 +14,6 @@
 #include "sconce/parse_number.h"
 #include "server/base/failure.h"
 #include "server/base/trim.h"
-#include "src/device/lazy_library.h"
-
-SCONCE_LAZY_LIBRARY(libcurl);
 
 namespace sconce::server {
 namespace {
@@ -29,8 +26,8 @@ constexpr size_t kMostDocument = size_t{16} << 20;
 constexpr long kBuffer = 256 << 10;
 constexpr long kConnectTimeoutMs = 10'000;
 
+// The first call opens libcurl.
 void require_curl() {
-  require_library(sconce_lazy_libcurl);
   static std::once_flag once;
   std::call_once(once, [] {
     SCONCE_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK, kUnavailable, "libcurl cannot be initialised");
