@@ -56,8 +56,8 @@ struct Service {
   PushLedger pushes{};
   PushPeers peers{config};
   TrainerSessions trainer_sessions{};
-  AdminThreads admin_threads{};  // their work uses the other members
-  CallCounters calls{};          // of gRPC
+  AdminThreads admin_threads{};            // their work uses the other members
+  CallCounters calls{};                    // of gRPC
   const RemoteCounters* remote = nullptr;  // null: there are no remote sources
   // What weights must be signed by; null: nothing need be signed.
   const SignatureRule* signatures = nullptr;

@@ -100,11 +100,13 @@ int pull(const PullOptions& options) {
 
 Action add_pull(CommandLine& app) {
   auto options = std::make_shared<PullOptions>();
-  app.option("URL", options->urls,
-             "s3://BUCKET/KEY, gs://BUCKET/KEY, hf://ORGANISATION/REPOSITORY[@REVISION]/FILE, https://HOST/FILE; what does "
-             "not end in .pt2 is a repository, except https")
+  app.option(
+         "URL", options->urls,
+         "s3://BUCKET/KEY, gs://BUCKET/KEY, hf://ORGANISATION/REPOSITORY[@REVISION]/FILE, https://HOST/FILE; what does "
+         "not end in .pt2 is a repository, except https")
       .required();
-  app.option("--to", options->to, "The folder for the files; without it, they are in the cache alone").placeholder("DIR");
+  app.option("--to", options->to, "The folder for the files; without it, they are in the cache alone")
+      .placeholder("DIR");
   app.option("--cache", options->cache, "The folder of the cache [~/.cache/sconce]").placeholder("DIR");
   app.option("--cache-size", options->cache_size, "Bytes that it may hold [no limit]").placeholder("BYTES");
   app.option("--connections", options->connections, "Ranges that are fetched at the same time")

@@ -25,7 +25,8 @@ namespace sconce::server {
 namespace {
 
 constexpr uint64_t kSegment = uint64_t{8} << 20;
-constexpr uint64_t kStreamRoom = uint64_t{64} << 20;  // asked for at a time where the size is not known
+// Asked for at a time where the size is not known.
+constexpr uint64_t kLeastRoom = uint64_t{1} << 20, kMostRoom = uint64_t{64} << 20;
 constexpr int kMostTries = 6;
 constexpr int kMostRestarts = 3;
 constexpr size_t kDigestPiece = size_t{256} << 10;
@@ -149,8 +150,8 @@ bool Download::begin(const RemoteAnswer& answer, const Span& asked) {
     return false;
   }
   SCONCE_CHECK(range->begin == asked.begin && range->end == std::min(asked.end, range->total), kUnavailable, what_,
-               ": the server answers with bytes ", range->begin, " to ", range->end, ", and was asked for ", asked.begin,
-               " to ", asked.end);
+               ": the server answers with bytes ", range->begin, " to ", range->end, ", and was asked for ",
+               asked.begin, " to ", asked.end);
   check_size(range->total);
   const DownloadTerms terms{etag, answer.linked, range->total, kSegment};
   if (terms_.bytes > 0 && terms_ != terms) {
@@ -279,8 +280,9 @@ Download::Outcome Download::in_one_stream(Transfer& transfer, Downloaded& result
           }
           check_size(at + bytes.size());
           if (total == 0 && options_.make_room && at + bytes.size() > room) {
-            options_.make_room(kStreamRoom);
-            room = at + kStreamRoom;
+            const uint64_t more = std::min(std::clamp(at, kLeastRoom, kMostRoom), options_.most_bytes - at);
+            options_.make_room(more);
+            room = at + more;
           }
           write(bytes, at);
           at += bytes.size();
@@ -307,8 +309,7 @@ void Download::take_room(uint64_t bytes) {
   SCONCE_CHECK(::ftruncate(file_.get(), 0) == 0, kIo, "cannot write ", part_, ": ", system_reason());
   if (bytes == 0) return;
   int done = ::fallocate(file_.get(), 0, 0, static_cast<off_t>(bytes));
-  if (done != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
-    done = ::ftruncate(file_.get(), static_cast<off_t>(bytes));
+  if (done != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) done = ::ftruncate(file_.get(), static_cast<off_t>(bytes));
   SCONCE_CHECK(done == 0, kIo, "no room for ", bytes, " bytes in ", part_, ": ", system_reason());
 }
 
@@ -384,8 +385,8 @@ bool Download::fetch(Transfer& transfer, const Span& span, uint64_t& at, bool sh
       request = original_;
       continue;
     }
-    SCONCE_CHECK(!wrong || tries < kMostTries, kUnavailable, what_, ": the server answers with other bytes than ", began,
-                 " to ", span.end, ", which it was asked for");
+    SCONCE_CHECK(!wrong || tries < kMostTries, kUnavailable, what_, ": the server answers with other bytes than ",
+                 began, " to ", span.end, ", which it was asked for");
     const bool again = wrong || answer.again || answer.ok();
     if (at > began) tries = 1;
     if (!again || tries == kMostTries) fail_for(answer, what_);

@@ -5,8 +5,8 @@
 //                                      |
 //                                      +--> a thread reads finished segments in order, and digests them
 //
-// A server without ranges or without a validator (ETag) gives the file in one stream. Each answer must have the range, the
-// size and the ETag that it should; a file that changes meanwhile is begun anew.
+// A server without ranges or without a validator (ETag) gives the file in one stream. Each answer must have the range,
+// the size and the ETag that it should; a file that changes meanwhile is begun anew.
 #pragma once
 
 #include <cstdint>

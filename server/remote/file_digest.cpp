@@ -10,11 +10,9 @@
 
 #include "sconce/check.h"
 #include "server/kept/durable_file.h"
-#include "src/device/lazy_library.h"
 
-SCONCE_LAZY_LIBRARY(libcrypto_tls);
-
-// OpenSSL would rather have the functions EVP_*. These use the same code, and the program has them in libsconce as well.
+// OpenSSL would rather have the functions EVP_*. These use the same code, and the program has them in libsconce as
+// well.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -28,10 +26,7 @@ SHA256_CTX* context_of(std::array<std::byte, 128>& state) noexcept {
 
 }  // namespace
 
-FileDigest::FileDigest() {
-  require_library(sconce_lazy_libcrypto_tls);
-  SHA256_Init(new (state_.data()) SHA256_CTX);
-}
+FileDigest::FileDigest() { SHA256_Init(new (state_.data()) SHA256_CTX); }
 
 void FileDigest::update(std::span<const std::byte> bytes) noexcept {
   SHA256_Update(context_of(state_), bytes.data(), bytes.size());

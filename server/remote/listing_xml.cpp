@@ -11,9 +11,6 @@
 #include "sconce/check.h"
 #include "sconce/parse_number.h"
 #include "server/base/failure.h"
-#include "src/device/lazy_library.h"
-
-SCONCE_LAZY_LIBRARY(libexpat);
 
 namespace sconce::server {
 namespace {
@@ -106,7 +103,6 @@ struct FreeParser {
 }  // namespace
 
 ListedPage parse_listing(std::string_view text) {
-  require_library(sconce_lazy_libexpat);
   const std::unique_ptr<std::remove_pointer_t<XML_Parser>, FreeParser> parser(XML_ParserCreate(nullptr));
   if (!parser) throw std::bad_alloc();
   Reading reading;
@@ -119,8 +115,8 @@ ListedPage parse_listing(std::string_view text) {
   const XML_Status status = XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
   if (reading.thrown) std::rethrow_exception(reading.thrown);
   SCONCE_CHECK(!reading.wrong, kUnavailable, "not a listing of S3: ", reading.wrong);
-  SCONCE_CHECK(status == XML_STATUS_OK, kUnavailable, "not a listing of S3: ",
-               XML_ErrorString(XML_GetErrorCode(parser.get())));
+  SCONCE_CHECK(status == XML_STATUS_OK, kUnavailable,
+               "not a listing of S3: ", XML_ErrorString(XML_GetErrorCode(parser.get())));
   SCONCE_CHECK(reading.truncated == !reading.page.next.empty(), kUnavailable,
                "not a listing of S3: it does not say how it goes on");
   return std::move(reading.page);

@@ -79,9 +79,7 @@ void RangeJournal::open(const DownloadTerms& terms, bool anew) {
   if (anew) write_whole(file_.get(), journal_head(terms, boot_id()), path_);
 }
 
-void RangeJournal::finish(uint64_t segment) const {
-  write_whole(file_.get(), std::to_string(segment) + "\n", path_);
-}
+void RangeJournal::finish(uint64_t segment) const { write_whole(file_.get(), std::to_string(segment) + "\n", path_); }
 
 void RangeJournal::remove() const noexcept { ::unlink(path_.c_str()); }
 

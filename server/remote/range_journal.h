@@ -1,5 +1,5 @@
-// RangeJournal: which segments of an unfinished download are in its file, so that a later process goes on where a killed
-// one ended. A text file beside the download: a line of JSON, then the number of a finished segment a line.
+// RangeJournal: which segments of an unfinished download are in its file, so that a later process goes on where a
+// killed one ended. A text file beside the download: a line of JSON, then the number of a finished segment a line.
 //
 // Bytes are not forced to the disk. So what a machine wrote before it crashed does not count: the journal names the
 // boot. Thread-safe after open().
@@ -17,9 +17,9 @@ namespace sconce::server {
 
 // What a download is of. Another file has another one.
 struct DownloadTerms {
-  std::string etag;     // as the server sent it
-  std::string linked;   // a hub's own; empty: none
-  uint64_t bytes = 0;   // of the whole file
+  std::string etag;      // as the server sent it
+  std::string linked;    // a hub's own; empty: none
+  uint64_t bytes = 0;    // of the whole file
   uint64_t segment = 0;  // of a segment; the last one is shorter
   friend bool operator==(const DownloadTerms&, const DownloadTerms&) = default;
   uint64_t segments() const noexcept { return segment ? (bytes + segment - 1) / segment : 0; }

@@ -1,5 +1,5 @@
-// RemoteAccess: with which credentials, and at which endpoints, remote files are asked for. From the environment and the
-// files that other programs use too; never from a request.
+// RemoteAccess: with which credentials, and at which endpoints, remote files are asked for. From the environment and
+// the files that other programs use too; never from a request.
 //
 //   s3://   AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; else ~/.aws/credentials (AWS_PROFILE,
 //           AWS_SHARED_CREDENTIALS_FILE). AWS_REGION; AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL.

@@ -17,11 +17,13 @@
 #include <thread>
 #include <utility>
 
+#include "package_format/files/directory.h"
 #include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/json_document.h"
 #include "server/kept/durable_file.h"
+#include "server/remote/folder_walk.h"
 #include "server/remote/range_journal.h"
 
 namespace sconce::server {
@@ -29,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kLock = ".lock";  // after the name of a mirror
 constexpr const char* kRooms[] = {"objects", "known", "partial", "mirrors"};
 
 void make_folder(const fs::path& folder) {
@@ -68,12 +71,10 @@ struct Seen {
 
 std::vector<Seen> files_in(const fs::path& folder) {
   std::vector<Seen> seen;
-  std::error_code problem;
-  for (fs::recursive_directory_iterator it(folder, problem), end; !problem && it != end; it.increment(problem)) {
-    struct stat status {};
-    if (::lstat(it->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    const timespec used = status.st_atim;
-    seen.push_back({it->path(), status.st_ino, static_cast<uint64_t>(status.st_blocks) * 512,
+  for (const Below& below : all_below(folder)) {
+    if (!S_ISREG(below.status.st_mode)) continue;
+    const timespec used = below.status.st_atim;
+    seen.push_back({below.path, below.status.st_ino, static_cast<uint64_t>(below.status.st_blocks) * 512,
                     int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec});
   }
   return seen;
@@ -101,7 +102,8 @@ void note_use(const fs::path& path) {
 }
 
 bool same_file(const fs::path& a, const fs::path& b) {
-  struct stat one {}, other {};
+  struct stat one {
+  }, other{};
   return ::lstat(a.c_str(), &one) == 0 && ::lstat(b.c_str(), &other) == 0 && one.st_ino == other.st_ino &&
          one.st_dev == other.st_dev;
 }
@@ -173,7 +175,8 @@ Descriptor RemoteCache::hold(const fs::path& part, const std::atomic<bool>* stop
   for (;;) {
     Descriptor file = open_lock(part);
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
-      struct stat held {}, named {};
+      struct stat held {
+      }, named{};
       // Its holder may have given it another name meanwhile.
       if (::fstat(file.get(), &held) == 0 && ::lstat(part.c_str(), &named) == 0 && held.st_ino == named.st_ino)
         return file;
@@ -199,10 +202,8 @@ void RemoteCache::write_known(const std::string& key, const RemoteUrl& url, cons
   const fs::path path = at("known", key), fresh = at("known", key + ".new");
   {
     std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
-    file << dump(OrderedJson{{"url", url.shown()},
-                             {"validator", known.validator},
-                             {"digest", known.digest},
-                             {"boot", known.boot}})
+    file << dump(OrderedJson{
+                {"url", url.shown()}, {"validator", known.validator}, {"digest", known.digest}, {"boot", known.boot}})
          << "\n";
     file.flush();
     SCONCE_CHECK(file.good(), kIo, "cannot write ", fresh.native());
@@ -289,10 +290,10 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
 
 fs::path RemoteCache::mirror(const RemoteUrl& url, const std::string& name) {
   const std::string key = hex_of(digest_of_text(url.key() + "\n" + name));
-  Descriptor lock = open_lock(at("mirrors", key + ".lock"));
+  Descriptor lock = open_lock(at("mirrors", key + kLock));
   // Whoever makes room holds it for a moment.
   while (::flock(lock.get(), LOCK_SH) != 0)
-    SCONCE_CHECK(errno == EINTR, kIo, "cannot lock ", at("mirrors", key + ".lock").native(), ": ", system_reason());
+    SCONCE_CHECK(errno == EINTR, kIo, "cannot lock ", at("mirrors", key + kLock).native(), ": ", system_reason());
   mirrors_.push_back(std::move(lock));
   make_folder(at("mirrors", key));
   return at("mirrors", key);
@@ -316,13 +317,13 @@ void RemoteCache::make_room(uint64_t wanted) {
     ::unlink((part.path.native() + ".journal").c_str());
     used -= part.bytes;
   }
-  std::set<uint64_t> served;                          // inodes
+  std::set<uint64_t> served;                           // inodes
   std::map<uint64_t, std::vector<fs::path>> mirrored;  // links of folders that nobody serves
   std::error_code problem;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "mirrors", problem)) {
-    if (!entry.is_directory()) continue;
-    const bool in_use = is_held(entry.path().native() + ".lock");
-    for (Seen& file : files_in(entry.path())) {
+  for (const std::string& name : names_in(folder_ / "mirrors", problem)) {
+    if (name.ends_with(kLock)) continue;
+    const bool in_use = is_held(at("mirrors", name + kLock));
+    for (Seen& file : files_in(at("mirrors", name))) {
       if (in_use) {
         served.insert(file.inode);
       } else {

@@ -48,7 +48,8 @@ std::vector<RemoteFile> list_hub(const RemoteUrl& prefix, const RemoteAccess& ac
   for (size_t pages = 0;; ++pages) {
     check_pages(pages, files.size(), prefix);
     std::string next;
-    for (RemoteFile& file : parse_tree(transfer.document(request, &next), prefix.path)) files.push_back(std::move(file));
+    for (RemoteFile& file : parse_tree(transfer.document(request, &next), prefix.path))
+      files.push_back(std::move(file));
     if (next.empty()) return files;
     SCONCE_CHECK(next.starts_with(access.hub_endpoint + "/"), kForbidden, prefix.shown(),
                  ": its list goes on at another host, which is not asked");
@@ -112,8 +113,8 @@ std::vector<RemoteFile> files_of_models(std::vector<RemoteFile> files) {
     if (!is_safe_path(file.path)) continue;
     const std::vector<std::string> parts = parts_of(file.path);
     const std::string& name = parts.back();
-    const bool alone = parts.size() == 1 &&
-                       (name.ends_with(".pt2") || name.ends_with(".pt2.sig") || name.ends_with(".pipeline.json"));
+    const bool alone =
+        parts.size() == 1 && (name.ends_with(".pt2") || name.ends_with(".pt2.sig") || name.ends_with(".pipeline.json"));
     // A version's folder may hold other runtimes' files beside the package.
     const bool in_model = parts.size() > 1 && models.contains(parts[0]) &&
                           (!is_version(parts[1]) || (parts.size() == 3 && is_model_file(name)));

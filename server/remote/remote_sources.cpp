@@ -13,6 +13,7 @@
 #include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/remote/folder_walk.h"
 
 namespace sconce::server {
 namespace {
@@ -36,10 +37,8 @@ RemoteAccess access_of_environment() {
 }
 
 bool holds_files(const fs::path& folder) {
-  std::error_code problem;
-  for (fs::recursive_directory_iterator it(folder, problem), end; !problem && it != end; it.increment(problem))
-    if (it->is_regular_file(problem)) return true;
-  return false;
+  const std::vector<Below> below = all_below(folder);
+  return std::any_of(below.begin(), below.end(), [](const Below& found) { return S_ISREG(found.status.st_mode); });
 }
 
 // Whatever else a failure says, a file that is not there may be left out. S3 answers 403 to whoever may not list.
@@ -50,15 +49,13 @@ bool means_absent(const std::exception_ptr& problem) {
 
 // Removes files that are not among those wanted, and folders that became empty.
 void keep_only(const fs::path& folder, const std::set<fs::path>& wanted) {
-  std::error_code problem;
-  std::vector<fs::path> files, folders;
-  for (fs::recursive_directory_iterator it(folder, problem), end; !problem && it != end; it.increment(problem))
-    (it->is_directory(problem) ? folders : files).push_back(it->path());
-  for (const fs::path& file : files)
-    if (!wanted.contains(file)) fs::remove(file, problem);
-  std::sort(folders.rbegin(), folders.rend());
-  for (const fs::path& below : folders)
-    if (fs::is_empty(below, problem)) fs::remove(below, problem);
+  for (const Below& below : all_below(folder)) {
+    if (S_ISDIR(below.status.st_mode)) {
+      ::rmdir(below.path.c_str());  // only if nothing is in it
+    } else if (!wanted.contains(below.path)) {
+      ::unlink(below.path.c_str());
+    }
+  }
 }
 
 TransferSettings transfer_of(const ServerConfig& config, const std::atomic<bool>& stop) {
@@ -160,8 +157,8 @@ void RemoteSources::look_at_repository(const Source& source, const RemoteAccess&
   for (const RemoteFile& file : files) {
     wanted.insert(source.folder / file.path);
     const std::string path = source.url.path.empty() ? file.path : source.url.path + "/" + file.path;
-    std::exception_ptr problem = exception_of(
-        [&] { bring(source, source.url.with_path(path), access, file.validator, file.path); });
+    std::exception_ptr problem =
+        exception_of([&] { bring(source, source.url.with_path(path), access, file.validator, file.path); });
     if (problem && !first) first = std::move(problem);
     if (stop_) return;
   }

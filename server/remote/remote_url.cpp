@@ -21,7 +21,8 @@ bool is_plain(char c) noexcept {
 bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 [[noreturn]] void refuse(std::string_view text, std::string_view reason) {
-  SCONCE_FAIL(kInvalidArgument, "not an address: '", excerpt(std::string(text.substr(0, text.find('?')))), "': ", reason);
+  SCONCE_FAIL(kInvalidArgument, "not an address: '", excerpt(std::string(text.substr(0, text.find('?')))),
+              "': ", reason);
 }
 
 std::string encoded(std::string_view text, std::string_view besides) {
@@ -96,8 +97,8 @@ bool is_authority(std::string_view text) noexcept {
     if (!rest.empty() && !rest.starts_with(':')) return false;
     if (!rest.empty() && rest.size() == 1) return false;
     if (!rest.empty()) port = rest.substr(1);
-    if (host.empty() || !std::all_of(host.begin(), host.end(),
-                                     [](char c) { return hex_digit(c) >= 0 || c == ':' || c == '.'; }))
+    if (host.empty() ||
+        !std::all_of(host.begin(), host.end(), [](char c) { return hex_digit(c) >= 0 || c == ':' || c == '.'; }))
       return false;
   } else {
     if (const size_t colon = text.find(':'); colon != std::string_view::npos) {
@@ -106,7 +107,8 @@ bool is_authority(std::string_view text) noexcept {
       if (port.empty()) return false;
     }
     if (host.empty() || host.size() > 253 || host.front() == '.' || host.front() == '-' ||
-        !std::all_of(host.begin(), host.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.'; }))
+        !std::all_of(host.begin(), host.end(),
+                     [](char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.'; }))
       return false;
   }
   if (port.empty()) return true;

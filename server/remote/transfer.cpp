@@ -14,9 +14,6 @@
 #include "sconce/parse_number.h"
 #include "server/base/failure.h"
 #include "server/base/trim.h"
-#include "src/device/lazy_library.h"
-
-SCONCE_LAZY_LIBRARY(libcurl);
 
 namespace sconce::server {
 namespace {
@@ -29,8 +26,8 @@ constexpr size_t kMostDocument = size_t{16} << 20;
 constexpr long kBuffer = 256 << 10;
 constexpr long kConnectTimeoutMs = 10'000;
 
+// The first call opens libcurl.
 void require_curl() {
-  require_library(sconce_lazy_libcurl);
   static std::once_flag once;
   std::call_once(once, [] {
     SCONCE_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK, kUnavailable, "libcurl cannot be initialised");
@@ -100,7 +97,8 @@ std::string unquoted(std::string_view text) {
 // The URL of Link: <...>; rel="next".
 std::string next_link(const std::string& field) {
   const size_t end = field.find('>');
-  const bool next = field.starts_with('<') && end != std::string::npos && field.find("rel=\"next\"", end) != std::string::npos;
+  const bool next =
+      field.starts_with('<') && end != std::string::npos && field.find("rel=\"next\"", end) != std::string::npos;
   return next ? field.substr(1, end - 1) : "";
 }
 
@@ -187,9 +185,11 @@ Transfer::Transfer(TransferSettings settings) : settings_(std::move(settings)) {
 
 Transfer::~Transfer() = default;
 
-RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::string> fields, const Take& take) {
+RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::string> fields, const Take& take,
+                            const std::string& linked) {
   RemoteAnswer answer;
   answer.request = request;
+  answer.linked = linked;
   Exchanging under_way{answer, take, settings_.stop, {}};
   FieldList list;
   for (const std::string& field : request.fields) list.add(field);
@@ -249,10 +249,8 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
   RemoteRequest request = first;
   std::string linked;
   for (int redirects = 0;; ++redirects) {
-    RemoteAnswer answer = once(request, fields, take);
-    if (const std::string seen = answer.field("x-linked-etag"); !seen.empty() && linked.empty())
-      linked = unquoted(seen);
-    answer.linked = linked;
+    RemoteAnswer answer = once(request, fields, take, linked);
+    if (linked.empty()) linked = unquoted(answer.field("x-linked-etag"));
     if (!is_redirect(answer.status) || !answer.problem.empty()) return answer;
     if (follow && !follow(answer)) return answer;
     const char* target = nullptr;
@@ -265,7 +263,8 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
     SCONCE_CHECK(first.signature.empty(), kUnavailable, origin_of(request.url), " redirects to ", excerpt(host),
                  ": signed requests are not redirected; is AWS_REGION the bucket's?");
     SCONCE_CHECK(to.starts_with("https://") || (is_plain_loopback(to) && is_plain_loopback(request.url)), kForbidden,
-                 "a redirect from ", origin_of(request.url), " to ", excerpt(host), " is not followed: it is not https");
+                 "a redirect from ", origin_of(request.url), " to ", excerpt(host),
+                 " is not followed: it is not https");
     SCONCE_CHECK(host.find('@') == std::string::npos, kForbidden, "a redirect from ", origin_of(request.url),
                  " brings credentials, and is not followed");
     RemoteRequest next;

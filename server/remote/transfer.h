@@ -21,7 +21,7 @@
 namespace sconce::server {
 
 struct TransferSettings {
-  std::string ca;                       // certificates to trust; empty: the system's, or CURL_CA_BUNDLE's
+  std::string ca;                           // certificates to trust; empty: the system's, or CURL_CA_BUNDLE's
   std::chrono::milliseconds stall{30'000};  // without kSlowest bytes a second for so long, it is given up
   const std::atomic<bool>* stop = nullptr;  // when it becomes true, the transfer ends with kCancelled
 };
@@ -33,9 +33,9 @@ struct ContentRange {
 std::optional<ContentRange> parse_content_range(std::string_view text);
 
 struct RemoteAnswer {
-  int status = 0;       // 0: none came
-  std::string problem;  // why none came, or why it ended early; empty: it is whole
-  bool again = false;   // it may be asked for again
+  int status = 0;                             // 0: none came
+  std::string problem;                        // why none came, or why it ended early; empty: it is whole
+  bool again = false;                         // it may be asked for again
   std::map<std::string, std::string> fields;  // names in lower case
   RemoteRequest request;                      // the one that was answered: redirects lead elsewhere
   std::string linked;                         // a hub's X-Linked-Etag on the way, without quotes
@@ -64,7 +64,8 @@ class Transfer {
 
  private:
   struct Handle;
-  RemoteAnswer once(const RemoteRequest& request, std::span<const std::string> fields, const Take& take);
+  RemoteAnswer once(const RemoteRequest& request, std::span<const std::string> fields, const Take& take,
+                    const std::string& linked);
 
   const TransferSettings settings_;
   std::unique_ptr<Handle> handle_;

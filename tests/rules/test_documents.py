@@ -149,6 +149,14 @@ COMMANDS = {
     "sconce ops": shown("aoti_torch_cpu_convolution\n"),
     "sconce health": healthy,
     "sconce pack DIRECTORY model.pt2": packed,
+    "sconce pull URL": run_by("tests/server/test_remote.py::test_a_signature_comes_along_and_both_are_placed"),
+    "sconce pull https://models.example/ranker.pt2 --to models":
+        run_by("tests/server/test_remote.py::test_a_signature_comes_along_and_both_are_placed"),
+    "sconce pull s3://models/ranker.pt2 --to models": run_by("tests/server/test_remote.py::test_a_whole_prefix_is_pulled"),
+    "sconce serve s3://models/production --watch 1s":
+        run_by("tests/server/test_remote.py::test_what_changes_is_noticed_and_what_goes_is_unloaded"),
+    "sconce serve ranker=hf://org/ranker@v3/ranker.pt2": run_by(
+        "tests/server/test_remote.py::test_a_package_and_a_repository_are_served", "with an address of the web"),
     "sconce serve PACKAGE_OR_REPOSITORY...": serves(("PACKAGE_OR_REPOSITORY...", "model.pt2")),
     "sconce serve PACKAGE_OR_REPOSITORY... [--config FILE] [--set MODEL.KEY=VALUE]": serves(
         ("PACKAGE_OR_REPOSITORY...", "repository"), ("[--config FILE]", "--config CLONE/conf/sconce.conf"),

@@ -129,7 +129,7 @@ class Bucket(Remote):
             return None
         path, _, query = request.path.partition("?")
         pairs = sorted(pair.partition("=")[::2] for pair in query.split("&")) if query else []
-        encode = lambda text: urllib.parse.quote(urllib.parse.unquote(text), safe="-_.~")  # noqa: E731
+        encode = lambda text: urllib.parse.quote(urllib.parse.unquote(text), safe="-_.~")
         names = found[4].split(";")
         assert "host" in names and "x-amz-date" in names and (not self.session or "x-amz-security-token" in names)
         canonical = "\n".join([

@@ -113,7 +113,7 @@ def test_a_killed_pull_goes_on_where_it_ended(tmp_path):
                 time.sleep(60)
         remote.fault = fault
         process = start(tmp_path, f"{remote.url}/x.pt2")
-        journal = lambda: next((tmp_path / "cache/partial").glob("*.journal"), None)  # noqa: E731
+        journal = lambda: next((tmp_path / "cache/partial").glob("*.journal"), None)
         until(lambda: (tmp_path / "cache/partial").exists() and journal() and len(journal().read_text().splitlines()) == 4)
         process.kill()
         process.communicate()
@@ -190,7 +190,7 @@ def test_errors_of_the_moment_are_tried_again_and_others_are_not(tmp_path):
     with Remote({"/x.pt2": b"package"}) as remote:
         remote.fault = lambda request: len(remote.seen) <= 2 and request.reply(503)
         assert list(pulled(tmp_path, f"{remote.url}/x.pt2").values()) == [digest(b"package")]
-        remote.seen = []
+        remote.seen, remote.fault = [], lambda request: None
         assert "status 404" in refused(tmp_path, f"{remote.url}/y.pt2")
         assert len(remote.seen) == 1
         remote.fault = lambda request: request.reply(403)
@@ -249,7 +249,7 @@ def test_redirects_without_end_are_given_up(tmp_path):
         assert "more than 5 redirects" in refused(tmp_path, f"{remote.url}/x.pt2")
 
 
-def test_tls_with_an_authority_of_its_own(tmp_path, authority, stranger):  # noqa: F811
+def test_tls_with_an_authority_of_its_own(tmp_path, authority, stranger):
     with Remote({"/x.pt2": BIG}, tls=authority.issue("remote")) as remote:
         url = f"{remote.url}/x.pt2"
         assert list(pulled(tmp_path, url, "--ca", authority.ca).values()) == [digest(BIG)]
@@ -287,7 +287,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_comes(tmp_path):
 
 
 def test_a_full_disk_is_an_error_with_its_reason(tmp_path):
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # noqa: E731
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
     with Remote({"/x.pt2": BIG}) as remote:
         for ranges in (True, False):
             remote.ranges = ranges

@@ -10,7 +10,8 @@ namespace sconce::server {
 namespace {
 
 std::string listing(const std::string& inside) {
-  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult "
+         "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
          inside + "</ListBucketResult>";
 }
 

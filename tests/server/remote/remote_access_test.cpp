@@ -73,7 +73,8 @@ TEST_CASE("requests are those of each service") {
         "https://models.s3.us-east-1.amazonaws.com/a%20b.pt2");
   CHECK(request_for(parse_remote_url("s3://my.models/x.pt2"), access).url ==
         "https://s3.us-east-1.amazonaws.com/my.models/x.pt2");
-  CHECK(request_for(parse_remote_url("gs://models/x.pt2"), access).url == "https://storage.googleapis.com/models/x.pt2");
+  CHECK(request_for(parse_remote_url("gs://models/x.pt2"), access).url ==
+        "https://storage.googleapis.com/models/x.pt2");
   CHECK(request_for(parse_remote_url("hf://org/repo@v1/x.pt2"), access).url ==
         "https://huggingface.co/org/repo/resolve/v1/x.pt2");
   CHECK(request_for(parse_remote_url("s3://models/x.pt2"), access).signature.empty());
@@ -83,8 +84,7 @@ TEST_CASE("requests are those of each service") {
                       {"AWS_ENDPOINT_URL", "http://minio:9000/"},
                       {"HF_TOKEN", "H"}});
   const RemoteRequest signed_one = listing_request(parse_remote_url("s3://models/pre fix"), access, "to+ken");
-  CHECK(signed_one.url ==
-        "http://minio:9000/models/?continuation-token=to%2Bken&list-type=2&prefix=pre%20fix%2F");
+  CHECK(signed_one.url == "http://minio:9000/models/?continuation-token=to%2Bken&list-type=2&prefix=pre%20fix%2F");
   CHECK(signed_one.signature == "aws:amz:us-east-1:s3");
   CHECK(signed_one.user == "K:S");
   CHECK(signed_one.fields.front() == "Host: minio:9000");

@@ -21,8 +21,9 @@ std::vector<std::string> taken(const std::vector<std::string>& paths) {
 TEST_CASE("what belongs to models is taken, packages last") {
   CHECK(taken({"a.pt2", "a.pt2.sig", "p.pipeline.json", "README.md", "weights.bin"}) ==
         std::vector<std::string>{"a.pt2.sig", "p.pipeline.json", "a.pt2"});
-  CHECK(taken({"m/1/model.pt2", "m/config.pbtxt", "m/labels.txt", "m/warmup/raw", "m/1/model.onnx", "m/1/model.pt2.sig"}) ==
-        std::vector<std::string>{"m/config.pbtxt", "m/labels.txt", "m/warmup/raw", "m/1/model.pt2.sig", "m/1/model.pt2"});
+  CHECK(taken({"m/1/model.pt2", "m/config.pbtxt", "m/labels.txt", "m/warmup/raw", "m/1/model.onnx",
+               "m/1/model.pt2.sig"}) == std::vector<std::string>{"m/config.pbtxt", "m/labels.txt", "m/warmup/raw",
+                                                                 "m/1/model.pt2.sig", "m/1/model.pt2"});
   CHECK(taken({"data/file.txt", "data/1/model.onnx", "m/01/model.pt2", "x/y/z.pt2"}).empty());
 }
 
