@@ -379,6 +379,7 @@ OTHERS = {
     "client": said,
     "POST .../weights": said,
     "socket --bytes--> RequestReader": said,
+    "request for M --> loaded?": said,
     "sconce_package* package = NULL;": run_by(
         "tests/c_api/c_api_test.cpp::c api: dlpack.h before and after it, and a program in C11", "and by examples/embed.c"),
     "error = sconce_model_begin_update(model, NULL, &update);": run_by(
