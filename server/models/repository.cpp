@@ -28,8 +28,8 @@ std::vector<std::string> read_labels(const std::string& path) {
   return labels;
 }
 
-// What a loaded model takes besides its code and weights: its lanes, queues and counters.
-constexpr uint64_t kModelItself = 256 * 1024;
+// What a loaded model takes besides its code and weights, as measured: lanes, queues, counters, what its runs keep.
+constexpr uint64_t kModelItself = 1024 * 1024;
 
 void limit_batch(const ModelConfig& config, ModelInterface& interface) {
   if (config.max_batch_size > 0) interface.max_batch_size = std::min(interface.max_batch_size, config.max_batch_size);

@@ -417,6 +417,7 @@ OTHERS = {
     'handle = serve.get_app_handle("default")': run_by("tests/long/ray/test_readme.py::test_the_blocks"),
     "POST .../weights": said,
     "socket --bytes--> RequestReader": said,
+    "request for M --> loaded?": said,
     "sconce_package* package = NULL;": run_by(
         "tests/c_api/c_api_test.cpp::c api: dlpack.h before and after it, and a program in C11", "and by examples/embed.c"),
     "error = sconce_model_begin_update(model, NULL, &update);": run_by(

@@ -2,111 +2,17 @@
 import contextlib
 import http.client
 import json
-import os
 import random
-import shutil
 import socket
-import struct
 
 import pytest
 from admin_server import AdminServer
 from admin_server import expected as pushed_answer
-from grpc_serving import Grpc
-from sequence_serving import needs_grpc
-from serving import FAKE_MODELS, PACKAGES, SANITIZED, HeldServer, fake_expected, numbers, threads, until
-from test_allocations import COUNTER, MOST, REQUESTS
+from demand_serving import (ANSWER, BATCHED, FOLDED, ONES, PLAIN, ROW, STATE, DemandServer, HeldDemandServer, budget_for, fill, folder, put)
+from serving import PACKAGES, SANITIZED, numbers, run_serve, threads, until
 from weights_files import fake_weights
 
-PLAIN, FOLDED = FAKE_MODELS / "fake_model.so", FAKE_MODELS / "fake_folded.so"
-BATCHED, STATE = FAKE_MODELS / "fake_batched.pt2", FAKE_MODELS / "fake_state.pt2"
-ROW = [1.0, 2.0, 3.0, 4.0]
-ANSWER = fake_expected(ROW)
-ONES = {"INPUT__0": ("FP32", [1, 4], [1, 1, 1, 1])}
-
-
-class Demand:
-    """Of a class of servers: a repository whose models are loaded on demand."""
-
-    def __init__(self, *serve, flags=(), **more):
-        super().__init__(*serve, flags=["--load", "demand", *flags], **more)
-
-    def states(self):
-        """name -> (state on demand, reason)"""
-        return {m["name"]: (m.get("on_demand"), m.get("reason", ""))
-                for m in self.post("/v2/repository/index", b"").json}
-
-    def state(self, model):
-        return self.states()[model][0]
-
-    def loaded(self):
-        return {name for name, (state, _) in self.states().items() if state == "loaded"}
-
-    def value(self, name, **labels):
-        text = ",".join(f'{key}="{value}"' for key, value in labels.items())
-        return self.metrics()[f"sconce_{name}" + (f"{{{text}}}" if text else "")]
-
-    def loads(self):
-        return self.value("demand_loads_total", result="loaded")
-
-    def evictions(self):
-        return self.value("demand_evictions_total")
-
-    def bytes(self):
-        return int(self.value("model_memory_bytes", device="host"))
-
-    def ask(self, model, **more):
-        return self.post(f"/v2/models/{model}/infer", numbers(ROW, **more))
-
-    def check(self, model):
-        answer = self.ask(model)
-        assert answer.status == 200, answer.body
-        assert answer.json["outputs"][0]["data"] == ANSWER
-
-    def control(self, model, action):
-        return self.post(f"/v2/repository/models/{model}/{action}", b"", port=self.admin_port)
-
-
-class DemandServer(Demand, AdminServer):
-    pass
-
-
-class HeldDemandServer(Demand, HeldServer):
-    """While runs are held, so are loads: a load runs a batched model on made-up rows."""
-
-
-class GrpcDemandServer(Demand, Grpc, AdminServer):
-    pass
-
-
-def put(package, path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(package, path.with_name(".new"))
-    os.rename(path.with_name(".new"), path)
-
-
-def fill(folder, count, package=PLAIN, stem="m"):
-    names = [f"{stem}{i}" for i in range(count)]
-    for name in names:
-        put(package, folder / f"{name}.pt2")
-    return names
-
-
-def budget_for(folder, count, package=PLAIN, flags=()):
-    """The flags of a budget for so many models of the package."""
-    alone = folder.parent / (folder.name + "-alone")
-    put(package, alone / "only.pt2")
-    with DemandServer(alone, flags=flags) as server:
-        server.control("only", "load")
-        bytes_of_one = server.bytes()
-    assert bytes_of_one > 0
-    return ["--memory-budget", str(bytes_of_one * count + bytes_of_one // 2)]
-
-
-@pytest.fixture()
-def folder(tmp_path):
-    path = tmp_path / "models"
-    path.mkdir()
-    return path
+assert folder  # a fixture
 
 
 # What is known
@@ -191,7 +97,6 @@ def test_some_repositories_and_pinned_models(tmp_path):
 
 
 def test_load_on_demand_names_a_repository(folder):
-    from serving import run_serve
     status, log = run_serve(folder, "--load-on-demand", folder / "other")
     assert status != 0 and "load_on_demand" in log and "no repository" in log
 
@@ -570,137 +475,3 @@ def test_hostile_names(folder):
         assert server.loaded() <= {"m0"}
         assert set(server.states()) == {"m0", "broken"}
         server.check("m0")
-
-
-# Pipelines and gRPC
-
-def test_pipelines(folder):
-    fill(folder, 6, BATCHED)
-
-    def pipeline(name, first, second):
-        (folder / f"{name}.pipeline.json").write_text(json.dumps({"inputs": ["x"], "outputs": ["y"], "steps": [
-            {"model": first, "inputs": {"INPUT__0": "x"}, "outputs": {"OUTPUT__0": "mid"}},
-            {"model": second, "inputs": {"INPUT__0" if second.startswith("m") else "x": "mid"},
-             "outputs": {"OUTPUT__0" if second.startswith("m") else "y": "y"}}]}))
-
-    pipeline("p", "m0", "m1")
-    pipeline("outer", "m2", "p")
-    pipeline("self", "m0", "self")
-    pipeline("here", "m0", "there")
-    pipeline("there", "m0", "here")
-    pipeline("lost", "m0", "mnone")
-
-    def ask(server, name):
-        return server.infer(name, {"x": ("FP32", [1, 4], ROW)})
-
-    twice = fake_expected(ANSWER)
-    with DemandServer(folder, flags=budget_for(folder, 3, BATCHED)) as server:
-        answer = ask(server, "p")
-        assert answer.status == 200 and answer.json["outputs"][0]["data"] == twice, answer.body
-        assert server.loaded() == {"p", "m0", "m1"}
-        answer = ask(server, "outer")
-        assert answer.status == 200 and answer.json["outputs"][0]["data"] == fake_expected(twice), answer.body
-        # What its steps need goes with the pipelines, and comes back.
-        for name in ("m3", "m4", "m5"):
-            server.check(name)
-        assert server.loaded() == {"m3", "m4", "m5"}
-        for name in ("outer", "p", "m3", "outer"):
-            answer = ask(server, name) if name != "m3" else server.ask(name)
-            assert answer.status == 200, answer.body
-        for name in ("self", "here", "there", "lost"):
-            assert ask(server, name).status in (400, 503), name
-        server.check("m4")
-
-
-def values(result):
-    """Of the one output that gRPC's answer has."""
-    return result.as_numpy(result.get_response().outputs[0].name).ravel().tolist()
-
-
-@needs_grpc
-def test_grpc(folder):
-    client_module = pytest.importorskip("tritonclient.grpc")
-    np = pytest.importorskip("numpy")
-    utils = pytest.importorskip("tritonclient.utils")
-    fill(folder, 4)
-    (folder / "broken.pt2").write_bytes(b"no package")
-    tensor = client_module.InferInput("INPUT__0", [1, 4], "FP32").set_data_from_numpy(np.array([ROW], np.float32))
-    with GrpcDemandServer(folder, flags=["--http-admin", "true"]) as server, \
-            client_module.InferenceServerClient(server.grpc) as client:
-        assert client.is_server_ready() and client.is_model_ready("m0")
-        index = {m.name: (m.state, m.reason) for m in client.get_model_repository_index().models}
-        assert index["m0"] == ("UNAVAILABLE", "not loaded: a request for it loads it")
-        result = client.infer("m0", [tensor])
-        assert values(result) == ANSWER
-        assert client.get_model_metadata("m1").name == "m1"
-        assert client.get_model_config("m2").config.name == "m2"
-        assert server.loaded() == {"m0", "m1", "m2"}
-        for ask in (lambda: client.infer("broken", [tensor]), lambda: client.get_model_metadata("broken"),
-                    lambda: client.infer("nope", [tensor])):
-            with pytest.raises(utils.InferenceServerException):
-                ask()
-        client.unload_model("m0")
-        with pytest.raises(utils.InferenceServerException, match="no available versions"):
-            client.infer("m0", [tensor])
-        client.load_model("m0")
-        client.infer("m0", [tensor])
-        answers = []
-        client.start_stream(lambda result, error: answers.append(error or result))
-        client.async_stream_infer("m3", [tensor])
-        until(lambda: answers)
-        client.stop_stream()
-        assert values(answers[0]) == ANSWER
-
-
-@needs_grpc
-def test_grpc_deadline_while_a_model_is_loaded(folder):
-    client_module = pytest.importorskip("tritonclient.grpc")
-    np = pytest.importorskip("numpy")
-    utils = pytest.importorskip("tritonclient.utils")
-    fill(folder, 1, BATCHED)
-    tensor = client_module.InferInput("INPUT__0", [1, 4], "FP32").set_data_from_numpy(np.array([ROW], np.float32))
-
-    class Held(Demand, Grpc, HeldServer):
-        pass
-
-    with Held(folder, flags=["--set", "m0.request_timeout=300ms"]) as server, \
-            client_module.InferenceServerClient(server.grpc) as client:
-        server.hold()
-        with pytest.raises(utils.InferenceServerException, match="not loaded in time"):
-            client.infer("m0", [tensor])
-        with pytest.raises(utils.InferenceServerException, match="(?i)deadline"):
-            client.infer("m0", [tensor], client_timeout=0.1)
-        until(lambda: server.value("demand_waiting_requests") == 0)
-        server.release()
-
-        def answered():
-            with contextlib.suppress(utils.InferenceServerException):
-                return values(client.infer("m0", [tensor])) == ANSWER
-        until(answered)
-
-
-# The path of requests to loaded models
-
-@pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")
-@pytest.mark.parametrize("inline", ["1s", "0"])
-def test_no_allocation_for_a_request_to_a_loaded_model(folder, tmp_path, inline):
-    fill(folder, 2)
-    count_file = tmp_path / "count"
-    count_file.write_bytes(bytes(8))
-    body = json.dumps(numbers(ROW))
-    with DemandServer(folder, flags=["--io-threads", "1", "--inline-below", inline, "--memory-budget", "1G"],
-                      environment={"LD_PRELOAD": str(COUNTER), "COUNT_FILE": str(count_file)}) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-
-        def ask(count):
-            for _ in range(count):
-                connection.request("POST", "/v2/models/m0/infer", body)
-                response = connection.getresponse()
-                assert response.status == 200 and response.read()
-
-        ask(200)
-        before = struct.unpack("<Q", count_file.read_bytes())[0]
-        ask(REQUESTS)
-        spent = struct.unpack("<Q", count_file.read_bytes())[0] - before
-        connection.close()
-    assert spent < MOST, f"{spent} allocations in {REQUESTS} requests"
