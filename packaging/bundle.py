@@ -16,9 +16,11 @@ import sys
 import sbom
 
 # What libsconce and the program open by name (sconce_lazy_library, SLEEF). LAPACK is the reference implementation:
-# OpenBLAS would double the size, and singular values and eigenvalues are what it would speed up. Left to the system are
-# libcurl and Expat, which only addresses of packages need: the system's know its certificates, and bring dozens of libraries.
+# OpenBLAS would double the size, and singular values and eigenvalues are what it would speed up.
 OPENED = ("libzip.so.4", "libdnnl.so.2", "liblapack.so.3", "libcrypto.so.3", "libssl.so.3", "libsleef.so.3")
+# Opened too, but only where an address of a package is used, and left to the system: its libcurl knows the system's
+# certificates, gets its security updates, and needs dozens of libraries.
+FROM_THE_SYSTEM = ("libcurl.so.4", "libexpat.so.1")
 PREFERRED = ("/usr/lib/x86_64-linux-gnu/lapack", "/usr/lib/x86_64-linux-gnu/blas")
 # manylinux's list of what every system has, and GPU drivers, which come with the GPU.
 SYSTEM = re.compile(r"ld-linux-x86-64|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so|libcuda\.so|libsconce")
@@ -47,7 +49,7 @@ def libraries_of(names):
     wanted, origins = list(names), {}
     while wanted:
         name = wanted.pop()
-        if name in origins or SYSTEM.match(name):
+        if name in origins or name in FROM_THE_SYSTEM or SYSTEM.match(name):
             continue
         origins[name] = find_library(name)
         wanted += needed(origins[name])

@@ -156,8 +156,8 @@ void place_file(const fs::path& file, const fs::path& place) {
   SCONCE_FAIL(kIo, "cannot write ", place.native(), ": ", reason);
 }
 
-RemoteCache::RemoteCache(fs::path folder, uint64_t most_bytes)
-    : folder_(folder.empty() ? default_folder() : fs::absolute(std::move(folder))), most_bytes_(most_bytes) {
+RemoteCache::RemoteCache(const fs::path& folder, uint64_t most_bytes)
+    : folder_(folder.empty() ? default_folder() : fs::absolute(folder)), most_bytes_(most_bytes) {
   for (const char* room : kRooms) make_folder(folder_ / room);
 }
 

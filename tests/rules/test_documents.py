@@ -124,6 +124,7 @@ COMMANDS = {
     "tests/bench/python/compare.py": needs_torch(),
     # The program
     "sconce serve": subcommand,
+    "sconce pull": subcommand,
     "sconce run": subcommand,
     "sconce bench": subcommand,
     "sconce check": subcommand,
@@ -240,6 +241,7 @@ COMMANDS = {
     **{f"pytest tests/server/test_{name}.py": pytest_file
        for name in ("bad_input", "client_exam", "device_memory", "generate", "migrating", "openapi", "otlp", "pipelines", "prometheus", "runbook",
                     "triton_config")},
+       for name in ("remote", "bad_input", "client_exam", "device_memory", "generate", "migrating", "openapi", "otlp", "pipelines", "prometheus", "triton_config")},
     **{f"P -k {words}": pytest_words for words in (
         '"during_an_upload or drain_refuses or until_the_end"', '"fold_that_fails or progress"', '"gone_midway or ctrl_c"',
         '"gone_midway or truncated or too_early"', '"stops_arriving or stop_arriving or hardly_arrives"', "digest",
