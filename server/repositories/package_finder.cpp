@@ -80,7 +80,7 @@ constexpr std::string_view kPipeline = ".pipeline.json";
 bool is_pipeline(const fs::path& path) { return path.filename().native().ends_with(kPipeline); }
 
 TritonConfig read_config(const fs::path& path) {
-  const std::string where = path.native();
+  const std::string& where = path.native();
   const ErrorContext context(where);
   return read_triton_config(read_settings_text(path), path.parent_path());
 }

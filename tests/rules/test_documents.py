@@ -144,6 +144,13 @@ COMMANDS = {
     "sconce run model.pt2 --input NAME=FILE": shown("[9]", NAME="ARGS[0]", FILE="image.json"),
     "sconce bench model.pt2": shown("runs/s", pt2="pt2 --duration 0.05"),
     "sconce sign": subcommand,
+    "sconce pack": subcommand,
+    **{line: run_by("tests/server/test_signing.py::test_sign_and_verify") for line in (
+        "sconce sign --key KEY FILE...", "sconce verify --key PUBLIC_KEY FILE...", "sconce verify --key")},
+    **{f"sconce weights push --sign {key}": run_by("tests/server/test_signing.py::test_pushed_by_the_program")
+       for key in ("KEY", "key.pem")},
+    "tests/long/signing/run.sh": script(without="model_signing of PyPI"),
+    "openssl rand -hex 32": run_by("tests/server/test_signing.py::test_sealed_sets_serve_again"),
     **{line: run_by("tests/server/test_signing.py::test_the_blocks_of_the_document") for line in (
         "sh sign", "sh require", "sh inside", "sh signed_upload", "sconce sign --key key.pem model.pt2",
         "sconce verify --key public.pem model.pt2")},
