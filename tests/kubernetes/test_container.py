@@ -111,6 +111,17 @@ def test_weights_of_a_volume(tmp_path):
         assert told["generation"] == before + 1
 
 
+def test_many_models(tmp_path):
+    """The pod is ready before any of its models is loaded, and each answers when it is asked."""
+    with start(tmp_path, "many-models", files={"models": {f"m{number}.pt2": PACKAGE for number in range(40)}}) as box:
+        box.wait_ready()
+        index = {model["name"]: model["state"] for model in box.json("http://127.0.0.1:8000/v2/repository/index", "-X", "POST")}
+        assert set(index) == {f"m{number}" for number in range(40)} and "READY" not in index.values()
+        for number in (0, 7, 39):
+            assert box.json(f"http://127.0.0.1:8000/v1/models/m{number}:call", "-d", f"@{digits_body()}")["class"] == [9]
+        assert box.end(60) == 0
+
+
 def test_mutual_tls(tmp_path):
     if not shutil.which("openssl"):
         pytest.skip("the openssl program is not installed")
