@@ -22,12 +22,20 @@ from rendering import PROGRAM, ROOT, image_environment
 HERE = pathlib.Path(__file__).parent
 GROUP = 10001  # fsGroup: kubelet gives it the files of volumes
 
-# $1: an empty folder. $2: the folder of the build. $3: user. $4: group. Then volumes as SOURCE:PLACE:MODE until --, then the command.
+# $1: an empty folder. $2: the folder of the build. $3: user. $4: group. $5: PID:ADDRESS in that process' network, or nothing.
+# Then volumes as SOURCE:PLACE:MODE until --, then the command.
 ENTER = r"""
 set -eu
-root=$1 build=$2 user=$3 group=$4
-shift 4
+root=$1 build=$2 user=$3 group=$4 network=$5
+shift 5
 ip link set lo up
+if [ -n "$network" ]; then
+  other=v${network##*.}
+  ip link add eth0 type veth peer name "$other" netns "${network%%:*}"
+  ip address add "${network#*:}/24" dev eth0
+  ip link set eth0 up
+  nsenter --net="/proc/${network%%:*}/ns/net" ip link set "$other" master bridge up
+fi
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs "$root"
 for name in bin etc lib lib64 sbin usr; do
@@ -47,7 +55,7 @@ mount --bind "$build" "$root$build"
 mount -o remount,bind,ro "$root$build"
 while [ "$1" != -- ]; do
   IFS=: read -r source place mode <<< "$1"
-  mkdir -p "$root$place"
+  [ -e "$root$place" ] || mkdir -p "$root$place"
   mount --bind "$source" "$root$place"
   [ "$mode" = rw ] || mount -o remount,bind,ro "$root$place"
   shift
@@ -90,20 +98,46 @@ def volume(folder, name, files, mode=0o640):
     return place
 
 
-class Box:
-    """A running container. volumes: mount path to a folder and "ro" or "rw"."""
+class Network:
+    """Addresses 10.77.0.1, 2, ... for boxes that reach each other, and a name that stands for all of them."""
 
-    def __init__(self, folder, arguments, environment, volumes, user=None, group=GROUP):
+    def __init__(self, folder, name, count):
+        need_namespaces()
+        self.addresses = [f"10.77.0.{number}" for number in range(1, count + 1)]
+        self.hosts = folder / "hosts"
+        self.hosts.write_text("127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for address in self.addresses))
+        self.process = subprocess.Popen(["unshare", "--net", "sh", "-c", "ip link add bridge type bridge && ip link set bridge up && "
+                                         "echo there && exec sleep infinity"], stdout=subprocess.PIPE, text=True)
+        if self.process.stdout.readline() != "there\n":
+            self.process.wait()
+            pytest.skip("this kernel makes no bridges")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.process.kill()
+        self.process.wait()
+
+    def place(self, number):
+        """For a box: where it is, and its names."""
+        return f"{self.process.pid}:{self.addresses[number]}", {"/etc/hosts": (self.hosts, "ro")}
+
+
+class Box:
+    """A running container. volumes: mount path to a folder (or a file) and "ro" or "rw". network: Network.place()."""
+
+    def __init__(self, folder, arguments, environment, volumes, user=None, group=GROUP, network="", command=None):
         need_namespaces()
         self.user = user or 1_000_000_000 + secrets.randbelow(1_000_000)
         of_image, entry = image_environment()
         root = folder / "root"
         root.mkdir()
         mounts = [f"{source}:{place}:{mode}" for place, (source, mode) in volumes.items()]
-        command = [str(PROGRAM), *entry[1:], *arguments]
+        command = [str(PROGRAM), *(command or entry)[1:], *arguments]
         self.process = subprocess.Popen(
             ["unshare", "--mount", "--net", "bash", "-c", ENTER, "bash", str(root), str(PROGRAM.parents[1]), str(self.user), str(group),
-             *mounts, "--", *command],
+             network, *mounts, "--", *command],
             env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **of_image, **environment},
             stderr=subprocess.PIPE, text=True)
         self.log, self.lines = [], queue.SimpleQueue()

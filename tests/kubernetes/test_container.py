@@ -1,12 +1,13 @@
 """The containers of the manifests, started as they stand there: what they answer, what they may, and how they end."""
+import contextlib
 import json
 import pathlib
 import shutil
 import sys
 
 import pytest
-from boxed import Box, Load, digits_body, need_namespaces, volume
-from rendering import PROGRAM, ROOT, container, kserve, pod, render, settings
+from boxed import Box, Load, Network, digits_body, need_namespaces, volume
+from rendering import PROGRAM, ROOT, container, kserve, pod, render, settings, yaml
 
 sys.path.insert(0, str(ROOT / "tests/server"))
 from certificates import Authority
@@ -100,6 +101,46 @@ def test_a_restart_serves_what_was_pushed(tmp_path):
             assert box.json(place, *authorised)["generation"] == 2
 
 
+def test_the_job_pushes_to_all_pods_and_new_ones_take_over(tmp_path):
+    """The names are those of the manifests: the headless service, which here are lines of /etc/hosts."""
+    documents, job = render("cpu"), yaml.safe_load((ROOT / "examples/kubernetes/push-weights.yaml").read_text())
+    headless = next(d["metadata"]["name"] for d in documents if d["kind"] == "Service" and d["spec"].get("clusterIP") == "None")
+    place, authorised = "http://127.0.0.1:8003/v2/admin/models/digits/weights", ["-H", f"Authorization: Bearer {TOKEN}"]
+    with Network(tmp_path, headless, 3) as network, contextlib.ExitStack() as stack:
+        def begin(number):
+            folder = tmp_path / f"pod-{number}"
+            folder.mkdir()
+            volumes = volumes_of(folder, documents, {"models": {"digits.pt2": PACKAGE}, "token": {"token": TOKEN.encode()}})
+            where, names = network.place(number)
+            box = stack.enter_context(Box(folder, container(documents)["args"], settings(documents), {**volumes, **names}, network=where))
+            box.wait_ready()
+            return box
+
+        def push(number):
+            """From an address of the network, as the job's pod does."""
+            one, = job["spec"]["template"]["spec"]["containers"]
+            folder = tmp_path / "job"
+            folder.mkdir()
+            files = {"weights": {"new.safetensors": NEW}, "token": {"token": TOKEN.encode()}}
+            volumes = {m["mountPath"]: (volume(folder, m["name"], files[m["name"]]), "ro") for m in one["volumeMounts"]}
+            where, names = network.place(number)
+            with Box(folder, one["args"], {}, {**volumes, **names}, network=where, command=one["command"]) as pusher:
+                return pusher.process.wait(180), pusher.log
+
+        # Of the three addresses one is not there yet: then nobody is changed.
+        first, second = begin(0), begin(1)
+        status, log = push(2)
+        assert status != 0 and {box.json(place, *authorised)["generation"] for box in (first, second)} == {1}, log
+        network.hosts.write_text("".join(f"{address} {headless}\n" for address in network.addresses[:2]))
+        shutil.rmtree(tmp_path / "job")
+        status, log = push(2)
+        assert status == 0 and {box.json(place, *authorised)["generation"] for box in (first, second)} == {2}, log
+        third = begin(2)
+        told = [box.json(place + "?digest=true", *authorised) for box in (first, second, third)]
+        assert [t["generation"] for t in told] == [2, 2, 2]
+        assert len({s["digest"] for t in told for s in t["sets"] if s["state"] == "active"}) == 1
+
+
 def test_weights_of_a_volume(tmp_path):
     with start(tmp_path, "cpu", "weights-volume", files={"weights": {"digits.safetensors": NEW}}) as box:
         box.wait_ready()
@@ -109,6 +150,17 @@ def test_weights_of_a_volume(tmp_path):
         assert any("serves the weights of /weights/digits.safetensors" in line for line in box.log)
         told = box.json(place + "?commit=true", *authorised, "-H", "Content-Type: application/json", "-d", '{"file": "digits.safetensors"}')
         assert told["generation"] == before + 1
+
+
+def test_many_models(tmp_path):
+    """The pod is ready before any of its models is loaded, and each answers when it is asked."""
+    with start(tmp_path, "many-models", files={"models": {f"m{number}.pt2": PACKAGE for number in range(40)}}) as box:
+        box.wait_ready()
+        index = {model["name"]: model["state"] for model in box.json("http://127.0.0.1:8000/v2/repository/index", "-X", "POST")}
+        assert set(index) == {f"m{number}" for number in range(40)} and "READY" not in index.values()
+        for number in (0, 7, 39):
+            assert box.json(f"http://127.0.0.1:8000/v1/models/m{number}:call", "-d", f"@{digits_body()}")["class"] == [9]
+        assert box.end(60) == 0
 
 
 def test_mutual_tls(tmp_path):
