@@ -171,7 +171,7 @@ def main():
     signature = plain(sconce.inspect(arguments.package).models["model"].signature)
     body = json.dumps({"inputs": [{"name": "ARGS[0]", "datatype": "FP32", "shape": [8, 8, 8],
                                    "data": images.reshape(-1).tolist()}]}).encode()
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]

@@ -21,7 +21,8 @@ if ! compgen -G "$package/sconce/_native*.so" > /dev/null; then
   package=$scratch/package
 fi
 
-export PYTHONPATH=$(realpath "$package"):$PWD/examples/ray:$PWD/tests/long/ray
+package=$(realpath "$package")
+export PYTHONPATH=$package:$PWD/examples/ray:$PWD/tests/long/ray
 export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=disabled RAY_ENABLE_AUTO_CONNECT=0
 # Workers would run at niceness 15, and start in minutes beside anything else.
 export RAY_worker_niceness=0 RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S=60

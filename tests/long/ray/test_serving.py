@@ -72,7 +72,7 @@ def test_a_replica_is_killed_under_load(application, capsys):
         load.more()
         until(lambda: running(application) == (3, 3) and killed not in application.served(), "another one in its place")
         load.more()
-    # Ray does not try a request again that a dead replica had; the clients do.
+    # Ray does not try a request again that a dead replica was working on; the clients do.
     with capsys.disabled():
         print(f"{load.count} answers, {len(load.errors)} errors")
     assert len(load.errors) <= len(load.answers)
