@@ -1,5 +1,5 @@
-// Linear algebra that is called by name only, by cuSOLVER and cuBLAS. Signatures and results follow
-// src/cpu/linalg/linalg.h, but last bits differ from the host's, and vectors may have other signs.
+// Linear algebra that is called by name only, by cuSOLVER, cuBLAS and, for small matrices, our own kernels. Signatures
+// and results follow src/cpu/linalg/linalg.h, but last bits differ from the host's, and vectors may have other signs.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ Tensor linalg_householder_product(const Tensor& input, const Tensor& tau);
 std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool compute_v);
 std::array<Tensor, 2> linalg_eig(const Tensor& self);
 Tensor _linalg_eigvals(const Tensor& self);
-// Ignores `driver`: always gesvd, on the conjugate transpose if there are more columns than rows.
+// Ignores `driver`: Jacobi's rotations for small matrices, else gesvd; on the conjugate transpose if there are more
+// columns than rows.
 std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
                                   std::optional<std::string_view> driver);
 

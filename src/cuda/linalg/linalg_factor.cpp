@@ -5,6 +5,7 @@
 #include "src/cuda/linalg/linalg.h"
 #include "src/cuda/linalg/linalg_kernels.h"
 #include "src/cuda/linalg/linalg_library.h"
+#include "src/cuda/linalg/small_matrices.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/operators/cuda_ops.h"
@@ -22,6 +23,24 @@ void take(Part::Kind kind, int64_t count, int64_t rows, int64_t columns, Tensor&
   launch_part({kind, count, rows, columns, to_rows * to_columns, 1, to_rows, from_rows * from_columns, 1, from_rows},
               to.data(), from.data(), static_cast<int>(to.dtype()), current_stream());
   SCONCE_CUDA(cudaGetLastError());
+}
+
+// Decomposes matrices in one launch if they are small. False if that fails for one of them: it has an infinite number
+// or NaN, whose error cuSOLVER tells.
+bool small_svd(const Tensor& a, int64_t rows, int64_t columns, bool conjugates_left, Tensor& s, Tensor* left,
+               Tensor* right, Tensor& info) {
+  const int64_t left_columns = left ? left->numel() / (s.numel() / columns * rows) : columns;
+  if (!small_svd_fits(rows, columns, static_cast<int64_t>(a.itemsize()), left_columns > columns)) return false;
+  launch_small_svd(
+      {a.data(), static_cast<int>(a.dtype()), int_size("linalg.svd", s.numel() / columns), static_cast<int>(rows),
+       static_cast<int>(columns), s.data(), left ? left->data() : nullptr, static_cast<int>(left_columns),
+       right ? right->data() : nullptr, conjugates_left, !conjugates_left, info.data_as<int32_t>()},
+      current_stream());
+  SCONCE_CUDA(cudaGetLastError());
+  Tensor here = Tensor::empty(info.sizes(), DType::kInt32);
+  copy(info, here, true);
+  const auto* const failed = here.data_as<int32_t>();
+  return std::all_of(failed, failed + here.numel(), [](int32_t f) { return f == 0; });
 }
 
 }  // namespace
@@ -118,12 +137,18 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
     return {u, s, vh};
   }
   const char job = !compute_uv ? 'N' : full_matrices ? 'A' : 'S';
-  Tensor info = zeroed_info(batch, device);
+  Tensor info = Tensor::empty(batch, DType::kInt32, device);
   const bool tall = m >= n;
   // cuSOLVER takes tall matrices. For a wide A we decompose A^H = U' S V'^H, which gives A = V' S U'^H.
   Tensor a = column_major_copy(tall ? A : cpu::transpose(A, -2, -1));
   if (!tall) conjugate(a);
   const int64_t longer = std::max(m, n);
+  Tensor u = compute_uv ? empty_matrices(u_sizes, dtype, true, device) : none(),
+         vh = compute_uv ? empty_matrices(vh_sizes, dtype, false, device) : none();
+  // Both are written column by column: V^H is row-major.
+  Tensor &first = tall ? u : vh, &second = tall ? vh : u;
+  if (small_svd(a, longer, k, !tall, s, compute_uv ? &first : nullptr, compute_uv ? &second : nullptr, info))
+    return {u, s, vh};
   Tensor left =
       compute_uv ? empty_matrices(with_matrix(batch, longer, full_matrices ? longer : k), dtype, true, device) : none();
   Tensor right = compute_uv ? empty_matrices(with_matrix(batch, k, k), dtype, true, device) : none();
@@ -131,13 +156,12 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
   check_info(info, "linalg.svd", A.dim() == 2);
   if (!compute_uv) return {left, s, right};
   if (tall) {
-    Tensor vh = empty_matrices(vh_sizes, dtype, false, device);
     copy(right, vh, false);
     return {left, s, vh};
   }
   conjugate(left);
   conjugate(right);
-  Tensor u = column_major_copy(cpu::transpose(right, -2, -1));
+  copy(cpu::transpose(right, -2, -1), u, false);
   return {u, s, cpu::transpose(left, -2, -1)};
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/cuda/linalg/linalg_kernels.h"
+#include "src/cuda/linalg/small_matrices.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/handle.h"
@@ -173,6 +174,14 @@ void solve_triangular(const Matrices& a, const Matrices& b, Side side, Triangle 
 void factor_lu(const Matrices& a, int32_t* pivots, int32_t* info) {
   if (a.count == 0) return;
   const int64_t k = std::min(a.rows, a.columns);
+  if (small_lu_fits(a.rows, a.columns, static_cast<int64_t>(dtype_bytes(a.dtype)))) {
+    launch_small_lu({a.data, false, a.data, static_cast<int>(a.dtype), int_size("linalg.lu_factor", a.count),
+                     static_cast<int>(a.rows), static_cast<int>(a.columns), pivots, info,
+                     pivots_by_length(a.count, a.rows, a.columns)},
+                    current_stream());
+    SCONCE_CUDA(cudaGetLastError());
+    return;
+  }
   if (a.count > 1 && a.rows == a.columns && k <= kBatchedSize) {
     const Addresses addresses(a);
     by_type(a.dtype, [&](auto sample) {

@@ -43,7 +43,8 @@ struct Matrices {
 
 // Solves op(a) X = b or, with side right, X op(a) = b for square a; X overwrites b.
 void solve_triangular(const Matrices& a, const Matrices& b, Side side, Triangle triangle, Form form, bool unit);
-// Each overwrites `a`. info: int32, one per matrix. pivots: int32 from 1; null: no pivoting.
+// Each overwrites `a`. info: int32, one per matrix. pivots: int32 from 1; null: no pivoting. Small matrices by our own
+// kernel.
 void factor_lu(const Matrices& a, int32_t* pivots, int32_t* info);
 void factor_cholesky(const Matrices& a, Triangle triangle, int32_t* info);
 void factor_qr(const Matrices& a, void* tau);

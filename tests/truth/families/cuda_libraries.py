@@ -1,8 +1,9 @@
 """Fourier transforms, linear algebra and recurrent networks on a device: NVIDIA's libraries with our own layouts.
 
 Limits: cuFFT plans of three dimensions, copies of tensors that it cannot describe (fft.cpp); batched factorisations for
-matrices up to 512 and 256 (kBatchedSize, kBatchedRows in linalg_library.cpp). Judges products of factors if several
-factors are right."""
+matrices up to 512 and 256 (kBatchedSize, kBatchedRows in linalg_library.cpp); our own LU and singular values for sides up to
+64 that fit in 96 KB, LU in 48 KB or, real ones up to 32, in lanes (small_matrices.h, linalg_lu_kernels.cu). Judges products of
+factors if several factors are right."""
 import torch
 
 import abi
@@ -57,9 +58,100 @@ def matrices(d, dtype, m, n, kind=""):
     return d.laid_out(a, ("packed", "packed", "permuted", "padded", "offset")), batch
 
 
+SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 40, 64)
+TYPES = (torch.float32, torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+
+def general(d, dtype, m, n, kinds):
+    """Matrices of any kind, the numbers that "tiny" and "huge" ones are divided by, and the kind."""
+    kind = d.choice(kinds)
+    batch = d.choice(((), (), (1,), (3,), (2, 2), (9,), (70,) if m * n < 300 else (5,)))
+    a = d.values(dtype, (*batch, m, n), "few" if kind == "few" else "zero" if kind == "zero" else "normal")
+    scale = 1.0
+    if kind == "low rank":
+        r = max(min(m, n) // 2, 1)
+        a = d.values(dtype, (*batch, m, r)) @ d.values(dtype, (*batch, r, n))
+    elif kind == "equal columns":
+        a = a[..., :1].expand(*batch, m, n).contiguous()
+    elif kind == "zero column":
+        a[..., d.randrange(n)] = 0
+    elif kind == "graded":
+        a = a * torch.logspace(-6, 6, m, dtype=a.real.dtype).unsqueeze(-1)
+    elif kind in ("tiny", "huge"):
+        scale = {"tiny": 1e-30, "huge": 1e30}[kind]
+        a = a * scale
+    return d.laid_out(a, ("packed", "packed", "permuted", "padded", "offset")), scale, kind
+
+
+def factors(d):
+    """LU of matrices whose pivots are not on the diagonal."""
+    dtype, m = d.choice(TYPES), d.choice(SIZES + (65, 80, 130))
+    n = d.choice((m, m, m, m + 3, max(1, m // 2), max(1, m - 1)))
+    # What cuBLAS makes of a zero pivot that is not the last one is no measure, and its pivots may lie outside of the matrix.
+    ours = max(m, n) <= 64 and m * n * dtype.itemsize <= 48 << 10
+    pivot = d.chance(0.9)
+    if pivot:
+        a, _, kind = general(d, dtype, m, n, ("normal", "normal", "graded", *(("few", "low rank", "zero column") if ours else ())))
+    else:
+        (a, _), kind = matrices(d, dtype, m, m, "regular"), "normal"
+
+    def found(packed, pivots, info):
+        p, l, u = torch.lu_unpack(packed, pivots)
+        parts = torch.view_as_real(l) if l.is_complex() else l
+        # Pivots are chosen by length or by the sum of parts.
+        small = (parts.abs() <= (1.4143 if l.is_complex() else 1.0001)).all() if pivot else torch.ones((), dtype=torch.bool, device=l.device)
+        return [(p @ l @ u).contiguous(), small, info if exact else torch.zeros_like(info),
+                pivots[..., 0] if exact and not l.is_complex() else torch.zeros_like(info)]
+
+    exact = kind == "normal" and pivot
+
+    def expected(a):
+        right = torch.ones((), dtype=torch.bool, device=a.device)
+        if not exact:
+            nothing = torch.zeros(a.shape[:-2], dtype=torch.int32, device=a.device)
+            return [a.contiguous(), right, nothing, nothing]
+        _, pivots, info = aten.linalg_lu_factor_ex(a)
+        return [a.contiguous(), right, info, pivots[..., 0] if not a.is_complex() else torch.zeros_like(info)]
+    return case.Case(f"linalg_lu_factor_ex {dtype} {list(a.shape)} {a.stride()} {kind} {pivot}",
+                     lambda a: found(*abi.call_named("linalg_lu_factor_ex", "", a, pivot=pivot)), expected, [a],
+                     magnitude=lambda a: a.abs().amax(), error=64.0 + 16 * max(m, n), strides=False)
+
+
+def failures(d):
+    """The first zero pivot: of a column of zeros, which stay zeros."""
+    dtype, m = d.choice(TYPES[:-1]), d.choice(SIZES)
+    n = d.choice((m, m, min(64, m + 3), max(1, m // 2)))
+    a, at = d.values(dtype, (*d.choice(((), (3,), (70,))), m, n)), d.randrange(n)
+    a[..., at] = 0
+    a = d.laid_out(a, ("packed", "packed", "permuted", "padded"))
+    return case.Case(f"linalg_lu_factor_ex {dtype} {list(a.shape)} {a.stride()} column {at} of zeros",
+                     lambda a: [abi.call_named("linalg_lu_factor_ex", "", a)[2]],
+                     lambda a: [torch.full(a.shape[:-2], at + 1 if at < m else 0, dtype=torch.int32, device=a.device)], [a], strides=False)
+
+
+def spectrum(d):
+    """Singular values of matrices that are singular, or far from 1."""
+    dtype, m = d.choice(TYPES), d.choice(SIZES + (65, 80, 130))
+    n = d.choice((m, m, m + 3, max(1, m // 2), max(1, m - 1), 3 * m))
+    a, scale, kind = general(d, dtype, m, n, ("normal", "few", "low rank", "low rank", "equal columns", "zero column", "zero", "graded", "tiny", "huge"))
+    full, vectors = d.chance(0.4), d.chance(0.8)
+
+    def back(u, s, vh):
+        s = s / scale
+        if not vectors:
+            return [s]
+        k = min(m, n)
+        return [s, (u[..., :k] @ (s.unsqueeze(-1) * vh[..., :k, :])).contiguous(), (u.mH @ u).contiguous(), (vh @ vh.mH).contiguous()]
+    return case.Case(f"_linalg_svd {dtype} {list(a.shape)} {a.stride()} {kind} {full} {vectors}",
+                     lambda a: back(*abi.call_named("_linalg_svd", "", a, full_matrices=full, compute_uv=vectors)),
+                     lambda a: back(*aten._linalg_svd(a, full_matrices=full, compute_uv=vectors)), [a], error=64.0 + 16 * max(m, n), strides=False,
+                     # By LAPACK: cuSOLVER loses a thousand units of the last place where columns are equal.
+                     exact=lambda a: back(*torch.linalg.svd(a.cpu(), full_matrices=full)),
+                     magnitude=lambda a: 1 + (a / scale).abs().amax() * max(m, n) ** 0.5)
+
+
 def algebra(d):
-    dtype = d.choice((torch.float32, torch.float32, torch.float64, torch.complex64, torch.complex128))
-    n = d.choice((1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 40, 64))
+    dtype, n = d.choice(TYPES), d.choice(SIZES)
     r = d.choice((1, 2, 3, 8))
     way = d.choice(("lu", "solve", "inverse", "determinant", "cholesky", "cholesky_solve", "triangular", "qr", "svd", "eigh", "lu_solve", "householder", "exp"))
     # Well conditioned, so errors grow only with the size.
@@ -197,4 +289,4 @@ def recurrent(d):
 
 
 def draw(d):
-    return d.choice((transform, transform, transform, algebra, algebra, algebra, recurrent))(d)
+    return d.choice((transform, transform, transform, algebra, algebra, algebra, factors, factors, failures, spectrum, spectrum, recurrent))(d)
