@@ -11,6 +11,16 @@
 namespace sconce::cuda {
 namespace {
 
+// Reads an index into a dimension of `size`; if it `wraps`, -1 is the last place. False if it is out of bounds, which
+// is noted.
+__device__ bool read_index(const char* at, int64_t size, bool wraps, int* noted, int note, int64_t& index) {
+  index = *reinterpret_cast<const int64_t*>(at);
+  if (wraps && index < 0) index += size;
+  if (index >= 0 && index < size) return true;
+  *reinterpret_cast<volatile int*>(noted) = note;
+  return false;
+}
+
 struct IndexSteps {
   explicit IndexSteps(const IndexWalk& given) : walk(given), rest(given.rest) {
     for (int d = 0; d < given.rank; ++d) sizes[d] = Divider(given.sizes[d]);
@@ -27,12 +37,8 @@ struct IndexSteps {
     for (int k = 0; k < w.count; ++k) {
       const char* p = w.index[k];
       for (int d = 0; d < w.rank; ++d) p += at[d] * w.index_strides[k][d];
-      int64_t index = *reinterpret_cast<const int64_t*>(p);
-      if (index < 0) index += w.indexed_sizes[k];
-      if (index < 0 || index >= w.indexed_sizes[k]) {
-        *reinterpret_cast<volatile int*>(w.noted) = w.note;
-        return false;
-      }
+      int64_t index;
+      if (!read_index(p, w.indexed_sizes[k], true, w.noted, w.note, index)) return false;
       self += index * w.indexed_strides[k];
     }
     return true;
@@ -49,19 +55,58 @@ struct IndexSteps {
   Divider sizes[kMaxIndexRank], rest_sizes[kMaxIndexRank], rest;
 };
 
+// Whether neighbours in the other tensor are neighbouring positions (of indexed columns), not elements of one position.
+bool positions_are_inner(const IndexWalk& w) {
+  const auto distance = [](int64_t stride) { return stride < 0 ? -stride : stride; };
+  return w.rank > 0 && w.rest_rank > 0 && w.other[0] != 0 && distance(w.other[0]) < distance(w.rest_other[0]);
+}
+
 template <class T>
 void index_as(const IndexWalk& walk, char* self, char* other, bool to_self, cudaStream_t stream) {
   const IndexSteps w(walk);
+  const bool inner_positions = positions_are_inner(walk);
+  const Divider inner = inner_positions ? Divider(walk.positions) : w.rest;
   grid_loop(walk.positions * walk.rest, stream, [=] __device__(int64_t i) {
     int64_t s = 0, o = 0;
-    const int64_t rest = w.rest.take(i);
-    if (!w.locate(i, s, o)) return;
-    w.add_rest(rest, s, o);
+    const int64_t first = inner.take(i);
+    if (!w.locate(inner_positions ? first : i, s, o)) return;
+    w.add_rest(inner_positions ? i : first, s, o);
     if (to_self)
       *reinterpret_cast<T*>(self + s) = *reinterpret_cast<const T*>(other + o);
     else
       *reinterpret_cast<T*>(other + o) = *reinterpret_cast<const T*>(self + s);
   });
+}
+
+// One index a row of adjacent elements: a part of a block a row.
+template <class T, bool kToSelf>
+__global__ void __launch_bounds__(256) index_rows_kernel(IndexWalk w, char* self, char* other, int elements) {
+  const int64_t position = blockIdx.x * int64_t{blockDim.y} + threadIdx.y;
+  if (position >= w.positions) return;
+  int64_t index;
+  if (!read_index(w.index[0] + position * w.index_strides[0][0], w.indexed_sizes[0], true, w.noted, w.note, index))
+    return;
+  T* const selected = reinterpret_cast<T*>(self + index * w.indexed_strides[0]);
+  T* const row = reinterpret_cast<T*>(other + position * w.other[0]);
+  for (int i = threadIdx.x; i < elements; i += blockDim.x)
+    if constexpr (kToSelf)
+      selected[i] = row[i];
+    else
+      row[i] = selected[i];
+}
+// False if the walk is of another kind.
+template <class T>
+bool index_rows(const IndexWalk& w, char* self, char* other, bool to_self, cudaStream_t stream) {
+  if (w.count != 1 || w.rank != 1 || w.rest_rank != 1 || w.rest < 16 || w.rest > INT32_MAX ||
+      w.rest_self[0] != sizeof(T) || w.rest_other[0] != sizeof(T))
+    return false;
+  unsigned wide = 16;
+  while (wide < 256 && static_cast<int64_t>(wide) * 2 <= w.rest) wide *= 2;
+  const dim3 threads(wide, 256 / wide);
+  const auto blocks = static_cast<unsigned>((w.positions + threads.y - 1) / threads.y);
+  const auto kernel = to_self ? index_rows_kernel<T, true> : index_rows_kernel<T, false>;
+  kernel<<<blocks, threads, 0, stream>>>(w, self, other, static_cast<int>(w.rest));
+  return true;
 }
 
 // Returns how many bytes to move at once: up to 16 if the elements that a position selects are adjacent and aligned to
@@ -81,13 +126,6 @@ int widened_item(IndexWalk& w, uintptr_t self, uintptr_t other, int itemsize) {
   return wide;
 }
 
-__device__ bool read_index(const char* at, int64_t size, int* noted, int note, int64_t& index) {
-  index = *reinterpret_cast<const int64_t*>(at);
-  if (index >= 0 && index < size) return true;
-  *reinterpret_cast<volatile int*>(noted) = note;
-  return false;
-}
-
 struct ScatterSteps {
   explicit ScatterSteps(const ScatterWalk& given) : walk(given) {
     for (int d = 0; d < given.rank; ++d) sizes[d] = Divider(given.sizes[d]);
@@ -103,7 +141,7 @@ struct ScatterSteps {
       if (d != w.dim) out += at * w.out[d];
     }
     int64_t index;
-    if (!read_index(w.indices + index_at, w.size, w.noted, w.note, index)) return false;
+    if (!read_index(w.indices + index_at, w.size, false, w.noted, w.note, index)) return false;
     if (w.rank > 0) out += index * w.out[w.dim];
     return true;
   }
@@ -137,7 +175,7 @@ struct SmallScatterSteps {
       out_at += at * out[d];
     }
     int64_t place;
-    if (!read_index(indices + index_at, size, noted, note, place)) return false;
+    if (!read_index(indices + index_at, size, false, noted, note, place)) return false;
     src_place = src_at;
     out_place = out_at + static_cast<uint32_t>(place) * along;
     return true;
@@ -370,7 +408,10 @@ void divide_as(char* out, const int64_t* counts, int64_t count, cudaStream_t str
 void launch_index(const IndexWalk& walk, char* self, char* other, int itemsize, bool to_self, cudaStream_t stream) {
   IndexWalk wide = walk;
   const int item = widened_item(wide, reinterpret_cast<uintptr_t>(self), reinterpret_cast<uintptr_t>(other), itemsize);
-  by_width(item, item > itemsize, [&](auto sample) { index_as<decltype(sample)>(wide, self, other, to_self, stream); });
+  by_width(item, item > itemsize, [&](auto sample) {
+    using T = decltype(sample);
+    if (!index_rows<T>(wide, self, other, to_self, stream)) index_as<T>(wide, self, other, to_self, stream);
+  });
 }
 
 void launch_index_keys(const IndexWalk& walk, int64_t* keys, int64_t* numbers, cudaStream_t stream) {

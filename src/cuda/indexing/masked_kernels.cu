@@ -1,11 +1,9 @@
-#include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/tabulate_output_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 
-#include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/element_sizes.cuh"
 #include "src/cuda/indexing/masked_kernels.h"
 
@@ -51,19 +49,6 @@ struct Gathered {
   int note;
 };
 
-struct Coordinates {
-  __device__ void operator()(int64_t i, int64_t number) const {
-    if (i >= room) return;
-    for (int d = rank - 1; d > 0; --d) out[d * room + i] = sizes[d].take(number);
-    out[i] = number;
-  }
-
-  int rank;
-  Divider sizes[16];
-  int64_t room;
-  int64_t* out;
-};
-
 }  // namespace
 
 cudaError_t masked_scatter(void* scratch, size_t& scratch_bytes, const Mask& mask, int itemsize, const void* self,
@@ -91,14 +76,6 @@ cudaError_t masked_gather(void* scratch, size_t& scratch_bytes, const Mask& mask
                                        thrust::make_tabulate_output_iterator(to), total, mask.count, stream);
   });
   return error;
-}
-
-cudaError_t select_coordinates(void* scratch, size_t& scratch_bytes, const Mask& mask, int rank, const int64_t* sizes,
-                               int64_t room, int64_t* out, int64_t* total, cudaStream_t stream) {
-  Coordinates to{rank, {}, room, out};
-  for (int d = 0; d < rank; ++d) to.sizes[d] = Divider(sizes[d]);
-  return cub::DeviceSelect::Flagged(scratch, scratch_bytes, thrust::counting_iterator<int64_t>(0), mask.set,
-                                    thrust::make_tabulate_output_iterator(to), total, mask.count, stream);
 }
 
 }  // namespace sconce::cuda

@@ -21,8 +21,5 @@ cudaError_t masked_scatter(void* scratch, size_t& scratch_bytes, const Mask& mas
 // Packs the elements of `from` whose mask is set; writes their count to `total`. Notes an error beyond `room`.
 cudaError_t masked_gather(void* scratch, size_t& scratch_bytes, const Mask& mask, int itemsize, const void* from,
                           void* out, int64_t room, int64_t* total, int* noted, int note, cudaStream_t stream);
-// out[d][i] = coordinate d of the i-th set element, for the first `room`; out [rank, room] is packed, rank at most 16.
-cudaError_t select_coordinates(void* scratch, size_t& scratch_bytes, const Mask& mask, int rank, const int64_t* sizes,
-                               int64_t room, int64_t* out, int64_t* total, cudaStream_t stream);
 
 }  // namespace sconce::cuda

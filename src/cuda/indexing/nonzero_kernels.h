@@ -12,12 +12,18 @@ namespace sconce::cuda {
 void launch_gather(const void* elements, int itemsize, const int64_t* positions, int64_t count, int64_t length,
                    void* values, cudaStream_t stream);
 
-// Writes the row-major numbers of nonzero elements and, on the device too, their count.
-cudaError_t select_nonzero(void* scratch, size_t& scratch_bytes, const uint8_t* flags, int64_t count, int64_t* selected,
-                           int64_t* selected_count, cudaStream_t stream);
-void launch_flags(const void* elements, int dtype, int64_t count, uint8_t* flags, cudaStream_t stream);
-// Converts row-major numbers to coordinates[d][i].
-void launch_coordinates(const int64_t* selected, int64_t count, int rank, const int64_t* sizes, int64_t* coordinates,
-                        cudaStream_t stream);
+// Packed elements of a dtype (c10::ScalarType), in chunks.
+struct NonzeroInput {
+  const void* elements;
+  int dtype;
+  int64_t count;
+};
+int64_t nonzero_chunks(const NonzeroInput& in);
+// Writes how many elements before each chunk are not zero and, after the last of `chunks`, how many are in all.
+void launch_nonzero_counts(const NonzeroInput& in, int64_t* chunks, cudaStream_t stream);
+// out[d][i] = coordinate d of the i-th element that is not zero, for the first `room`; out [rank, room] is packed, rank
+// at most 16. What is left of each row gets `fill`.
+void launch_nonzero_coordinates(const NonzeroInput& in, const int64_t* chunks, int rank, const int64_t* sizes,
+                                int64_t room, int64_t fill, int64_t* out, cudaStream_t stream);
 
 }  // namespace sconce::cuda

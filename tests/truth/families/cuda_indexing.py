@@ -1,7 +1,8 @@
 """Indexing, scattering and embedding rows on a device.
 
 Limits: 32-bit offsets and at most four dimensions in SmallScatterSteps, else 64-bit (index_kernels.cu); 16 bytes at once
-if the elements that a position selects are packed and aligned; half sums by pairs; index_put with accumulate adds in the
+if the elements that a position selects are packed and aligned; positions first, not a position's elements, where those are
+neighbours in the result; half sums by pairs; index_put with accumulate adds in the
 order of the values. Other sums come in any order: those are drawn with small integers, or judged as sums."""
 import torch
 

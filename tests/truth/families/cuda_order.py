@@ -3,7 +3,8 @@
 Limits: rows of up to 4, 8, 16, 32 in lanes, 64 and 128 in warps, 512, 1024, 2048, 4096 (of two bytes 16384) in blocks,
 longer ones all at once (sort_rows.cuh, sort_kernels.cu: positions in 32 or 64 bits); rows above 2048 are reduced by
 selection before they are sorted (sort.cpp), by one block each or in parts of 16384 and more (sorted_rows_kernels.cu); 8192
-bins in shared memory, 2048 of them four times (histogram_kernels.cu); tiles of 256 for modes."""
+bins in shared memory, 2048 of them four times (histogram_kernels.cu); tiles of 256 for modes; nonzero elements are counted in chunks of 16 KB, whose sums are taken 512 at a time
+(nonzero_kernels.cu)."""
 import torch
 
 import abi
@@ -152,7 +153,9 @@ def search(d):
 
 def nonzero(d):
     dtype = d.choice(DTYPES + (torch.complex64, torch.complex128))
-    shape = d.shape(d.choice((0, 1, 1, 2, 3, 4)), 60000, (32, 255, 256, 257, 1024))
+    shape = d.shape(d.choice((0, 1, 1, 2, 3, 4)), 60000, (32, 255, 256, 257, 1024, 4096, 16384))
+    if d.chance(0.02):
+        dtype, shape = torch.complex128, [d.choice((512, 513)) * 1024 + d.choice((-1, 0, 1))]
     x = d.tensor(dtype, shape, d.choice(("few", "zero", "special") if dtype.is_floating_point else ("few", "zero")))
     if d.chance(0.5):
         size = d.choice((0, 1, 5, x.numel() // 2, x.numel() + 3))
