@@ -1,7 +1,10 @@
 // Gradients of pooling with any window: by gathering or, where no windows overlap, by scattering.
+#include <type_traits>
+
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/pooling/pooling_kernels.h"
 #include "src/cuda/pooling/pooling_lines.cuh"
+#include "src/cuda/pooling/pooling_packs.cuh"
 #include "src/cuda/pooling/pooling_windows.h"
 
 namespace sconce::cuda {
@@ -84,7 +87,9 @@ template <class T, class I>
 cudaError_t max_slopes(const PoolWalk& walk, const T* grad, const int64_t* indices, T* out, cudaStream_t stream) {
   cudaError_t error;
   if (windows_overlap(walk)) {
-    error = gather_maxima<T, I>(walk, grad, indices, out, stream);
+    error = try_packs<T, true>(walk, grad, indices, out, false, 0, stream)
+                ? cudaGetLastError()
+                : gather_maxima<T, I>(walk, grad, indices, out, stream);
   } else {
     error = cudaMemsetAsync(out, 0, static_cast<size_t>(whole_count(walk)) * sizeof(T), stream);
     if (error == cudaSuccess) error = scatter_maxima<T, I>(walk, grad, indices, out, stream);
@@ -133,6 +138,8 @@ cudaError_t average_backward(const PoolWalk& walk, const void* from, void* to, b
                              cudaStream_t stream) {
   const T* grad = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
+  if constexpr (!std::is_same_v<T, int64_t>)
+    if (try_packs<T, false>(walk, grad, nullptr, out, include_padding, divisor, stream)) return cudaGetLastError();
   return small_planes(walk) ? gather_averages<T, int32_t>(walk, grad, out, include_padding, divisor, stream)
                             : gather_averages<T, int64_t>(walk, grad, out, include_padding, divisor, stream);
 }

@@ -133,13 +133,19 @@ Tensor filtered(LowPass filter, bool backward, const Tensor& given, IntSpan size
 Tensor padding_gradient(const char* name, const Tensor& grad_output, const Tensor& self, IntSpan padding, int dims) {
   const PaddedSides sides = padded_sides(name, grad_output, self, padding, dims);
   const DeviceScope scope(self.device());
-  std::array<Line, 3> lines{Line(sides.in[0], sides.out[0]), Line(sides.in[1], sides.out[1]),
-                            Line(sides.in[2], sides.out[2])};
   Tensor out = Tensor::empty(self.sizes(), self.dtype(), self.device());
   if (out.numel() == 0) return out;
-  for (size_t a = 0; a < 3; ++a)
-    for (int64_t o = 0; o < sides.out[a]; ++o) lines[a].add(sides.source(a, o, false), o, 1);
-  gather(name, lines, self.numel() / (sides.in[0] * sides.in[1] * sides.in[2]), grad_output, out);
+  PaddedLines lines{};
+  for (size_t a = 0; a < 3; ++a) {
+    lines.in[a] = sides.in[a];
+    lines.out[a] = sides.out[a];
+    lines.before[a] = sides.before[a];
+  }
+  check_launch(name,
+               launch_border_slopes(lines, self.numel() / (sides.in[0] * sides.in[1] * sides.in[2]),
+                                    static_cast<int>(self.dtype()), cuda::contiguous(grad_output).data(), out.data(),
+                                    current_stream()),
+               self.dtype());
   return out;
 }
 

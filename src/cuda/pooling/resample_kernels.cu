@@ -246,6 +246,46 @@ cudaError_t gather(const GatheredLine (&given)[3], int64_t planes, const void* g
   return cudaGetLastError();
 }
 
+// The padded coordinates that repeat coordinate i of an input's side: [begin, end).
+struct Repeats {
+  __device__ Repeats(const PaddedLines& lines, int axis, int64_t i) {
+    const int64_t out = lines.out[axis], at = i + lines.before[axis];
+    begin = i == 0 ? 0 : at < 0 ? 0 : at > out ? out : at;
+    end = i == lines.in[axis] - 1 ? out : at < 0 ? 0 : at >= out ? out : at + 1;
+  }
+  int64_t begin, end;
+};
+
+template <class T>
+cudaError_t border_slopes(const PaddedLines& given, int64_t planes, const void* grads, void* sums,
+                          cudaStream_t stream) {
+  const PaddedLines lines = given;
+  const T* grad = static_cast<const T*>(grads);
+  T* to = static_cast<T*>(sums);
+  constexpr int kAtOnce = 4;  // neighbours of a row
+  const int64_t out_plane = lines.out[0] * lines.out[1] * lines.out[2], columns = (lines.in[2] + kAtOnce - 1) / kAtOnce;
+  const Divider by_columns(columns), by_height(lines.in[1]), by_depth(lines.in[0]);
+  grid_loop(planes * lines.in[0] * lines.in[1] * columns, stream, [=] __device__(int64_t i) {
+    int64_t number = i;
+    const int64_t first = by_columns.take(number) * kAtOnce, row = number;
+    const Repeats h(lines, 1, by_height.take(number)), d(lines, 0, by_depth.take(number));
+    const T* from = grad + number * out_plane;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (first + k >= lines.in[2]) break;
+      const Repeats w(lines, 2, first + k);
+      Compute<T> sum = 0;
+      for (int64_t z = d.begin; z < d.end; ++z)
+        for (int64_t y = h.begin; y < h.end; ++y) {
+          const T* at = from + (z * lines.out[1] + y) * lines.out[2];
+          for (int64_t x = w.begin; x < w.end; ++x) sum += widened(at[x]);
+        }
+      to[row * lines.in[2] + first + k] = narrowed<T>(sum);
+    }
+  });
+  return cudaGetLastError();
+}
+
 }  // namespace
 
 cudaError_t launch_grid_sample(const GridGeometry& geometry, int dtype, const void* in, const void* grid, void* out,
@@ -262,6 +302,12 @@ cudaError_t launch_gather_lines(const GatheredLine (&lines)[3], int64_t planes, 
                                 cudaStream_t stream) {
   SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(gather, lines, planes, grads, out, stream)
                                     SCONCE_COMPLEX_CASES(gather, lines, planes, grads, out, stream));
+}
+
+cudaError_t launch_border_slopes(const PaddedLines& lines, int64_t planes, int dtype, const void* grads, void* sums,
+                                 cudaStream_t stream) {
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOATING_CASES(border_slopes, lines, planes, grads, sums, stream)
+                                    SCONCE_COMPLEX_CASES(border_slopes, lines, planes, grads, sums, stream));
 }
 
 }  // namespace sconce::cuda

@@ -27,4 +27,12 @@ struct GatheredLine {
 cudaError_t launch_gather_lines(const GatheredLine (&lines)[3], int64_t planes, int dtype, const void* grads, void* out,
                                 cudaStream_t stream);
 
+// The gradient of padding by the border: from packed grads [planes, out] to `sums` [planes, in], where `before`
+// elements stand before each side of the input. In order of the coordinates.
+struct PaddedLines {
+  int64_t in[3], out[3], before[3];
+};
+cudaError_t launch_border_slopes(const PaddedLines& lines, int64_t planes, int dtype, const void* grads, void* sums,
+                                 cudaStream_t stream);
+
 }  // namespace sconce::cuda

@@ -2,8 +2,8 @@
 
 Limits: special kernels for windows of 2 by 2 with stride 2, and 3 by 3 with stride 2 and 1 (pooling_windows.cu; their
 gradients with padding 0, 1 and 1, pooling_windows_backward.cu), for float32 and half types, channels-last by fours,
-aligned; other windows use 32-bit offsets if possible (pooling_lines.cuh). Gradients of maxima gather if windows
-overlap, else scatter."""
+aligned; other windows use 32-bit offsets if possible (pooling_lines.cuh), and then gradients take four channels or four
+neighbours of a row at once (pooling_packs.cuh). Gradients of maxima gather if windows overlap, else scatter."""
 import torch
 
 import abi
