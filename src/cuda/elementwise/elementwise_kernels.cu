@@ -189,12 +189,16 @@ __device__ Pack<T, kAtOnce> pack_at(const void* data, int64_t at, int64_t step) 
   return same;
 }
 
-// Memory-bound operations also get kernels that use packs.
+// The operations that packages call most also get kernels that use packs.
 template <class T>
 constexpr bool kMemoryBound = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, float>;
+template <class F>
+constexpr bool kSum = std::is_same_v<F, Add> || std::is_same_v<F, Multiply>;
+template <class F>
+constexpr bool kAnyPower = std::is_same_v<F, Power> || std::is_same_v<F, PowerOfNumber>;
 template <class T, class F>
-constexpr bool kPacked = (std::is_same_v<F, Add> || std::is_same_v<F, Multiply> ||
-                          std::is_same_v<F, PowerOfNumber>)&&kMemoryBound<T>;
+constexpr bool kPacked = ((kSum<F> || kAnyPower<F>)&&kMemoryBound<T>) ||
+                         (kSum<F> && std::is_same_v<T, thrust::complex<float>>);
 
 template <class T, class F>
 void arithmetic_in_packs(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
@@ -257,11 +261,16 @@ cudaError_t polar(bool by_parts, const ElementWalk& walk, const ElementOperands&
   grid_loop(walk.numel, stream, [=] __device__(int64_t i) {
     int64_t at[3];
     w.locate(i, at);
-    const auto length = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]));
-    const auto argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
+    const Compute<T> length = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]));
+    const Compute<T> argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
     using Result = typename ComplexOf<T>::Type;
-    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) = narrowed<Result>(
-        by_parts ? Compute<Result>(length, argument) : Compute<Result>(length * cos(argument), length * sin(argument)));
+    Compute<T> sine = argument, cosine = length;
+    if (!by_parts) {
+      sincos(argument, &sine, &cosine);
+      sine *= length;
+      cosine *= length;
+    }
+    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) = narrowed<Result>(Compute<Result>(cosine, sine));
   });
   return cudaGetLastError();
 }

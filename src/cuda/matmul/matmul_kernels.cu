@@ -26,9 +26,59 @@ cudaError_t activation_as(void* x, int64_t count, bool gelu, cudaStream_t stream
   return cudaGetLastError();
 }
 
+template <class T>
+cudaError_t widen_int8_as(const int8_t* in, int64_t count, void* out, cudaStream_t stream) {
+  constexpr int kAtOnce = 16 / static_cast<int>(sizeof(T));
+  const auto* from = reinterpret_cast<const Pack<int8_t, kAtOnce>*>(in);
+  auto* to = static_cast<Pack<T, kAtOnce>*>(out);
+  grid_loop(count / kAtOnce, stream, [=] __device__(int64_t i) {
+    const Pack<int8_t, kAtOnce> given = from[i];
+    Pack<T, kAtOnce> made;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) made.at[k] = narrowed<T>(static_cast<float>(given.at[k]));
+    to[i] = made;
+  });
+  return cudaGetLastError();
+}
+
+// Scaled sums in packs, without a bias or a factor: rows of `out` and its addresses are multiples of four elements.
+constexpr int kSumsAtOnce = 4;
+bool packed_sums(const ScaledSums& s, int itemsize) {
+  return !s.bias.data && !s.factor.data && s.out_column_stride == 1 && s.columns % kSumsAtOnce == 0 &&
+         s.out_row_stride % kSumsAtOnce == 0 &&
+         reinterpret_cast<uintptr_t>(s.in) % (kSumsAtOnce * sizeof(float)) == 0 &&
+         reinterpret_cast<uintptr_t>(s.out) % static_cast<uintptr_t>(kSumsAtOnce * itemsize) == 0;
+}
+template <class T>
+bool scaled_sums_as(const ScaledSums& sums, cudaStream_t stream) {
+  if (!packed_sums(sums, sizeof(T))) return false;
+  const ScaledSums s = sums;
+  const Divider by_columns(s.columns / kSumsAtOnce);
+  grid_loop(s.rows * s.columns / kSumsAtOnce, stream, [=] __device__(int64_t i) {
+    int64_t r = i;
+    const int64_t c = by_columns.take(r) * kSumsAtOnce;
+    const auto given = *reinterpret_cast<const Pack<float, kSumsAtOnce>*>(s.in + i * kSumsAtOnce);
+    const float row = value_of(s.by_row, r, 1);
+    Pack<T, kSumsAtOnce> made;
+#pragma unroll
+    for (int k = 0; k < kSumsAtOnce; ++k)
+      made.at[k] = narrowed<T>(given.at[k] * (row * value_of(s.by_column, c + k, 1)));
+    *reinterpret_cast<Pack<T, kSumsAtOnce>*>(static_cast<T*>(s.out) + r * s.out_row_stride + c) = made;
+  });
+  return true;
+}
+bool launch_packed_sums(const ScaledSums& sums, cudaStream_t stream) {
+  SCONCE_RETURN_BY_DTYPE_OR(false, sums.out_dtype, SCONCE_FLOAT_CASES(scaled_sums_as, sums, stream));
+}
+
 }  // namespace
 
+cudaError_t launch_widen_int8(const int8_t* in, int64_t count, int dtype, void* out, cudaStream_t stream) {
+  SCONCE_RETURN_BY_DTYPE(dtype, SCONCE_FLOAT_CASES(widen_int8_as, in, count, out, stream));
+}
+
 void launch_scaled_sums(const ScaledSums& sums, cudaStream_t stream) {
+  if (launch_packed_sums(sums, stream)) return;
   const ScaledSums s = sums;
   grid_loop(s.rows * s.columns, stream, [=] __device__(int64_t i) {
     const int64_t r = i / s.columns, c = i % s.columns;

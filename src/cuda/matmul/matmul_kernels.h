@@ -35,6 +35,9 @@ void launch_scale_blocks(float* in, int64_t rows, int64_t columns, const float* 
 void launch_unpack_int4(const int32_t* packed, int64_t n, int64_t k, int inner, const void* scales_and_zeros,
                         int64_t group, void* out, cudaStream_t stream);
 
+// Converts packed int8 to float16, bfloat16 or float32, exactly. Both addresses are multiples of 16, and so is `count`.
+cudaError_t launch_widen_int8(const int8_t* in, int64_t count, int dtype, void* out, cudaStream_t stream);
+
 // max(x, 0), or gelu by tanh, in place; floating dtypes, cudaErrorNotSupported for others.
 cudaError_t launch_activation(void* x, int64_t count, bool gelu, int dtype, cudaStream_t stream);
 

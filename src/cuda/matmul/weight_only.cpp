@@ -67,7 +67,13 @@ Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor&
     return out;
   }
   Tensor weight = Tensor::empty(mat2.sizes(), self.dtype(), self.device());
-  copy(mat2, weight, false);
+  if (mat2.is_contiguous() && mat2.numel() % 16 == 0 && aligned(mat2, 16) && self.dtype() != DType::kFloat64)
+    check_launch(kName,
+                 launch_widen_int8(mat2.data_as<int8_t>(), mat2.numel(), static_cast<int>(self.dtype()), weight.data(),
+                                   current_stream()),
+                 self.dtype());
+  else
+    copy(mat2, weight, false);
   store(sums_of(kName, self, weight.as_strided(turned, strides, 0)), {}, per_line(scales, scales.stride(0)), {}, {},
         out);
   return out;

@@ -24,8 +24,9 @@ __device__ void put(char* at, T value) {
   *reinterpret_cast<T*>(at) = value;
 }
 
-// Draws kCount numbers at a time; number i of a draw belongs to the element i grids ahead.
-template <int kCount, class Next, class Write>
+// Draws kCount numbers at a time; number i of a draw belongs to the element i grids ahead. kLine: the shape has one
+// dimension.
+template <int kCount, bool kLine, class Next, class Write>
 __global__ void __launch_bounds__(kRandomThreads, 4)
     draw_kernel(int64_t count, CopyShape shape, char* data, Draw draw, Next next, Write write) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -39,7 +40,10 @@ __global__ void __launch_bounds__(kRandomThreads, 4)
       const int64_t index = first + step * i;
       if (index >= count) break;
       char* at = data;
-      place(shape, index, at);
+      if (kLine)
+        at += index * shape.to[0];
+      else
+        place(shape, index, at);
       write(at, (&numbers.x)[i]);
     }
   }
@@ -47,8 +51,10 @@ __global__ void __launch_bounds__(kRandomThreads, 4)
 
 template <int kCount, class Next, class Write>
 void launch(const RandomTarget& target, const Draw& draw, cudaStream_t stream, Next next, Write write) {
-  draw_kernel<kCount><<<draw.blocks, kRandomThreads, 0, stream>>>(target.shape.numel, target.shape,
-                                                                  static_cast<char*>(target.data), draw, next, write);
+  const auto kernel =
+      target.shape.rank == 1 ? draw_kernel<kCount, true, Next, Write> : draw_kernel<kCount, false, Next, Write>;
+  kernel<<<draw.blocks, kRandomThreads, 0, stream>>>(target.shape.numel, target.shape, static_cast<char*>(target.data),
+                                                     draw, next, write);
 }
 
 struct Uniform4 {
@@ -348,6 +354,9 @@ void launch_random(Distribution distribution, const RandomTarget& target, double
     }
     case Distribution::kBernoulli: {
       const auto p = static_cast<float>(a);
+      if (dtype == 6)
+        return launch<4>(target, draw, stream, Uniform4{},
+                         [=] __device__(char* at, float unit) { put<float>(at, unit < p); });
       return launch<4>(target, draw, stream, Uniform4{},
                        [=] __device__(char* at, float unit) { put_flag(at, dtype, unit < p); });
     }
