@@ -261,11 +261,16 @@ cudaError_t polar(bool by_parts, const ElementWalk& walk, const ElementOperands&
   grid_loop(walk.numel, stream, [=] __device__(int64_t i) {
     int64_t at[3];
     w.locate(i, at);
-    const auto length = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]));
-    const auto argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
+    const Compute<T> length = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]));
+    const Compute<T> argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
     using Result = typename ComplexOf<T>::Type;
-    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) = narrowed<Result>(
-        by_parts ? Compute<Result>(length, argument) : Compute<Result>(length * cos(argument), length * sin(argument)));
+    Compute<T> sine = argument, cosine = length;
+    if (!by_parts) {
+      sincos(argument, &sine, &cosine);
+      sine *= length;
+      cosine *= length;
+    }
+    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) = narrowed<Result>(Compute<Result>(cosine, sine));
   });
   return cudaGetLastError();
 }

@@ -78,6 +78,37 @@ void index_as(const IndexWalk& walk, char* self, char* other, bool to_self, cuda
   });
 }
 
+// One index a row of adjacent elements: a part of a block a row.
+template <class T, bool kToSelf>
+__global__ void __launch_bounds__(256) index_rows_kernel(IndexWalk w, char* self, char* other, int elements) {
+  const int64_t position = blockIdx.x * int64_t{blockDim.y} + threadIdx.y;
+  if (position >= w.positions) return;
+  int64_t index;
+  if (!read_index(w.index[0] + position * w.index_strides[0][0], w.indexed_sizes[0], true, w.noted, w.note, index))
+    return;
+  T* const selected = reinterpret_cast<T*>(self + index * w.indexed_strides[0]);
+  T* const row = reinterpret_cast<T*>(other + position * w.other[0]);
+  for (int i = threadIdx.x; i < elements; i += blockDim.x)
+    if constexpr (kToSelf)
+      selected[i] = row[i];
+    else
+      row[i] = selected[i];
+}
+// False if the walk is of another kind.
+template <class T>
+bool index_rows(const IndexWalk& w, char* self, char* other, bool to_self, cudaStream_t stream) {
+  if (w.count != 1 || w.rank != 1 || w.rest_rank != 1 || w.rest < 16 || w.rest > INT32_MAX ||
+      w.rest_self[0] != sizeof(T) || w.rest_other[0] != sizeof(T))
+    return false;
+  unsigned wide = 16;
+  while (wide < 256 && static_cast<int64_t>(wide) * 2 <= w.rest) wide *= 2;
+  const dim3 threads(wide, 256 / wide);
+  const auto blocks = static_cast<unsigned>((w.positions + threads.y - 1) / threads.y);
+  const auto kernel = to_self ? index_rows_kernel<T, true> : index_rows_kernel<T, false>;
+  kernel<<<blocks, threads, 0, stream>>>(w, self, other, static_cast<int>(w.rest));
+  return true;
+}
+
 // Returns how many bytes to move at once: up to 16 if the elements that a position selects are adjacent and aligned to
 // that, else itemsize. Rewrites the walk in units of that size.
 int widened_item(IndexWalk& w, uintptr_t self, uintptr_t other, int itemsize) {
@@ -377,7 +408,10 @@ void divide_as(char* out, const int64_t* counts, int64_t count, cudaStream_t str
 void launch_index(const IndexWalk& walk, char* self, char* other, int itemsize, bool to_self, cudaStream_t stream) {
   IndexWalk wide = walk;
   const int item = widened_item(wide, reinterpret_cast<uintptr_t>(self), reinterpret_cast<uintptr_t>(other), itemsize);
-  by_width(item, item > itemsize, [&](auto sample) { index_as<decltype(sample)>(wide, self, other, to_self, stream); });
+  by_width(item, item > itemsize, [&](auto sample) {
+    using T = decltype(sample);
+    if (!index_rows<T>(wide, self, other, to_self, stream)) index_as<T>(wide, self, other, to_self, stream);
+  });
 }
 
 void launch_index_keys(const IndexWalk& walk, int64_t* keys, int64_t* numbers, cudaStream_t stream) {

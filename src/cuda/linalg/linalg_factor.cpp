@@ -137,7 +137,7 @@ std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool comp
     return {u, s, vh};
   }
   const char job = !compute_uv ? 'N' : full_matrices ? 'A' : 'S';
-  Tensor info = zeroed_info(batch, device);
+  Tensor info = Tensor::empty(batch, DType::kInt32, device);
   const bool tall = m >= n;
   // cuSOLVER takes tall matrices. For a wide A we decompose A^H = U' S V'^H, which gives A = V' S U'^H.
   Tensor a = column_major_copy(tall ? A : cpu::transpose(A, -2, -1));

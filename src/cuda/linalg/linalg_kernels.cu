@@ -1,3 +1,4 @@
+#include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/linalg/linalg_kernels.h"
 
@@ -48,8 +49,10 @@ void part_as(const Part& part, void* to_data, const void* from_data, cudaStream_
   const Part p = part;
   T* to = static_cast<T*>(to_data);
   const T* from = static_cast<const T*>(from_data);
+  const Divider by_rows(p.rows), by_columns(p.columns);
   grid_loop(p.count * p.rows * p.columns, stream, [=] __device__(int64_t i) {
-    const int64_t row = i % p.rows, column = i / p.rows % p.columns, matrix = i / (p.rows * p.columns);
+    int64_t matrix = i;
+    const int64_t row = by_rows.take(matrix), column = by_columns.take(matrix);
     const T* source = from + matrix * p.from_matrix + row * p.from_row + column * p.from_column;
     T value{};
     if (p.kind == Part::kUnitLower && row == column)
@@ -81,8 +84,10 @@ void exchange_as(void* matrices, int64_t count, int64_t rows, int64_t columns, c
 template <class T>
 void permutations_as(const int32_t* order, int64_t count, int64_t m, void* matrices, cudaStream_t stream) {
   T* data = static_cast<T*>(matrices);
+  const Divider by_side(m);
   grid_loop(count * m * m, stream, [=] __device__(int64_t i) {
-    const int64_t column = i % m, row = i / m % m, matrix = i / (m * m);
+    int64_t matrix = i;
+    const int64_t column = by_side.take(matrix), row = by_side.take(matrix);
     data[i] = order[matrix * m + column] == row ? Numbers<T>::one() : T{};
   });
 }

@@ -6,6 +6,7 @@
 #include "src/cuda/linalg/linalg.h"
 #include "src/cuda/linalg/linalg_kernels.h"
 #include "src/cuda/linalg/linalg_library.h"
+#include "src/cuda/linalg/small_matrices.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/error.h"
 #include "src/operators/cuda_ops.h"
@@ -68,11 +69,25 @@ std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool chec
   const LinalgScope scope("torch.linalg.lu_factor_ex", A);
   const int64_t k = std::min(A.size(A.dim() - 2), A.size(A.dim() - 1));
   const Shape batch = batch_shape(A);
-  Tensor lu = column_major_copy(A), pivots = Tensor::empty(with_last(batch, k), DType::kInt32, A.device()),
-         info = zeroed_info(batch, A.device());
+  Tensor pivots = Tensor::empty(with_last(batch, k), DType::kInt32, A.device());
+  // A factorisation writes all of it.
+  Tensor info = A.numel() == 0 ? zeroed_info(batch, A.device()) : Tensor::empty(batch, DType::kInt32, A.device());
   if (!pivot)
     launch_plain_pivots(pivots.data_as<int32_t>(), pivots.numel() / std::max<int64_t>(k, 1), k, current_stream());
-  if (lu.numel() > 0) factor_lu(Matrices(lu), pivot ? pivots.data_as<int32_t>() : nullptr, info.data_as<int32_t>());
+  int32_t* const exchanges = pivot ? pivots.data_as<int32_t>() : nullptr;
+  const int64_t m = A.size(A.dim() - 2), n = A.size(A.dim() - 1);
+  Tensor lu;
+  if (A.numel() > 0 && A.is_contiguous() && small_lu_fits(m, n, static_cast<int64_t>(A.itemsize()))) {
+    lu = empty_matrices(Shape(A.sizes()), A.dtype(), true, A.device());
+    launch_small_lu(
+        {A.data(), true, lu.data(), number(A), int_size("linalg.lu_factor", count_of(batch)), static_cast<int>(m),
+         static_cast<int>(n), exchanges, info.data_as<int32_t>(), pivots_by_length(count_of(batch), m, n)},
+        current_stream());
+    SCONCE_CUDA(cudaGetLastError());
+  } else {
+    lu = column_major_copy(A);
+    if (lu.numel() > 0) factor_lu(Matrices(lu), exchanges, info.data_as<int32_t>());
+  }
   if (check_errors) check_info(info, "torch.linalg.lu_factor_ex", A.dim() == 2);
   return {lu, pivots, info};
 }

@@ -1,3 +1,8 @@
+<<<<<<< HEAD
+=======
+#include <type_traits>
+
+>>>>>>> F/main
 #include "src/cuda/linalg/small_matrices.h"
 #include "src/cuda/linalg/small_numbers.cuh"
 
@@ -10,12 +15,20 @@ static_assert(kRowsPerLane * 32 == kMostSmallSize);
 // The row of the largest element of a column, the first if there are several, as LAPACK's search finds it: a NaN is
 // taken only if it comes first. The same for all lanes.
 template <class T>
+<<<<<<< HEAD
 __device__ int pivot_row(const T* column, int first, int rows, int lane) {
+=======
+__device__ int pivot_row(const T* column, int first, int rows, bool by_length, int lane) {
+>>>>>>> F/main
   using R = Real<T>;
   R most = -1;
   int row = rows;
   for (int i = first + lane; i < rows; i += 32) {
+<<<<<<< HEAD
     const R size = rough_size(column[i]);
+=======
+    const R size = by_length ? length_of(column[i]) : rough_size(column[i]);
+>>>>>>> F/main
     if (i == first && size != size) {
       most = static_cast<R>(INFINITY);
       row = i;
@@ -38,6 +51,7 @@ __device__ int pivot_row(const T* column, int first, int rows, int lane) {
 // Each warp has every kWarps-th column. All find the pivot and the multipliers of a step themselves, so that a step has
 // one barrier: before it, only later columns are written, and after it, only columns that no warp reads any more.
 template <class T>
+<<<<<<< HEAD
 __global__ void __launch_bounds__(kWarps * 32)
     small_lu_kernel(T* matrices, int rows, int columns, int32_t* pivots, int32_t* info) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -45,11 +59,28 @@ __global__ void __launch_bounds__(kWarps * 32)
   T* const data = matrices + static_cast<int64_t>(blockIdx.x) * rows * columns;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, steps = min(rows, columns);
   for (int i = threadIdx.x; i < rows * columns; i += kWarps * 32) a[i] = data[i];
+=======
+__global__ void __launch_bounds__(kWarps * 32) small_lu_kernel(SmallLu lu) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  T* const a = reinterpret_cast<T*>(memory);
+  const int rows = lu.rows, columns = lu.columns;
+  int32_t* const pivots = lu.pivots;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * rows * columns;
+  const T* const from = static_cast<const T*>(lu.from) + first;
+  T* const data = static_cast<T*>(lu.to) + first;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, steps = min(rows, columns);
+  for (int i = threadIdx.x; i < rows * columns; i += kWarps * 32)
+    a[lu.from_rows ? i % columns * rows + i / columns : i] = from[i];
+>>>>>>> F/main
   __syncthreads();
   int failed = 0;
   for (int k = 0; k < steps; ++k) {
     const T* const column = a + k * rows;
+<<<<<<< HEAD
     const int p = pivots ? pivot_row(column, k, rows, lane) : k;
+=======
+    const int p = pivots ? pivot_row(column, k, rows, lu.by_length, lane) : k;
+>>>>>>> F/main
     const T pivot = column[p], head = column[k];
     const bool zero = pivot == T(0);
     if (zero && failed == 0) failed = k + 1;
@@ -97,11 +128,88 @@ __global__ void __launch_bounds__(kWarps * 32)
   }
   __syncthreads();
   for (int i = threadIdx.x; i < rows * columns; i += kWarps * 32) data[i] = a[i];
+<<<<<<< HEAD
   if (threadIdx.x == 0) info[blockIdx.x] = failed;
+=======
+  if (threadIdx.x == 0) lu.info[blockIdx.x] = failed;
+}
+
+// The first of the largest among the lanes' sizes, by `place`. Sizes are not negative; -1 takes no part.
+__device__ inline int first_largest(float size, int place) {
+  const int bits = size < 0 ? -1 : __float_as_int(size);
+  const int most = __reduce_max_sync(0xFFFFFFFFu, bits);
+  return __reduce_min_sync(0xFFFFFFFFu, bits == most && bits >= 0 ? place : 1 << 20);
+}
+__device__ inline int first_largest(double size, int place) {
+  const int64_t bits = size < 0 ? -1 : __double_as_longlong(size);
+  const int high = __reduce_max_sync(0xFFFFFFFFu, static_cast<int>(bits >> 32));
+  const bool in = bits >= 0 && static_cast<int>(bits >> 32) == high;
+  const unsigned low = __reduce_max_sync(0xFFFFFFFFu, in ? static_cast<unsigned>(bits) : 0u);
+  return __reduce_min_sync(0xFFFFFFFFu, in && static_cast<unsigned>(bits) == low ? place : 1 << 20);
+}
+
+// One warp a matrix of at most kSide columns and 32 rows: a lane holds a row. Rows stay where they are, and `place`
+// says where exchanges have taken them.
+template <class T, int kSide>
+__global__ void __launch_bounds__(32) lu_in_lanes_kernel(SmallLu lu) {
+  const int rows = lu.rows, columns = lu.columns, lane = threadIdx.x, steps = min(rows, columns);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * rows * columns;
+  const T* const from = static_cast<const T*>(lu.from) + first;
+  T* const to = static_cast<T*>(lu.to) + first;
+  const int row_step = lu.from_rows ? columns : 1, column_step = lu.from_rows ? 1 : rows;
+  T a[kSide];
+#pragma unroll
+  for (int j = 0; j < kSide; ++j) a[j] = lane < rows && j < columns ? from[lane * row_step + j * column_step] : T(0);
+  int place = lane, failed = 0;
+#pragma unroll
+  for (int k = 0; k < kSide; ++k) {
+    if (k >= steps) break;
+    int taken = k;
+    if (lu.pivots) {
+      // A NaN is taken only if it comes first.
+      const T size = lane >= rows || place < k ? T(-1) : fabs(a[k]);
+      const T known = size == size ? size : place == k ? static_cast<T>(INFINITY) : T(-1);
+      taken = first_largest(known, place);
+    }
+    const int owner = __ffs(__ballot_sync(0xFFFFFFFFu, place == taken)) - 1;
+    if (lane == 0 && lu.pivots) lu.pivots[static_cast<int64_t>(blockIdx.x) * steps + k] = taken + 1;
+    place = place == taken ? k : place == k ? taken : place;
+    const T pivot = __shfl_sync(0xFFFFFFFFu, a[k], owner);
+    if (pivot == T(0)) {
+      if (failed == 0) failed = k + 1;
+    } else if (place > k) {
+      a[k] = a[k] / pivot;
+    }
+    const T multiplier = place > k ? a[k] : T(0);
+#pragma unroll
+    for (int j = k + 1; j < kSide; ++j) {
+      const T above = __shfl_sync(0xFFFFFFFFu, a[j], owner);
+      if (place > k) a[j] -= multiplier * above;
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kSide; ++j)
+    if (lane < rows && j < columns) to[place + j * rows] = a[j];
+  if (lane == 0) lu.info[blockIdx.x] = failed;
+}
+
+template <class T>
+bool lu_in_lanes(const SmallLu& lu, cudaStream_t stream) {
+  if (lu.rows > 32 || lu.columns > 32) return false;
+  const auto count = static_cast<unsigned>(lu.count);
+  if (lu.columns <= 4)
+    lu_in_lanes_kernel<T, 4><<<count, 32, 0, stream>>>(lu);
+  else if (lu.columns <= 16)
+    lu_in_lanes_kernel<T, 16><<<count, 32, 0, stream>>>(lu);
+  else
+    lu_in_lanes_kernel<T, 32><<<count, 32, 0, stream>>>(lu);
+  return true;
+>>>>>>> F/main
 }
 
 }  // namespace
 
+<<<<<<< HEAD
 void launch_small_lu(void* matrices, int dtype, int64_t count, int rows, int columns, int32_t* pivots, int32_t* info,
                      cudaStream_t stream) {
   by_number(dtype, [&](auto sample) {
@@ -109,6 +217,15 @@ void launch_small_lu(void* matrices, int dtype, int64_t count, int rows, int col
     const size_t bytes = sizeof(T) * static_cast<size_t>(rows) * static_cast<size_t>(columns);
     small_lu_kernel<T><<<static_cast<unsigned>(count), kWarps * 32, bytes, stream>>>(static_cast<T*>(matrices), rows,
                                                                                      columns, pivots, info);
+=======
+void launch_small_lu(const SmallLu& lu, cudaStream_t stream) {
+  by_number(lu.dtype, [&](auto sample) {
+    using T = decltype(sample);
+    if constexpr (std::is_floating_point_v<T>)
+      if (lu_in_lanes<T>(lu, stream)) return;
+    const size_t bytes = sizeof(T) * static_cast<size_t>(lu.rows) * static_cast<size_t>(lu.columns);
+    small_lu_kernel<T><<<static_cast<unsigned>(lu.count), kWarps * 32, bytes, stream>>>(lu);
+>>>>>>> F/main
   });
 }
 

@@ -103,9 +103,19 @@ Tensor averages(const Pooling& p) {
   });
 }
 
-Tensor max_backward(const Pooling& p, const Tensor& grad, const Tensor& indices) {
-  check_pool_gradient(p.name, grad, p.self, p.axes, p.dims);
-  check_pool_indices(p.name, indices, grad);
+// For a channels-last gradient of the input, the same values with adjacent channels: kernels take several at once.
+Tensor in_format_of(const Pooling& p, const Tensor& t) {
+  if (!is_last(p.format()) || t.stride(t.dim() - p.dims - 1) == 1 || t.numel() == 0) return t;
+  const DeviceScope scope(t.device());
+  Tensor placed = p.empty(t.sizes(), t.dtype());
+  copy(t, placed, false);
+  return placed;
+}
+
+Tensor max_backward(const Pooling& p, const Tensor& given, const Tensor& places) {
+  check_pool_gradient(p.name, given, p.self, p.axes, p.dims);
+  check_pool_indices(p.name, places, given);
+  const Tensor grad = in_format_of(p, given), indices = in_format_of(p, places);
   return pooled(p, &grad, [&](PoolWalk& walk, void* to) {
     five_strides(indices, p.dims, walk.indices);
     // ATen's 3d kernel adds wherever indices say. Its 2d kernel asks only the windows that reach an element.
@@ -114,8 +124,9 @@ Tensor max_backward(const Pooling& p, const Tensor& grad, const Tensor& indices)
   });
 }
 
-Tensor average_backward(const Pooling& p, const Tensor& grad) {
-  check_pool_gradient(p.name, grad, p.self, p.axes, p.dims);
+Tensor average_backward(const Pooling& p, const Tensor& given) {
+  check_pool_gradient(p.name, given, p.self, p.axes, p.dims);
+  const Tensor grad = in_format_of(p, given);
   return pooled(p, &grad, [&](const PoolWalk& walk, void* to) {
     return launch_average_pool_backward(walk, p.dtype(), grad.data(), to, p.include_padding, p.divisor,
                                         current_stream());

@@ -114,17 +114,19 @@ cudaError_t fractional(const FractionalWalk& walk, const void* in, const void* s
   const T* sample = static_cast<const T*>(samples);
   T* to = static_cast<T*>(out);
   const int64_t plane = w.input[0] * w.input[1] * w.input[2], out_plane = w.output[0] * w.output[1] * w.output[2];
+  const Divider by_depth(w.output[0]), by_height(w.output[1]), by_width(w.output[2]);
   grid_loop(w.planes * out_plane, stream, [=] __device__(int64_t i) {
     using C = Compute<T>;
-    const int64_t number = i / out_plane;
-    int64_t rest = i % out_plane, begin[3];
+    int64_t number = i, place[3], begin[3];
+    place[2] = by_width.take(number);
+    place[1] = by_height.take(number);
+    place[0] = by_depth.take(number);
     for (int axis = 2; axis >= 0; --axis) {
-      const int64_t o = rest % w.output[axis];
-      rest /= w.output[axis];
       // In two dimensions the first sample belongs to the width.
       const int at = w.dims == 3 ? axis : 2 - axis;
-      begin[axis] =
-          w.dims == 2 && axis == 0 ? 0 : fractional_begin<C>(w, axis, widened(sample[number * w.dims + at]), o);
+      begin[axis] = w.dims == 2 && axis == 0
+                        ? 0
+                        : fractional_begin<C>(w, axis, widened(sample[number * w.dims + at]), place[axis]);
     }
     const T* values = from + number * plane;
     int64_t best_at = (begin[0] * w.input[1] + begin[1]) * w.input[2] + begin[2];

@@ -354,6 +354,9 @@ void launch_random(Distribution distribution, const RandomTarget& target, double
     }
     case Distribution::kBernoulli: {
       const auto p = static_cast<float>(a);
+      if (dtype == 6)
+        return launch<4>(target, draw, stream, Uniform4{},
+                         [=] __device__(char* at, float unit) { put<float>(at, unit < p); });
       return launch<4>(target, draw, stream, Uniform4{},
                        [=] __device__(char* at, float unit) { put_flag(at, dtype, unit < p); });
     }
