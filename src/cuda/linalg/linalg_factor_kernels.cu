@@ -9,31 +9,19 @@ namespace sconce::cuda {
 namespace {
 
 constexpr int kMostWarps = 16, kMostSweeps = 40;
-<<<<<<< HEAD
-=======
 constexpr size_t kUnaskedBytes = 46 << 10;  // of shared memory, with what the kernel has besides
->>>>>>> F/main
 
 // For matrices whose largest element is between 1 and 2.
 template <class R>
 struct Limits {
   static constexpr R kEpsilon = FLT_EPSILON;
-<<<<<<< HEAD
-  static constexpr R kNothing = 0x1p-100f;  // a squared length below which a column counts as zero
-=======
   static constexpr R kNothing = 0x1p-80f;  // a squared length below which a column counts as zero
   static constexpr R kScale =
       0x1p40f;  // by which products of columns are multiplied, so that their squares are in range
->>>>>>> F/main
 };
 template <>
 struct Limits<double> {
   static constexpr double kEpsilon = DBL_EPSILON;
-<<<<<<< HEAD
-  static constexpr double kNothing = 0x1p-900;
-};
-
-=======
   static constexpr double kNothing = 0x1p-800;
   static constexpr double kScale = 0x1p400;
 };
@@ -44,7 +32,6 @@ __device__ inline double rough_quotient(double a, double b) { return a / b; }
 __device__ inline float rough_root(float a) { return a * rsqrtf(a); }
 __device__ inline double rough_root(double a) { return sqrt(a); }
 
->>>>>>> F/main
 // Rotates by the angle with sine s and cosine c; ratio: s / (1 + c). Written so that small angles leave small errors:
 // with c * p - s * q, all columns would slowly shrink or grow.
 template <class T>
@@ -56,8 +43,6 @@ __device__ void turn(T* x, T* y, int rows, Real<T> s, Real<T> ratio, T phase, in
   }
 }
 
-<<<<<<< HEAD
-=======
 // The conjugate of v / length(v).
 template <class R>
 __device__ R direction_of(R v, R) {
@@ -69,7 +54,6 @@ __device__ thrust::complex<R> direction_of(const thrust::complex<R>& v, R length
   return {v.real() * part, -v.imag() * part};
 }
 
->>>>>>> F/main
 // Rotates columns x and y of A, and those of V unless null, so that x and y become orthogonal. False if they are.
 template <class T>
 __device__ bool rotate(T* x, T* y, int rows, T* right_x, T* right_y, int columns, Real<T> tolerance, int lane) {
@@ -85,14 +69,6 @@ __device__ bool rotate(T* x, T* y, int rows, T* right_x, T* right_y, int columns
   xx = sum_over_warp(xx);
   yy = sum_over_warp(yy);
   xy = sum_over_warp(xy);
-<<<<<<< HEAD
-  const R length = length_of(xy);
-  if (fmin(xx, yy) < Limits<R>::kNothing || !(length > tolerance * sqrt(xx) * sqrt(yy))) return false;
-  const R zeta = (yy - xx) / (2 * length);
-  const R t = copysign(R(1), zeta) / (fabs(zeta) + hypot(R(1), zeta));
-  const R c = 1 / sqrt(1 + t * t), s = c * t, ratio = s / (1 + c);
-  const T phase = conjugated(xy) / length;
-=======
   constexpr R kScale = Limits<R>::kScale;
   const R square = squared(xy * kScale), all = xx * kScale * (yy * kScale);
   if (fmin(xx, yy) < Limits<R>::kNothing || !(square > tolerance * tolerance * all)) return false;
@@ -102,7 +78,6 @@ __device__ bool rotate(T* x, T* y, int rows, T* right_x, T* right_y, int columns
       rough_quotient(copysign(2 * length, distance), fabs(distance) + rough_root(distance * distance + 4 * square));
   const R ratio = rough_quotient(t, 1 + rough_root(1 + t * t)), s = 2 * ratio / (1 + ratio * ratio);
   const T phase = direction_of(xy * kScale, length);
->>>>>>> F/main
   turn(x, y, rows, s, ratio, phase, lane);
   if (right_x) turn(right_x, right_y, columns, s, ratio, phase, lane);
   return true;
@@ -119,13 +94,9 @@ __device__ bool make_orthogonal(T* a, T* v, int rows, int columns) {
     bool rotated = false;
     for (int round = 0; round < others; ++round) {
       for (int pair = warp; pair < players / 2; pair += warps) {
-<<<<<<< HEAD
-        const int x = (round + pair) % others, y = pair == 0 ? others : (round - pair + others) % others;
-=======
         int x = round + pair, y = pair == 0 ? others : round - pair;
         x -= x < others ? 0 : others;
         y += y < 0 ? others : 0;
->>>>>>> F/main
         const int p = min(x, y), q = max(x, y);
         if (q < columns)
           rotated |= rotate(a + p * rows, a + q * rows, rows, v ? v + p * columns : nullptr,
@@ -256,15 +227,10 @@ void launch_small_svd(const SmallSvd& svd, cudaStream_t stream) {
     using T = decltype(sample);
     const int pairs = (svd.columns + 1) / 2, warps = pairs < kMostWarps ? pairs : kMostWarps;
     const int64_t numbers = int64_t{svd.rows + (svd.left ? svd.columns : 0)} * svd.columns;
-<<<<<<< HEAD
-    small_svd_kernel<T><<<static_cast<unsigned>(svd.count), static_cast<unsigned>(warps * 32),
-                          static_cast<size_t>(numbers) * sizeof(T), stream>>>(svd);
-=======
     const size_t bytes = static_cast<size_t>(numbers) * sizeof(T);
     if (bytes > kUnaskedBytes)
       cudaFuncSetAttribute(small_svd_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
     small_svd_kernel<T><<<static_cast<unsigned>(svd.count), static_cast<unsigned>(warps * 32), bytes, stream>>>(svd);
->>>>>>> F/main
   });
 }
 

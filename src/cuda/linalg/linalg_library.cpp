@@ -175,15 +175,10 @@ void factor_lu(const Matrices& a, int32_t* pivots, int32_t* info) {
   if (a.count == 0) return;
   const int64_t k = std::min(a.rows, a.columns);
   if (small_lu_fits(a.rows, a.columns, static_cast<int64_t>(dtype_bytes(a.dtype)))) {
-<<<<<<< HEAD
-    launch_small_lu(a.data, static_cast<int>(a.dtype), int_size("linalg.lu_factor", a.count), static_cast<int>(a.rows),
-                    static_cast<int>(a.columns), pivots, info, current_stream());
-=======
     launch_small_lu({a.data, false, a.data, static_cast<int>(a.dtype), int_size("linalg.lu_factor", a.count),
                      static_cast<int>(a.rows), static_cast<int>(a.columns), pivots, info,
                      pivots_by_length(a.count, a.rows, a.columns)},
                     current_stream());
->>>>>>> F/main
     SCONCE_CUDA(cudaGetLastError());
     return;
   }

@@ -1,8 +1,5 @@
-<<<<<<< HEAD
-=======
 #include <type_traits>
 
->>>>>>> F/main
 #include "src/cuda/linalg/small_matrices.h"
 #include "src/cuda/linalg/small_numbers.cuh"
 
@@ -15,20 +12,12 @@ static_assert(kRowsPerLane * 32 == kMostSmallSize);
 // The row of the largest element of a column, the first if there are several, as LAPACK's search finds it: a NaN is
 // taken only if it comes first. The same for all lanes.
 template <class T>
-<<<<<<< HEAD
-__device__ int pivot_row(const T* column, int first, int rows, int lane) {
-=======
 __device__ int pivot_row(const T* column, int first, int rows, bool by_length, int lane) {
->>>>>>> F/main
   using R = Real<T>;
   R most = -1;
   int row = rows;
   for (int i = first + lane; i < rows; i += 32) {
-<<<<<<< HEAD
-    const R size = rough_size(column[i]);
-=======
     const R size = by_length ? length_of(column[i]) : rough_size(column[i]);
->>>>>>> F/main
     if (i == first && size != size) {
       most = static_cast<R>(INFINITY);
       row = i;
@@ -51,15 +40,6 @@ __device__ int pivot_row(const T* column, int first, int rows, bool by_length, i
 // Each warp has every kWarps-th column. All find the pivot and the multipliers of a step themselves, so that a step has
 // one barrier: before it, only later columns are written, and after it, only columns that no warp reads any more.
 template <class T>
-<<<<<<< HEAD
-__global__ void __launch_bounds__(kWarps * 32)
-    small_lu_kernel(T* matrices, int rows, int columns, int32_t* pivots, int32_t* info) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  T* const a = reinterpret_cast<T*>(memory);
-  T* const data = matrices + static_cast<int64_t>(blockIdx.x) * rows * columns;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, steps = min(rows, columns);
-  for (int i = threadIdx.x; i < rows * columns; i += kWarps * 32) a[i] = data[i];
-=======
 __global__ void __launch_bounds__(kWarps * 32) small_lu_kernel(SmallLu lu) {
   extern __shared__ __align__(16) unsigned char memory[];
   T* const a = reinterpret_cast<T*>(memory);
@@ -71,16 +51,11 @@ __global__ void __launch_bounds__(kWarps * 32) small_lu_kernel(SmallLu lu) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, steps = min(rows, columns);
   for (int i = threadIdx.x; i < rows * columns; i += kWarps * 32)
     a[lu.from_rows ? i % columns * rows + i / columns : i] = from[i];
->>>>>>> F/main
   __syncthreads();
   int failed = 0;
   for (int k = 0; k < steps; ++k) {
     const T* const column = a + k * rows;
-<<<<<<< HEAD
-    const int p = pivots ? pivot_row(column, k, rows, lane) : k;
-=======
     const int p = pivots ? pivot_row(column, k, rows, lu.by_length, lane) : k;
->>>>>>> F/main
     const T pivot = column[p], head = column[k];
     const bool zero = pivot == T(0);
     if (zero && failed == 0) failed = k + 1;
@@ -128,9 +103,6 @@ __global__ void __launch_bounds__(kWarps * 32) small_lu_kernel(SmallLu lu) {
   }
   __syncthreads();
   for (int i = threadIdx.x; i < rows * columns; i += kWarps * 32) data[i] = a[i];
-<<<<<<< HEAD
-  if (threadIdx.x == 0) info[blockIdx.x] = failed;
-=======
   if (threadIdx.x == 0) lu.info[blockIdx.x] = failed;
 }
 
@@ -204,20 +176,10 @@ bool lu_in_lanes(const SmallLu& lu, cudaStream_t stream) {
   else
     lu_in_lanes_kernel<T, 32><<<count, 32, 0, stream>>>(lu);
   return true;
->>>>>>> F/main
 }
 
 }  // namespace
 
-<<<<<<< HEAD
-void launch_small_lu(void* matrices, int dtype, int64_t count, int rows, int columns, int32_t* pivots, int32_t* info,
-                     cudaStream_t stream) {
-  by_number(dtype, [&](auto sample) {
-    using T = decltype(sample);
-    const size_t bytes = sizeof(T) * static_cast<size_t>(rows) * static_cast<size_t>(columns);
-    small_lu_kernel<T><<<static_cast<unsigned>(count), kWarps * 32, bytes, stream>>>(static_cast<T*>(matrices), rows,
-                                                                                     columns, pivots, info);
-=======
 void launch_small_lu(const SmallLu& lu, cudaStream_t stream) {
   by_number(lu.dtype, [&](auto sample) {
     using T = decltype(sample);
@@ -225,7 +187,6 @@ void launch_small_lu(const SmallLu& lu, cudaStream_t stream) {
       if (lu_in_lanes<T>(lu, stream)) return;
     const size_t bytes = sizeof(T) * static_cast<size_t>(lu.rows) * static_cast<size_t>(lu.columns);
     small_lu_kernel<T><<<static_cast<unsigned>(lu.count), kWarps * 32, bytes, stream>>>(lu);
->>>>>>> F/main
   });
 }
 

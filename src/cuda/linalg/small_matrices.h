@@ -8,17 +8,6 @@
 
 namespace sconce::cuda {
 
-<<<<<<< HEAD
-inline constexpr int64_t kMostSmallSize = 64, kMostSmallBytes = 40 << 10;
-
-inline bool small_lu_fits(int64_t rows, int64_t columns, int64_t itemsize) {
-  return rows <= kMostSmallSize && columns <= kMostSmallSize && rows * columns * itemsize <= kMostSmallBytes;
-}
-// Overwrites [rows, columns] matrices as LAPACK's getrf does: the first of the largest elements becomes the pivot.
-// pivots, from 1; null: no rows are exchanged. info: the first zero pivot, from 1, or 0.
-void launch_small_lu(void* matrices, int dtype, int64_t count, int rows, int columns, int32_t* pivots, int32_t* info,
-                     cudaStream_t stream);
-=======
 inline constexpr int64_t kMostSmallSize = 64, kMostSmallBytes = 96 << 10;
 
 inline bool small_lu_fits(int64_t rows, int64_t columns, int64_t itemsize) {
@@ -39,7 +28,6 @@ struct SmallLu {
 // As cuBLAS, which ATen calls for these; cuSOLVER, which it calls for others, does as LAPACK does.
 inline bool pivots_by_length(int64_t count, int64_t rows, int64_t columns) { return count > 1 && rows == columns; }
 void launch_small_lu(const SmallLu& lu, cudaStream_t stream);
->>>>>>> F/main
 
 // `all`: left vectors beyond `columns` are wanted too.
 inline bool small_svd_fits(int64_t rows, int64_t columns, int64_t itemsize, bool all) {

@@ -262,20 +262,6 @@ cudaError_t border_slopes(const PaddedLines& given, int64_t planes, const void* 
   const PaddedLines lines = given;
   const T* grad = static_cast<const T*>(grads);
   T* to = static_cast<T*>(sums);
-<<<<<<< HEAD
-  const int64_t out_plane = lines.out[0] * lines.out[1] * lines.out[2];
-  const Divider by_width(lines.in[2]), by_height(lines.in[1]), by_depth(lines.in[0]);
-  grid_loop(planes * lines.in[0] * lines.in[1] * lines.in[2], stream, [=] __device__(int64_t i) {
-    int64_t number = i;
-    const Repeats w(lines, 2, by_width.take(number)), h(lines, 1, by_height.take(number)),
-        d(lines, 0, by_depth.take(number));
-    const T* from = grad + number * out_plane;
-    Compute<T> sum = 0;
-    for (int64_t z = d.begin; z < d.end; ++z)
-      for (int64_t y = h.begin; y < h.end; ++y)
-        for (int64_t x = w.begin; x < w.end; ++x) sum += widened(from[(z * lines.out[1] + y) * lines.out[2] + x]);
-    to[i] = narrowed<T>(sum);
-=======
   constexpr int kAtOnce = 4;  // neighbours of a row
   const int64_t out_plane = lines.out[0] * lines.out[1] * lines.out[2], columns = (lines.in[2] + kAtOnce - 1) / kAtOnce;
   const Divider by_columns(columns), by_height(lines.in[1]), by_depth(lines.in[0]);
@@ -296,7 +282,6 @@ cudaError_t border_slopes(const PaddedLines& given, int64_t planes, const void* 
         }
       to[row * lines.in[2] + first + k] = narrowed<T>(sum);
     }
->>>>>>> F/main
   });
   return cudaGetLastError();
 }

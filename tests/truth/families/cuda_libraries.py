@@ -2,12 +2,8 @@
 
 Limits: cuFFT plans of three dimensions, copies of tensors that it cannot describe (fft.cpp); batched factorisations for
 matrices up to 512 and 256 (kBatchedSize, kBatchedRows in linalg_library.cpp); our own LU and singular values for sides up to
-<<<<<<< HEAD
-64 that fit in 40 KB (small_matrices.h). Judges products of factors if several factors are right."""
-=======
 64 that fit in 96 KB, LU in 48 KB or, real ones up to 32, in lanes (small_matrices.h, linalg_lu_kernels.cu). Judges products of
 factors if several factors are right."""
->>>>>>> F/main
 import torch
 
 import abi
@@ -91,24 +87,6 @@ def factors(d):
     """LU of matrices whose pivots are not on the diagonal."""
     dtype, m = d.choice(TYPES), d.choice(SIZES + (65, 80, 130))
     n = d.choice((m, m, m, m + 3, max(1, m // 2), max(1, m - 1)))
-<<<<<<< HEAD
-    a, _, kind = general(d, dtype, m, n, ("normal", "normal", "few", "low rank", "zero column", "graded"))
-    pivot = d.chance(0.9) or kind != "normal"
-
-    def back(packed, pivots, info):
-        p, l, u = torch.lu_unpack(packed, pivots)
-        exact = info if kind in ("normal", "zero column") and pivot else torch.zeros_like(info)
-        parts = torch.view_as_real(l) if l.is_complex() else l
-        # By LAPACK's choice, no multiplier has a part above the root of 2.
-        small = (parts.abs() <= (1.0001 if not l.is_complex() else 1.4143)).all()
-        first = pivots[..., 0] if kind == "normal" and not dtype.is_complex else torch.zeros_like(info)
-        return [(p @ l @ u).contiguous(), small | (not pivot), exact, first]
-    # Without exchanges of rows, elements grow.
-    growth = 1e4 if not pivot else 1.0
-    return case.Case(f"linalg_lu_factor_ex {dtype} {list(a.shape)} {a.stride()} {kind} {pivot}",
-                     lambda a: back(*abi.call_named("linalg_lu_factor_ex", "", a, pivot=pivot)), lambda a: back(*aten.linalg_lu_factor_ex(a, pivot=pivot)), [a],
-                     magnitude=lambda a: a.abs().amax() * growth, error=64.0 + 16 * max(m, n), strides=False)
-=======
     # What cuBLAS makes of a zero pivot that is not the last one is no measure, and its pivots may lie outside of the matrix.
     ours = max(m, n) <= 64 and m * n * dtype.itemsize <= 48 << 10
     pivot = d.chance(0.9)
@@ -149,7 +127,6 @@ def failures(d):
     return case.Case(f"linalg_lu_factor_ex {dtype} {list(a.shape)} {a.stride()} column {at} of zeros",
                      lambda a: [abi.call_named("linalg_lu_factor_ex", "", a)[2]],
                      lambda a: [torch.full(a.shape[:-2], at + 1 if at < m else 0, dtype=torch.int32, device=a.device)], [a], strides=False)
->>>>>>> F/main
 
 
 def spectrum(d):
@@ -168,11 +145,8 @@ def spectrum(d):
     return case.Case(f"_linalg_svd {dtype} {list(a.shape)} {a.stride()} {kind} {full} {vectors}",
                      lambda a: back(*abi.call_named("_linalg_svd", "", a, full_matrices=full, compute_uv=vectors)),
                      lambda a: back(*aten._linalg_svd(a, full_matrices=full, compute_uv=vectors)), [a], error=64.0 + 16 * max(m, n), strides=False,
-<<<<<<< HEAD
-=======
                      # By LAPACK: cuSOLVER loses a thousand units of the last place where columns are equal.
                      exact=lambda a: back(*torch.linalg.svd(a.cpu(), full_matrices=full)),
->>>>>>> F/main
                      magnitude=lambda a: 1 + (a / scale).abs().amax() * max(m, n) ** 0.5)
 
 
@@ -315,8 +289,4 @@ def recurrent(d):
 
 
 def draw(d):
-<<<<<<< HEAD
-    return d.choice((transform, transform, transform, algebra, algebra, algebra, factors, spectrum, recurrent))(d)
-=======
     return d.choice((transform, transform, transform, algebra, algebra, algebra, factors, factors, failures, spectrum, spectrum, recurrent))(d)
->>>>>>> F/main
