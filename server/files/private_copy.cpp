@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;
 // The kernel takes names of 249 bytes.
-constexpr size_t kLongestName = 200;
+constexpr size_t kLongestLabel = 200;
 
 std::string reason() { return std::strerror(errno); }
 
@@ -41,7 +41,7 @@ PrivateCopy::PrivateCopy(const std::filesystem::path& file, uint64_t most) {
   struct stat status {};
   SCONCE_CHECK(::fstat(source.get(), &status) == 0, kIo, "cannot read ", name, ": ", reason());
   SCONCE_CHECK(S_ISREG(status.st_mode), kIo, "not a regular file: ", name);
-  const std::string shown = file.filename().string().substr(0, kLongestName);
+  const std::string shown = file.filename().string().substr(0, kLongestLabel);
   memory_ = Descriptor(::memfd_create(shown.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   SCONCE_CHECK(memory_.get() >= 0, kOutOfMemory, "no memory for a copy of ", name, ": ", reason());
   const auto piece = std::make_unique<std::byte[]>(kPiece);

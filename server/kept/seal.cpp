@@ -11,7 +11,7 @@ namespace sconce::server {
 namespace {
 
 constexpr std::string_view kLine = "hmac-sha256 ";
-constexpr size_t kShortestKey = 32, kLargestFile = 1 << 16;
+constexpr size_t kShortestKey = 32, kLargestKeyFile = 1 << 16;
 
 // The last line of a text that ends with a line feed, with that.
 std::string_view last_line(std::string_view text) {
@@ -24,7 +24,7 @@ std::string_view last_line(std::string_view text) {
 
 Seal::Seal(const std::string& key_file) {
   if (key_file.empty()) return;
-  const PrivateCopy file(key_file, kLargestFile);
+  const PrivateCopy file(key_file, kLargestKeyFile);
   key_ = trim(file.text(), " \t\r\n");
   SCONCE_CHECK(key_.size() >= kShortestKey, kInvalidArgument, "setting weights_keep_key: ", key_file,
                " must have at least ", kShortestKey, " bytes that nobody can guess: openssl rand -hex 32");
