@@ -3,7 +3,7 @@
 
 Compiles two small models with PyTorch, serves them and compares every answer with PyTorch's: pushes and rollbacks under load,
 kept weights, peers, pushes to two servers, shadow, golden requests, guarded commits, named sets in memory and on the disk and
-pushed in two phases, devices=auto, a pipeline, sequences, and weights out of this process's memory (CUDA IPC) in the forms of SGLang's
+pushed in two phases, devices=auto, a pipeline, sequences, models on demand, and weights out of this process's memory (CUDA IPC) in the forms of SGLang's
 and vLLM's trainers. Needs PyTorch, safetensors and a C++ compiler; --device cuda (the default) also a GPU, which --device cpu
 does without. --only: the checks whose names have one of these words. Prints a line for each check; the last line is
 "N passed, N failed", and the exit status 1 if any failed.
@@ -24,6 +24,7 @@ PARSER.add_argument("--only", default="", help="words of names, separated by com
 OPTIONS = PARSER.parse_args()
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "weights"))
 
+import demand  # noqa: E402
 import judged  # noqa: E402
 import named_sets  # noqa: E402
 import net  # noqa: E402
@@ -59,7 +60,7 @@ def main():
     torch.manual_seed(0)
     print(f"{torch.cuda.get_device_name() if OPTIONS.device == 'cuda' else 'CPU'}, torch {torch.__version__}", flush=True)
     subject = net.Subject(net.Net(), OPTIONS.device, served.Server.folder / "net.pt2")
-    for module in (updates, judged, named_sets, pipelines, sequences, trainers):
+    for module in (updates, judged, named_sets, pipelines, sequences, demand, trainers):
         for one in module.CHECKS:
             name = f"{module.__name__}.{one.__name__}"
             if words and not any(word in name for word in words):
