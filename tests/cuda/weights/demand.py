@@ -43,12 +43,14 @@ def budget(check, net, device):
             return torch.cuda.mem_get_info()[0] if device == "cuda" else 0
         good = all(same(server.infer(model=name)[0], expected) for name in names)
         check(good, "each model's first answer")
-        before = memory()
-        for name in names * 4:
-            good = good and same(server.infer(model=name)[0], expected)
+        left = []
+        for _ in range(8):
+            for name in names * 2:
+                good = good and same(server.infer(model=name)[0], expected)
+            left.append(memory())
         check(good, "answers in turn, each of a model that was unloaded meanwhile")
-        grown = before - memory()
-        check(grown < bytes_each, "no memory of the device is lost", f"{grown} bytes more")
+        # What the driver and libraries keep is there after some rounds; what is lost in each is not.
+        check(min(left[:4]) - left[-1] < bytes_each, "no memory of the device is lost", left)
 
         def choose(numbers):
             # Some models are asked for more often than others.
