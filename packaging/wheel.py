@@ -71,7 +71,8 @@ def assemble(build, stage, version):
         shutil.copytree(prefix / f"share/doc/{name}/licences", information / "licenses", dirs_exist_ok=True)
     (information / "sboms").mkdir()
     bill = information / "sboms/sconce.cdx.json"
-    shutil.copy(prefix / "share/doc/sconce/sconce.cdx.json", bill)
+    for name in ("sconce", "sconce-grpc"):
+        shutil.copy(prefix / f"share/doc/{name}/{name}.cdx.json", information / "sboms")
     sbom.add_python_package(bill, ROOT / "python/requirements-build.txt", "nanobind")
     describe(information, metadata(version))
     launcher = wheel / f"sconce-{version}.data/scripts/sconce"

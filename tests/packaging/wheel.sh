@@ -47,11 +47,12 @@ PYTHON
     fi
   done
 
-  # The bill of materials names every library that it brings, and no other.
+  # The bills of materials name every library that it brings, and no other.
   inside "$root" /opt/sconce/bin/python -c '
 import importlib.metadata, json, pathlib, sconce
-bill = next(f for f in importlib.metadata.files("sconce") if f.match("*.dist-info/sboms/sconce.cdx.json"))
-listed = {p["value"] for c in json.loads(bill.read_text())["components"] for p in c.get("properties", [])
+bills = [f for f in importlib.metadata.files("sconce") if f.match("*.dist-info/sboms/*.cdx.json")]
+assert {bill.name for bill in bills} == {"sconce.cdx.json", "sconce-grpc.cdx.json"}
+listed = {p["value"] for bill in bills for c in json.loads(bill.read_text())["components"] for p in c.get("properties", [])
           if p["name"] == "sconce:file"}
 brought = {f.name for f in (pathlib.Path(sconce.__file__).parent / "lib/sconce").glob("*.so*")}
 assert listed and listed == {name for name in brought if not name.startswith("libsconce")}, (listed, brought)
