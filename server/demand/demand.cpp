@@ -180,6 +180,10 @@ void Demand::give_back(Unit& unit) noexcept {
     drop_if_idle(unit);
   }
   turns_.notify_all();
+  tell(told, problem);
+}
+
+void Demand::tell(Waiter* told, const std::exception_ptr& problem) noexcept {
   while (told != nullptr) {
     Waiter& waiter = *told;
     told = waiter.next;
@@ -236,12 +240,7 @@ void Demand::load_one(Unit& unit) noexcept {
     drop_old_failures();
   }
   turns_.notify_all();
-  while (told != nullptr) {
-    Waiter& waiter = *told;
-    told = waiter.next;
-    waiter.problem = problem;
-    waiter.notify(waiter.context);
-  }
+  tell(told, problem);
 }
 
 std::map<std::string, Demand::Status, std::less<>> Demand::statuses() const {

@@ -131,6 +131,8 @@ class Demand {
   void give_back(Unit& unit) noexcept;
   void run() noexcept;
   void load_one(Unit& unit) noexcept;
+  // A list that take_waiters() returned.
+  static void tell(Waiter* told, const std::exception_ptr& problem) noexcept;
   Unit& unit_of(const std::string& name) SCONCE_REQUIRES(mutex_);
   void enqueue(Unit& unit) SCONCE_REQUIRES(mutex_);
   Waiter* take_waiters(Unit& unit) noexcept SCONCE_REQUIRES(mutex_);
