@@ -1,7 +1,5 @@
 #include "server/http/credentials.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <boost/beast/core/string.hpp>
 #include <cerrno>
@@ -132,7 +130,7 @@ const TlsContext* CredentialSet::tls(Listeners listener) const noexcept {
 
 Credentials::Credentials(const ServerConfig& config) : config_(config) {
   const auto add = [&](const std::string& path, bool of_tls) {
-    if (!path.empty()) restamp(files_.emplace_back(File{path, of_tls}));
+    if (!path.empty()) files_.push_back({StampedFile(path), of_tls});
   };
   add(config.token_file, false);
   add(config.admin_token_file, false);
@@ -150,16 +148,6 @@ Credentials::Credentials(const ServerConfig& config) : config_(config) {
 std::shared_ptr<const CredentialSet> Credentials::snapshot() const {
   const MutexLock lock(mutex_);
   return set_;
-}
-
-bool Credentials::restamp(File& file) noexcept {
-  struct stat now {};
-  if (::stat(file.path.c_str(), &now) != 0) return false;
-  const uint64_t stamp[] = {now.st_dev, now.st_ino, static_cast<uint64_t>(now.st_size),
-                            static_cast<uint64_t>(now.st_mtim.tv_sec), static_cast<uint64_t>(now.st_mtim.tv_nsec)};
-  const bool other = !std::equal(std::begin(stamp), std::end(stamp), file.stamp);
-  std::copy(std::begin(stamp), std::end(stamp), file.stamp);
-  return other;
 }
 
 std::vector<CredentialSet::Token> Credentials::read_tokens() const {
@@ -231,9 +219,8 @@ void Credentials::refresh(bool all) {
     reading.stale = true;
     reading.problem.clear();
   };
-  for (File& file : files_) {
-    if (restamp(file)) changed(file.of_tls ? certificates_ : tokens_);
-  }
+  for (File& file : files_)
+    if (file.file.changed()) changed(file.of_tls ? certificates_ : tokens_);
   if (all) {
     changed(certificates_);
     changed(tokens_);

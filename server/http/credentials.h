@@ -13,6 +13,7 @@
 
 #include "sconce/mutex.h"
 #include "server/base/config.h"
+#include "server/files/file_stamp.h"
 #include "server/http/router.h"
 #include "server/http/tls.h"
 
@@ -59,11 +60,9 @@ class Credentials {
 
  private:
   struct File {
-    std::string path;
+    StampedFile file;
     bool of_tls = false;
-    uint64_t stamp[5] = {};  // device, inode, size, time of what was read
   };
-  static bool restamp(File& file) noexcept;  // whether the file changed
 
   std::vector<CredentialSet::Token> read_tokens() const;
   void read_certificates(CredentialSet& set) const;

@@ -186,7 +186,7 @@ bool Repository::was_rewritten(const PackageEntry& package) const {
   const auto now = snapshot();
   const Catalog::Entry* const entry = now->look_up(package.name);
   return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
-           const FileStamp &before = v.file.stamp, &after = package.file.stamp;
+           const FileStamps &before = v.file.stamp, &after = package.file.stamp;
            return v.file.path == package.file.path && before.identity == after.identity &&
                   (before != after || !v.reason.empty() || !v.fault().empty());
          });

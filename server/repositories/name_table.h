@@ -40,7 +40,7 @@ class NameTable {
   struct File {
     int64_t version = 1;
     std::string path, config;
-    FileStamp stamp;
+    FileStamps stamp;
   };
   struct Stem {
     std::vector<File> files;

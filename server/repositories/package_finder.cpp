@@ -1,7 +1,5 @@
 #include "server/repositories/package_finder.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -34,30 +32,19 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ec);
 }
 
-void add_stamp(const fs::path& path, FileStamp& stamp) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return;  // it is gone: counts as a change
-  const auto mix = [](uint64_t a, uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15 + (a >> 29); };
-  stamp.identity = mix(mix(stamp.identity, status.st_ino), status.st_dev);
-  stamp.bytes += static_cast<uint64_t>(status.st_size);
-  stamp.modified_ns =
-      std::max<int64_t>(stamp.modified_ns, int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
-}
-
-void add_below(const fs::path& folder, FileStamp& stamp) {
+void add_below(const fs::path& folder, FileStamps& stamp) {
   std::error_code ec;
   for (const std::string& name : names_in(folder, ec)) {
     const fs::path child = folder / name;
-    add_stamp(child, stamp);
+    stamp.add(child.c_str());
     if (fs::symlink_status(child, ec).type() == fs::file_type::directory) add_below(child, stamp);
   }
 }
 
-FileStamp stamp_of(const fs::path& path) {
-  FileStamp stamp;
-  add_stamp(path, stamp);
-  if (!is_folder(path)) return stamp;
-  add_below(path, stamp);
+FileStamps stamp_of(const fs::path& path) {
+  FileStamps stamp;
+  stamp.add(path.c_str());
+  if (is_folder(path)) add_below(path, stamp);
   return stamp;
 }
 
@@ -221,10 +208,10 @@ void PackageFinder::add_files(const Source& source, Wanted&& wanted, Note note, 
   }
 }
 
-FileStamp PackageFinder::stamp(const fs::path& path, const fs::path& config) const {
-  FileStamp stamp = stamp_of(path);
-  if (!config.empty()) add_stamp(config, stamp);
-  if (signatures_.on()) add_stamp(signature_beside(path), stamp);
+FileStamps PackageFinder::stamp(const fs::path& path, const fs::path& config) const {
+  FileStamps stamp = stamp_of(path);
+  if (!config.empty()) stamp.add(config.c_str());
+  if (signatures_.on()) stamp.add(signature_beside(path).c_str());
   return stamp;
 }
 

@@ -16,6 +16,7 @@
 
 #include "sconce/package.h"
 #include "server/base/config.h"
+#include "server/files/file_stamp.h"
 #include "server/pipelines/pipeline_spec.h"
 #include "server/repositories/version_policy.h"
 #include "server/signing/signature_rule.h"
@@ -23,22 +24,14 @@
 
 namespace sconce::server {
 
-// Identifies the content of a path: writing changes size or time, renaming a file into place changes the inode. For an
-// unpacked package, covers everything below it.
-struct FileStamp {
-  uint64_t identity = 0;
-  uint64_t bytes = 0;
-  int64_t modified_ns = 0;
-  friend bool operator==(const FileStamp&, const FileStamp&) = default;
-};
-
 struct PackageFile {
   std::string stem;  // the start of its models' names
   int64_t version = 1;
   std::filesystem::path path;
   std::filesystem::path config;  // Triton's config.pbtxt of the model; empty: there is none
-  FileStamp stamp;               // of both, and of the signature if there must be one
-  bool on_demand = false;        // its models are loaded when they are asked for
+  // Of both, of everything below an unpacked package, and of the signature if there must be one.
+  FileStamps stamp;
+  bool on_demand = false;  // its models are loaded when they are asked for
   friend bool operator==(const PackageFile&, const PackageFile&) = default;
 };
 
@@ -96,7 +89,7 @@ class PackageFinder {
   // What a config.pbtxt says that the server's own settings leave open.
   std::vector<ModelSetting> settings_of(const TritonConfig& config, const std::filesystem::path& origin) const;
   VersionPolicy version_policy(const std::string& name, std::span<const ModelSetting> beside) const;
-  FileStamp stamp(const std::filesystem::path& path, const std::filesystem::path& config = {}) const;
+  FileStamps stamp(const std::filesystem::path& path, const std::filesystem::path& config = {}) const;
   std::shared_ptr<const Package> open_package(const std::filesystem::path& path) const;
   template <class Wanted>
   void add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const;

@@ -1,8 +1,5 @@
 #include "server/signing/signature_rule.h"
 
-#include <sys/stat.h>
-
-#include <algorithm>
 #include <iterator>
 
 #include "sconce/check.h"
@@ -14,18 +11,8 @@
 namespace sconce::server {
 
 SignatureRule::SignatureRule(std::span<const std::string> files) : files_(files.begin(), files.end()) {
-  for (const std::string& path : files_) restamp(stamps_.emplace_back(File{path}));
+  for (const std::string& path : files_) stamps_.emplace_back(path);
   keys_ = std::make_shared<const std::vector<Key>>(read_all());
-}
-
-bool SignatureRule::restamp(File& file) noexcept {
-  struct stat now {};
-  if (::stat(file.path.c_str(), &now) != 0) return false;
-  const uint64_t stamp[] = {now.st_dev, now.st_ino, static_cast<uint64_t>(now.st_size),
-                            static_cast<uint64_t>(now.st_mtim.tv_sec), static_cast<uint64_t>(now.st_mtim.tv_nsec)};
-  const bool other = !std::equal(std::begin(stamp), std::end(stamp), file.stamp);
-  std::copy(std::begin(stamp), std::end(stamp), file.stamp);
-  return other;
 }
 
 std::vector<Key> SignatureRule::read_all() const {
@@ -47,7 +34,7 @@ SignatureRule::Keys SignatureRule::keys() const {
 void SignatureRule::refresh(bool all) {
   const MutexLock lock(refreshing_);
   bool stale = stale_ || (all && on());
-  for (File& file : stamps_) stale = restamp(file) || stale;
+  for (StampedFile& file : stamps_) stale = file.changed() || stale;
   if (!stale) return;
   Keys next;
   std::string problem = problem_of([&] { next = std::make_shared<const std::vector<Key>>(read_all()); });

@@ -2,7 +2,6 @@
 // read again when they change; what was loaded by an older key goes on. Thread-safe.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "server/files/file_stamp.h"
 #include "server/signing/signed_file.h"
 
 namespace sconce::server {
@@ -37,16 +37,11 @@ class SignatureRule {
   void refuse_unsigned(std::string_view what) const;
 
  private:
-  struct File {
-    std::string path;
-    uint64_t stamp[5] = {};  // device, inode, size, time of what was read
-  };
-  static bool restamp(File& file) noexcept;  // whether the file changed
   std::vector<Key> read_all() const;
 
   std::vector<std::string> files_;
   Mutex refreshing_;
-  std::vector<File> stamps_ SCONCE_GUARDED_BY(refreshing_);
+  std::vector<StampedFile> stamps_ SCONCE_GUARDED_BY(refreshing_);
   bool stale_ SCONCE_GUARDED_BY(refreshing_) = false;
   std::string problem_ SCONCE_GUARDED_BY(refreshing_);  // the last one, logged once
   mutable Mutex mutex_;

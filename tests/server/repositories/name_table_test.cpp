@@ -30,7 +30,7 @@ TEST_CASE("name table: knows names and versions, until the files are gone") {
   const std::vector<PackageFile> files = table.find("b");
   REQUIRE(files.size() == 2);
   CHECK(files[1].path == "/models/b/2/model.pt2");
-  CHECK(files[1].stamp == FileStamp{1, 2, 3});
+  CHECK(files[1].stamp == FileStamps{1, 2, 3});
   CHECK(files[1].on_demand);
   table.set("b", {});
   CHECK(!table.knows("b"));
