@@ -276,7 +276,7 @@ typedef struct sconce_constant_info {
   uint64_t bytes;
   int32_t type;    /* sconce_constant_type */
   int32_t folded;  /* computed at load, not stored */
-  int32_t mutated; /* the model writes it: each replica has its own */
+  int32_t mutated; /* the model writes it, or nothing says that it does not: each replica has its own */
   int32_t opaque;  /* packed for oneDNN: cannot be replaced */
 } sconce_constant_info;
 sconce_error* sconce_model_constant(const sconce_model* model, size_t index,

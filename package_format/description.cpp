@@ -67,6 +67,7 @@ Json json_of(const ConstantSpec& spec) {
   json["type"] = kTypes[static_cast<size_t>(spec.type)];
   json["folded"] = spec.folded;
   json["mutated"] = spec.mutated;
+  json["assumed"] = spec.assumed;
   json["opaque"] = spec.opaque;
   json["device"] = or_null(spec.device);
   return json;
@@ -118,6 +119,7 @@ Json json_of(const ModelSpec& model) {
   json["metadata"] = Json::object();
   for (const auto& [key, value] : model.metadata) json["metadata"][key] = value;
   json["has_source"] = model.has_source;
+  json["may_write_constants"] = model.may_write_constants;
   json["code"] = Json::object();
   json["code"]["member"] = model.so_member;
   json["code"]["bytes"] = model.so_bytes;

@@ -121,6 +121,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
   spec.weights_bytes = weights.bytes;
   const bool inside = weights.form == WeightsForm::kEmbedded || weights.form == WeightsForm::kAppended;
   if (!small && spec.so_bytes / 2 > (inside ? weights.bytes : 0)) archive.read(*files.so);
+  spec.may_write_constants = weights.writable;
   find_mutated(text, source, weights.writable, spec);
   find_joined_rows(source, kernels, spec);
   complete_devices(spec);

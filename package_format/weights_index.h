@@ -37,7 +37,9 @@ WeightsIndex locate_weights(const Package& package, const ModelSpec& model);
 struct WeightsSummary {
   WeightsForm form = WeightsForm::kNone;
   uint64_t bytes = 0;
-  bool writable = false;  // embedded so that the model may write them: the graph mutates some constant
+  // Placed so that the model may write them: the graph mutates some constant. The compiler places so what it puts into
+  // the .so instead of weights that are elsewhere. True for a .so without such a place.
+  bool writable = true;
 };
 WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles& files, const ElfImage& so,
                                  bool include_weights, const ModelSpec& spec);

@@ -52,6 +52,7 @@ struct ConstantSpec {
   ConstantType type = ConstantType::kUnknown;
   bool folded = false;   // computed at load (runtime constant folding), not stored
   bool mutated = false;  // the graph writes it: each replica has its own
+  bool assumed = false;  // it is mutated because nothing says whether the graph writes it
   bool opaque = false;   // oneDNN-packed
   std::vector<std::byte> opaque_metadata;
   std::optional<Device> device;
@@ -90,6 +91,9 @@ struct ModelSpec {
   bool has_source = false;
   std::vector<TensorSpec> inputs, outputs;
   std::vector<ConstantSpec> constants;  // from the source; ModelInfo has what the loaded .so lists
+  // Whether runs may write constants, by how the compiler placed them in the .so; true if it does not say. A model
+  // without source lists none before it is loaded.
+  bool may_write_constants = false;
   CallSpec call_spec;
   WeightsForm weights_form = WeightsForm::kNone;
   uint64_t weights_bytes = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
+#include <vector>
 
 #include "package_format/wrapper/source_call.h"
 
@@ -219,8 +220,21 @@ void find_mutated(std::string_view text, const WrapperSource& source, bool writa
   for (size_t i = 0; i < spec.constants.size(); ++i)
     if (body.writes_constant(i)) spec.constants[i].mutated = true;
   if (std::any_of(spec.constants.begin(), spec.constants.end(), [](const auto& c) { return c.mutated; })) return;
-  for (ConstantSpec& constant : spec.constants)
-    constant.mutated = !constant.folded && constant.type != ConstantType::kParameter;
+  std::vector<ConstantSpec*> all;
+  for (ConstantSpec& constant : spec.constants) all.push_back(&constant);
+  assume_mutated(all, true);
+}
+
+void assume_mutated(std::span<ConstantSpec* const> constants, bool some) {
+  bool found = false;
+  for (const bool parameters : {false, true}) {
+    if (parameters && (found || !some)) return;
+    for (ConstantSpec* constant : constants) {
+      if (constant->folded || constant->opaque) continue;
+      if ((constant->type == ConstantType::kParameter) != parameters) continue;
+      found = constant->mutated = constant->assumed = true;
+    }
+  }
 }
 
 }  // namespace sconce

@@ -104,6 +104,7 @@ nb::list describe(const std::vector<ConstantSpec>& constants) {
     dict["type"] = word_for(constant.type);
     dict["folded"] = constant.folded;
     dict["mutated"] = constant.mutated;
+    dict["assumed"] = constant.assumed;
     dict["opaque"] = constant.opaque;
     list.append(dict);
   }

@@ -118,6 +118,7 @@ class Constant:
     type: str  # "parameter", "buffer", "tensor_constant", "folded", "unknown"
     folded: bool  # computed when the model is loaded
     mutated: bool  # the model writes it: each replica has its own
+    assumed: bool  # mutated because nothing says whether the model writes it
     opaque: bool  # packed for oneDNN: cannot be replaced
 
     def __str__(self):

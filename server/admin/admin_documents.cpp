@@ -135,6 +135,7 @@ std::string constants_document(const ModelInterface& model, std::span<const Cons
     one["device"] = c.device ? Json(to_string(*c.device)) : Json(nullptr);
     one["folded"] = c.folded;
     one["mutated"] = c.mutated;
+    one["assumed"] = c.assumed;
     one["opaque"] = c.opaque;
     json["constants"].push_back(std::move(one));
   }

@@ -87,7 +87,7 @@ void add_tensors(std::string& out, std::string_view label, const std::vector<Ten
 }
 
 void add_constants(std::string& out, const ModelSpec& model, bool all) {
-  add_line(out, "constants", std::to_string(model.constants.size()));
+  add_line(out, "constants", describe_constants(model));
   for (size_t i = 0; i < model.constants.size(); ++i) {
     if (!all && i == kShortList) {
       out += faint(fmt::format("  ... and {} more (--all)\n", model.constants.size() - i));
@@ -180,10 +180,16 @@ std::string describe_call(const ModelSpec& model) {
   return fmt::format("({}) -> {}", fmt::join(parts, ", "), describe_tree(model.call_spec.result, results, leaf));
 }
 
+std::string describe_constants(const ModelSpec& model) {
+  if (model.has_source) return std::to_string(model.constants.size());
+  return model.may_write_constants ? "only the loaded model lists them; it may write those that are no parameters"
+                                   : "only the loaded model lists them; runs write none of them";
+}
+
 std::string marks_of(const ConstantSpec& constant) {
   std::string marks = constant_type_name(constant.type);
   if (constant.folded) marks += ", computed at load";
-  if (constant.mutated) marks += ", written by the model";
+  if (constant.mutated) marks += constant.assumed ? ", may be written by the model" : ", written by the model";
   if (constant.opaque) marks += ", packed";
   return marks;
 }

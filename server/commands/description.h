@@ -18,6 +18,8 @@ std::string describe(const TensorSpec& spec);
 // "(x, {'shift': arg1_1}, scale=arg2_1) -> output0", with tensors by their names in the code.
 std::string describe_call(const ModelSpec& model);
 const char* form_name(WeightsForm form);
+// How many constants there are, or what is known of them before the model is loaded.
+std::string describe_constants(const ModelSpec& model);
 // "parameter, written by the model".
 std::string marks_of(const ConstantSpec& constant);
 // Functions of the C ABI that the compiled code calls: "aoti_torch_cpu_addmm_out".

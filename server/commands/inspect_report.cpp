@@ -141,9 +141,10 @@ std::string tensor_table(const std::vector<TensorSpec>& tensors, const TensorNam
   return table.end();
 }
 
-std::string constant_table(const ModelSpec& model) {
+std::string constant_section(const ModelSpec& model) {
   uint64_t whole = 0;
   for (const ConstantSpec& constant : model.constants) whole += constant.data_size;
+  if (!model.has_source) return fmt::format("<h3>constants</h3>\n<p>{}</p>\n", describe_constants(model));
   HtmlTable table({"name", "dtype", "shape", "kind", "bytes", "share"});
   for (const ConstantSpec& constant : model.constants)
     table.row()
@@ -152,7 +153,7 @@ std::string constant_table(const ModelSpec& model) {
         .text(to_string(std::span<const int64_t>(constant.shape)), "mono")
         .text(marks_of(constant))
         .bytes(constant.data_size, whole);
-  return table.end();
+  return heading("constants", model.constants.size()) + table.end();
 }
 
 std::string operator_table(const ModelSpec& model, const std::vector<std::string>& operators) {
@@ -190,9 +191,9 @@ std::string model_section(const ModelSpec& model) {
   return fmt::format("<section>\n<h2>model {}</h2>\n", escape_html(model.name)) + facts_table(model) +
          "<h3>structure of the call</h3>\n" + call_tree(model) + heading("inputs", model.inputs.size()) +
          tensor_table(model.inputs, TensorNames::of_inputs(model)) + heading("outputs", model.outputs.size()) +
-         tensor_table(model.outputs, TensorNames::of_outputs(model)) + heading("constants", model.constants.size()) +
-         constant_table(model) + heading("operators", operators.size() + model.proxy_targets.size()) +
-         operator_table(model, operators) + "</section>\n";
+         tensor_table(model.outputs, TensorNames::of_outputs(model)) + constant_section(model) +
+         heading("operators", operators.size() + model.proxy_targets.size()) + operator_table(model, operators) +
+         "</section>\n";
 }
 
 }  // namespace

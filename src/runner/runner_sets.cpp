@@ -61,7 +61,12 @@ NamedSets::Held Runner::make_set(std::string name, uint64_t generation, std::sha
 
 void Runner::finish_set(Staging& staging, const UpdateOptions& options, const HeldSet* base) {
   const std::shared_ptr<const ConstantSet> active = active_set();
-  const std::shared_ptr<const ConstantSet> values = sets_->share(*staging.finish(base ? *base->values : *active));
+  const std::shared_ptr<const ConstantSet> staged = staging.finish(base ? *base->values : *active);
+  const std::string_view dropped = sets_->would_drop(*staged);
+  SCONCE_CHECK(
+      dropped.empty(), kFailedPrecondition, "constant '", dropped,
+      "': nothing says whether the model writes it, so a named set cannot have other values than the active one");
+  const std::shared_ptr<const ConstantSet> values = sets_->share(*staged);
   {
     // A set that cannot be folded is refused now, not when a request comes.
     const MutexLock work(work_mutex_);

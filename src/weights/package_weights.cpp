@@ -71,7 +71,7 @@ std::unique_ptr<WeightFile> open_package(const std::filesystem::path& path, cons
   std::unordered_set<std::string> seen;
   for (const WeightLocation& location : index.locations) {
     const ConstantSpec& constant = model.constants[location.constant];
-    if (constant.mutated) continue;
+    if (constant.mutated && !constant.assumed) continue;
     WeightEntry entry = entry_of(constant, where);
     if (!seen.insert(entry.name).second) continue;  // several constants may have one name and value
     const size_t item = dtype_bytes(entry.dtype);

@@ -1,7 +1,9 @@
 // The constants of the fake model. Compiled with
 //   FAKE_FEATURES=n   length of w and b (4)
 //   FAKE_STATE        adds the buffer `steps` [1], which each run reads and increments
-//   FAKE_FOLDED       adds `_FOLDED_CONST_w2` = 2 w, which runs use in the place of w
+//   FAKE_FOLDED       adds `_FOLDED_CONST_w2` = 2 w, which runs use in the place of w. With FAKE_STATE, folding sets
+//                     `steps` to kFoldedSteps, and runs only read it
+//   FAKE_UNTYPED      of no constant it says what it is
 //   FAKE_APPENDED     weights follow the .so's own bytes
 //   FAKE_EXTERNAL     weights come in one blob by AOTInductorModelUpdateConstantsFromBlob
 //   FAKE_WEIGHTLESS   weights are the caller's to give
@@ -40,11 +42,16 @@ inline constexpr int64_t kColumns = 4;  // of x and y
 inline constexpr bool kSummary = false;
 inline constexpr int64_t kColumns = kFeatures;
 #endif
+#ifdef FAKE_UNTYPED
+inline constexpr bool kTyped = false;
+#else
+inline constexpr bool kTyped = true;
+#endif
 inline constexpr ConstantInfo kConstants[] = {
-    {"scale_w", "scale.w", kFeatures, kParameter, false},
-    {"scale_b", "scale.b", kFeatures, kParameter, false},
+    {"scale_w", "scale.w", kFeatures, kTyped ? kParameter : kUnknown, false},
+    {"scale_b", "scale.b", kFeatures, kTyped ? kParameter : kUnknown, false},
 #ifdef FAKE_STATE
-    {"steps", "steps", 1, kBuffer, false},
+    {"steps", "steps", 1, kTyped ? kBuffer : kUnknown, false},
 #endif
 #ifdef FAKE_FOLDED
     {"_FOLDED_CONST_w2", "_FOLDED_CONST_w2", kFeatures, kFolded, true},
@@ -52,6 +59,7 @@ inline constexpr ConstantInfo kConstants[] = {
 };
 inline constexpr size_t kConstantCount = sizeof(kConstants) / sizeof(kConstants[0]);
 inline constexpr size_t kW = 0, kB = 1;
+inline constexpr float kFoldedSteps = 100;
 #ifdef FAKE_STATE
 inline constexpr size_t kSteps = 2;
 inline constexpr bool kHasState = true;

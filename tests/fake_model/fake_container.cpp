@@ -251,6 +251,7 @@ void Container::fold_set(Set& set) {
     Handle folded(handle);
     for (int64_t i = 0; i < kFeatures; ++i) folded.data()[i] = 2 * set.data[kW][i];
     put(set, kW2, std::move(folded));
+    if (kHasState) *set.data[kSteps] = kFoldedSteps;
   }
   set.state = State::kFolded;
 }
@@ -368,7 +369,7 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
                                       &handle));
   Handle y(handle);
   float* out = sizes[0] > 0 ? y.data() : nullptr;
-  const float extra = steps ? (*steps)++ : 0;
+  const float extra = !steps ? 0 : kHasFolded ? *steps : (*steps)++;
   if (kSummary) {
     const auto [w_low, w_high] = range_of(w);
     const auto [b_low, b_high] = range_of(b);

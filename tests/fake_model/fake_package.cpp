@@ -55,6 +55,8 @@ std::vector<Constant> constants(const Model& model) {
                                {"scale_b", "scale.b", "Parameter", model.features, false}};
   if (model.state) result.push_back({"steps", "steps", "Buffer", 1, false});
   if (model.folded) result.push_back({"_FOLDED_CONST_w2", "_FOLDED_CONST_w2", "FoldedConstant", model.features, true});
+  for (Constant& constant : result)
+    if (!model.typed && !constant.folded) constant.type = "Unknown";
   return result;
 }
 
@@ -63,14 +65,15 @@ std::vector<Constant> constants(const Model& model) {
 Model model(const std::string& name) {
   Model result;
   result.name = name;
-  result.state = name == "fake_state" || name == "fake_wide_state";
-  result.folded = name == "fake_folded";
+  result.state = name.find("_state") != std::string::npos;
+  result.folded = name.starts_with("fake_folded");
+  result.typed = !name.ends_with("_untyped");
   result.cuda = name == "fake_cuda";
-  if (name == "fake_appended") result.weights = Model::Weights::kAppended;
-  if (name == "fake_external") result.weights = Model::Weights::kExternal;
+  if (name.ends_with("_appended")) result.weights = Model::Weights::kAppended;
+  if (name.ends_with("_external")) result.weights = Model::Weights::kExternal;
   if (name == "fake_weightless") result.weights = Model::Weights::kNone;
   if (name == "fake_large") result.features = 2097152;
-  if (name.starts_with("fake_wide")) result.features = 131072;
+  if (name.starts_with("fake_wide") || !result.typed) result.features = 131072;
   if (name == "fake_narrower") result.features = 131056;
   return result;
 }
@@ -102,7 +105,13 @@ std::vector<std::byte> library(const Model& model) {
 std::string source(const Model& model) {
   const bool include = model.weights == Model::Weights::kEmbedded || model.weights == Model::Weights::kAppended;
   const std::vector<Constant> all = constants(model);
-  std::ostringstream text;
+  std::ostringstream text, take, folding;
+  for (size_t i = 0; i < all.size(); ++i)
+    take << "    [[maybe_unused]] auto& " << all[i].name << " = constants_->at(" << i << ");\n";
+  if (model.folded && model.state)
+    folding << "void AOTInductorModel::_const_run_impl(\n) {\n"
+            << take.str() << "    cpp_fused_mul_1((const float*)(scale_w.data_ptr()), (float*)(steps.data_ptr()));\n"
+            << "} // AOTInductorModel::_const_run_impl\n\n";
   text << "AOTInductorModel::AOTInductorModel(std::shared_ptr<ConstantMap> constants_map)\n"
        << "    : AOTInductorModelBase(1,\n                           1,\n                           " << all.size()
        << ",\n                           device_str,\n                           std::move(cubin_dir),\n"
@@ -140,13 +149,13 @@ std::string source(const Model& model) {
        << "    if (" << model.features << " != arg0_1_stride[0]) {\n    }\n\n"
        << "    if (1 != arg0_1_stride[1]) {\n    }\n"
        << "    int32_t arg0_1_expected_device_type = " << (model.cuda ? 1 : 0) << ";\n}\n\n"
+       << folding.str()
        << "void AOTInductorModel::run_impl(\n    AtenTensorHandle*\n        input_handles,\n    AtenTensorHandle*\n"
        << "        output_handles,\n    DeviceStreamType stream,\n    AOTIProxyExecutorHandle proxy_executor\n) {\n"
        << "    __check_inputs_outputs(input_handles, output_handles);\n"
        << "    auto inputs = steal_from_raw_handles_to_raii_handles(input_handles, 1);\n"
        << "    auto arg0_1 = std::move(inputs[0]);\n";
-  for (size_t i = 0; i < all.size(); ++i)
-    text << "    [[maybe_unused]] auto& " << all[i].name << " = constants_->at(" << i << ");\n";
+  text << take.str();
   text << "    auto arg0_1_size = arg0_1.sizes();\n    int64_t s6 = arg0_1_size[0];\n    inputs.clear();\n"
        << "    const int64_t int_array_0[] = {s6, " << model.features << "L};\n"
        << "    static constexpr int64_t int_array_1[] = {" << model.features << "L, 1L};\n"
@@ -157,7 +166,9 @@ std::string source(const Model& model) {
        << "    RAIIAtenTensorHandle buf0(buf0_handle);\n    cpp_fused_add_mul_0((const float*)(arg0_1.data_ptr()), "
        << "(const float*)(" << (model.folded ? "_FOLDED_CONST_w2" : "scale_w") << ".data_ptr()), "
        << "(const float*)(scale_b.data_ptr()), "
-       << (model.state ? "(const float*)(steps.data_ptr()), (float*)(steps.data_ptr()), " : "")
+       << (!model.state   ? ""
+           : model.folded ? "(const float*)(steps.data_ptr()), "
+                          : "(const float*)(steps.data_ptr()), (float*)(steps.data_ptr()), ")
        << "(float*)(buf0.data_ptr()), s6);\n    arg0_1.reset();\n    output_handles[0] = buf0.release();\n"
        << "} // AOTInductorModel::run_impl\n} // namespace torch::aot_inductor\n\n"
        << "// Compile cmd\n// g++ model.wrapper.cpp -march=x86-64-v3 -fPIC -c -o model.wrapper.o\n";

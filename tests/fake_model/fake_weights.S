@@ -2,7 +2,7 @@
 #ifndef FAKE_FEATURES
 #define FAKE_FEATURES 4
 #endif
-#ifdef FAKE_STATE
+#if defined(FAKE_STATE) && !defined(FAKE_FOLDED)
   .section .ldata, "awl", @progbits
 #else
   .section .lrodata, "al", @progbits

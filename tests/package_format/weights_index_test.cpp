@@ -83,6 +83,27 @@ TEST_CASE("weights: embedded where the model may write them") {
   check_all(*opened);
 }
 
+TEST_CASE("weights: without a source, where the library has its place for weights tells whether runs may write them") {
+  const TempFolder folder;
+  const auto may_write = [&](const std::string& so) {
+    return Package::open(folder.write("bare.so", so))->model().may_write_constants;
+  };
+  for (const char* name : {"model_2_6", "model_2_7", "model_2_8", "model_2_10", "model_2_13", "model_2_15"})
+    CHECK(!may_write(fixture(name)));
+  CHECK(!may_write(appended_fixture()));
+  CHECK(may_write(fixture("model_writable")));
+  // Without such a place nobody knows.
+  std::string without = fixture("model_2_15");
+  const std::string symbol = "_binary_constants_bin_start";
+  for (size_t at = 0; (at = without.find(symbol, at)) != std::string::npos; ++at) without[at] = '.';
+  CHECK(may_write(without));
+  // A package says the same, whether its weights are in the library or elsewhere.
+  const std::string blob = kFolder + "x.wrapper_weights.blob";
+  CHECK(!open(package(fixture("model_2_15"), ""))->package->model().may_write_constants);
+  CHECK(!open(package(fixture("model_2_15"), "", {{blob, content(0, 256)}}))->package->model().may_write_constants);
+  CHECK(open(package(fixture("model_writable"), "", {{blob, content(0, 256)}}))->package->model().may_write_constants);
+}
+
 TEST_CASE("weights: appended to the library") {
   const auto opened = open(package(appended_fixture(), fixture_source()));
   CHECK(opened->package->model().weights_form == WeightsForm::kAppended);

@@ -293,6 +293,8 @@ TEST_CASE("stage file: a raw blob of the model's own layout") {
   CHECK(staged(path, options).bytes("l.w") == expected);
   options.constants[0].mutated = true;
   CHECK(staged(path, options).size() == 2);
+  options.constants[0].assumed = true;  // it may be a weight
+  CHECK(staged(path, options).size() == 3);
   says(refusal(folder.write("short.blob", content(0, 255)), options), ErrorCode::kCorruptPackage, "255 and 256 bytes");
   options.format = WeightFormat::kDetect;
   says(refusal(folder.write("short.blob", content(0, 255)), options), ErrorCode::kUnsupported, "256 bytes of weights");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "package_format/wrapper/wrapper_mutation.h"
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "src/runner/constants/set_digest.h"
@@ -29,32 +30,53 @@ bool StoredConstant::may_be_left_out() const noexcept {
 ConstantTable::ConstantTable(const std::vector<loader::ContainerConstant>& constants,
                              const std::vector<Tensor>& packaged, const ModelSpec& model,
                              const std::vector<Device>& devices) {
-  for (size_t i = 0; i < constants.size(); ++i) {
-    const loader::ContainerConstant& c = constants[i];
-    ConstantSpec spec;
+  std::vector<Layout> layouts;
+  std::vector<size_t> undescribed;
+  size_t stored = 0;
+  for (const loader::ContainerConstant& c : constants) {
+    ConstantSpec& spec = all_.emplace_back();
     const auto from_source = std::find_if(model.constants.begin(), model.constants.end(),
                                           [&](const ConstantSpec& s) { return s.name == c.name; });
-    if (from_source != model.constants.end()) spec = *from_source;
+    if (from_source != model.constants.end())
+      spec = *from_source;
+    else
+      undescribed.push_back(all_.size() - 1);
     spec.name = c.name;
     spec.fqn = c.fqn;
     spec.folded = c.folded;
     if (c.type >= 0 && c.type <= 4) spec.type = static_cast<ConstantType>(c.type);
     if (!spec.dtype) spec.dtype = dtype_from_number(c.dtype);
     if (c.data_size) spec.data_size = c.data_size;
-    Layout layout = spec.opaque ? Layout::kMkldnn : Layout::kStrided;
-    if (!c.folded) {
-      if (stored_.size() < packaged.size() && packaged[stored_.size()].defined()) {
-        describe_packaged(spec, packaged[stored_.size()]);
-        layout = packaged[stored_.size()].layout();
-      }
-      if (stored_.size() < devices.size()) spec.device = devices[stored_.size()];
-      any_mutated_ |= spec.mutated;
-      by_name_[spec.name].push_back(stored_.size());
-      if (!spec.fqn.empty()) by_fqn_[spec.fqn].push_back(stored_.size());
-      stored_.push_back({spec, layout});
+    layouts.push_back(spec.opaque ? Layout::kMkldnn : Layout::kStrided);
+    if (c.folded) continue;
+    if (stored < packaged.size() && packaged[stored].defined()) {
+      describe_packaged(spec, packaged[stored]);
+      layouts.back() = packaged[stored].layout();
     }
-    all_.push_back(std::move(spec));
+    if (stored < devices.size()) spec.device = devices[stored];
+    ++stored;
   }
+  assume_undescribed(undescribed, model.may_write_constants);
+  for (size_t i = 0; i < all_.size(); ++i) {
+    const ConstantSpec& spec = all_[i];
+    if (spec.folded) continue;
+    any_mutated_ |= spec.mutated;
+    by_name_[spec.name].push_back(stored_.size());
+    if (!spec.fqn.empty()) by_fqn_[spec.fqn].push_back(stored_.size());
+    stored_.push_back({spec, layouts[i]});
+  }
+}
+
+void ConstantTable::assume_undescribed(const std::vector<size_t>& which, bool runs_write) {
+  const auto any = [&](bool ConstantSpec::*is) {
+    return std::any_of(all_.begin(), all_.end(), [&](const ConstantSpec& spec) { return spec.*is; });
+  };
+  // Code that folds constants may write others, wherever the compiler placed them: a buffer that is given a folded
+  // value.
+  if (!runs_write && !any(&ConstantSpec::folded)) return;
+  std::vector<ConstantSpec*> specs;
+  for (const size_t i : which) specs.push_back(&all_[i]);
+  assume_mutated(specs, runs_write && !any(&ConstantSpec::mutated));
 }
 
 const std::vector<size_t>& ConstantTable::indices(std::string_view name) const {

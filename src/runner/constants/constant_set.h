@@ -46,6 +46,9 @@ class ConstantTable {
   bool any_folded() const noexcept { return stored_.size() < all_.size(); }
 
  private:
+  // Decides which of these, which no source describes, count as written.
+  void assume_undescribed(const std::vector<size_t>& which, bool runs_write);
+
   std::vector<StoredConstant> stored_;
   std::vector<ConstantSpec> all_;
   std::map<std::string, std::vector<size_t>, std::less<>> by_fqn_, by_name_;

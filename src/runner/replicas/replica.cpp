@@ -8,6 +8,7 @@
 #include "src/device/compiled_threads.h"
 #include "src/device/threads.h"
 #include "src/runner/constants/device_memory.h"
+#include "src/runner/constants/own_pages.h"
 #include "src/shim/guard.h"
 #include "src/tensor/copy.h"
 
@@ -56,14 +57,37 @@ size_t bytes_of(const Tensor& tensor) {
   return storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, tensor.itemsize());
 }
 
+// Up to this size a copy costs less than a mapping.
+constexpr size_t kMappedBytes = 256 << 10;
+
+// A tensor like this one for a replica to write.
+Tensor own_copy(const Tensor& tensor, const ConstantSpec& spec) {
+  if (spec.assumed && tensor.storage()->immutable() && bytes_of(tensor) >= kMappedBytes)
+    if (StoragePtr pages = own_pages(*tensor.storage()))
+      return Tensor(std::move(pages), tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  return clone_preserve_strides(tensor);
+}
+
+// Gives `to`, which own_copy() made of such a tensor, the values of `from`. Pages that have them stay shared.
+void copy_where_different(const Tensor& from, const Tensor& to) {
+  constexpr size_t kPage = 4096;
+  const size_t bytes = bytes_of(to);
+  const auto* const source = static_cast<const std::byte*>(from.data());
+  auto* const target = static_cast<std::byte*>(to.data());
+  for (size_t at = 0; at < bytes; at += kPage) {
+    const size_t count = std::min(kPage, bytes - at);
+    if (std::memcmp(target + at, source + at, count) != 0) std::memcpy(target + at, source + at, count);
+  }
+}
+
 // Replaces these tensors by copies. Those on a device share one piece of its memory, because a stream's pool would take
 // 2 MiB for each container, whose buffers may be small.
-void copy_buffers(std::vector<Tensor>& tensors, const std::vector<size_t>& which) {
+void copy_buffers(std::vector<Tensor>& tensors, const std::vector<size_t>& which, const ConstantTable& table) {
   std::vector<size_t> there, offsets;
   size_t total = 0;
   for (const size_t i : which) {
     if (tensors[i].is_cpu()) {
-      tensors[i] = clone_preserve_strides(tensors[i]);
+      tensors[i] = own_copy(tensors[i], table.stored()[i].spec);
       continue;
     }
     there.push_back(i);
@@ -100,7 +124,7 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
       else
         tensors[i] = bound->buffers[i];
     }
-    copy_buffers(tensors, own);
+    copy_buffers(tensors, own, table);
     for (const size_t i : own) bound->buffers[i] = tensors[i];
   }
   FromSet source(tensors);
@@ -137,8 +161,15 @@ void Replica::restore(BoundContainer& bound, const ConstantTable& table, const C
                       const ConstantSet* active) {
   const DeviceLane::Scope on_device(lane_.get());
   const std::vector<Tensor>& values = set.on(device_, table, active);
-  for (size_t i = 0; i < bound.buffers.size(); ++i)
-    if (bound.buffers[i].defined() && values[i].defined()) copy(values[i], bound.buffers[i]);
+  for (size_t i = 0; i < bound.buffers.size(); ++i) {
+    Tensor& own = bound.buffers[i];
+    if (!own.defined() || !values[i].defined()) continue;
+    const IntSpan a = values[i].strides(), b = own.strides();
+    if (table.stored()[i].spec.assumed && own.is_cpu() && std::equal(a.begin(), a.end(), b.begin(), b.end()))
+      copy_where_different(values[i], own);
+    else
+      copy(values[i], own);
+  }
   if (lane_) lane_->synchronize();
 }
 

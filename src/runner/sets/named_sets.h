@@ -56,6 +56,7 @@ class NamedSets {
   void check_name(const std::string& name) const;
   // Values that others have as well are taken from there.
   Values share(const ConstantSet& set) const { return pool_.share(set, *owner_.active()); }
+  std::string_view would_drop(const ConstantSet& set) const { return pool_.would_drop(set, *owner_.active()); }
   using Words = SetFolder::Words;
   // Puts the set under the name, in place of another, or lets it wait for the name. kBusy if another one waits;
   // kOutOfMemory, kIo: nothing changed.

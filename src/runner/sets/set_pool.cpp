@@ -123,6 +123,15 @@ std::shared_ptr<const ConstantSet> SetPool::share(const ConstantSet& set, const 
   return std::make_shared<ConstantSet>(std::move(tensors), set.user_managed());
 }
 
+std::string_view SetPool::would_drop(const ConstantSet& set, const ConstantSet& active) const {
+  for (size_t i = 0; i < table_.stored().size(); ++i) {
+    const Tensor &own = set.tensors()[i], &replicas = active.tensors()[i];
+    if (table_.stored()[i].spec.assumed && own.defined() && replicas.defined() && !equal(own, replicas))
+      return table_.stored()[i].public_name();
+  }
+  return {};
+}
+
 void SetPool::add(const ConstantSet& set) {
   std::vector<std::pair<const Storage*, Entry>> added;
   for_each_counted(set, [&](const Storage* storage, size_t constant) {

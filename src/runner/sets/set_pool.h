@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +25,10 @@ class SetPool {
   // and for a new set only.
   std::shared_ptr<const ConstantSet> share(const ConstantSet& set, const ConstantSet& active) const
       SCONCE_EXCLUDES(mutex_);
+
+  // The first constant that share() would take from the active set although it has another value and may be a weight,
+  // because nothing says whether the model writes it; empty: there is none.
+  std::string_view would_drop(const ConstantSet& set, const ConstantSet& active) const;
 
   void add(const ConstantSet& set) SCONCE_EXCLUDES(mutex_);
   void remove(const ConstantSet& set) noexcept SCONCE_EXCLUDES(mutex_);

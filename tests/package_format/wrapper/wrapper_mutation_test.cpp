@@ -132,6 +132,35 @@ TEST_CASE("written constants: only looked for where weights are writable, except
   CHECK(written("    cpp_fused_0((const float*)(n.data_ptr()));\n") == "nm");
 }
 
+TEST_CASE("written constants: where nothing says so, what compiled code may write") {
+  const auto assumed = [](std::vector<ConstantSpec> constants, bool some) {
+    std::vector<ConstantSpec*> all;
+    for (ConstantSpec& constant : constants) all.push_back(&constant);
+    assume_mutated(all, some);
+    std::string names;
+    for (const ConstantSpec& constant : constants) {
+      CHECK(constant.assumed == constant.mutated);
+      if (constant.mutated) names += constant.name;
+    }
+    return names;
+  };
+  const auto constant = [](const char* name, ConstantType type, bool folded = false, bool opaque = false) {
+    ConstantSpec spec;
+    spec.name = name;
+    spec.type = type;
+    spec.folded = folded;
+    spec.opaque = opaque;
+    return spec;
+  };
+  const ConstantSpec w = constant("w", ConstantType::kParameter), b = constant("b", ConstantType::kBuffer),
+                     t = constant("t", ConstantType::kTensorConstant), u = constant("u", ConstantType::kUnknown),
+                     f = constant("f", ConstantType::kFolded, true),
+                     p = constant("p", ConstantType::kUnknown, false, true);
+  for (const bool some : {false, true}) CHECK(assumed({w, b, t, u, f, p}, some) == "btu");
+  CHECK(assumed({w, f, p}, false).empty());
+  CHECK(assumed({w, f, p}, true) == "w");
+}
+
 TEST_CASE("written inputs: by what it does with them, not by looking at them") {
   const std::string launcher =
       "static inline void call_triton_poi_0(\n    const in_ptr0_type_& in_ptr0,\n    const out_ptr0_type_& out_ptr0,\n"
