@@ -3,7 +3,6 @@ import asyncio
 import pathlib
 import queue
 import re
-import signal
 import subprocess
 import time
 
@@ -420,32 +419,6 @@ def test_health_service_and_reflection(server):
         ours = {m.name: (m.input_type.full_name, m.output_type.full_name) for m in described.methods}
         theirs = service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"]
         assert ours == {m.name: (m.input_type.full_name, m.output_type.full_name) for m in theirs.methods}
-
-
-def test_health_is_watched():
-    """A watcher is told the status at once and each change; it does not keep the server from ending."""
-    health_pb2 = pytest.importorskip("grpc_health.v1.health_pb2")
-    health_pb2_grpc = pytest.importorskip("grpc_health.v1.health_pb2_grpc")
-    answer = health_pb2.HealthCheckResponse
-    with GrpcServer(f"fake={FAKE}", flags=["--drain-grace", "1s", "--drain-timeout", "60s"]) as own, \
-            grpc.insecure_channel(own.grpc) as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
-        unknown = stub.Watch(health_pb2.HealthCheckRequest(service="x"), timeout=60)
-        assert next(unknown).status == answer.SERVICE_UNKNOWN
-        watched = stub.Watch(health_pb2.HealthCheckRequest(service=SERVICE), timeout=60)
-        status = next(watched).status
-        if status == answer.NOT_SERVING:  # the first look was still to come
-            status = next(watched).status
-        assert status == answer.SERVING
-        unknown.cancel()
-        began = time.monotonic()
-        own.process.send_signal(signal.SIGTERM)
-        assert next(watched).status == answer.NOT_SERVING
-        with pytest.raises(grpc.RpcError) as end:
-            next(watched)
-        assert end.value.code() == grpc.StatusCode.CANCELLED
-        assert own.process.wait(60) == 0
-        assert time.monotonic() - began < 50
 
 
 def test_messages_have_the_protocols_names_and_numbers(server):
