@@ -100,6 +100,8 @@ class GrpcHost {
   virtual void lend(std::function<void()> work) noexcept = 0;
   // Counts a call that ended without an inference or an answer of the program.
   virtual void count(GrpcMethod method, GrpcCode code) noexcept = 0;
+  // The calling thread has nothing to do for now: it gives memory that it keeps back to the system.
+  virtual void rest() noexcept = 0;
   virtual void log(bool is_error, std::string_view text) noexcept = 0;
 
  protected:
@@ -113,7 +115,8 @@ struct GrpcOptions {
   int64_t streams = 0;                           // calls of a connection
   int64_t stream_window = 0;                     // requests of one ModelStreamInfer under way
   std::chrono::milliseconds handshake{}, idle{};
-  int64_t compress_above = 0;  // bytes; 0: never
+  std::chrono::nanoseconds busy_poll{};  // the setting
+  int64_t compress_above = 0;            // bytes; 0: never
   bool tls = false, mutual = false;
   std::string certificate, key, client_ca;  // files in PEM, read again when they change
 };
@@ -125,6 +128,8 @@ class GrpcServer {
   virtual void serve(int descriptor) noexcept = 0;
   // For grpc.health.v1.
   virtual void set_ready(bool ready) noexcept = 0;
+  // Call it a few times each second: makes up for what there was no memory for.
+  virtual void look() noexcept = 0;
   // Takes no more calls; waits for those under way until then, and cancels the rest.
   virtual void stop(std::chrono::system_clock::time_point deadline) noexcept = 0;
 };

@@ -22,6 +22,7 @@
 #include "server/connections/listening.h"
 #include "server/grpc/documents.h"
 #include "server/grpc/status.h"
+#include "server/memory/free_memory.h"
 
 namespace sconce::server {
 namespace {
@@ -73,6 +74,7 @@ GrpcOptions options_of(const Service& service) {
   options.handshake =
       milliseconds(config.http_tls == TlsMode::kOff ? config.header_timeout : config.tls_handshake_timeout);
   options.idle = milliseconds(config.idle_timeout);
+  options.busy_poll = config.busy_poll;
   options.compress_above = config.compress_above;
   options.tls = config.http_tls != TlsMode::kOff;
   options.mutual = config.http_tls == TlsMode::kMutual;
@@ -244,6 +246,7 @@ bool GrpcFront::has_room() noexcept {
 
 void GrpcFront::look() noexcept {
   forget_closed();
+  server_->look();
   succeeds([this] {
     service_.calls.connections.store(static_cast<int64_t>(connections_.size()), std::memory_order_relaxed);
     const bool ready = !service_.draining.load(std::memory_order_relaxed) && service_.repository.snapshot()->is_ready();
@@ -400,6 +403,8 @@ void GrpcFront::lend(std::function<void()> work) noexcept {
   if (lent != nullptr) return lent->task.work(lent);
   work();
 }
+
+void GrpcFront::rest() noexcept { give_back_free_memory(); }
 
 void GrpcFront::log(bool is_error, std::string_view text) noexcept {
   succeeds([&] {

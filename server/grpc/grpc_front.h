@@ -57,6 +57,7 @@ class GrpcFront final : private GrpcHost {
   GrpcInference* inference() noexcept override;
   void lend(std::function<void()> work) noexcept override;
   void count(GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code); }
+  void rest() noexcept override;
   void log(bool is_error, std::string_view text) noexcept override;
 
   void listen(const Address& address);

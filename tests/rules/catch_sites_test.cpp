@@ -21,8 +21,8 @@ const std::set<std::string> kCatchSites = {
     "server/models/control.cpp",
     "server/connections/session.cpp",
     "server/base/failure.cpp",
-    "server/grpc/library/server.cpp",   // where libsconce_grpc is entered
-    "server/grpc/library/service.cpp",  // no memory, on threads of gRPC
+    "server/grpc/library/server.cpp",  // where libsconce_grpc is entered
+    "server/grpc/library/calls.h",     // no memory, on its threads
     "server/main.cpp",
     "server/signature/row_trial.cpp",
     "python/native/errors.cpp",          // each becomes one of the module's exceptions

@@ -24,6 +24,7 @@ constexpr uint32_t kRawInput = inference::ModelInferRequest::kRawInputContentsFi
 constexpr uint32_t tag_of_bytes(uint32_t field) { return field << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED; }
 // Smaller tensors are cheaper to copy than to refer to.
 constexpr size_t kCopied = 4096;
+constexpr size_t kUsualHead = 512;  // bytes of a request without its tensors
 
 std::string_view view(const std::string& text) { return text; }
 
@@ -70,6 +71,7 @@ bool InferMessage::scan(grpc::ByteBuffer& message) {
   if (!reader.status().ok()) return false;
   CodedInputStream input(&reader);
   input.SetTotalBytesLimit(INT_MAX);
+  text_.reserve(std::min<size_t>(message_.Length(), kUsualHead));
   google::protobuf::io::StringOutputStream text(&text_);
   CodedOutputStream output(&text);
   while (const uint32_t tag = input.ReadTag()) {
@@ -147,7 +149,9 @@ struct Kept {
 
 grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_ptr<const void>& owner, bool final,
                                 bool streamed) {
-  inference::ModelInferResponse response;
+  alignas(8) char first[1024];  // most answers need no more
+  google::protobuf::Arena arena(first, sizeof first);
+  auto& response = *google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&arena);
   response.set_model_name(answer.model.data(), answer.model.size());
   response.set_model_version(std::to_string(answer.version));
   response.set_id(answer.id.data(), answer.id.size());

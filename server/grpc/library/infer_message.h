@@ -16,7 +16,9 @@ namespace sconce::server {
 // A message as it came. Reused is none: one for each request.
 class InferMessage final : private RawTensors {
  public:
-  InferMessage() : head_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&arena_)) {}
+  InferMessage()
+      : arena_(first_, sizeof first_),
+        head_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&arena_)) {}
 
   // The memory that read() will need besides the message, at most. Looks for tensors' bytes. False: it is no message.
   bool scan(grpc::ByteBuffer& message);
@@ -35,8 +37,9 @@ class InferMessage final : private RawTensors {
   std::span<const RequestParameter> parameters_of(const Parameters& from);
 
   grpc::ByteBuffer message_;
-  std::vector<int> raw_at_;  // offsets in the message
-  std::string text_;         // the message without those
+  std::vector<int> raw_at_;      // offsets in the message
+  std::string text_;             // the message without those
+  alignas(8) char first_[1024];  // of the arena: most messages need no more
   google::protobuf::Arena arena_;
   inference::ModelInferRequest* head_;
   std::vector<std::vector<RequestParameter>> parameters_;

@@ -1,8 +1,6 @@
 // The library's only function: a gRPC server with the limits that the options give.
 #include <grpc/support/log.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
@@ -15,8 +13,10 @@
 #include <climits>
 #include <exception>
 #include <string>
+#include <thread>
 
-#include "server/grpc/library/service.h"
+#include "server/grpc/library/calls.h"
+#include "server/grpc/library/health.h"
 
 namespace sconce::server {
 namespace {
@@ -48,14 +48,10 @@ std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& optio
 
 class Server final : public GrpcServer {
  public:
-  Server(GrpcHost& host, const GrpcOptions& options)
-      : options_(options), quota_("sconce"), service_(make_service(host, options_)) {
+  Server(GrpcHost& host, const GrpcOptions& options) : options_(options), quota_("sconce") {
     log_host = &host;
     gpr_set_log_function(write_log);
     gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
-    grpc::EnableDefaultHealthCheckService(true);
-    static const bool reflection = (grpc::reflection::InitProtoReflectionServerBuilderPlugin(), true);
-    static_cast<void>(reflection);
     grpc::ServerBuilder builder;
     quota_.Resize(options.memory);
     builder.SetResourceQuota(quota_);
@@ -74,11 +70,17 @@ class Server final : public GrpcServer {
     set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPing);
     set(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kStrikes);
     set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    builder.RegisterService(service_.get());
+    queue_ = builder.AddCompletionQueue();
+    calls_ = std::make_unique<Calls>(host, options_, health_, *queue_);
+    // With a method that is not of this kind, gRPC would start threads of its own, which take turns with ours.
+    builder.RegisterService(&calls_->service);
+    builder.RegisterAsyncGenericService(&calls_->others);
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(options));
     server_ = builder.BuildAndStart();
-    if (server_) server_->GetHealthCheckService()->SetServingStatus(false);
+    if (!server_) return;
+    calls_->threads.start();
+    calls_->open();
   }
   ~Server() override {
     stop(std::chrono::system_clock::now());
@@ -96,22 +98,26 @@ class Server final : public GrpcServer {
     ::setsockopt(connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     acceptor_->HandleNewConnection(&connection);
   }
-  void set_ready(bool ready) noexcept override {
-    grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
-    health.SetServingStatus(ready);
-    health.SetServingStatus("inference.GRPCInferenceService", ready);
-  }
+  void set_ready(bool ready) noexcept override { health_.set(ready); }
+  void look() noexcept override { calls_->look(); }
   void stop(std::chrono::system_clock::time_point deadline) noexcept override {
-    if (!server_ || stopped_) return;
+    if (stopped_) return;
     stopped_ = true;
-    server_->Shutdown(deadline);
-    server_->Wait();
+    calls_->close();
+    health_.end();
+    if (server_) server_->Shutdown(deadline);
+    // A cancelled call may still wait for the program.
+    while (!calls_->empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    queue_->Shutdown();
+    calls_->threads.stop();
   }
 
  private:
   const GrpcOptions options_;
   grpc::ResourceQuota quota_;
-  std::unique_ptr<grpc::Service> service_;
+  Health health_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<Calls> calls_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   bool stopped_ = false;

@@ -1,0 +1,161 @@
+// The calls of one server, by gRPC's interface of completion queues. A call is an object that waits to be taken by a
+// client, is answered in steps that CallThreads takes, and then deletes itself. As soon as one is taken, another of its
+// kind waits.
+#pragma once
+
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/async_unary_call.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <atomic>
+#include <memory>
+#include <new>
+
+#include "sconce/mutex.h"
+#include "server/grpc/boundary.h"
+#include "server/grpc/library/call_threads.h"
+
+namespace sconce::server {
+
+class Health;
+
+// The methods that ask for inferences. Their messages come as bytes, so that none is decompressed or parsed before it
+// is admitted. All other methods come through gRPC's generic service.
+class InferService final : public grpc::Service {
+ public:
+  InferService();
+  void request_infer(grpc::ServerContext& context, grpc::ByteBuffer& message,
+                     grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>& to, grpc::ServerCompletionQueue& queue,
+                     void* tag) {
+    RequestAsyncUnary(kInferIndex, &context, &message, &to, &queue, &queue, tag);
+  }
+  void request_stream(grpc::ServerContext& context,
+                      grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>& to,
+                      grpc::ServerCompletionQueue& queue, void* tag) {
+    RequestAsyncBidiStreaming(kStreamIndex, &context, &to, &queue, &queue, tag);
+  }
+
+ private:
+  static constexpr int kInferIndex = 0, kStreamIndex = 1;
+};
+
+// What the calls of one server share.
+class Calls {
+ public:
+  enum Kind : size_t { kInfer, kStream, kOther, kKinds };
+
+  Calls(GrpcHost& host, const GrpcOptions& options, Health& health, grpc::ServerCompletionQueue& queue)
+      : host(host), options(options), health(health), queue(queue), threads(queue, host, options.busy_poll) {}
+
+  GrpcHost& host;
+  const GrpcOptions& options;
+  Health& health;
+  grpc::ServerCompletionQueue& queue;
+  InferService service;
+  grpc::AsyncGenericService others;
+  CallThreads threads;
+
+  // Once the server runs: calls of all kinds wait.
+  void open();
+  // Has another call of the kind wait. If there is no memory now, look() does.
+  void wait_for_next(Kind kind) noexcept;
+  void look() noexcept;  // a few times each second
+  // No more calls wait. Before the server is shut down.
+  void close() noexcept {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+  }
+  // Whether a call is still there, waiting or taken.
+  bool empty() const noexcept { return calls_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  friend class Call;
+  bool make(Kind kind) noexcept SCONCE_REQUIRES(mutex_);
+
+  Mutex mutex_;
+  bool closed_ SCONCE_GUARDED_BY(mutex_) = true;
+  int missing_[kKinds] SCONCE_GUARDED_BY(mutex_) = {};  // calls for which there was no memory
+  std::atomic<int64_t> calls_{0};
+};
+
+class Call {
+ public:
+  Call(const Call&) = delete;
+
+ protected:
+  // A step as an event. The call is held for it.
+  template <class C, void (C::*Step)(bool)>
+  class Event final : public CallEvent {
+   public:
+    explicit Event(C& call) noexcept : call_(call) {}
+    void* tag() noexcept { return static_cast<CallEvent*>(this); }
+    void happened(bool ok) noexcept override {
+      (call_.*Step)(ok);
+      call_.let_go();
+    }
+
+   private:
+    C& call_;
+  };
+
+  // Derived classes tell gRPC the tags of `came_` and `left_`.
+  Call(Calls& calls, Calls::Kind kind) noexcept : calls_(calls), came_(*this), left_(*this), kind_(kind) {
+    calls.calls_.fetch_add(1, std::memory_order_relaxed);
+  }
+  virtual ~Call() { calls_.calls_.fetch_sub(1, std::memory_order_release); }
+
+  virtual grpc::ServerContext& context() noexcept = 0;
+  virtual void begin() = 0;                                      // there is a client; std::bad_alloc
+  virtual void finish(const grpc::Status& status) noexcept = 0;  // the call's last operation
+  virtual void cancel() noexcept = 0;  // the client has left, perhaps while begin() runs on another thread
+  virtual void over() noexcept {}      // nothing else happens
+
+  // The call stays while anybody holds it: gRPC for each event that it owes.
+  void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
+  void let_go() noexcept;
+
+  Calls& calls_;
+
+ private:
+  void came(bool ok);
+  void left(bool ok);
+
+ protected:
+  Event<Call, &Call::came> came_;
+  Event<Call, &Call::left> left_;
+
+ private:
+  const Calls::Kind kind_;
+  bool taken_ = false;         // by a client
+  std::atomic<int> holds_{3};  // came_, left_, and that of the call's last operation
+};
+
+// Returns false if there was no memory for the work.
+template <class Work>
+bool has_memory(const Work& work) noexcept {
+  try {
+    work();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+inline const grpc::Status kNoMemory{grpc::RESOURCE_EXHAUSTED, "no memory"};
+
+// What the client says in the call's metadata.
+GrpcCaller caller_of(const grpc::ServerContext& context);
+grpc::Status status_of(const GrpcStatus& status);
+grpc_compression_algorithm compression_of(grpc::ByteBuffer& message);
+// A compressed message is decompressed. Returns false if that fails; `status` says why.
+bool inflate_if_compressed(grpc::ByteBuffer& message, size_t most, GrpcStatus& status);
+
+// Each makes a call that waits for a client.
+void wait_for_infer(Calls& calls);
+void wait_for_stream(Calls& calls);
+void wait_for_other(Calls& calls);
+
+}  // namespace sconce::server

@@ -1,0 +1,182 @@
+// All calls but those for inferences: methods that the program answers as text, health, reflection.
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/slice.h>
+#include <health.pb.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "server/grpc/library/calls.h"
+#include "server/grpc/library/health.h"
+#include "server/grpc/library/methods.h"
+#include "server/grpc/library/reflection.h"
+
+namespace sconce::server {
+namespace {
+
+using grpc::ByteBuffer;
+
+// The method of inference.GRPCInferenceService that the program answers as text.
+bool find_method(std::string_view path, GrpcMethod& method) {
+  constexpr std::string_view kService = "/inference.GRPCInferenceService/";
+  if (!path.starts_with(kService)) return false;
+  path.remove_prefix(kService.size());
+  constexpr auto kMethods = static_cast<size_t>(GrpcMethod::kModelInfer);
+  for (size_t i = 0; i < kMethods; ++i) {
+    if (path != kGrpcMethodNames[i]) continue;
+    method = static_cast<GrpcMethod>(i);
+    return true;
+  }
+  return false;
+}
+
+bool read_service(ByteBuffer& message, std::string& service) {
+  grpc::health::v1::HealthCheckRequest request;
+  if (message.Length() > 0) {
+    grpc::ProtoBufferReader reader(&message);
+    if (!reader.status().ok() || !request.ParseFromZeroCopyStream(&reader)) return false;
+  }
+  service = request.service();
+  return true;
+}
+
+ByteBuffer health_answer(Health::Status status) {
+  grpc::health::v1::HealthCheckResponse answer;
+  answer.set_status(static_cast<grpc::health::v1::HealthCheckResponse::ServingStatus>(status));
+  const grpc::Slice slice(answer.SerializeAsString());
+  return {&slice, 1};
+}
+
+class OtherCall final : public Call, private Health::Watcher {
+ public:
+  explicit OtherCall(Calls& calls) : Call(calls, Calls::kOther) {
+    context_.AsyncNotifyWhenDone(left_.tag());
+    calls.others.RequestCall(&context_, &to_, &calls.queue, &calls.queue, came_.tag());
+  }
+
+ private:
+  enum class Kind { kUnknown, kText, kCheck, kWatch, kReflect };
+
+  grpc::ServerContext& context() noexcept override { return context_; }
+  void begin() override {
+    const std::string& path = context_.method();
+    kind_ = find_method(path, method_)                                                 ? Kind::kText
+            : path == "/grpc.health.v1.Health/Check"                                   ? Kind::kCheck
+            : path == "/grpc.health.v1.Health/Watch"                                   ? Kind::kWatch
+            : path == "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo" ? Kind::kReflect
+                                                                                       : Kind::kUnknown;
+    kind_ == Kind::kUnknown ? finish({grpc::UNIMPLEMENTED, ""}) : read();
+  }
+  void cancel() noexcept override {
+    const MutexLock lock(mutex_);
+    ends_ = true;
+    watch();
+  }
+  void over() noexcept override {
+    if (kind_ == Kind::kWatch) calls_.health.remove(*this);
+    { const MutexLock lock(mutex_); }  // whoever called finish() has left
+  }
+  void finish(const grpc::Status& status) noexcept override { to_.Finish(status, finished_.tag()); }
+  void refuse(const GrpcStatus& status) {
+    if (kind_ == Kind::kText) calls_.host.count(method_, status.code);
+    finish(status_of(status));
+  }
+  void respond(const ByteBuffer& answer) {
+    to_.WriteAndFinish(answer, grpc::WriteOptions(), grpc::Status::OK, finished_.tag());
+  }
+  void read() {
+    hold();
+    to_.Read(&message_, read_.tag());
+  }
+
+  void was_read(bool ok) {
+    if (!ok) {
+      if (kind_ == Kind::kReflect) return finish(grpc::Status::OK);
+      return refuse({GrpcCode::kInternal, "the call has no message"});
+    }
+    if (!has_memory([this] { answer(); })) finish(kNoMemory);
+  }
+  void was_written(bool ok) {
+    if (kind_ == Kind::kReflect) return ok ? read() : finish(grpc::Status::OK);
+    const MutexLock lock(mutex_);
+    writing_ = false;
+    ends_ = ends_ || !ok;
+    watch();
+  }
+  void finished(bool) {}
+
+  // What throws does so before the call's last operation.
+  void answer() {
+    GrpcStatus status;
+    if (message_.Length() > calls_.options.most_text)
+      return refuse({GrpcCode::kResourceExhausted, "the message is larger than this method takes"});
+    if (!inflate_if_compressed(message_, calls_.options.most_text, status)) return refuse(status);
+    std::string text;
+    const GrpcStatus no_message{GrpcCode::kInvalidArgument, "not the request of this method"};
+    switch (kind_) {
+      case Kind::kText:
+        return request_to_json(method_, message_, text) ? ask(text) : refuse(no_message);
+      case Kind::kReflect: {
+        if (!reflect(message_, answer_)) return refuse(no_message);
+        hold();
+        return to_.Write(answer_, written_.tag());
+      }
+      default:
+        break;
+    }
+    if (!read_service(message_, text)) return refuse(no_message);
+    if (kind_ == Kind::kWatch) return calls_.health.add(*this, text);
+    const Health::Status health = calls_.health.of(text);
+    if (health == Health::Status::kServiceUnknown) return refuse({GrpcCode::kNotFound, "service name unknown"});
+    respond(health_answer(health));
+  }
+  void ask(const std::string& json) {
+    calls_.host.answer(method_, caller_of(context_), json, [this](const GrpcStatus& given, std::string_view text) {
+      if (given.code != GrpcCode::kOk) return finish(status_of(given));
+      bool is_answer = false;
+      if (!has_memory([&] { is_answer = answer_from_json(method_, text, answer_); })) return finish(kNoMemory);
+      is_answer ? respond(answer_) : finish({grpc::INTERNAL, "the answer has no message"});
+    });
+  }
+
+  void changed(Health::Status status, bool ends) noexcept override {
+    const MutexLock lock(mutex_);
+    status_ = status;
+    ends_ = ends_ || ends;
+    watches_ = true;
+    watch();
+  }
+  // Writes the latest status, or ends.
+  void watch() noexcept SCONCE_REQUIRES(mutex_) {
+    if (!watches_ || writing_ || ended_) return;
+    if (ends_) {
+      ended_ = true;
+      return finish({grpc::CANCELLED, "the server ends, or the client has left"});
+    }
+    if (std::exchange(told_, status_) == status_) return;
+    writing_ = true;
+    hold();
+    to_.Write(health_answer(status_), written_.tag());
+  }
+
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter to_{&context_};
+  Event<OtherCall, &OtherCall::was_read> read_{*this};
+  Event<OtherCall, &OtherCall::was_written> written_{*this};
+  Event<OtherCall, &OtherCall::finished> finished_{*this};
+  Kind kind_ = Kind::kUnknown;
+  GrpcMethod method_{};
+  ByteBuffer message_, answer_;
+  Mutex mutex_;  // of a watcher's state
+  Health::Status status_ SCONCE_GUARDED_BY(mutex_) = Health::Status::kUnknown;
+  Health::Status told_ SCONCE_GUARDED_BY(mutex_) = Health::Status::kUnknown;
+  bool watches_ SCONCE_GUARDED_BY(mutex_) = false, writing_ SCONCE_GUARDED_BY(mutex_) = false;
+  bool ends_ SCONCE_GUARDED_BY(mutex_) = false, ended_ SCONCE_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+void wait_for_other(Calls& calls) { new OtherCall(calls); }
+
+}  // namespace sconce::server
