@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <future>
@@ -323,7 +322,7 @@ class Server {
   void stop_accepting() {
     std::promise<void> stopped;
     std::future<void> done = stopped.get_future();
-    asio::post(io_threads_.back()->context(), [&] {
+    io_threads_.back()->loop().call([&] {
       for (auto& listener : listeners_) listener->stop();
       stopped.set_value();
     });

@@ -77,7 +77,7 @@ class Connection {
     if (code) return "cannot connect: " + code.message();
     socket.set_option(asio::ip::tcp::no_delay(true), code);
     socket.non_blocking(true, code);
-    transport_.emplace(std::move(socket), tls_, server_.host);
+    transport_.emplace(Descriptor(socket.release()), tls_, server_.host);
     while (transport_->encrypted() && !transport_->handshake(code)) {
       if (code != asio::error::would_block) return "no TLS: " + transport_->handshake_problem();
       if ((code = wait())) return "no TLS: " + code.message();
@@ -110,7 +110,7 @@ class Connection {
     for (;;) {
       if (buffer_.size() > 0 || transport_->has_unread()) return true;
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-      pollfd one{transport_->socket().native_handle(), POLLIN, 0};
+      pollfd one{transport_->descriptor(), POLLIN, 0};
       if (::poll(&one, 1, static_cast<int>(std::max<int64_t>(left, 0))) != 1) return false;
       // With TLS, the bytes may be part of the protocol instead of an answer.
       if (!transport_->encrypted()) return true;
@@ -205,7 +205,7 @@ class Connection {
 
   // Waits until the connection can go on.
   Code wait() {
-    pollfd one{transport_->socket().native_handle(), transport_->poll_events(), 0};
+    pollfd one{transport_->descriptor(), transport_->poll_events(), 0};
     for (int64_t left = std::chrono::milliseconds(patience_).count(); left > 0;) {
       const int64_t slice = std::min<int64_t>(left, check_ ? kSliceMs : INT_MAX);
       if (::poll(&one, 1, static_cast<int>(slice)) != 0) return {};

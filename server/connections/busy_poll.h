@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 
 namespace sconce::server {
 
@@ -15,9 +17,9 @@ class BusyPoll {
   // limit: how long to look in vain; 0: never look.
   explicit BusyPoll(std::chrono::nanoseconds limit) noexcept : limit_(limit), interval_(kMiss * limit) {}
 
-  // Call this when something came.
-  void came(Clock::time_point now) noexcept {
-    add(now - last_);
+  // Call this when so many things came since the last call.
+  void came(Clock::time_point now, size_t things = 1) noexcept {
+    add((now - last_) / static_cast<int64_t>(things));
     last_ = now;
   }
   // Whether things come fast enough to look for the next one.

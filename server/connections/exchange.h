@@ -102,6 +102,7 @@ class Exchange {
   // The holder let go of a request that nobody waits for any more.
   void take_back() noexcept;
 
+  Clock::time_point start() const noexcept { return start_; }  // of the last request that begin() took
   // When the answer was ready, if it is a model's; zero for others.
   Clock::time_point answered() const noexcept { return inference_.answered(); }
 

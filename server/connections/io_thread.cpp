@@ -3,15 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <boost/asio/bind_allocator.hpp>
-#include <boost/asio/post.hpp>
 #include <cstdio>
 #include <ctime>
 #include <limits>
-#include <new>
 #include <utility>
 
-#include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/connections/listener.h"
@@ -21,32 +17,14 @@
 namespace sconce::server {
 namespace {
 
-namespace asio = boost::asio;
-
 // Of what was never read, so that the next reader reads it.
 constexpr uint64_t kNoRevision = std::numeric_limits<uint64_t>::max();
 // How often deadlines are checked. While models' requests have deadlines, it is the shorter one.
 constexpr std::chrono::milliseconds kTick{100}, kPrecision{1};
 
-// Gives asio the I/O thread's own memory for the handler that passes on notices. There is one at a time, and it must
-// not fail.
-template <class T>
-struct NoticeAllocator {
-  using value_type = T;
-  explicit NoticeAllocator(std::byte* memory) noexcept : memory(memory) {}
-  template <class U>
-  NoticeAllocator(const NoticeAllocator<U>& other) noexcept : memory(other.memory) {}
-  T* allocate(size_t n) {
-    if (n * sizeof(T) > 128) throw std::bad_alloc();
-    return reinterpret_cast<T*>(memory);
-  }
-  void deallocate(T*, size_t) noexcept {}
-  template <class U>
-  bool operator==(const NoticeAllocator<U>& other) const noexcept {
-    return memory == other.memory;
-  }
-  std::byte* memory;
-};
+// Answers that are sent together: so many, unless the first has waited longer.
+constexpr size_t kTogether = 16;
+constexpr std::chrono::microseconds kWait{50};
 
 std::chrono::nanoseconds busy_poll_of(const Service& service) {
   cpu_set_t cores;
@@ -59,11 +37,7 @@ std::chrono::nanoseconds busy_poll_of(const Service& service) {
 }  // namespace
 
 IoThread::IoThread(Service& service, size_t index)
-    : service_(service),
-      index_(index),
-      guard_(asio::make_work_guard(context_)),
-      timer_(context_),
-      busy_poll_(busy_poll_of(service)) {
+    : service_(service), index_(index), busy_poll_(busy_poll_of(service)) {
   update_date();
 }
 
@@ -76,31 +50,71 @@ void IoThread::start() {
 
 // If memory runs out, only one connection fails; the loop goes on.
 void IoThread::run() {
-  while (!context_.stopped()) {
-    if (sleeps_ && succeeds([this] { turn(); })) continue;
-    if (!sleeps_) succeeds([this] { sleep_until(Clock::now() + kTick); });
-    if (!sleeps_) std::this_thread::sleep_for(kTick);
-  }
+  now_ = Clock::now();
+  while (!ends_.load(std::memory_order_relaxed))
+    if (!succeeds([this] { turn(); })) wakes_at_ = Clock::now() + kTick;
 }
 
 void IoThread::turn() {
   // While a request waits for a lane, this I/O thread blocks, so that the lane has its core.
-  if (lane_requests_ != 0 || !busy_poll_.pays()) {
-    if (context_.run_one() != 0) busy_poll_.came(Clock::now());
-  } else if (context_.poll_one() != 0) {
-    busy_poll_.came(Clock::now());
-  } else if (busy_poll_.again(Clock::now())) {
+  const bool polls = lane_requests_ == 0 && busy_poll_.pays();
+  size_t came = again_.size() + answers_.size();
+  const auto events = loop_.wait(polls || came != 0 ? now_ : wakes_at_, now_);
+  came += events.size();
+  for (const EventLoop::Event& event : events) {
+    event.watcher->ready(event.events);
+    if (enough_answers()) send_answers();
+  }
+  came += pass_on_notices();
+  going_on_.swap(again_);
+  for (Session* const session : going_on_) {
+    session->go_on();
+    if (enough_answers()) send_answers();
+  }
+  going_on_.clear();
+  loop_.do_work();
+  send_answers();
+  now_ = Clock::now();
+  if (came != 0) {
+    busy_poll_.came(now_, came);
+  } else if (polls && busy_poll_.again(now_)) {
     std::this_thread::yield();
   }
+  if (now_ < wakes_at_) return;
+  tick();
+  send_answers();
+}
+
+bool IoThread::sends_now(Session& session, Clock::time_point began, Clock::time_point ready) noexcept {
+  if (sending_) return true;
+  if (!passing_on_) long_runs_ = ready - began >= kWait;
+  if (answers_.empty()) oldest_answer_ = ready;
+  newest_answer_ = ready;
+  answers_.push_back(&session);
+  return false;
+}
+
+bool IoThread::enough_answers() const noexcept {
+  if (answers_.empty()) return false;
+  return answers_.size() >= kTogether || newest_answer_ - oldest_answer_ >= kWait || (long_runs_ && !passing_on_);
+}
+
+void IoThread::send_answers() noexcept {
+  sending_ = true;
+  for (Session* const session : answers_) session->send_answer();
+  answers_.clear();
+  sending_ = false;
 }
 
 void IoThread::stop() {
   if (!thread_.joinable()) return;
-  context_.stop();
+  ends_ = true;
+  loop_.wake();
   thread_.join();
   // Wait until no other thread uses a connection's memory.
   for (bool running = true; running;) {
     pass_on_notices();
+    send_answers();
     running = false;
     for (auto it = sessions_.begin(); it != sessions_.end();) running |= (*it++)->abandon();
     if (running) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -108,11 +122,11 @@ void IoThread::stop() {
 }
 
 void IoThread::serve(Accepted accepted) {
-  asio::post(context_, [this, accepted = std::move(accepted)]() mutable {
+  loop_.call([this, accepted = std::make_shared<Accepted>(std::move(accepted))] {
     std::string peer;
     const std::string problem = problem_of([&] {
-      peer = accepted.peer();
-      begin(accepted, peer);
+      peer = accepted->peer();
+      begin(*accepted, peer);
     });
     if (!problem.empty())
       log_warn(service_.failures, "the connection of {} is closed, it cannot be served: {}", peer, problem);
@@ -121,13 +135,11 @@ void IoThread::serve(Accepted accepted) {
 
 void IoThread::begin(Accepted& accepted, const std::string& peer) {
   end_rest();
-  asio::ip::tcp::socket socket(context_);
-  boost::system::error_code ec;
-  socket.assign(accepted.v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), accepted.descriptor(), ec);
-  SCONCE_CHECK(!ec, kUnavailable, ec.message());
-  accepted.give_away();
+  const size_t sessions = sessions_.size() + 1;
+  for (std::vector<Session*>* const list : {&again_, &going_on_, &answers_})
+    if (list->capacity() < sessions) list->reserve(2 * sessions);
   sessions_.push_front(
-      std::make_unique<Session>(*this, std::move(socket), accepted.listener(), accepted.take_slot(), peer));
+      std::make_unique<Session>(*this, accepted.take_socket(), accepted.listener(), accepted.take_slot(), peer));
   ConnectionCounters::add(counters().accepted, 1);
   sessions_.front()->start(sessions_.begin());
 }
@@ -160,14 +172,14 @@ void IoThread::close_idlest(Listeners listener) noexcept {
 }
 
 void IoThread::close_idle() {
-  asio::post(context_, [this] {
+  loop_.call([this] {
     const Clock::time_point now = Clock::now();
     for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->close_if_idle(now);
   });
 }
 
 void IoThread::end_clients(bool tell) {
-  asio::post(context_, [this, tell] {
+  loop_.call([this, tell] {
     for (auto it = sessions_.begin(); it != sessions_.end();) (*it++)->end_client(tell);
   });
 }
@@ -193,6 +205,7 @@ const CredentialSet& IoThread::credentials() {
 const TlsContext* IoThread::tls_of(Listeners listener) { return credentials().tls(listener); }
 
 void IoThread::retire(Sessions::iterator session) noexcept {
+  std::erase(again_, session->get());
   retired_.splice(retired_.begin(), sessions_, session);
   ConnectionCounters::add(counters().closed, 1);
   retired_.front()->leave();
@@ -202,25 +215,27 @@ void IoThread::notify(Session& session) noexcept {
   Session* head = noticed_.load(std::memory_order_relaxed);
   do session.next_notice_ = head;
   while (!noticed_.compare_exchange_weak(head, &session, std::memory_order_release, std::memory_order_relaxed));
-  // The handler's memory is freed before it runs, so before the list is empty again.
-  if (!head) {
-    asio::post(context_,
-               asio::bind_allocator(NoticeAllocator<std::byte>(notice_memory_.data()), [this] { pass_on_notices(); }));
-  }
+  if (!head) loop_.wake();
 }
 
-void IoThread::pass_on_notices() noexcept {
+size_t IoThread::pass_on_notices() noexcept {
+  if (noticed_.load(std::memory_order_relaxed) == nullptr) return 0;
   Session* newest = noticed_.exchange(nullptr, std::memory_order_acquire);
   Session* oldest = nullptr;
   while (newest) {
     Session* const next = std::exchange(newest->next_notice_, oldest);
     oldest = std::exchange(newest, next);
   }
-  while (oldest) {
+  size_t count = 0;
+  passing_on_ = true;
+  for (; oldest; ++count) {
     Session& session = *oldest;
     oldest = session.next_notice_;
     session.on_notice();
+    if (enough_answers()) send_answers();
   }
+  passing_on_ = false;
+  return count;
 }
 
 void IoThread::tick() {
@@ -229,7 +244,7 @@ void IoThread::tick() {
   catalog();  // an I/O thread with idle connections keeps no old models
   const Clock::time_point now = Clock::now();
   Clock::time_point next = now + kTick;
-  wakes_at_ = now;  // until all deadlines are known
+  wakes_at_ = Clock::time_point::min();  // until all deadlines are known
   for (auto it = sessions_.begin(); it != sessions_.end();) {
     Session& session = **it++;
     session.check_deadline(now);
@@ -240,7 +255,7 @@ void IoThread::tick() {
   for (Listener* listener : watched_) listener->look();
   if (std::exchange(freed_much_, false)) give_back_free_memory();
   if (nothing_to_do()) return rest();
-  sleep_until(std::max(next, now + kPrecision));
+  wakes_at_ = std::max(next, now + kPrecision);
 }
 
 bool IoThread::nothing_to_do() const noexcept {
@@ -248,10 +263,10 @@ bool IoThread::nothing_to_do() const noexcept {
          std::all_of(watched_.begin(), watched_.end(), [](const Listener* one) { return one->needs_no_look(); });
 }
 
-void IoThread::end_rest() {
+void IoThread::end_rest() noexcept {
   if (!std::exchange(rests_, false)) return;
   update_date();
-  sleep_until(Clock::now() + kTick);
+  wakes_at_ = Clock::now() + kTick;
 }
 
 // An idle server does not wake a core. A resting thread keeps no models and credentials, which may be replaced
@@ -261,23 +276,8 @@ void IoThread::rest() noexcept {
   catalog_revision_ = kNoRevision;
   credentials_.reset();
   credentials_revision_ = kNoRevision;
-  rests_ = sleeps_ = true;
-}
-
-void IoThread::wake_by(Clock::time_point time) noexcept {
-  if (time < wakes_at_) succeeds([&] { sleep_until(time); });
-}
-
-void IoThread::sleep_until(Clock::time_point time) {
-  wakes_at_ = time;
-  sleeps_ = false;
-  timer_.expires_at(time);
-  timer_.async_wait([this](const boost::system::error_code& ec) {
-    if (ec) return;
-    sleeps_ = false;
-    tick();
-  });
-  sleeps_ = true;
+  rests_ = true;
+  wakes_at_ = Clock::time_point::max();
 }
 
 void IoThread::update_date() {

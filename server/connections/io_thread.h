@@ -1,12 +1,14 @@
 // IoThread: one I/O thread with its event loop and its connections. Everything about a connection happens on this
 // thread, so connections need no locks.
+//
+// A turn of the loop has three parts: what came is read and run, what lanes return is encoded, and the answers are sent
+// together. A client that is faster than the server sleeps until an answer wakes it, which costs the sender as much as
+// a receive; of answers that are sent together, the first one does. The kernel's code and ours are also run in longer
+// pieces, which their caches reward.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <atomic>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
 #include <list>
@@ -18,6 +20,7 @@
 #include "server/admin/service.h"
 #include "server/connections/accepted.h"
 #include "server/connections/busy_poll.h"
+#include "server/connections/event_loop.h"
 #include "server/console/overview_source.h"
 #include "server/http/router.h"
 
@@ -34,7 +37,7 @@ class IoThread {
   IoThread(Service& service, size_t index);
   ~IoThread();
 
-  boost::asio::io_context& context() noexcept { return context_; }
+  EventLoop& loop() noexcept { return loop_; }
   Service& service() noexcept { return service_; }
   size_t index() const noexcept { return index_; }
   ConnectionCounters& counters() noexcept { return service_.counters[index_]; }
@@ -46,7 +49,7 @@ class IoThread {
   // Any thread.
   void serve(Accepted accepted);
   // On the I/O thread: something is to be done again, so it looks at its deadlines every tick.
-  void end_rest();
+  void end_rest() noexcept;
   // Call this before start(): the loop calls the listener's look() now and then.
   void watch(Listener& listener) { watched_.push_back(&listener); }
 
@@ -78,7 +81,11 @@ class IoThread {
   using Sessions = std::list<std::unique_ptr<Session>>;
   void retire(Sessions::iterator session) noexcept;  // deletes it later, not within the call
   // Checks deadlines at this time, if that is before the next tick.
-  void wake_by(Clock::time_point time) noexcept;
+  void wake_by(Clock::time_point time) noexcept { wakes_at_ = std::min(wakes_at_, time); }
+  // Calls the session's go_on() in the next turn, after what comes first.
+  void again(Session& session) noexcept { again_.push_back(&session); }
+  // The session's answer is ready; its request began at `began`. True: send it. False: send_answer() is called soon.
+  bool sends_now(Session& session, Clock::time_point began, Clock::time_point ready) noexcept;
   // A session's request went to a lane (+1) or came back (-1).
   void lane_requests(int change) noexcept { lane_requests_ += change; }
   // A session freed large blocks: the next tick returns them to the system.
@@ -91,30 +98,35 @@ class IoThread {
  private:
   void run();
   void turn();
+  void send_answers() noexcept;
+  bool enough_answers() const noexcept;
   void begin(Accepted& accepted, const std::string& peer);
   Session* find_idlest(Listeners listener, Idle& idle) const noexcept;
-  void pass_on_notices() noexcept;
+  size_t pass_on_notices() noexcept;  // returns how many
   void tick();
   bool nothing_to_do() const noexcept;
   void rest() noexcept;
-  void sleep_until(Clock::time_point time);
   void update_date();
 
   Service& service_;
   const size_t index_;
-  std::atomic<Session*> noticed_{nullptr};                // newest first
-  alignas(16) std::array<std::byte, 128> notice_memory_;  // for the handler that passes on notices
-  boost::asio::io_context context_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
-  boost::asio::steady_timer timer_;
-  Clock::time_point wakes_at_;
-  bool sleeps_ = false;  // waits for the timer, which calls tick(), or rests
-  bool rests_ = false;   // until a connection comes: no timer wakes the thread
+  EventLoop loop_;
+  std::atomic<Session*> noticed_{nullptr};  // newest first
+  std::atomic<bool> ends_{false};
+  Clock::time_point now_{};       // when the last turn ended
+  Clock::time_point wakes_at_{};  // for the next tick
+  bool rests_ = false;            // until a connection comes: no tick wakes the thread
   BusyPoll busy_poll_;
   int lane_requests_ = 0;
   bool freed_much_ = false;
   OverviewSource overview_{service_};  // outlives the sessions, which read it
   Sessions sessions_, retired_;
+  // There is room for all sessions, so adding one does not fail.
+  std::vector<Session*> again_, going_on_, answers_;
+  bool sending_ = false;                                 // answers go at once
+  bool passing_on_ = false;                              // what lanes return
+  bool long_runs_ = false;                               // the last run of this thread took long, and so may the next
+  Clock::time_point oldest_answer_{}, newest_answer_{};  // of answers_
   std::vector<Listener*> watched_;
   std::shared_ptr<const Catalog> catalog_;
   uint64_t catalog_revision_ = 0;

@@ -3,8 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
+#include <boost/asio/io_context.hpp>
 #include <cerrno>
 #include <cstring>
 
@@ -15,8 +14,7 @@
 namespace sconce::server {
 namespace {
 
-namespace asio = boost::asio;
-using tcp = asio::ip::tcp;
+using tcp = boost::asio::ip::tcp;
 
 // How many connections are accepted before other events get a turn.
 constexpr int kInARow = 64;
@@ -27,11 +25,11 @@ constexpr std::chrono::seconds kComplain{10};
 }  // namespace
 
 Listener::Listener(IoThread& own, std::vector<IoThread*> io_threads, const Address& address, Listeners kind)
-    : own_(own),
-      io_threads_(std::move(io_threads)),
-      kind_(kind),
-      acceptor_(own.context()),
-      endpoint_(listen_on(acceptor_, address)) {
+    : own_(own), io_threads_(std::move(io_threads)), kind_(kind) {
+  boost::asio::io_context context;
+  tcp::acceptor acceptor(context);
+  endpoint_ = listen_on(acceptor, address);
+  socket_ = Descriptor(acceptor.release());
   own_.watch(*this);
 }
 
@@ -65,7 +63,7 @@ bool Listener::full() const noexcept {
 }
 
 bool Listener::someone_waits() noexcept {
-  pollfd one{acceptor_.native_handle(), POLLIN, 0};
+  pollfd one{socket_.get(), POLLIN, 0};
   return ::poll(&one, 1, 0) > 0;
 }
 
@@ -73,10 +71,9 @@ bool Listener::someone_waits() noexcept {
 bool Listener::accept_one() {
   tcp::endpoint peer;
   auto size = static_cast<socklen_t>(peer.capacity());
-  const int descriptor = ::accept4(acceptor_.native_handle(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int descriptor = ::accept4(socket_.get(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (descriptor >= 0) {
-    Accepted accepted(descriptor, peer, endpoint_.address().is_v6(), kind_,
-                      OpenConnections::Slot(own_.service().connections, kind_));
+    Accepted accepted(Descriptor(descriptor), peer, kind_, OpenConnections::Slot(own_.service().connections, kind_));
     io_threads_[next_++ % io_threads_.size()]->serve(std::move(accepted));
     return true;
   }
@@ -102,12 +99,14 @@ bool Listener::accept_one() {
 }
 
 void Listener::wait_for_next() {
-  acceptor_.async_wait(tcp::acceptor::wait_read, [this](const boost::system::error_code& ec) {
-    waiting_ = false;
-    if (ec != asio::error::operation_aborted) accept();
-    if (!needs_no_look()) succeeds([this] { own_.end_rest(); });
-  });
+  own_.loop().watch_once(socket_.get(), *this);
   waiting_ = true;
+}
+
+void Listener::ready(uint32_t) noexcept {
+  waiting_ = false;
+  accept();
+  if (!needs_no_look()) own_.end_rest();
 }
 
 // Asks each I/O thread in turn for its idlest connection, then closes the idlest of all.
@@ -121,7 +120,7 @@ struct Listener::Search {
     const std::vector<IoThread*>& io_threads = listener->io_threads_;
     if (asked < io_threads.size()) {
       IoThread& io_thread = *io_threads[asked++];
-      asio::post(io_thread.context(), [search = *this, &io_thread]() mutable {
+      io_thread.loop().call([search = *this, &io_thread]() mutable {
         const IoThread::Idle here = io_thread.idlest(search.listener->kind_);
         if (here.before(search.idle)) {
           search.idle = here;
@@ -130,7 +129,7 @@ struct Listener::Search {
         search.go_on();
       });
     } else if (best != nullptr) {
-      asio::post(best->context(), [search = *this] {
+      best->loop().call([search = *this] {
         search.best->close_idlest(search.listener->kind_);
         search.end();
       });
@@ -139,7 +138,7 @@ struct Listener::Search {
     }
   }
   void end() const {
-    asio::post(listener->own_.context(), [listener = listener, closed = best != nullptr] {
+    listener->own_.loop().call([listener = listener, closed = best != nullptr] {
       listener->searching_ = false;
       if (closed) listener->accept();
     });
@@ -158,8 +157,7 @@ void Listener::stop() {
   stopped_ = true;
   for (bool more = true; more && succeeds([&] { more = accept_one(); });) {
   }
-  boost::system::error_code ec;
-  acceptor_.close(ec);
+  socket_ = Descriptor();
 }
 
 }  // namespace sconce::server

@@ -4,16 +4,19 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "server/base/config.h"
+#include "server/connections/event_loop.h"
 #include "server/connections/io_thread.h"
+#include "server/files/descriptor.h"
 
 namespace sconce::server {
 
-class Listener {
+class Listener final : private EventLoop::Watcher {
  public:
   // Binds and listens. kIo with address and reason; kInvalidArgument for a host that cannot be resolved.
   Listener(IoThread& own, std::vector<IoThread*> io_threads, const Address& address, Listeners kind);
@@ -32,6 +35,7 @@ class Listener {
   using Clock = IoThread::Clock;
   struct Search;
 
+  void ready(uint32_t events) noexcept override;
   void accept() noexcept;
   bool accept_one();
   void wait_for_next();
@@ -42,10 +46,10 @@ class Listener {
   IoThread& own_;
   const std::vector<IoThread*> io_threads_;
   const Listeners kind_;
-  boost::asio::ip::tcp::acceptor acceptor_;
+  Descriptor socket_;
   boost::asio::ip::tcp::endpoint endpoint_;  // with the port that the system chose
   size_t next_ = 0;
-  bool waiting_ = false;    // asio calls when the next connection comes
+  bool waiting_ = false;    // the loop tells when the next connection comes
   bool searching_ = false;  // for the idlest connection
   bool stopped_ = false;
   Clock::time_point search_end_{}, complain_again_{};

@@ -1,7 +1,10 @@
 #include "server/connections/session.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "server/base/failure.h"
@@ -25,7 +28,7 @@ uint64_t most_body(const ServerConfig& config, Listeners listener) noexcept {
 
 }  // namespace
 
-Session::Session(IoThread& io_thread, asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
+Session::Session(IoThread& io_thread, Descriptor socket, Listeners listener, OpenConnections::Slot slot,
                  std::string peer)
     : io_thread_(io_thread),
       slot_(std::move(slot)),
@@ -41,16 +44,20 @@ Session::~Session() {
 
 void Session::start(IoThread::Sessions::iterator self) {
   self_ = self;
-  error_code ec;
-  transport_.socket().set_option(asio::ip::tcp::no_delay(true), ec);
-  transport_.socket().non_blocking(true, ec);
+  const int on = 1;
+  (void)::setsockopt(transport_.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const ServerConfig& config = io_thread_.service().config;
   const Clock::time_point now = Clock::now();
   clock_.moved(now);
   clock_.begin_phase(now);
   clock_.until(now + (transport_.encrypted() ? config.tls_handshake_timeout : config.header_timeout));
   if (transport_.encrypted()) state_ = State::kHandshake;
-  proceed();
+  try {
+    io_thread_.loop().watch(transport_.descriptor(), *this);
+  } catch (...) {
+    close();
+    throw;
+  }
 }
 
 // Runs steps() until one waits. The only place where a request's exceptions are caught.
@@ -75,6 +82,7 @@ void Session::proceed() noexcept {
 }
 
 void Session::steps() {
+  reads_ = 0;
   for (int answered = 0;;) {
     Next next = Next::kContinue;
     switch (state_) {
@@ -82,21 +90,15 @@ void Session::steps() {
         next = handshake();
         break;
       case State::kReading:
-        if (answered >= kInARow) {
-          begin_operation([this] {
-            asio::post(io_thread_.context(), [this] {
-              released();
-              if (state_ == State::kReading) proceed();
-            });
-          });
-          return;
-        }
+        if (answered >= kInARow) return ask_again();
         next = read_request();
         break;
       case State::kReturned:
         follow(exchange_.resume());
         break;
       case State::kWriting:
+        deferred_ = writer_.untouched() && !io_thread_.sends_now(*this, exchange_.start(), clock_.phase_start());
+        if (deferred_) return;
         next = write();
         if (next == Next::kContinue) ++answered;
         break;
@@ -123,30 +125,14 @@ Session::Next Session::handshake() {
     close();
     return Next::kWait;
   }
-  return wait_for_transport();
-}
-
-Session::Next Session::wait_for_transport() {
-  begin_operation([this] {
-    transport_.socket().async_wait(transport_.wait_type(), [this, state = state_](error_code e) {
-      released();
-      if (state_ != state) return;
-      if (e) return close();
-      proceed();
-    });
-  });
   return Next::kWait;
 }
 
 Session::Next Session::read_request() {
   RequestReader::Step step = reader_.step();
   if (step == RequestReader::Step::kMore) {
-    if (read_ != Read::kNone) return Next::kWait;
     const std::span<char> room = reader_.room();
-    if (!room.empty()) {
-      read(room);
-      return Next::kWait;
-    }
+    if (!room.empty()) return receive(room);
     step = RequestReader::Step::kRefused;
   }
   // A handler's change must not be answered as failed because memory for the answer is missing.
@@ -178,12 +164,14 @@ void Session::follow(Exchange::Next next) {
       break;
     case Exchange::Next::kWait:
       state_ = State::kWaiting;
-      if (exchange_.feeding()) watch_client();
+      // A thread may read from the socket itself and leave part of what has come.
+      if (!exchange_.may_read_ahead()) readable_ = true;
+      if (exchange_.feeding()) read_ahead();
       if (!exchange_.running() && !exchange_.loading()) break;
       // The run may be over by now, but its notice waits for this thread.
       clock_.until(exchange_.deadline());
       io_thread_.wake_by(clock_.deadline());
-      if (exchange_.may_read_ahead()) watch_client();
+      if (exchange_.may_read_ahead()) read_ahead();
       break;
     case Exchange::Next::kAnswer:
       begin_answer();
@@ -217,6 +205,11 @@ void Session::on_notice() noexcept {
   retire_if_over();
 }
 
+void Session::send_answer() noexcept {
+  deferred_ = false;
+  proceed();
+}
+
 void Session::begin_answer() {
   const ServerConfig& config = io_thread_.service().config;
   const AnswerWriter::Form form = exchange_.finish_response();
@@ -231,9 +224,7 @@ Session::Next Session::write() {
   while (!writer_.done()) {
     error_code ec;
     const size_t sent = writer_.write(ec);
-    if (ec == asio::error::would_block || ec == asio::error::try_again) {
-      return wait_for_transport();
-    }
+    if (ec == asio::error::would_block || ec == asio::error::try_again) return Next::kWait;
     if (ec) {
       close();
       return Next::kWait;
@@ -256,6 +247,7 @@ void Session::finish_request() {
   if (largest() > kKeepBytes && !exchange_.lent()) trim(kKeepBytes);
   if (writer_.closes()) return linger(unread);
   state_ = State::kReading;
+  reads_ = 0;
   // An answer that went at once took microseconds, which the timeout need not know.
   const Clock::time_point now = writer_.done_at_once() ? clock_.phase_start() : Clock::now();
   clock_.begin_phase(now);
@@ -270,7 +262,7 @@ void Session::linger(bool unread) noexcept {
   transport_.shutdown_send();
   clock_.until(Clock::now() + kLingerTime);
   thrown_away_ = 0;
-  if (read_ == Read::kNone && !succeeds([this] { read(reader_.room_for_nothing()); })) close();
+  throw_away();
 }
 
 void Session::close() noexcept {
@@ -281,13 +273,8 @@ void Session::close() noexcept {
   retire_if_over();
 }
 
-void Session::released() noexcept {
-  --operations_;
-  retire_if_over();
-}
-
 void Session::retire_if_over() noexcept {
-  if (state_ == State::kClosed && operations_ == 0 && !exchange_.lent()) io_thread_.retire(self_);
+  if (state_ == State::kClosed && !exchange_.lent() && !std::exchange(retired_, true)) io_thread_.retire(self_);
 }
 
 }  // namespace sconce::server

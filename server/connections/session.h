@@ -20,21 +20,24 @@
 // while a feed has nothing to tell; the tick looks whether it has.
 //
 // Every state can end in kClosed: the client leaves, a deadline passes, the server ends. A closed session stays until
-// no event of the loop and no other thread uses it. RequestReader knows how much of a request was read, Exchange which
-// thread works on it.
+// no other thread uses it, and until the I/O thread's next tick. RequestReader knows how much of a request was read,
+// Exchange which thread works on it.
 //
 // The I/O thread's tick checks deadlines, early enough for those of runs. Used only on the I/O thread.
 #pragma once
 
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/system/error_code.hpp>
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "server/connections/event_loop.h"
 #include "server/connections/exchange.h"
 #include "server/connections/io_thread.h"
+#include "server/files/descriptor.h"
 #include "server/http/answer_writer.h"
 #include "server/http/client_clock.h"
 #include "server/http/open_connections.h"
@@ -43,18 +46,18 @@
 
 namespace sconce::server {
 
-class Session {
+class Session final : private EventLoop::Watcher {
  public:
   using Clock = IoThread::Clock;
   using error_code = boost::system::error_code;
 
   // peer: the client's address.
-  Session(IoThread& io_thread, boost::asio::ip::tcp::socket socket, Listeners listener, OpenConnections::Slot slot,
-          std::string peer);
+  Session(IoThread& io_thread, Descriptor socket, Listeners listener, OpenConnections::Slot slot, std::string peer);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
 
+  // kUnavailable: it cannot be watched, and is closed.
   void start(IoThread::Sessions::iterator self);
   void check_deadline(Clock::time_point now);
   // When the model's answer is due; max() if none is awaited.
@@ -79,7 +82,7 @@ class Session {
   }
 
  private:
-  friend class IoThread;  // on_notice(), next_notice_
+  friend class IoThread;  // on_notice(), go_on(), send_answer(), next_notice_
   enum class State : int8_t {
     kHandshake,  // of TLS
     kReading,    // a request, or waiting for one
@@ -89,32 +92,29 @@ class Session {
     kLingering,  // answered for the last time; what the client still sends is thrown away
     kClosed,
   };
-  enum class Read : int8_t {
-    kNone,
-    kNeeded,  // the state goes on when it ends
-    kAhead,   // started while the model had the previous request; see watch_client()
-  };
   enum class Next : int8_t { kContinue, kWait };  // whether steps() continues
 
   // session.cpp: the change of states
   void proceed() noexcept;
   void steps();
   Next handshake();
-  Next wait_for_transport();
   Next read_request();
   void follow(Exchange::Next next);
   void begin_answer();
   Next write();
   void finish_request();
   void on_notice() noexcept;
+  void send_answer() noexcept;
   void linger(bool unread) noexcept;
   void close() noexcept;
   // session_read.cpp: incoming bytes
-  void read(std::span<char> room);
-  bool read_encrypted(std::span<char> room, error_code& ec, size_t& bytes);
-  void on_read(error_code ec, size_t bytes) noexcept;
-  void on_read_ahead(error_code ec, size_t bytes) noexcept;
-  void watch_client() noexcept;
+  void ready(uint32_t events) noexcept override;
+  void go_on() noexcept;
+  void ask_again() noexcept;
+  size_t read(std::span<char> room, error_code& ec) noexcept;
+  Next receive(std::span<char> room);
+  void read_ahead() noexcept;
+  void throw_away() noexcept;
   // session_limits.cpp: deadlines and memory
   void refuse_late(int status, std::string_view message) noexcept;
   void end_feed() noexcept;
@@ -127,11 +127,7 @@ class Session {
     return state_ == State::kWaiting && (exchange_.running() || exchange_.loading());
   }
   bool feeds() const noexcept { return state_ == State::kWaiting && exchange_.feeding(); }
-  // Begins an operation of the event loop, which refers to this object until it calls released(). If this throws, the
-  // operation did not begin.
-  template <class Begin>
-  void begin_operation(Begin&& begin);
-  void released() noexcept;
+  bool looks_ahead() const noexcept { return feeds() || (waits_for_model() && exchange_.may_read_ahead()); }
   void retire_if_over() noexcept;
 
   IoThread& io_thread_;                // everything happens on its thread
@@ -143,26 +139,16 @@ class Session {
   AnswerWriter writer_;                // responses -> bytes to the transport
   Exchange exchange_;                  // the request under way
   State state_ = State::kReading;
-  Read read_ = Read::kNone;         // the read under way
-  int operations_ = 0;              // operations of the event loop that refer to this object
+  bool readable_ = false;           // there may be something to read
+  bool hung_up_ = false;            // the client sends no more, so there is an end to read
+  bool deferred_ = false;           // the I/O thread sends the answer soon
+  bool asked_again_ = false;        // the I/O thread calls go_on() soon
+  bool retired_ = false;            // is in the I/O thread's list of those
+  int reads_ = 0;                   // in this turn
   error_code ended_;                // the error of a read ahead: nothing more comes
   size_t thrown_away_ = 0;          // bytes that came in kLingering
   bool freed_ = false;              // trim() freed memory that the thread's heap still has
   Session* next_notice_ = nullptr;  // the next session whose holder let go, in the I/O thread's list
 };
-
-template <class Begin>
-void Session::begin_operation(Begin&& begin) {
-  struct Pending {
-    int& count;
-    bool begun = false;
-    explicit Pending(int& operations) : count(operations) { ++count; }
-    ~Pending() {
-      if (!begun) --count;
-    }
-  } pending(operations_);
-  begin();
-  pending.begun = true;
-}
 
 }  // namespace sconce::server

@@ -1,10 +1,8 @@
-// Session: incoming bytes, one read at a time.
-#include <boost/asio/buffer.hpp>
+// Session: incoming bytes. The loop tells once that the socket has become readable; readable_ remembers it until there
+// is nothing more, so no empty socket is read.
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 #include <utility>
 
-#include "server/base/failure.h"
 #include "server/connections/session.h"
 
 namespace sconce::server {
@@ -14,80 +12,101 @@ namespace asio = boost::asio;
 
 // After a refusal, the session discards this many bytes for this long, so that the client sees the answer, not a reset.
 constexpr size_t kLingerBytes = 4 * 1024 * 1024;
+// How often a connection is read before others get a turn.
+constexpr int kReadsInARow = 1;
 
 }  // namespace
 
-void Session::read(std::span<char> room) {
-  begin_operation([&] {
-    if (ended_) {
-      asio::post(io_thread_.context(), [this] { on_read(ended_, 0); });
-    } else if (!transport_.encrypted()) {
-      transport_.socket().async_read_some(asio::buffer(room.data(), room.size()),
-                                          [this](error_code ec, size_t bytes) { on_read(ec, bytes); });
-    } else {
-      error_code ec;
-      size_t bytes = 0;
-      if (!read_encrypted(room, ec, bytes)) return;
-      asio::post(io_thread_.context(), [this, ec, bytes] { on_read(ec, bytes); });
-    }
-  });
-  read_ = Read::kNeeded;
-}
-
-// Returns false if nothing is there yet; on_read() is called later.
-bool Session::read_encrypted(std::span<char> room, error_code& ec, size_t& bytes) {
-  bytes = transport_.read_some(room.data(), room.size(), ec);
-  if (ec != asio::error::would_block) return true;
-  transport_.socket().async_wait(transport_.wait_type(), [this, room](error_code e) {
-    size_t read = 0;
-    bool over = true;
-    const bool done = e || state_ == State::kClosed || succeeds([&] { over = read_encrypted(room, e, read); });
-    if (!done) e = asio::error::no_memory;
-    if (over) on_read(e, read);
-  });
-  return false;
-}
-
-void Session::on_read(error_code ec, size_t bytes) noexcept {
-  const Read read_was = std::exchange(read_, Read::kNone);
-  released();
-  ConnectionCounters::add(io_thread_.counters().received, bytes);
+void Session::ready(uint32_t events) noexcept {
+  constexpr uint32_t kEnd = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+  // With TLS, reading may wait until something can be written.
+  readable_ |= (events & (EPOLLIN | kEnd)) != 0 || transport_.encrypted();
+  hung_up_ |= (events & kEnd) != 0;
   switch (state_) {
-    case State::kLingering:
-      thrown_away_ += bytes;
-      if (ec || thrown_away_ > kLingerBytes || !succeeds([this] { read(reader_.room_for_nothing()); })) close();
+    case State::kReading:
+      if (readable_) proceed();
       return;
+    case State::kHandshake:
+      return proceed();
+    case State::kWriting:
+      // With TLS, writing may wait for bytes.
+      if (!deferred_ && (transport_.encrypted() || (events & ~EPOLLIN) != 0)) proceed();
+      return;
+    case State::kWaiting:
+      if (looks_ahead()) read_ahead();
+      return;
+    case State::kLingering:
+      return throw_away();
+    case State::kReturned:
     case State::kClosed:
       return;
-    default:
-      break;
   }
-  if (read_was == Read::kAhead) return on_read_ahead(ec, bytes);
-  if (state_ != State::kReading) return;  // answered in the meantime: these bytes do not matter
+}
+
+void Session::ask_again() noexcept {
+  if (!std::exchange(asked_again_, true)) io_thread_.again(*this);
+}
+
+// After other connections had their turn.
+void Session::go_on() noexcept {
+  asked_again_ = false;
+  if (state_ == State::kReading) return proceed();
+  if (state_ == State::kLingering) throw_away();
+}
+
+// At least one byte, unless there is an error.
+size_t Session::read(std::span<char> room, error_code& ec) noexcept {
+  if (ended_ || !readable_) {
+    ec = ended_ ? ended_ : error_code(asio::error::would_block);
+    return 0;
+  }
+  const size_t bytes = transport_.read_some(room.data(), room.size(), ec);
+  // If a socket gives less than there is room for, it is empty. TLS may have taken more from it than it gives.
+  if (ec == asio::error::would_block || (bytes < room.size() && !transport_.encrypted() && !hung_up_))
+    readable_ = false;
+  ConnectionCounters::add(io_thread_.counters().received, bytes);
+  return bytes;
+}
+
+Session::Next Session::receive(std::span<char> room) {
+  if (readable_ && reads_ >= kReadsInARow) {
+    ask_again();
+    return Next::kWait;
+  }
+  ++reads_;
+  error_code ec;
+  const size_t bytes = read(room, ec);
+  if (ec == asio::error::would_block) return Next::kWait;
   reader_.received(bytes);
-  if (ec) return close();
-  proceed();
+  if (!ec) return Next::kContinue;
+  close();
+  return Next::kWait;
 }
 
 // Reads while the model has the request, to see the next request or that the client left.
-void Session::watch_client() noexcept {
-  if (read_ != Read::kNone || reader_.room_ahead().empty()) return;
-  // If there is no memory for this, the client is looked at again after its answer.
-  if (succeeds([this] { read(reader_.room_ahead()); })) read_ = Read::kAhead;
+void Session::read_ahead() noexcept {
+  while (readable_ && !ended_ && !reader_.room_ahead().empty()) {
+    error_code ec;
+    reader_.received_ahead(read(reader_.room_ahead(), ec));
+    if (ec == asio::error::would_block) return;
+    ended_ = ec;  // for the next read, as the socket may report it only once
+  }
+  if (!ended_) return;
+  if (feeds()) return close();
+  if (!waits_for_model()) return;
+  const bool waited = exchange_.cancel_for_client();
+  // After a run has begun, send its answer: the client may only have closed its sending side.
+  if (waited || ended_ != asio::error::eof) close();
 }
 
-void Session::on_read_ahead(error_code ec, size_t bytes) noexcept {
-  reader_.received_ahead(bytes);
-  ended_ = ec;  // for the next read, as the socket may report it only once
-  if (waits_for_model()) {
-    if (!ec) return watch_client();
-    const bool waited = exchange_.cancel_for_client();
-    // After a run has begun, send its answer: the client may only have closed its sending side.
-    if (waited || ec != asio::error::eof) close();
-    return;
+void Session::throw_away() noexcept {
+  error_code ec;
+  for (int reads = 0; readable_ || ended_; ++reads) {
+    if (reads >= kReadsInARow) return ask_again();
+    thrown_away_ += read(reader_.room_for_nothing(), ec);
+    if (ec == asio::error::would_block) return;
+    if (ec || thrown_away_ > kLingerBytes) return close();
   }
-  if (feeds()) return ec ? close() : watch_client();
-  if (state_ == State::kReading) proceed();
 }
 
 }  // namespace sconce::server

@@ -3,15 +3,22 @@
 #include <algorithm>
 
 namespace sconce::server {
+namespace {
+
+// Tensors of so many bytes in all become part of the text.
+constexpr size_t kCopied = 2048;
+
+}  // namespace
 
 void AnswerWriter::begin(Response& response, Form form, std::string_view date, Pace pace, ClientClock::Time now) {
   pieces_.clear();
+  if (!form.head_only) response.join(kCopied);
   const std::string_view head = response.finish(form.http11, form.close, form.head_only, date);
   pieces_.emplace_back(head.data(), head.size());
   bytes_ = head.size();
   if (!form.head_only) {
     for (const Response::Segment& segment : response.segments) {
-      pieces_.emplace_back(segment.data, segment.bytes);
+      if (segment.bytes != 0) pieces_.emplace_back(segment.data, segment.bytes);
       bytes_ += segment.bytes;
     }
   }

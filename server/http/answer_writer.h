@@ -1,4 +1,5 @@
-// AnswerWriter: sends answers one after the other: head and text in one piece, then the tensors from where they are.
+// AnswerWriter: sends answers one after the other: head and text in one piece, then the tensors from where they are;
+// small ones are copied behind the text, because the kernel takes longer for a second piece than a copy.
 // The data belong to the Response, which must not change before done(). Nothing here blocks. Used only on the
 // connection's thread.
 #pragma once
@@ -42,6 +43,7 @@ class AnswerWriter {
   // Sends what the transport takes now and returns how many bytes. Call this only if not done().
   size_t write(error_code& ec);
   bool done() const noexcept { return sent_ == bytes_; }
+  bool untouched() const noexcept { return writes_ == 0; }  // nothing of it was sent yet
   // Whether one write sent all of it.
   bool done_at_once() const noexcept { return done() && writes_ == 1; }
 

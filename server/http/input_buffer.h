@@ -28,6 +28,7 @@ class InputBuffer {
 
   // Marks the first unused byte for rewind().
   void mark() noexcept { mark_ = begin_; }
+  std::string_view since_mark() const noexcept { return {bytes_.get() + mark_, begin_ - mark_}; }
   bool at_mark() const noexcept { return begin_ == mark_; }
   bool mark_in_front() const noexcept { return mark_ == 0; }
   void rewind() noexcept { begin_ = mark_; }

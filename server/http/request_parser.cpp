@@ -169,10 +169,7 @@ void RequestParser::on_header_impl(error_code& ec) {
 }
 
 void RequestParser::forget_texts() noexcept {
-  head_.method_text = head_.target = head_.request_id = head_.traceparent = {};
-  head_.weights = head_.affinity = {};
-  head_.authorization = head_.origin = head_.content_type = head_.content_digest = head_.signature = {};
-  head_.user_agent = head_.host = head_.if_none_match = {};
+  for (std::string_view RequestHead::*const text : kHeadTexts) head_.*text = {};
 }
 
 size_t RequestParser::put(boost::asio::const_buffer bytes, error_code& ec) {

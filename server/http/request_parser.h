@@ -34,6 +34,13 @@ struct RequestHead {
   std::string_view authorization, origin, host, content_type, content_digest, signature, user_agent, if_none_match;
 };
 
+// All texts of a head.
+constexpr std::string_view RequestHead::*kHeadTexts[] = {
+    &RequestHead::method_text, &RequestHead::target,       &RequestHead::request_id,     &RequestHead::traceparent,
+    &RequestHead::weights,     &RequestHead::affinity,     &RequestHead::authorization,  &RequestHead::origin,
+    &RequestHead::host,        &RequestHead::content_type, &RequestHead::content_digest, &RequestHead::signature,
+    &RequestHead::user_agent,  &RequestHead::if_none_match};
+
 class RequestParser final : public boost::beast::http::basic_parser<true> {
  public:
   using error_code = boost::beast::error_code;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/error.hpp>
+#include <utility>
 
 #include "server/memory/request_budget.h"
 
@@ -35,10 +36,7 @@ RequestReader::Step RequestReader::refuse(int status, std::string_view message) 
 }
 
 RequestReader::Step RequestReader::read_head() {
-  if (!parser_) {
-    parser_.emplace(most_body_);
-    buffer_.mark();
-  }
+  if (!std::exchange(begun_, true)) buffer_.mark();
   if (buffer_.empty()) return Step::kMore;
   if (part_ == Part::kNothing) {
     part_ = Part::kHead;
@@ -50,12 +48,33 @@ RequestReader::Step RequestReader::read_head() {
   ++looks_;
   const bool waits = buffer_.at_mark() && buffer_.here()[0] == '\r' && !empty_line_ && !skip_empty_line();
   if (waits || buffer_.empty()) return Step::kMore;
+  if (looks_ == 1 && last_.begins(buffer_.here())) {
+    repeated_ = true;
+    buffer_.use(last_.bytes());
+    return head_is_here();
+  }
+  if (!parser_) parser_.emplace(most_body_);
   boost::beast::error_code ec;
   buffer_.use(parser_->put(asio::const_buffer(buffer_.here().data(), buffer_.size()), ec));
   if (is_error(ec)) return refuse(parser_->status(ec), parser_->problem(ec));
   if (ec || !parser_->is_header_done()) return Step::kMore;
-  if (!parser_->chunked() && content_length() == 0) part_ = Part::kWhole;
+  if (!chunked()) last_.remember(buffer_.since_mark(), *parser_);
+  return head_is_here();
+}
+
+RequestReader::Step RequestReader::head_is_here() noexcept {
+  if (!chunked() && content_length() == 0) part_ = Part::kWhole;
   return Step::kHead;
+}
+
+// An upload needs the parser itself.
+UploadSource RequestReader::begin_upload() {
+  if (std::exchange(repeated_, false)) {
+    parser_.emplace(most_body_);
+    boost::beast::error_code ec;
+    parser_->put(asio::const_buffer(last_.text().data(), last_.bytes()), ec);
+  }
+  return {&transport_, &*parser_, &buffer_};
 }
 
 // Ignores one before a request, since some clients send it after a body. Returns false if only half of it has come.
@@ -75,7 +94,7 @@ bool RequestReader::begin_body() {
   const bool here = body_is_here();
   const uint64_t length = content_length();
   // The head was used, and copied where needed; the body overwrites it.
-  parser_->forget_texts();
+  if (!repeated_) parser_->forget_texts();
   if (!here && length > body_.capacity()) budget_.check(length - body_.capacity());
   if (head().expects_continue && !here) {
     // A client that waits for this has room for it. If it does not take it, waiting is useless.
@@ -85,7 +104,7 @@ bool RequestReader::begin_body() {
   }
   body_bytes_ = static_cast<size_t>(length);
   body_.prepare(body_bytes_, static_cast<size_t>(std::min<uint64_t>(head().json_length.value_or(0), length)));
-  if (parser_->chunked()) {
+  if (chunked()) {
     parser_->collect(body_);
     part_ = Part::kChunkedBody;
   } else {
@@ -172,6 +191,7 @@ void RequestReader::inflate(uint64_t most) {
 
 void RequestReader::end() noexcept {
   parser_.reset();
+  begun_ = repeated_ = false;
   part_ = Part::kNothing;
   empty_line_ = false;
 }

@@ -19,6 +19,7 @@
 #include "server/base/config.h"
 #include "server/http/client_clock.h"
 #include "server/http/input_buffer.h"
+#include "server/http/repeated_head.h"
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
 #include "server/http/upload.h"
@@ -70,19 +71,21 @@ class RequestReader {
   ClientClock::Time head_time() const noexcept { return head_time_; }
   bool head_in_one_piece() const noexcept { return looks_ == 1; }
   // Its texts are valid until begin_body().
-  const RequestHead& head() const noexcept { return parser_->head(); }
-  bool keep_alive() const { return parser_->keep_alive(); }
-  uint64_t content_length() const { return parser_->content_length().value_or(0); }
+  const RequestHead& head() const noexcept { return repeated_ ? last_.head() : parser_->head(); }
+  bool keep_alive() const { return repeated_ ? last_.keep_alive() : parser_->keep_alive(); }
+  uint64_t content_length() const { return repeated_ ? last_.content_length() : parser_->content_length().value_or(0); }
   // Whether the whole body came with the head.
-  bool body_is_here() const { return !parser_->chunked() && content_length() <= buffer_.size(); }
+  bool body_is_here() const { return !chunked() && content_length() <= buffer_.size(); }
   // For a chunked body, whose length is only known as it comes.
-  void limit_body(uint64_t bytes) noexcept { parser_->limit_body(bytes); }
+  void limit_body(uint64_t bytes) noexcept {
+    if (!repeated_) parser_->limit_body(bytes);
+  }
   // Admits the request: invites its body if the client waits for that, and takes memory for the first bytes. Returns
   // false if the client does not take the invitation. Throws the errors of RequestBudget::take().
   bool begin_body();
   // Instead of begin_body(), for a thread that reads the body itself. Call nothing else until it is done, then
   // end_upload().
-  UploadSource begin_upload() noexcept { return {&transport_, &*parser_, &buffer_}; }
+  UploadSource begin_upload();
   void end_upload(bool whole) noexcept;
 
   // The body as sent, or decompressed after inflate().
@@ -110,7 +113,9 @@ class RequestReader {
   };
 
   Step read_head();
+  Step head_is_here() noexcept;
   Step read_body();
+  bool chunked() const { return !repeated_ && parser_->chunked(); }
   bool skip_empty_line() noexcept;
   Step refuse(int status, std::string_view message) noexcept;
 
@@ -119,8 +124,11 @@ class RequestReader {
   RequestBudget& budget_;
   Transport& transport_;
   ClientClock& clock_;
-  InputBuffer buffer_;  // the mark is where the current head begins
-  std::optional<RequestParser> parser_;
+  InputBuffer buffer_;                   // the mark is where the current head begins
+  std::optional<RequestParser> parser_;  // of a head that is no repetition
+  RepeatedHead last_;
+  bool begun_ = false;     // the mark is set
+  bool repeated_ = false;  // the head is last_, byte for byte
   Part part_ = Part::kNothing;
   ClientClock::Time head_time_{};
   int looks_ = 0;            // at the bytes of the head

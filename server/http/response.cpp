@@ -39,6 +39,14 @@ std::string_view reason_phrase(int status) noexcept {
 
 }  // namespace
 
+void Response::join(size_t most) {
+  const size_t bytes = body_bytes() - text_bytes();
+  if (bytes == 0 || bytes > most) return;
+  text_.reserve(bytes);
+  for (const Segment& segment : segments) text_.append({static_cast<const char*>(segment.data), segment.bytes});
+  segments.clear();
+}
+
 void Response::end_piece(bool chunked, bool last) {
   if (!chunked) return;
   constexpr std::string_view kDigits = "0123456789abcdef";

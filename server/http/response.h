@@ -68,6 +68,9 @@ class Response {
     return bytes;
   }
 
+  // Copies the segments behind the text if they have at most so many bytes. std::bad_alloc; nothing has changed then.
+  void join(size_t most);
+
   // A piece of a streamed answer: begin, append to text(), end. The piece before it was sent.
   void begin_piece(bool chunked) {
     text_.truncate(kHeadRoom);

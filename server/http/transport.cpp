@@ -1,9 +1,13 @@
 #include "server/http/transport.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/error.hpp>
+#include <cerrno>
 #include <cstring>
 
 namespace sconce::server {
@@ -13,20 +17,26 @@ namespace asio = boost::asio;
 
 constexpr size_t kRecord = 16384;  // the largest of TLS
 
-// Repeats an operation that a signal interrupted.
-template <class Operation>
-size_t unless_interrupted(const boost::system::error_code& ec, const Operation& operation) {
+constexpr size_t kMostBuffers = 64;  // of one call
+
+// Repeats a call that a signal interrupted.
+template <class Call>
+size_t bytes_of(boost::system::error_code& ec, const Call& call) noexcept {
   for (;;) {
-    const size_t bytes = operation();
-    if (ec != asio::error::interrupted) return bytes;
+    const ssize_t bytes = call();
+    ec = {};
+    if (bytes >= 0) return static_cast<size_t>(bytes);
+    if (errno == EINTR) continue;
+    ec.assign(errno, boost::system::system_category());
+    return 0;
   }
 }
 
 }  // namespace
 
-Transport::Transport(Socket socket, const TlsContext* tls, const std::string& host) : socket_(std::move(socket)) {
+Transport::Transport(Descriptor socket, const TlsContext* tls, const std::string& host) : socket_(std::move(socket)) {
   if (tls == nullptr) return;
-  tls_ = std::make_unique<TlsStream>(*tls, socket_.native_handle(), host);
+  tls_ = std::make_unique<TlsStream>(*tls, socket_.get(), host);
   record_ = std::make_unique_for_overwrite<char[]>(kRecord);
 }
 
@@ -47,13 +57,25 @@ bool Transport::handshake(error_code& ec) noexcept { return outcome(tls_->handsh
 size_t Transport::read_some(char* at, size_t room, error_code& ec) noexcept {
   if (tls_) return outcome(tls_->read(at, room), ec);
   writable_ = false;
-  return unless_interrupted(ec, [&] { return socket_.read_some(asio::buffer(at, room), ec); });
+  const size_t bytes = bytes_of(ec, [&] { return ::recv(socket_.get(), at, room, 0); });
+  if (!ec && bytes == 0 && room != 0) ec = asio::error::eof;
+  return bytes;
 }
 
 size_t Transport::write_some(const Buffers& buffers, error_code& ec) {
   if (!tls_) {
     writable_ = true;
-    return unless_interrupted(ec, [&] { return socket_.write_some(buffers, ec); });
+    const auto count = static_cast<size_t>(buffers.last - buffers.first);
+    if (count == 1)
+      return bytes_of(
+          ec, [&] { return ::send(socket_.get(), buffers.first->data(), buffers.first->size(), MSG_NOSIGNAL); });
+    std::array<iovec, kMostBuffers> pieces;
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = std::min(count, kMostBuffers);
+    for (size_t i = 0; i < message.msg_iovlen; ++i)
+      pieces[i] = {const_cast<void*>(buffers.first[i].data()), buffers.first[i].size()};
+    return bytes_of(ec, [&] { return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL); });
   }
   const asio::const_buffer* first = buffers.first;
   while (first != buffers.last && first->size() == 0) ++first;
@@ -73,20 +95,18 @@ short Transport::poll_events() const noexcept { return writable_ ? POLLOUT : POL
 
 bool Transport::has_unread() noexcept {
   if (tls_) return tls_->has_data();
-  error_code ec;
-  return socket_.available(ec) != 0;
+  int bytes = 0;
+  return ::ioctl(socket_.get(), FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 void Transport::shutdown_send() noexcept {
   if (tls_) tls_->finish();
-  error_code ec;
-  socket_.shutdown(Socket::shutdown_send, ec);
+  ::shutdown(socket_.get(), SHUT_WR);
 }
 
 void Transport::close() noexcept {
   if (tls_) tls_->finish();
-  error_code ec;
-  socket_.close(ec);
+  socket_ = Descriptor();
 }
 
 }  // namespace sconce::server

@@ -1,19 +1,19 @@
 // Transport: the bytes of one connection, plain or through TLS. Nothing here blocks: an operation that cannot go on
-// reports would_block, and wait_type() says what to wait for. Used by one thread at a time.
+// reports would_block, and poll_events() says what to wait for. Used by one thread at a time.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/system/error_code.hpp>
 #include <memory>
 #include <string>
 
+#include "server/files/descriptor.h"
 #include "server/http/tls.h"
 
 namespace sconce::server {
 
 class Transport {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
   using error_code = boost::system::error_code;
   // The buffers left to send.
   struct Buffers {
@@ -24,20 +24,19 @@ class Transport {
     const_iterator end() const noexcept { return last; }
   };
 
-  // tls: null for none. host: as in TlsStream.
-  Transport(Socket socket, const TlsContext* tls, const std::string& host = {});
+  // socket: does not block. tls: null for none. host: as in TlsStream.
+  Transport(Descriptor socket, const TlsContext* tls, const std::string& host = {});
 
-  Socket& socket() noexcept { return socket_; }  // for waiting and, if not encrypted, for reading and writing
+  int descriptor() const noexcept { return socket_.get(); }  // for waiting
   bool encrypted() const noexcept { return tls_ != nullptr; }
   // Returns true when it is done. Encrypted connections begin with it.
   bool handshake(error_code& ec) noexcept;
   std::string handshake_problem() const { return tls_->problem(); }
 
-  // Bytes read or written; at least one unless there is an error.
+  // Bytes read or written; at least one unless there is an error. asio::error::eof: the other side sends no more.
   size_t read_some(char* at, size_t room, error_code& ec) noexcept;
   size_t write_some(const Buffers& buffers, error_code& ec);
-  Socket::wait_type wait_type() const noexcept { return writable_ ? Socket::wait_write : Socket::wait_read; }
-  short poll_events() const noexcept;
+  short poll_events() const noexcept;  // what to wait for, after would_block
   bool has_unread() noexcept;
 
   void shutdown_send() noexcept;
@@ -46,7 +45,7 @@ class Transport {
  private:
   size_t outcome(const TlsStream::Step& step, error_code& ec) noexcept;
 
-  Socket socket_;
+  Descriptor socket_;
   std::unique_ptr<TlsStream> tls_;
   std::unique_ptr<char[]> record_;  // joins small buffers
   bool writable_ = false;           // what is waited for

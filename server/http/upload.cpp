@@ -126,7 +126,7 @@ bool Upload::receive(char* at, size_t room, size_t& bytes) noexcept {
 }
 
 void Upload::wait(std::chrono::milliseconds time) const noexcept {
-  pollfd one{source_.transport->socket().native_handle(), source_.transport->poll_events(), 0};
+  pollfd one{source_.transport->descriptor(), source_.transport->poll_events(), 0};
   (void)::poll(&one, 1, static_cast<int>(time.count()));
 }
 

@@ -189,7 +189,7 @@ class TestPlanted:
         with subject.control.armed(Kind.ALLOCATION, nth=5, times=FOR_EVER) as page:
             assert subject.call("digits").status in (0, 507)
         assert page.fired
-        with subject.control.armed(Kind.CALL, call=46, error=32) as page:  # sendmsg: EPIPE
+        with subject.control.armed(Kind.CALL, call=44, error=32) as page:  # sendto: EPIPE
             assert subject.call("digits").status == 0
         assert page.fired == 1
         assert subject.call("digits").status == 200

@@ -34,7 +34,7 @@ void Download::send(std::span<const std::byte> bytes, const std::function<void()
                  "the client closed the connection after ", sent_, " bytes");
     SCONCE_CHECK(Clock::now() < end, kDeadlineExceeded, "the client took nothing more after ", sent_, " bytes");
     check();
-    pollfd one{transport_.socket().native_handle(), transport_.poll_events(), 0};
+    pollfd one{transport_.descriptor(), transport_.poll_events(), 0};
     (void)::poll(&one, 1, static_cast<int>(kSlice.count()));
   }
 }

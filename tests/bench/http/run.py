@@ -140,7 +140,7 @@ def main():
     parser.add_argument("--rows", type=int, default=1)
     parser.add_argument("--features", type=int, default=4)
     parser.add_argument("--connections", type=lambda text: [int(n) for n in text.split(",")], default=[8],
-                        help="such as 1,8,64 with --against")
+                        help="such as 1,8,64")
     parser.add_argument("--against", type=pathlib.Path, metavar="PROGRAM", help="another build of sconce")
     parser.add_argument("--threads", type=int, default=1, help="io threads of Sconce and Beast")
     parser.add_argument("--set", action="append", default=[], help="passed to sconce serve")
@@ -150,8 +150,13 @@ def main():
     package = args.package or args.build / "tests/fake_model/fake_model.so"
     if args.against:
         return against(args, package)
-    args.connections = args.connections[0]
+    results = {connections: side_by_side(args, package, connections) for connections in args.connections}
+    if args.json:
+        args.json.write_text(json.dumps(results if len(results) > 1 else results[args.connections[0]], indent=1) + "\n")
 
+
+def side_by_side(args, package, connections):
+    """Sconce, Beast and epoll in turns. Prints their table; returns all figures."""
     cores = sorted(os.sched_getaffinity(0))
     server_cores = set(cores[:args.threads])
     load_cores = set(cores[args.threads:]) or set(cores)
@@ -165,7 +170,7 @@ def main():
             server = serve(args.build / "server/sconce", args, package, port, server_cores)
             try:
                 wait_for(port, "/v2/health/ready")
-                result = load(server, args.build, port, args.connections, args.seconds, request.name, load_cores)
+                result = load(server, args.build, port, connections, args.seconds, request.name, load_cores)
                 results["sconce"].append(result)
                 body = result["body_bytes"]
             finally:
@@ -178,7 +183,7 @@ def main():
                 try:
                     wait_for(port, "/")
                     results[name].append(
-                        load(server, args.build, port, args.connections, args.seconds, request.name, load_cores))
+                        load(server, args.build, port, connections, args.seconds, request.name, load_cores))
                 finally:
                     server.kill()
                     server.wait()
@@ -186,7 +191,7 @@ def main():
     def median(name, key):
         return statistics.median(r[key] for r in results[name])
 
-    print(f"{args.connections} connections, {args.threads} io threads, answers of {body} bytes, median of "
+    print(f"{connections} connections, {args.threads} io threads, answers of {body} bytes, median of "
           f"{args.rounds} rounds of {args.seconds:g} s")
     print(f"{'':12} {'requests/s':>12} {'p50 us':>9} {'p99 us':>9} {'p99.9 us':>9} {'CPU us/request':>15}")
     for name in results:
@@ -196,8 +201,7 @@ def main():
               for name in ("beast", "epoll")}
     for name, ratio in ratios.items():
         print(f"of {name:9} {100 * ratio:11.1f} %")
-    if args.json:
-        args.json.write_text(json.dumps({"ratios": ratios, **results}, indent=1) + "\n")
+    return {"ratios": ratios, **results}
 
 
 if __name__ == "__main__":

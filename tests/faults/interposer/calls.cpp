@@ -166,8 +166,8 @@ void end_at_once() noexcept {
   sconce_faults_call(SYS_kill, sconce_faults_call(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGKILL, 0, 0, 0, 0);
 }
 
-// The kernel takes memory for a descriptor that joins an epoll, and for none that is in it. Asio wakes a thread by
-// EPOLL_CTL_MOD and does not look at its result.
+// The kernel takes memory for a descriptor that joins an epoll, and for none that is in it. Asio and our EventLoop
+// wake a thread by EPOLL_CTL_MOD and do not look at its result.
 bool always_succeeds(long call, const greg_t* r) noexcept {
   return call == SYS_epoll_ctl && r[REG_RSI] != EPOLL_CTL_ADD;
 }

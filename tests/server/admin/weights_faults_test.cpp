@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>
 #include <filesystem>
@@ -73,7 +74,7 @@ struct Arrived {
     client.connect(acceptor.local_endpoint());
     tcp::socket socket = acceptor.accept();
     socket.non_blocking(true);
-    transport.emplace(std::move(socket), nullptr);
+    transport.emplace(Descriptor(socket.release()), nullptr);
     const std::string head = "POST /w HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n";
     asio::write(client, asio::buffer(body));
     std::memcpy(input.room().data(), head.data(), head.size());

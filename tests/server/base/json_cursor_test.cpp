@@ -190,3 +190,18 @@ TEST_CASE("json_cursor: raw strings and escaping") {
         "\"a\\\"\\\\\\u000a\\u0001\xc3\xa9\xef\xbf\xbd"
         "b\\u007f\"");
 }
+
+TEST_CASE("json cursor: what is special in a string is seen at every place of a block, and near the end of the text") {
+  for (size_t before = 0; before < 40; ++before) {
+    const std::string start = '"' + std::string(before, 'a');
+    for (const size_t after : {0, 1, 40}) {
+      const std::string end(after, ' ');
+      CHECK(JsonCursor(start + '"' + end).string("x") == std::string(before, 'a'));
+      CHECK(JsonCursor(start + "\\n\"" + end).string("x") == std::string(before, 'a') + '\n');
+      CHECK(JsonCursor(start + "\u00e9\x7f\"" + end).string("x") == std::string(before, 'a') + "\u00e9\x7f");
+      CHECK(contains(error_from([&] { JsonCursor(start + "\x1f\"" + end).string("x"); }), "control character"));
+      CHECK(contains(error_from([&] { JsonCursor(start + "\xff\"" + end).string("x"); }), "not valid UTF-8"));
+      CHECK(contains(error_from([&] { JsonCursor(start + std::string(after, 'a')).string("x"); }), "without an end"));
+    }
+  }
+}

@@ -25,6 +25,15 @@ TEST_CASE("busy poll: pays where things come faster than the limit") {
   CHECK_FALSE(poll.pays());
 }
 
+TEST_CASE("busy poll: many things at a time count as many") {
+  BusyPoll poll(50us);
+  BusyPoll::Clock::time_point now{1h};
+  for (int i = 0; i < 100; ++i) poll.came(now += 320us, 64);
+  CHECK(poll.pays());
+  for (int i = 0; i < 100; ++i) poll.came(now += 320us);
+  CHECK_FALSE(poll.pays());
+}
+
 TEST_CASE("busy poll: looking in vain ends at the limit, and soon is not begun") {
   BusyPoll poll(50us);
   BusyPoll::Clock::time_point now{1h};

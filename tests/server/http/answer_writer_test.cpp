@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/error.hpp>
-#include <boost/asio/io_context.hpp>
 #include <string>
 
 using namespace sconce;
@@ -19,7 +19,6 @@ const Pace kPace = Pace::of(std::chrono::seconds(30), 1 << 16);
 // A writer and the other end of its connection.
 struct Sending {
   int client = -1;
-  boost::asio::io_context context;
   Transport transport;
   ClientClock clock;
   AnswerWriter writer{transport, clock};
@@ -28,14 +27,11 @@ struct Sending {
   Sending() : transport(connect(), nullptr) { response.reset(); }
   ~Sending() { ::close(client); }
 
-  Transport::Socket connect() {
+  Descriptor connect() {
     int ends[2];
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     client = ends[1];
-    Transport::Socket socket(context);
-    socket.assign(boost::asio::ip::tcp::v4(), ends[0]);
-    socket.non_blocking(true);
-    return socket;
+    return Descriptor(ends[0]);
   }
   std::string taken(size_t most = 1 << 20) const {
     std::string bytes(most, '\0');
@@ -66,6 +62,25 @@ TEST_CASE("answer writer: head, text and segments in order") {
   CHECK(bytes.starts_with("HTTP/1.1 200"));
   CHECK(bytes.find("Connection: close\r\n") != std::string::npos);
   CHECK(bytes.ends_with("\r\n\r\ntext tensorlast"));
+}
+
+TEST_CASE("answer writer: small tensors leave with the text, large ones from where they are") {
+  for (const size_t bytes : {16, 2048, 2049}) {
+    Sending one;
+    std::string tensor(bytes, 'a');
+    one.response.set_text("text ");
+    one.response.segments = {{tensor.data(), bytes / 2}, {tensor.data() + bytes / 2, bytes - bytes / 2}};
+    one.writer.begin(one.response, {}, kDate, kPace, ClientClock::Clock::now());
+    const bool copied = one.response.segments.empty();
+    CHECK(copied == (bytes <= 2048));
+    std::fill(tensor.begin(), tensor.end(), 'b');
+    boost::system::error_code ec;
+    one.writer.write(ec);
+    REQUIRE(one.writer.done());
+    const std::string sent = one.taken();
+    CHECK(sent.find("Content-Length: " + std::to_string(5 + bytes) + "\r\n") != std::string::npos);
+    CHECK(sent.ends_with("\r\n\r\ntext " + std::string(bytes, copied ? 'a' : 'b')));
+  }
 }
 
 TEST_CASE("answer writer: HEAD has no body") {

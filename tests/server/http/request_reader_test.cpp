@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
 #include <cstring>
 #include <string>
 
@@ -18,10 +17,9 @@ namespace {
 
 // A reader that is fed by the test.
 struct Reading {
-  boost::asio::io_context context;
   ServerConfig config;
   RequestBudget budget{1 << 20};
-  Transport transport{Transport::Socket(context), nullptr};
+  Transport transport{Descriptor(), nullptr};
   ClientClock clock;
   RequestReader reader;
 
@@ -62,6 +60,77 @@ std::string post(const std::string& target, const std::string& body, const std::
 }
 
 }  // namespace
+
+TEST_CASE("request reader: a head that is the last one again means the same, in any place and with any body") {
+  Reading one;
+  const std::string fields = "X-Request-Id: seven\r\nAuthorization: Bearer key\r\nExpect: 100-continue\r\n";
+  const auto take = [&](const std::string& body) {
+    const RequestHead& head = one.reader.head();
+    CHECK(head.method == Method::kPost);
+    CHECK(head.method_text == "POST");
+    CHECK(head.request_id == "seven");
+    CHECK(head.authorization == "Bearer key");
+    CHECK(head.host == "x");
+    CHECK(head.origin.empty());
+    CHECK(head.expects_continue);
+    CHECK(one.reader.keep_alive());
+    CHECK(one.reader.content_length() == body.size());
+    CHECK(one.take_request() == "/a " + body);
+  };
+  for (const char* body : {"first", "again"}) {
+    REQUIRE(one.send(post("/a", body, fields)) == Step::kHead);
+    take(body);
+  }
+  // Behind another request, which is not the last head.
+  REQUIRE(one.send(post("/a", "third", fields) + post("/b", "") + post("/a", "other", fields) +
+                   post("/a", "after", fields)) == Step::kHead);
+  take("third");
+  REQUIRE(one.reader.step() == Step::kHead);
+  CHECK(one.take_request() == "/b ");
+  for (const char* body : {"other", "after"}) {
+    REQUIRE(one.reader.step() == Step::kHead);
+    take(body);
+  }
+  // One that comes in pieces is parsed.
+  REQUIRE(one.send(post("/a", "piece", fields), 7) == Step::kHead);
+  CHECK(one.reader.head().request_id == "seven");
+  CHECK(one.reader.content_length() == 5);
+}
+
+TEST_CASE("request reader: a head is no repetition because it begins like the last one") {
+  Reading one;
+  REQUIRE(one.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n") == Step::kHead);
+  CHECK(one.take_request() == "/a ");
+  REQUIRE(one.send("GET /a HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n") == Step::kHead);
+  CHECK(one.reader.head().accepts_html);
+  CHECK(one.take_request() == "/a ");
+  REQUIRE(one.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n") == Step::kHead);
+  CHECK_FALSE(one.reader.head().accepts_html);
+  CHECK(one.take_request() == "/a ");
+  // A repetition with a body in chunks behind it is two requests.
+  const std::string chunked = "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(one.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n" + chunked) == Step::kHead);
+    CHECK(one.take_request() == "/a ");
+    REQUIRE(one.reader.step() == Step::kHead);
+    CHECK(one.take_request() == "/c ab");
+  }
+}
+
+TEST_CASE("request reader: an upload of a repeated head has a parser that knows its length") {
+  Reading one;
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(one.send(post("/w", "weights")) == Step::kHead);
+    const UploadSource source = one.reader.begin_upload();
+    REQUIRE(source.parser != nullptr);
+    CHECK_FALSE(source.parser->chunked());
+    CHECK(source.parser->content_length().value_or(0) == 7);
+    CHECK(source.input->here() == "weights");
+    source.input->use(7);
+    one.reader.end_upload(true);
+    one.reader.end();
+  }
+}
 
 TEST_CASE("request reader: requests that come together are read one after the other") {
   Reading one;

@@ -1,0 +1,49 @@
+// RepeatedHead: the last head of a connection, parsed. Most clients send the same head again and again, with the same
+// length of body; a head that is the last one byte for byte means the same, so it is not parsed. Used by one thread at a
+// time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "server/http/request_parser.h"
+
+namespace sconce::server {
+
+class RepeatedHead {
+ public:
+  // Whether `text` begins with this head.
+  bool begins(std::string_view text) const noexcept { return !text_.empty() && text.starts_with(text_); }
+  // Keeps the head that `parser` has read from `text`, if it is short. std::bad_alloc.
+  void remember(std::string_view text, const RequestParser& parser) {
+    text_.clear();
+    if (text.size() > kMostBytes) return;
+    text_.reserve(text.size());
+    head_ = parser.head();
+    for (std::string_view RequestHead::*const member : kHeadTexts) {
+      std::string_view& view = head_.*member;
+      if (!view.empty()) view = {text_.data() + (view.data() - text.data()), view.size()};
+    }
+    keep_alive_ = parser.keep_alive();
+    content_length_ = parser.content_length().value_or(0);
+    text_.assign(text);
+  }
+
+  std::string_view text() const noexcept { return text_; }
+  size_t bytes() const noexcept { return text_.size(); }
+  const RequestHead& head() const noexcept { return head_; }  // its texts are valid until remember()
+  bool keep_alive() const noexcept { return keep_alive_; }
+  uint64_t content_length() const noexcept { return content_length_; }
+
+ private:
+  static constexpr size_t kMostBytes = 1024;  // a connection keeps them while it is idle
+
+  std::string text_;
+  RequestHead head_;  // its texts are views of text_
+  bool keep_alive_ = false;
+  uint64_t content_length_ = 0;
+};
+
+}  // namespace sconce::server
