@@ -1,30 +1,38 @@
 #include "server/models/repository.h"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <optional>
 
 #include "sconce/check.h"
+#include "sconce/error_context.h"
 #include "sconce/excerpt.h"
 #include "sconce/parse_number.h"
 #include "server/base/cores.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/batching/batch_policy.h"
+#include "server/files/private_copy.h"
 #include "server/models/triton_names.h"
 #include "server/pipelines/pipeline_plan.h"
 
 namespace sconce::server {
 namespace {
 
-// The lines of a file; none if `path` is empty. kIo.
+constexpr uint64_t kMostLabels = uint64_t{16} << 20;  // bytes
+
+// The lines of a file; none if `path` is empty. kIo, kTooLarge.
 std::vector<std::string> read_labels(const std::string& path) {
   std::vector<std::string> labels;
   if (path.empty()) return labels;
-  std::ifstream file(path);
-  SCONCE_CHECK(file, kIo, "cannot read setting labels: ", path);
-  for (std::string line; std::getline(file, line);) labels.push_back(std::move(line));
+  static const std::string setting = "setting labels";
+  const ErrorContext context(setting);
+  const PrivateCopy file(path, kMostLabels);
+  for (std::string_view rest = file.text(); !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    labels.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   return labels;
 }
 

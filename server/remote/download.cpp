@@ -136,6 +136,7 @@ void Download::check_content(const RemoteAnswer& answer) const {
 }
 
 void Download::check_size(uint64_t bytes) const {
+  SCONCE_CHECK(bytes <= kMostSegments * kSegment, kTooLarge, what_, " has ", bytes, " bytes, as its server says");
   SCONCE_CHECK(bytes <= options_.most_bytes, kTooLarge, what_, " has ", bytes, " bytes, and there may be ",
                options_.most_bytes, " at most");
 }

@@ -18,8 +18,6 @@
 namespace sconce::server {
 namespace {
 
-constexpr uint64_t kMostSegments = uint64_t{1} << 24;
-
 std::string text_at(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -55,7 +53,7 @@ std::optional<JournalState> parse_journal(std::string_view text, std::string_vie
   const bool read = head.is_object() && succeeds([&] {
                       SCONCE_CHECK(head.at("boot").get<std::string>() == boot, kNotFound, "another boot");
                       state.terms = {head.at("etag").get<std::string>(), head.at("linked").get<std::string>(),
-                                     head.at("bytes").get<uint64_t>(), head.at("segment").get<uint64_t>()};
+                                     unsigned_at(head, "bytes"), unsigned_at(head, "segment")};
                     });
   if (!read || state.terms.segment == 0 || state.terms.bytes == 0 || state.terms.segments() > kMostSegments)
     return std::nullopt;

@@ -22,8 +22,11 @@ struct DownloadTerms {
   uint64_t bytes = 0;    // of the whole file
   uint64_t segment = 0;  // of a segment; the last one is shorter
   friend bool operator==(const DownloadTerms&, const DownloadTerms&) = default;
-  uint64_t segments() const noexcept { return segment ? (bytes + segment - 1) / segment : 0; }
+  uint64_t segments() const noexcept { return segment ? bytes / segment + (bytes % segment != 0) : 0; }
 };
+
+// A file of more is not taken: what a server says of its size is believed before the first byte has come.
+constexpr uint64_t kMostSegments = uint64_t{1} << 24;
 
 struct JournalState {
   DownloadTerms terms;

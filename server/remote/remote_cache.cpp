@@ -32,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLock = ".lock";  // after the name of a mirror
+constexpr size_t kLongestStart = 200;   // of a name that gets more
 constexpr const char* kRooms[] = {"objects", "known", "partial", "mirrors"};
 
 void make_folder(const fs::path& folder) {
@@ -108,13 +109,6 @@ bool same_file(const fs::path& a, const fs::path& b) {
          one.st_dev == other.st_dev;
 }
 
-std::string without_quotes(std::string_view validator) {
-  if (validator.starts_with("W/")) validator.remove_prefix(2);
-  if (validator.size() >= 2 && validator.front() == '"' && validator.back() == '"')
-    validator = validator.substr(1, validator.size() - 2);
-  return std::string(validator);
-}
-
 bool is_digest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -140,7 +134,8 @@ Sha256Digest digest_from(const std::string& hex) {
 
 void place_file(const fs::path& file, const fs::path& place) {
   if (same_file(file, place)) return;
-  const fs::path fresh = place.parent_path() / ("." + place.filename().native() + ".new");
+  // A name may be as long as the file system lets it.
+  const fs::path fresh = place.parent_path() / ("." + place.filename().native().substr(0, kLongestStart) + ".new");
   ::unlink(fresh.c_str());
   if (::link(file.c_str(), fresh.c_str()) != 0) {
     SCONCE_CHECK(errno == EXDEV || errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP, kIo, "cannot write ",
@@ -158,6 +153,9 @@ void place_file(const fs::path& file, const fs::path& place) {
 
 RemoteCache::RemoteCache(const fs::path& folder, uint64_t most_bytes)
     : folder_(folder.empty() ? default_folder() : fs::absolute(folder)), most_bytes_(most_bytes) {
+  std::error_code problem;
+  // What was fetched with credentials is for whoever has them.
+  if (fs::create_directories(folder_, problem)) fs::permissions(folder_, fs::perms::owner_all, problem);
   for (const char* room : kRooms) make_folder(folder_ / room);
 }
 
@@ -307,11 +305,12 @@ void RemoteCache::make_room(uint64_t wanted) {
   if (most_bytes_ == 0) return;
   const Descriptor lock = lock_folder(folder_);
   uint64_t used = bytes();
-  if (used + wanted <= most_bytes_) return;
+  const auto fits = [&] { return used <= most_bytes_ && wanted <= most_bytes_ - used; };
+  if (fits()) return;
   std::vector<Seen> parts = files_in(folder_ / "partial");
   by_last_use(parts);
   for (const Seen& part : parts) {
-    if (used + wanted <= most_bytes_) return;
+    if (fits()) return;
     if (part.path.native().ends_with(".journal") || is_held(part.path)) continue;
     ::unlink(part.path.c_str());
     ::unlink((part.path.native() + ".journal").c_str());
@@ -332,16 +331,18 @@ void RemoteCache::make_room(uint64_t wanted) {
     }
   }
   std::vector<Seen> objects = files_in(folder_ / "objects");
+  std::erase_if(objects, [&](const Seen& object) { return served.contains(object.inode); });
+  const uint64_t in_use = used - std::min(used, sum_of(objects));
+  // Nothing goes in vain: the size is what a server says.
+  SCONCE_CHECK(in_use <= most_bytes_ && wanted <= most_bytes_ - in_use, kTooLarge, "the cache ", folder_.native(),
+               " may have ", most_bytes_, " bytes, of which ", in_use, " are in use: no room for ", wanted);
   by_last_use(objects);
   for (const Seen& object : objects) {
-    if (used + wanted <= most_bytes_) return;
-    if (served.contains(object.inode)) continue;
+    if (fits()) return;
     ::unlink(object.path.c_str());
     for (const fs::path& link : mirrored[object.inode]) ::unlink(link.c_str());
     used -= object.bytes;
   }
-  SCONCE_CHECK(used + wanted <= most_bytes_, kTooLarge, "the cache ", folder_.native(), " may have ", most_bytes_,
-               " bytes, of which ", used, " are in use: no room for ", wanted);
 }
 
 }  // namespace sconce::server

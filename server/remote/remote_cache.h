@@ -24,7 +24,7 @@ namespace sconce::server {
 
 class RemoteCache {
  public:
-  // folder: made if it is not there; empty: default_folder(). most_bytes: 0 for no limit. kIo.
+  // folder: made for its owner alone if it is not there; empty: default_folder(). most_bytes: 0 for no limit. kIo.
   RemoteCache(const std::filesystem::path& folder, uint64_t most_bytes);
   // $XDG_CACHE_HOME/sconce, ~/.cache/sconce. kInvalidArgument where there is neither.
   static std::filesystem::path default_folder();

@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "package_format/text/json_value.h"
 #include "sconce/check.h"
 #include "server/base/failure.h"
+#include "server/base/json_document.h"
 #include "server/remote/listing_xml.h"
 
 namespace sconce::server {
@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMostFiles = 100'000;
 constexpr size_t kMostPages = 1000;
+constexpr size_t kMostNames = size_t{64} << 20;  // of names and validators
 
 // The part of a key below the prefix; empty if it is not below.
 std::string below(const std::string& key, const std::string& prefix) {
@@ -23,34 +24,49 @@ std::string below(const std::string& key, const std::string& prefix) {
              : std::string();
 }
 
-void check_pages(size_t pages, size_t files, const RemoteUrl& prefix) {
-  SCONCE_CHECK(pages < kMostPages && files <= kMostFiles, kTooLarge, prefix.shown(), " has more than ", kMostFiles,
-               " files");
-}
+// The files of all pages, which a server may try to make without end.
+class Files {
+ public:
+  explicit Files(const RemoteUrl& prefix) : prefix_(prefix) {}
+  void begin_page() {
+    SCONCE_CHECK(pages_++ < kMostPages, kTooLarge, prefix_.shown(), " has a list of more than ", kMostPages, " pages");
+  }
+  void add(RemoteFile file) {
+    text_ += file.path.size() + file.validator.size();
+    SCONCE_CHECK(files_.size() < kMostFiles && text_ <= kMostNames, kTooLarge, prefix_.shown(), " has more than ",
+                 kMostFiles, " files, or longer names than fit into ", kMostNames, " bytes");
+    files_.push_back(std::move(file));
+  }
+  std::vector<RemoteFile> take() { return std::move(files_); }
+
+ private:
+  const RemoteUrl& prefix_;
+  std::vector<RemoteFile> files_;
+  size_t pages_ = 0, text_ = 0;
+};
 
 std::vector<RemoteFile> list_bucket(const RemoteUrl& prefix, const RemoteAccess& access, Transfer& transfer) {
-  std::vector<RemoteFile> files;
+  Files files(prefix);
   std::string token;
-  for (size_t pages = 0;; ++pages) {
-    check_pages(pages, files.size(), prefix);
+  for (;;) {
+    files.begin_page();
     ListedPage page = parse_listing(transfer.document(listing_request(prefix, access, token)));
     for (ListedObject& object : page.objects)
       if (std::string path = below(object.key, prefix.path); !path.empty())
-        files.push_back({std::move(path), object.bytes, std::move(object.etag)});
-    if (page.next.empty()) return files;
+        files.add({std::move(path), object.bytes, std::move(object.etag)});
+    if (page.next.empty()) return files.take();
     token = std::move(page.next);
   }
 }
 
 std::vector<RemoteFile> list_hub(const RemoteUrl& prefix, const RemoteAccess& access, Transfer& transfer) {
-  std::vector<RemoteFile> files;
+  Files files(prefix);
   RemoteRequest request = tree_request(prefix, access);
-  for (size_t pages = 0;; ++pages) {
-    check_pages(pages, files.size(), prefix);
+  for (;;) {
+    files.begin_page();
     std::string next;
-    for (RemoteFile& file : parse_tree(transfer.document(request, &next), prefix.path))
-      files.push_back(std::move(file));
-    if (next.empty()) return files;
+    for (RemoteFile& file : parse_tree(transfer.document(request, &next), prefix.path)) files.add(std::move(file));
+    if (next.empty()) return files.take();
     SCONCE_CHECK(next.starts_with(access.hub_endpoint + "/"), kForbidden, prefix.shown(),
                  ": its list goes on at another host, which is not asked");
     request.url = std::move(next);
@@ -93,7 +109,7 @@ std::vector<RemoteFile> parse_tree(std::string_view text, const std::string& pre
                         const bool large = entry.contains("lfs");
                         std::string oid = (large ? entry.at("lfs") : entry).at("oid").get<std::string>();
                         if (!path.empty())
-                          files.push_back({std::move(path), entry.at("size").get<uint64_t>(), std::move(oid)});
+                          files.push_back({std::move(path), unsigned_at(entry, "size"), std::move(oid)});
                       }
                     });
   SCONCE_CHECK(read, kUnavailable, "not a hub's list of files");

@@ -5,22 +5,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <thread>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "sconce/parse_number.h"
 #include "server/base/failure.h"
-#include "server/base/trim.h"
 
 namespace sconce::server {
 namespace {
 
 constexpr int kMostRedirects = 5;
 constexpr int kMostTries = 5;
-constexpr size_t kMostFields = 200;
 constexpr size_t kMostDocument = size_t{16} << 20;
 // Each call of `take` gets at most so much. Larger ones leave the processor's cache before they are written.
 constexpr long kBuffer = 256 << 10;
@@ -50,13 +48,6 @@ class FieldList {
  private:
   curl_slist* list_ = nullptr;
 };
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 'a' - 'A');
-  return out;
-}
 
 // Scheme, host and port, as text.
 std::string_view origin_of(std::string_view url) {
@@ -88,20 +79,6 @@ bool may_pass(CURLcode code) noexcept {
   }
 }
 
-std::string unquoted(std::string_view text) {
-  if (text.starts_with("W/")) text.remove_prefix(2);
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
-  return std::string(text);
-}
-
-// The URL of Link: <...>; rel="next".
-std::string next_link(const std::string& field) {
-  const size_t end = field.find('>');
-  const bool next =
-      field.starts_with('<') && end != std::string::npos && field.find("rel=\"next\"", end) != std::string::npos;
-  return next ? field.substr(1, end - 1) : "";
-}
-
 }  // namespace
 
 // One request under way: libcurl's callbacks get it.
@@ -110,6 +87,7 @@ struct Exchanging {
   const Transfer::Take& take;
   const std::atomic<bool>* stop;
   std::exception_ptr thrown;
+  const char* wrong = nullptr;  // with the head
   bool refused = false;
 };
 
@@ -117,20 +95,8 @@ namespace {
 
 size_t take_line(const char* text, size_t size, size_t count, void* object) noexcept {
   Exchanging& under_way = *static_cast<Exchanging*>(object);
-  const std::string_view line = trim(std::string_view(text, size * count), " \t\r\n");
-  bool too_many = false;
-  under_way.thrown = exception_of([&] {
-    if (line.starts_with("HTTP/")) {
-      under_way.answer.fields.clear();
-      const size_t space = line.find(' ');
-      under_way.answer.status =
-          space == std::string_view::npos ? 0 : parse_number<int>(line.substr(space + 1, 3)).value_or(0);
-    } else if (const size_t colon = line.find(':'); colon != std::string_view::npos) {
-      too_many = under_way.answer.fields.size() >= kMostFields;
-      if (!too_many) under_way.answer.fields[lower(line.substr(0, colon))] = trim(line.substr(colon + 1));
-    }
-  });
-  return under_way.thrown || too_many ? 0 : size * count;
+  under_way.thrown = exception_of([&] { under_way.wrong = under_way.answer.take({text, size * count}); });
+  return under_way.thrown || under_way.wrong ? 0 : size * count;
 }
 
 size_t take_bytes(const char* bytes, size_t size, size_t count, void* object) noexcept {
@@ -150,23 +116,6 @@ int look_at_stop(void* object, curl_off_t, curl_off_t received, curl_off_t, curl
 }
 
 }  // namespace
-
-std::optional<ContentRange> parse_content_range(std::string_view text) {
-  if (!text.starts_with("bytes ")) return std::nullopt;
-  text.remove_prefix(6);
-  const size_t dash = text.find('-'), slash = text.find('/');
-  if (dash == std::string_view::npos || slash == std::string_view::npos || slash < dash) return std::nullopt;
-  const auto begin = parse_number<uint64_t>(text.substr(0, dash)),
-             last = parse_number<uint64_t>(text.substr(dash + 1, slash - dash - 1)),
-             total = parse_number<uint64_t>(text.substr(slash + 1));
-  if (!begin || !last || !total || *begin > *last || *last >= *total) return std::nullopt;
-  return ContentRange{*begin, *last + 1, *total};
-}
-
-std::string RemoteAnswer::field(const std::string& name) const {
-  const auto found = fields.find(name);
-  return found == fields.end() ? std::string() : found->second;
-}
 
 struct Transfer::Handle {
   CURL* curl = nullptr;
@@ -236,7 +185,9 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
     answer.problem = "refused";
   } else if (code != CURLE_OK) {
     SCONCE_CHECK(!settings_.stop || !settings_.stop->load(), kCancelled, "cancelled");
-    answer.problem = handle_->reason[0] ? handle_->reason.data() : curl_easy_strerror(code);
+    answer.problem = under_way.wrong           ? under_way.wrong
+                     : handle_->reason[0] != 0 ? handle_->reason.data()
+                                               : curl_easy_strerror(code);
     answer.again = may_pass(code);
   } else if (answer.status == 408 || answer.status == 429 || answer.status >= 500) {
     answer.again = true;
@@ -250,7 +201,7 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
   std::string linked;
   for (int redirects = 0;; ++redirects) {
     RemoteAnswer answer = once(request, fields, take, linked);
-    if (linked.empty()) linked = unquoted(answer.field("x-linked-etag"));
+    if (linked.empty()) linked = without_quotes(answer.field("x-linked-etag"));
     if (!is_redirect(answer.status) || !answer.problem.empty()) return answer;
     if (follow && !follow(answer)) return answer;
     const char* target = nullptr;

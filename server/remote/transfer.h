@@ -9,13 +9,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "server/remote/answer_head.h"
 #include "server/remote/remote_access.h"
 
 namespace sconce::server {
@@ -26,20 +25,11 @@ struct TransferSettings {
   const std::atomic<bool>* stop = nullptr;  // when it becomes true, the transfer ends with kCancelled
 };
 
-// "bytes 0-99/1000".
-struct ContentRange {
-  uint64_t begin = 0, end = 0, total = 0;  // [begin, end)
-};
-std::optional<ContentRange> parse_content_range(std::string_view text);
-
-struct RemoteAnswer {
-  int status = 0;                             // 0: none came
-  std::string problem;                        // why none came, or why it ended early; empty: it is whole
-  bool again = false;                         // it may be asked for again
-  std::map<std::string, std::string> fields;  // names in lower case
-  RemoteRequest request;                      // the one that was answered: redirects lead elsewhere
-  std::string linked;                         // a hub's X-Linked-Etag on the way, without quotes
-  std::string field(const std::string& name) const;
+struct RemoteAnswer : RemoteHead {
+  std::string problem;    // why none came, or why it ended early; empty: it is whole
+  bool again = false;     // it may be asked for again
+  RemoteRequest request;  // the one that was answered: redirects lead elsewhere
+  std::string linked;     // a hub's X-Linked-Etag on the way, without quotes
   bool ok() const noexcept { return problem.empty() && (status == 200 || status == 206); }
 };
 

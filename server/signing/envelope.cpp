@@ -47,8 +47,10 @@ void read_envelope(JsonCursor& json, Envelope& envelope) {
     } else if (key == "payloadType") {
       type = json.string("'payloadType'");
     } else if (key == "signatures") {
-      json.array("'signatures'", [&](size_t i) {
-        SCONCE_CHECK(i < kMostSignatures, kInvalidArgument, "more than ", kMostSignatures, " signatures");
+      json.array("'signatures'", [&](size_t) {
+        // Of all lists with this name: each signature takes a digest of the payload for each key.
+        SCONCE_CHECK(envelope.signatures.size() < kMostSignatures, kInvalidArgument, "more than ", kMostSignatures,
+                     " signatures");
         envelope.signatures.push_back(read_signature(json));
       });
     } else {

@@ -1,8 +1,14 @@
 #include "server/signing/sign_file.h"
 
-#include <fstream>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -23,19 +29,34 @@ namespace fs = std::filesystem;
 // Names a single file in the manifest, as model_signing does.
 constexpr const char* kItself = ".";
 
-// The file is there with all its bytes, or as it was.
+bool write_all(int file, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+// The file is there with all its bytes, or as it was; who may read it stays as it was too.
 void write_whole(const fs::path& path, std::initializer_list<std::string_view> parts) {
   fs::path unfinished = path;
   unfinished += ".unfinished";
-  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-  for (const std::string_view part : parts) file.write(part.data(), static_cast<std::streamsize>(part.size()));
-  file.close();
-  std::error_code problem;
-  if (file) fs::rename(unfinished, path, problem);
-  if (file && !problem) return;
   std::error_code ignored;
   fs::remove(unfinished, ignored);
-  SCONCE_FAIL(kIo, "cannot write ", path.native(), problem ? ": " + problem.message() : std::string());
+  struct stat before {};
+  const bool replaces = ::stat(path.c_str(), &before) == 0;
+  // Not through a link that somebody else puts there meanwhile.
+  const Descriptor file(
+      ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, replaces ? 0600 : 0666));
+  SCONCE_CHECK(file.get() >= 0, kIo, "cannot write ", unfinished.native(), ": ", std::strerror(errno));
+  bool written = !replaces || ::fchmod(file.get(), before.st_mode & 0777) == 0;
+  for (const std::string_view part : parts) written = written && write_all(file.get(), part);
+  if (written && ::rename(unfinished.c_str(), path.c_str()) == 0) return;
+  const std::string reason = std::strerror(errno);
+  fs::remove(unfinished, ignored);
+  SCONCE_FAIL(kIo, "cannot write ", path.native(), ": ", reason);
 }
 
 bool is_package(const fs::path& file) { return file.extension() == ".pt2"; }

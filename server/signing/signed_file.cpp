@@ -1,5 +1,12 @@
 #include "server/signing/signed_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
 #include <system_error>
 
 #include "sconce/check.h"
@@ -10,6 +17,57 @@
 
 namespace sconce::server {
 namespace {
+
+constexpr const char* kNoSignature = "it has no signature, neither beside it (.sig) nor inside";
+// As long as a comment of an archive can be, with what comes before it in the end record.
+constexpr size_t kLongestEnd = 22 + UINT16_MAX;
+
+// The file's size, and its last bytes.
+struct End {
+  uint64_t bytes = 0;
+  std::string text;
+};
+
+// nullopt for what is no regular file or cannot be opened, which whoever copies it then says.
+std::optional<End> end_of(const std::filesystem::path& file) {
+  const Descriptor source(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (source.get() < 0 || ::fstat(source.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  End end;
+  end.bytes = static_cast<uint64_t>(status.st_size);
+  end.text.resize(static_cast<size_t>(std::min<uint64_t>(end.bytes, kLongestEnd)));
+  ssize_t count = 0;
+  do {
+    count =
+        ::pread(source.get(), end.text.data(), end.text.size(), status.st_size - static_cast<off_t>(end.text.size()));
+  } while (count < 0 && errno == EINTR);
+  end.text.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  return end;
+}
+
+void check_size(uint64_t bytes, uint64_t were_signed) {
+  SCONCE_CHECK(bytes == were_signed, kForbidden, "it has ", bytes, " bytes, but ", were_signed, " were signed");
+}
+
+// The most bytes that a copy of the file may have. A stranger's file may be of any size, so that a signature says how
+// much memory it takes. One of another program (`Statement::file`) does not: then it is as large as the file is.
+uint64_t most_bytes(const std::filesystem::path& file, const std::optional<Verified>& beside,
+                    std::span<const Key> keys) {
+  const std::optional<End> found = end_of(file);
+  if (!found) return 0;
+  const End& end = *found;
+  if (beside) {
+    if (beside->statement.file) check_size(end.bytes, beside->statement.file->bytes);
+    return end.bytes;
+  }
+  const auto inside = find_archive_signature(std::as_bytes(std::span<const char>(end.text)));
+  SCONCE_CHECK(inside, kForbidden, kNoSignature);
+  const Verified verified = verify_bundle(inside->bundle, keys);
+  // The archive as it was ends with the two bytes of an empty comment's length.
+  const uint64_t archive = end.bytes - (end.text.size() - inside->archive.size()) + 2;
+  check_size(archive, verified.statement.file ? verified.statement.file->bytes : 0);
+  return end.bytes;
+}
 
 // The text of a signature inside an archive is not signed itself, so it must be the one that `sconce sign` writes.
 void check_own_form(std::string_view bundle, const Verified& verified) {
@@ -38,14 +96,13 @@ Verified verify_bytes(std::span<const std::byte> bytes, const std::optional<Veri
                       std::span<const Key> keys) {
   if (beside) {
     const Statement& statement = beside->statement;
-    SCONCE_CHECK(!statement.file || statement.file->bytes == bytes.size(), kForbidden, "it has ", bytes.size(),
-                 " bytes, but ", statement.file->bytes, " were signed");
+    if (statement.file) check_size(bytes.size(), statement.file->bytes);
     SCONCE_CHECK(same_digest(sha256_of(bytes), statement.file_digest()), kForbidden,
                  "its bytes are not those that were signed");
     return *beside;
   }
   const std::optional<ArchiveSignature> inside = find_archive_signature(bytes);
-  SCONCE_CHECK(inside, kForbidden, "it has no signature, neither beside it (.sig) nor inside");
+  SCONCE_CHECK(inside, kForbidden, kNoSignature);
   Verified verified = verify_bundle(inside->bundle, keys);
   check_own_form(inside->bundle, verified);
   SCONCE_CHECK(verified.statement.file == signed_archive(inside->archive), kForbidden,
@@ -60,7 +117,7 @@ SignedFile read_signed(const std::filesystem::path& file, const std::filesystem:
   std::optional<Verified> beside;
   if (std::filesystem::exists(signature, ignored))
     beside = verify_bundle(PrivateCopy(signature, kLargestSignature).text(), keys);
-  auto copy = std::make_shared<const PrivateCopy>(file);
+  auto copy = std::make_shared<const PrivateCopy>(file, most_bytes(file, beside, keys));
   Verified verified = verify_bytes(copy->bytes(), beside, keys);
   return {std::move(copy), std::move(verified)};
 }

@@ -33,7 +33,8 @@ struct SignedFile {
   std::shared_ptr<const PrivateCopy> copy;
   Verified verified;
 };
-// signature: the file that has it; if there is none, it must be inside. kForbidden names the file and the reason; kIo.
+// signature: the file that has it; if there is none, it must be inside. Nothing is copied before a signature is good
+// and says that the file has these bytes. kForbidden names the file and the reason; kIo.
 SignedFile read_signed(const std::filesystem::path& file, const std::filesystem::path& signature,
                        std::span<const Key> keys);
 

@@ -53,36 +53,33 @@ SignedResource read_resource(JsonCursor& json) {
 }
 
 void read_file(JsonCursor& json, Statement& statement) {
-  SignedBytes file, head;
-  int file_members = 0, head_members = 0;
+  std::optional<uint64_t> bytes, head_bytes;
+  std::optional<Sha256Digest> digest, head_digest;
   json.object("'sconce'", [&](std::string_view key) {
     if (key == "bytes") {
-      file.bytes = json.unsigned_integer("'bytes'");
-      ++file_members;
+      bytes = json.unsigned_integer("'bytes'");
     } else if (key == "digest") {
-      file.digest = read_digest(json, "'digest'");
-      ++file_members;
+      digest = read_digest(json, "'digest'");
     } else if (key == "head_bytes") {
-      head.bytes = json.unsigned_integer("'head_bytes'");
-      ++head_members;
+      head_bytes = json.unsigned_integer("'head_bytes'");
     } else if (key == "head_digest") {
-      head.digest = read_digest(json, "'head_digest'");
-      ++head_members;
+      head_digest = read_digest(json, "'head_digest'");
     } else {
       json.skip();
     }
   });
-  SCONCE_CHECK(file_members == 2 && (head_members == 0 || head_members == 2), kInvalidArgument,
+  SCONCE_CHECK(bytes && digest && head_bytes.has_value() == head_digest.has_value(), kInvalidArgument,
                "'sconce' must have bytes and digest, and may have head_bytes and head_digest");
-  statement.file = file;
-  if (head_members == 2) statement.head = head;
+  statement.file = SignedBytes{*bytes, *digest};
+  if (head_bytes) statement.head = SignedBytes{*head_bytes, *head_digest};
 }
 
 void read_predicate(JsonCursor& json, Statement& statement) {
   json.object("'predicate'", [&](std::string_view key) {
     if (key == "resources") {
-      json.array("'resources'", [&](size_t i) {
-        SCONCE_CHECK(i < kMostResources, kInvalidArgument, "more than ", kMostResources, " resources");
+      json.array("'resources'", [&](size_t) {
+        SCONCE_CHECK(statement.resources.size() < kMostResources, kInvalidArgument, "more than ", kMostResources,
+                     " resources");
         statement.resources.push_back(read_resource(json));
       });
     } else if (key == "sconce") {

@@ -1,12 +1,7 @@
 #include "tests/fuzz/entries.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/error.hpp>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -35,62 +30,13 @@
 #include "server/trainers/torch_pickles.h"
 #include "server/triton/model_config.h"
 #include "src/loader/library/elf_fixups.h"
+#include "tests/fuzz/fleet_entries.h"
+#include "tests/fuzz/refusals.h"
 
 namespace sconce::fuzz {
 using namespace server;
 
 namespace {
-
-[[noreturn]] void broken(const char* what) {
-  std::fprintf(stderr, "fuzz: %s\n", what);
-  std::abort();
-}
-
-// A file in memory with these bytes.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n <= 0) broken("memfd_create or write failed");
-      bytes.remove_prefix(static_cast<size_t>(n));
-    }
-  }
-  ~MemoryFile() { ::close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
-
-// False if `work` refused the bytes. Ends the process if the error blames us rather than the bytes.
-template <class F>
-bool accepted(F&& work) {
-  try {
-    work();
-    return true;
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kInternal || error.code() == ErrorCode::kDevice || error.what()[0] == '\0')
-      broken(error.what());
-    if (std::getenv("FUZZ_VERBOSE")) std::fprintf(stderr, "refused: %s\n", error.what());
-    return false;
-  }
-}
-
-// A request may only be refused as a client's mistake or because something does not exist.
-template <class F>
-bool accepted_request(F&& work) {
-  try {
-    work();
-    return true;
-  } catch (const Error& error) {
-    const int status = http_status(error.code());
-    if ((status < 400 || status > 499) && error.code() != ErrorCode::kUnsupported) broken(error.what());
-    if (std::getenv("FUZZ_VERBOSE")) std::fprintf(stderr, "refused: %s\n", error.what());
-    return false;
-  }
-}
 
 bool run_package(std::string_view bytes) {
   const MemoryFile file(bytes);
@@ -521,6 +467,14 @@ constexpr Entry kEntries[] = {
     {"request", run_request, request_seeds},
     {"triton", run_triton, triton_seeds},
     {"pipeline", run_pipeline, pipeline_seeds},
+    {"address", run_address, address_seeds},
+    {"answer_head", run_answer_head, answer_head_seeds},
+    {"listing", run_listing, listing_seeds},
+    {"hub_tree", run_hub_tree, hub_tree_seeds},
+    {"download_journal", run_download_journal, download_journal_seeds},
+    {"bundle", run_bundle, bundle_seeds},
+    {"signed_archive", run_signed_archive, signed_archive_seeds},
+    {"sealed", run_sealed, sealed_seeds},
 };
 
 }  // namespace

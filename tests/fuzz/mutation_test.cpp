@@ -3,8 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "tests/fuzz/entries.h"
 
@@ -67,6 +71,17 @@ void damage(std::string& bytes, const std::string& other, Random& random) {
 }
 
 }  // namespace
+
+TEST_CASE("fuzz: libFuzzer runs every entry, and ./dev says how many there are") {
+  std::ifstream list(SCONCE_SOURCE_DIR "/tests/fuzz/entries.txt");
+  std::vector<std::string> listed, names;
+  for (std::string line; std::getline(list, line);) listed.push_back(line);
+  for (const Entry& entry : entries()) names.emplace_back(entry.name);
+  CHECK(listed == names);
+  std::ifstream script(SCONCE_SOURCE_DIR "/dev");
+  const std::string text{std::istreambuf_iterator<char>(script), std::istreambuf_iterator<char>()};
+  CHECK(text.find("each of its " + std::to_string(names.size()) + " entries") != std::string::npos);
+}
 
 TEST_CASE("fuzz: each entry takes most of its seeds") {
   for (const Entry& entry : entries()) {

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # run.sh [SECONDS [ENTRY...]]: builds the libFuzzer programs with clang (packages: clang, libclang-rt-dev or another
-# with libFuzzer) and runs each for SECONDS (60), from the seeds and from what earlier runs found. Inputs that end a
-# program are kept in build/fuzz/found/ENTRY-*; run the program on such a file to reproduce.
+# with libFuzzer) and runs each of entries.txt for SECONDS (60), from the seeds and from what earlier runs found.
+# Inputs that end a program are kept in build/fuzz/found/ENTRY-*; run the program on such a file to reproduce.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- package library source call_spec tensor_file weight_stream weight_file json infer call generate predict \
-  compressed request
+if [ $# -eq 0 ]; then
+  mapfile -t entries < tests/fuzz/entries.txt
+  set -- "${entries[@]}"
+fi
 cmake --preset fuzz > /dev/null
 cmake --build build/fuzz --target "${@/#/fuzz_}" >&2
 mkdir -p build/fuzz/found

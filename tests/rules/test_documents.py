@@ -342,6 +342,7 @@ COMMANDS = {
     "tests/bench/fleet/simulate.py": both(script(), run_by("tests/bench/fleet/test_fleet.py::test_the_tables_of_the_document")),
     "tests/bench/http/consoles.py": script(),
     "tests/bench/fleet/on_demand.py build/release/server/sconce": script(),
+    "curl --parallel": in_file("tests/bench/fleet/pull.py", '"curl", "-s", "--parallel"', "pull.py gives it the ranges, nginx and the time"),
     "tests/bench/http/peers.py": script(without=NETWORK),
     "ninja -C build/release grpc_bench": ninja,
     "tests/bench/http/grpc_peers.py": script(without=NETWORK),

@@ -32,6 +32,16 @@ def open_server(tmp_path_factory):
         yield running
 
 
+@pytest.mark.parametrize("labels, reason", [("/dev/zero", "not a regular file"), ("huge", "more than 16777216 bytes"),
+                                            ("absent", "cannot open")])
+def test_labels_that_are_no_file_or_too_large(tmp_path, labels, reason):
+    """A device without end, or what somebody put into a bucket, takes no memory."""
+    with open(tmp_path / "huge", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(RuntimeError, match=reason):
+        Server(PACKAGES / "several.pt2", flags=["--set", f"{LAST}.labels={tmp_path / labels}"])
+
+
 class Region:
     """A POSIX shared-memory object."""
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# moto's server of S3 (PyPI): `sconce pull` and a served repository. Needs python with requirements.txt on PATH, and
-# SCONCE_PROGRAM. The last line is "N passed, N failed".
+# run.sh [SCONCE]: moto's server of S3 (PyPI), `sconce pull` and a served repository. `python` has requirements.txt.
+# The last line is "N passed, N failed".
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
-exec python tests/long/moto/check.py "${SCONCE_PROGRAM:-build/release/server/sconce}"
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+exec python "$root/tests/long/moto/check.py" "$(realpath "${1:-$root/build/release/server/sconce}")"

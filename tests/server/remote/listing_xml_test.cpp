@@ -33,8 +33,9 @@ TEST_CASE("a hostile listing is refused") {
   const std::string bomb =
       "<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;\">]><ListBucketResult>&b;"
       "</ListBucketResult>";
-  CHECK_THROWS_WITH_AS(parse_listing(bomb), "not a listing of S3: it declares entities", Error);
+  CHECK_THROWS_WITH_AS(parse_listing(bomb), "not a listing of S3: it has a document type", Error);
   CHECK_THROWS_AS(parse_listing("<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><ListBucketResult/>"), Error);
+  CHECK_THROWS_AS(parse_listing("<!DOCTYPE x [<!ATTLIST Key a CDATA \"aaaa\">]><ListBucketResult/>"), Error);
   CHECK_THROWS_AS(parse_listing("<Error><Code>NoSuchBucket</Code></Error>"), Error);
   CHECK_THROWS_AS(parse_listing(""), Error);
   CHECK_THROWS_AS(parse_listing("<ListBucketResult>"), Error);
@@ -45,6 +46,13 @@ TEST_CASE("a hostile listing is refused") {
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "<d>";
   CHECK_THROWS_AS(parse_listing(listing(deep)), Error);
+}
+
+TEST_CASE("a listing that is refused at an empty element, whose end Expat still reports") {
+  CHECK_THROWS_WITH_AS(parse_listing("<x/>"), "not a listing of S3: its root is no ListBucketResult", Error);
+  std::string deep = "<e/>";
+  for (int i = 0; i < 15; ++i) deep = "<d>" + deep + "</d>";
+  CHECK_THROWS_WITH_AS(parse_listing(listing(deep)), "not a listing of S3: its elements are nested too deeply", Error);
 }
 
 }  // namespace

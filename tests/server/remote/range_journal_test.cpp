@@ -34,6 +34,11 @@ TEST_CASE("what is no journal of this boot does not count") {
   CHECK_FALSE(parse_journal(head + "x\n", "boot"));
   CHECK_FALSE(parse_journal(journal_head({"e", "", 25, 0}, "boot"), "boot"));
   CHECK_FALSE(parse_journal(journal_head({"e", "", UINT64_MAX, 1}, "boot"), "boot"));
+  // Bytes and segment have a sum that 64 bits do not hold.
+  CHECK_FALSE(parse_journal(journal_head({"e", "", UINT64_MAX, 2}, "boot"), "boot"));
+  for (const char* bytes : {"-1", "1e3", "25.0", "\"25\"", "18446744073709551616"})
+    CHECK_FALSE(parse_journal(
+        R"({"etag":"e","linked":"","segment":10,"boot":"boot","bytes":)" + std::string(bytes) + "}\n", "boot"));
 }
 
 TEST_CASE("a journal is read back by the next process") {

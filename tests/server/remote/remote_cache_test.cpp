@@ -76,6 +76,33 @@ TEST_CASE("a download that nobody goes on with makes room first; one under way s
   CHECK_FALSE(fs::exists(journal));
 }
 
+TEST_CASE("nothing is removed for a file that has no room at all") {
+  const TempFolder folder;
+  const RemoteUrl url = parse_remote_url("s3://models/prefix");
+  const fs::path served = object(folder, "served", 1), idle = object(folder, "idle", 2);
+  RemoteCache cache(folder.path(), 3 * kMiB);
+  place_file(served, cache.mirror(url, "") / "m.pt2");
+  for (const uint64_t bytes : {5 * kMiB / 2, 4 * kMiB, UINT64_MAX - kMiB, UINT64_MAX})
+    CHECK_THROWS_AS(cache.make_room(bytes), Error);
+  CHECK(fs::exists(idle));
+}
+
+TEST_CASE("a cache that is made here is its owner's alone") {
+  const TempFolder folder;
+  const RemoteCache made(folder / "a/b", 0);
+  CHECK(fs::status(folder / "a/b").permissions() == fs::perms::owner_all);
+  fs::permissions(folder.path(), fs::perms(0755));
+  const RemoteCache found(folder.path(), 0);
+  CHECK(fs::status(folder.path()).permissions() == fs::perms(0755));
+}
+
+TEST_CASE("a file is placed under a name as long as names can be") {
+  const TempFolder folder;
+  const fs::path file = folder.write("file", "new"), place = folder / (std::string(251, 'a') + ".pt2");
+  place_file(file, place);
+  CHECK(content_of(place) == "new");
+}
+
 TEST_CASE("a file is placed as a link, over what was there") {
   const TempFolder folder;
   const fs::path file = folder.write("file", "new"), place = folder.write("below/place", "old");

@@ -44,7 +44,9 @@ TEST_CASE("a hub's tree is read") {
   CHECK(files[0].validator == "abc");
   CHECK(files[1].validator == "0123");
   CHECK(files[1].bytes == 7);
-  for (const char* wrong : {"", "{}", "[1]", R"([{"type":"file"}])", R"([{"type":"file","path":1,"oid":"","size":1}])"})
+  for (const char* wrong :
+       {"", "{}", "[1]", R"([{"type":"file"}])", R"([{"type":"file","path":1,"oid":"","size":1}])",
+        R"([{"type":"file","path":"a","oid":"","size":-1}])", R"([{"type":"file","path":"a","oid":"","size":1e300}])"})
     CHECK_THROWS_AS(parse_tree(wrong, ""), Error);
 }
 

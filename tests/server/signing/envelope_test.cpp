@@ -74,6 +74,9 @@ TEST_CASE("envelope: text that is no signature") {
   std::string many = "{}";
   for (int i = 0; i < 16; ++i) many += ", {}";
   refused(with_envelope(kType + ", \"signatures\": [" + many + "]"), "more than 16 signatures");
+  std::string lists = kType;
+  for (int i = 0; i < 17; ++i) lists += ", \"signatures\": [{}]";
+  refused(with_envelope(lists), "more than 16 signatures");
   refused(std::string(kLargestSignature + 1, ' '), "more than");
 }
 

@@ -82,6 +82,21 @@ TEST_CASE("sign: other files have one resource") {
   CHECK(describe_file(file).file == statement.file);
 }
 
+TEST_CASE("sign: who may read a package stays as it was, and a link in its way is not followed") {
+  const SignedPackage made;
+  namespace fs = std::filesystem;
+  const auto others = made.folder.write("others", "as it was");
+  for (const fs::perms mode : {fs::perms(0600), fs::perms(0640), fs::perms(0755)}) {
+    fs::permissions(made.file, mode);
+    fs::create_symlink(others, made.folder / "net.pt2.unfinished");
+    sign_inside(made.file, made.key);
+    CHECK(fs::status(made.file).permissions() == mode);
+    CHECK(!fs::exists(made.folder / "net.pt2.unfinished"));
+  }
+  CHECK(content_of(others) == "as it was");
+  CHECK(made.verified().key_id == made.key.id());
+}
+
 TEST_CASE("sign: what cannot be signed") {
   const SignedPackage made;
   const auto weights = made.folder.write("weights.bin", "12345");

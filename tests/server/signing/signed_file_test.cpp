@@ -171,3 +171,20 @@ TEST_CASE("signed file: read from the disk") {
   std::filesystem::remove(file);
   CHECK(code_of(read) == ErrorCode::kIo);
 }
+
+TEST_CASE("signed file: one of eight terabytes takes no memory before its signature says so") {
+  const Signed made;
+  const TempFolder folder;
+  constexpr uint64_t kBytes = uint64_t{1} << 43;  // a hole; as much as file systems let a file have
+  const auto file = folder.write("net.pt2", made.file);
+  const auto read = [&] { return read_signed(file, signature_beside(file), made.keys); };
+  std::filesystem::resize_file(file, kBytes);
+  CHECK(contains(error_from(ErrorCode::kForbidden, read), "neither beside it (.sig) nor inside"));
+  folder.write("net.pt2.sig", bundle_of(made.file, kFirst));
+  CHECK(contains(error_from(ErrorCode::kForbidden, read), "it has 8796093022208 bytes, but "));
+  std::filesystem::remove(signature_beside(file));
+  // The end is that of a signed archive, with a hole before it.
+  std::ofstream(file, std::ios::binary | std::ios::in).seekp(kBytes - made.inside.size()) << made.inside;
+  CHECK(std::filesystem::file_size(file) == kBytes);
+  CHECK(contains(error_from(ErrorCode::kForbidden, read), std::to_string(made.file.size()) + " were signed"));
+}

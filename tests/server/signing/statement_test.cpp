@@ -71,6 +71,10 @@ TEST_CASE("statement: what cannot be used") {
   refused(altered(hex_of(digest_of("a")), "00"), "not a SHA-256");
   refused(altered("\"bytes\":100,", ""), "must have bytes and digest");
   refused(altered("\"head_bytes\":10,", ""), "must have bytes and digest");
+  // Twice the one and never the other are not both.
+  refused(altered("\"digest\":\"" + hex_of(digest_of("file")) + "\"", "\"bytes\":100"), "must have bytes and digest");
+  refused(altered("\"head_digest\":\"" + hex_of(digest_of("head")) + "\"", "\"head_bytes\":10"),
+          "must have bytes and digest");
   refused(altered("\"bytes\":100", "\"bytes\":-1"), "cannot be used");
   refused(altered("\"bytes\":100", "\"bytes\":1e400"), "cannot be used");
   refused(altered("\"resources\":[", "\"resources\":[{\"name\":\"x\",\"algorithm\":\"sha256\"},"), "no digest");

@@ -1,0 +1,335 @@
+#include "tests/fuzz/fleet_entries.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+
+#include "server/kept/seal.h"
+#include "server/kept/weight_journal.h"
+#include "server/remote/answer_head.h"
+#include "server/remote/listing_xml.h"
+#include "server/remote/range_journal.h"
+#include "server/remote/remote_access.h"
+#include "server/remote/remote_listing.h"
+#include "server/remote/remote_url.h"
+#include "server/signing/archive_signature.h"
+#include "server/signing/envelope.h"
+#include "server/signing/sha256.h"
+#include "server/signing/signed_file.h"
+#include "server/signing/stream_digests.h"
+#include "tests/fuzz/refusals.h"
+#include "tests/package_format/fixtures.h"
+#include "tests/server/signing/signing_pems.h"
+
+namespace sconce::fuzz {
+using namespace server;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBoot = "boot", kPlace = "model";
+
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+// Every path stays below the folder where it is put.
+void check_paths(std::vector<RemoteFile> files) {
+  for (const RemoteFile& file : files_of_models(std::move(files))) {
+    const fs::path path = file.path;
+    if (path.empty() || path.is_absolute() || has_control(file.path) || path.lexically_normal() != path)
+      broken("a path is not plain");
+    for (const fs::path& part : path)
+      if (part.native().starts_with('.') || part.native().size() > 255)
+        broken("a path has a part that is hidden or goes up");
+  }
+}
+
+std::vector<Key> keys_of(const std::string& pem, Key::Kind kind) { return read_keys(MemoryFile(pem).path(), kind); }
+
+const std::vector<Key>& public_keys() {
+  static const std::vector<Key> keys = keys_of(test::kFirstPublic + test::kEcdsaPublic, Key::Kind::kPublic);
+  return keys;
+}
+
+Statement statement_of(const std::string& file) {
+  Statement statement;
+  statement.subject = "net.pt2";
+  StreamDigests digests;
+  digests.update(std::as_bytes(std::span<const char>(file)));
+  statement.file = digests.whole();
+  statement.head = digests.head();
+  statement.resources = {{".", statement.file->digest}, {"net/\xc3\xa9", statement.file->digest}};
+  return statement;
+}
+
+std::string safetensors_file() {
+  const std::string head = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  return testing::u64(head.size()) + head + std::string(8, '\1');
+}
+
+std::string archive() {
+  testing::RawZip zip;
+  zip.members = {{"net/a", "the first member"}, {"net/b", "another"}};
+  return build(zip);
+}
+
+std::string bundle_of(const std::string& file, const std::string& pem) {
+  return sign_payload(statement_text(statement_of(file)), keys_of(pem, Key::Kind::kPrivate).front());
+}
+
+const Seal& seal() {
+  static const Seal made(MemoryFile(std::string(32, 'k')).path());
+  return made;
+}
+
+std::string journal_of_sets(bool guarded) {
+  KeptSet set;
+  set.generation = 7;
+  set.label = "step \"1200\"";
+  set.digest = "sha-256:ab";
+  set.file = "ab.safetensors";
+  set.bytes = 123;
+  set.sha256 = std::string(64, 'a');
+  set.time = "2026-01-31T12:00:00.000Z";
+  set.by = {"10.0.0.7:51234", "request"};
+  Journal journal;
+  journal.sets = {set, set};
+  journal.sets[1].generation = 5;
+  KeptPush push;
+  push.id = "p";
+  push.state = "committed";
+  push.generation = 7;
+  push.members = {"http://a:8003", "http://b:8003"};
+  journal.pushes = {push};
+  if (guarded) {
+    journal.guard.emplace();
+    journal.guard->bounds = {std::chrono::seconds(60), 0.25, 0.001, std::chrono::milliseconds(5)};
+    journal.guard->left = std::chrono::seconds(45);
+    journal.guard->push = "p";
+  }
+  return journal_text(journal);
+}
+
+}  // namespace
+
+bool run_address(std::string_view text) {
+  static const RemoteAccess access = [] {
+    RemoteAccess made;
+    made.s3 = {"KEY", "SECRET", "SESSION", "eu-test-1", ""};
+    made.gs = {"", "", "", "auto", "https://storage.example"};
+    made.hub_token = "TOKEN";
+    made.hub_endpoint = "https://hub.example";
+    return made;
+  }();
+  return accepted([&] {
+    const RemoteUrl url = parse_remote_url(text);
+    if (!looks_remote(text)) broken("an address does not look like one");
+    if (parse_remote_url(url.key()).key() != url.key()) broken("an address is read as another one");
+    if (url.scheme == RemoteScheme::kHttps && url.shown().find('?') != std::string::npos) broken("a query is shown");
+    const RemoteRequest request = request_for(url, access);
+    const std::string_view asked = request.url;
+    if (has_control(asked) || asked.find(' ') != std::string_view::npos)
+      broken("a URL that libcurl may read otherwise");
+    if (!asked.starts_with("https://") && !is_plain_loopback(asked)) broken("a URL that is not https");
+    const std::string_view host = asked.substr(0, asked.find('/', asked.find("://") + 3));
+    if (host.find_first_of("@?#\\") != std::string_view::npos) broken("a host with more than a host");
+    if (url.scheme == RemoteScheme::kHttps && !request.fields.empty())
+      broken("a web server gets credentials of others");
+    if (url.is_package() && (url.file().empty() || !is_safe_path(url.file()))) broken("a package without a name");
+    if (url.scheme != RemoteScheme::kHttps) check_paths({{url.path + "/m.pt2", 1, ""}, {url.file(), 1, ""}});
+  });
+}
+
+bool run_answer_head(std::string_view text) {
+  RemoteHead head;
+  const char* wrong = nullptr;
+  while (!text.empty() && !wrong) {
+    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string line(text.substr(0, end));  // so that the sanitizer sees reads past the end
+    wrong = head.take(line);
+    text.remove_prefix(end);
+  }
+  if (head.fields.size() > RemoteHead::kMostFields + 1) broken("more fields than are allowed");
+  for (const auto& [name, value] : head.fields) {
+    if (std::any_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
+      broken("a name in upper case");
+    for (const std::string& part : {name, value})
+      if (has_control(part) && part.find('\t') == std::string::npos) broken("a field that breaks a line");
+    if (value.find(without_quotes(value)) == std::string::npos) broken("a validator has what its field has not");
+    if (const std::string link = next_link(value); value.find("<" + link + ">") != 0 && !link.empty())
+      broken("a link that the field does not have");
+    if (const auto range = parse_content_range(value);
+        range && (range->begin >= range->end || range->end > range->total))
+      broken("a range that is none");
+  }
+  return !wrong && head.status != 0;
+}
+
+bool run_listing(std::string_view text) {
+  const std::string copy(text);
+  return accepted([&] {
+    ListedPage page = parse_listing(copy);
+    std::vector<RemoteFile> files;
+    for (ListedObject& object : page.objects) {
+      if (object.key.empty()) broken("an object without a name");
+      files.push_back({std::move(object.key), object.bytes, std::move(object.etag)});
+    }
+    check_paths(std::move(files));
+  });
+}
+
+bool run_hub_tree(std::string_view text) {
+  accepted([&] { check_paths(parse_tree(text, "")); });
+  return accepted([&] {
+    std::vector<RemoteFile> files = parse_tree(text, "sub");
+    for (const RemoteFile& file : files)
+      if (text.find("sub") == std::string_view::npos || file.path.empty()) broken("a file that is not below");
+    check_paths(std::move(files));
+  });
+}
+
+bool run_download_journal(std::string_view text) {
+  const std::optional<JournalState> state = parse_journal(text, kBoot);
+  if (!state) return false;
+  const DownloadTerms& terms = state->terms;
+  if (state->finished.size() != terms.segments() || terms.segments() > kMostSegments) broken("too many segments");
+  if ((terms.segments() - 1) * terms.segment >= terms.bytes || terms.bytes / terms.segments() > terms.segment)
+    broken("the segments are not the file");
+  std::string again = journal_head(terms, kBoot);
+  for (size_t i = 0; i < std::min<size_t>(state->finished.size(), 1000); ++i)
+    if (state->finished[i]) again += std::to_string(i) + "\n";
+  const std::optional<JournalState> read = parse_journal(again, kBoot);
+  if (!read || read->terms.bytes != terms.bytes || read->terms.segment != terms.segment)
+    broken("a journal that is written is not read");
+  return true;
+}
+
+bool run_bundle(std::string_view text) {
+  static const std::vector<std::string> payloads = [] {
+    std::vector<std::string> known;
+    for (const std::string& seed : bundle_seeds()) known.push_back(parse_bundle(seed).payload);
+    return known;
+  }();
+  const std::string copy(text);
+  accepted([&] { verify_bundle(copy, public_keys()); });
+  return accepted([&] {
+    const Envelope envelope = parse_bundle(copy);
+    const Key* const key = verified_by(envelope, public_keys());
+    if (key && std::find(payloads.begin(), payloads.end(), envelope.payload) == payloads.end())
+      broken("a payload that nobody signed is taken");
+    if (parse_bundle(bundle_text(envelope, "id")).payload != envelope.payload) broken("a bundle is written wrong");
+    const Statement statement = parse_statement(envelope.payload);
+    const Statement again = parse_statement(statement_text(statement));
+    if (again.resources.size() != statement.resources.size() || again.file != statement.file ||
+        again.head != statement.head)
+      broken("a statement is written wrong");
+    if (statement.head && statement.file)
+      accepted([&] { HeadCheck(statement).see(std::as_bytes(std::span<const char>(copy))); });
+  });
+}
+
+bool run_signed_archive(std::string_view bytes) {
+  static const std::vector<std::string> seeds = signed_archive_seeds();
+  const std::string copy(bytes);
+  const auto file = std::as_bytes(std::span<const char>(copy));
+  if (const auto inside = find_archive_signature(file);
+      inside && inside->archive.size() + inside->bundle.size() >= file.size())
+    broken("a signature is larger than its file");
+  return accepted([&] {
+    const Verified verified = verify_bytes(file, std::nullopt, public_keys());
+    if (std::find(seeds.begin(), seeds.end(), copy) == seeds.end()) broken("bytes that nobody signed are taken");
+  });
+}
+
+bool run_sealed(std::string_view text) {
+  static const std::vector<std::string> seeds = sealed_seeds();
+  static const Seal none;
+  const std::string where = "journal.json";
+  accepted([&] {
+    seal().opened(text, kPlace, where);
+    if (std::find(seeds.begin(), seeds.end(), text) == seeds.end()) broken("a text that nobody sealed is taken");
+  });
+  return accepted([&] {
+    const Journal journal = parse_journal(none.opened(text, kPlace, where), where);
+    for (const KeptSet& set : journal.sets)
+      if (set.file.empty() || fs::path(set.file).filename() != set.file || set.file == "..") broken("a file elsewhere");
+    const std::string written = journal_text(journal);
+    if (journal_text(parse_journal(written, where)) != written) broken("a journal that is written is read otherwise");
+  });
+}
+
+std::vector<std::string> address_seeds() {
+  return {"s3://models/production/ranker.pt2",
+          "s3://my.bucket/a b/c",
+          "gs://models/x.pt2",
+          "hf://org/repo@v1.0/sub/ranker.pt2",
+          "hf://org/repo",
+          "https://host.example:8443/a%20b/x.pt2?X-Signature=secret&y",
+          "http://127.0.0.1:80/x.pt2",
+          "http://[::1]:8000/x",
+          "https://[fe80::1]/x.pt2"};
+}
+
+std::vector<std::string> answer_head_seeds() {
+  return {"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-99/1000\r\nETag: \"abc\"\r\n\r\n",
+          "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: W/\"x\"\r\nLast-Modified: "
+          "now\r\n\r\n",
+          "HTTP/2 302\r\nLocation: https://h/x\r\nX-Linked-Etag: \"0123\"\r\nX-Linked-Size: 7\r\n\r\n",
+          "HTTP/1.1 200 OK\r\nLink: <https://hub/api?cursor=a>; rel=\"next\"\r\nServer:\tx\r\n\r\n",
+          "HTTP/1.1 416 \r\nContent-Range: bytes */10\r\n"};
+}
+
+std::vector<std::string> listing_seeds() {
+  const auto page = [](const std::string& inside) {
+    return R"(<?xml version="1.0" encoding="UTF-8"?>)"
+           R"(<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">)" +
+           inside + "</ListBucketResult>";
+  };
+  const auto object = [](const std::string& key) {
+    return "<Contents><Key>" + key +
+           "</Key><ETag>&quot;e&quot;</ETag><Size>12</Size><Owner><ID>x</ID></Owner></Contents>";
+  };
+  return {page(object("a.pt2") + object("a.pt2.sig") + object("m/1/model.pt2") + object("m/config.pbtxt") +
+               object("m/labels.txt")),
+          page("<Name>b</Name><IsTruncated>true</IsTruncated><NextContinuationToken>t&amp;1</NextContinuationToken>" +
+               object("../a.pt2") + object("/b.pt2") + object("m/../../x")),
+          page("<Contents/>") + " <!-- -->", page("<![CDATA[x]]>" + object("&#x41;.pt2"))};
+}
+
+std::vector<std::string> hub_tree_seeds() {
+  return {R"([{"type":"directory","oid":"1","size":0,"path":"sub/d"},)"
+          R"({"type":"file","oid":"abc","size":5,"path":"sub/m/config.pbtxt"},)"
+          R"({"type":"file","oid":"def","size":7,"path":"sub/x.pt2","lfs":{"oid":"0123","size":7}}])",
+          R"([{"type":"file","oid":"a","size":1,"path":"sub/../../x.pt2"},)"
+          R"({"type":"file","oid":"a","size":1,"path":"/sub/y.pt2"}])",
+          R"([{"type":"file","oid":"a","size":1,"path":"sub/m/1/model.pt2"},)"
+          R"({"type":"file","oid":"a","size":1,"path":"sub/m/\u0000"}])",
+          "[]"};
+}
+
+std::vector<std::string> download_journal_seeds() {
+  return {journal_head({"\"e\"", "", 25, 10}, kBoot) + "2\n0\n", journal_head({"\"e\"", "0123", 1, 8388608}, kBoot),
+          journal_head({"\"e\"", "", uint64_t{1} << 40, 8388608}, kBoot) + "100000\n7\n1"};
+}
+
+std::vector<std::string> bundle_seeds() {
+  Statement plain = statement_of(archive());
+  plain.file = plain.head = {};
+  const Key key = keys_of(test::kFirst, Key::Kind::kPrivate).front();
+  return {bundle_of(archive(), test::kFirst), bundle_of(safetensors_file(), test::kFirst),
+          sign_payload(statement_text(plain), key), bundle_of(archive(), test::kEcdsa)};
+}
+
+std::vector<std::string> signed_archive_seeds() {
+  const std::string file = archive();
+  return {file.substr(0, file.size() - 2) + archive_tail(bundle_of(file, test::kFirst))};
+}
+
+std::vector<std::string> sealed_seeds() {
+  return {seal().sealed(journal_of_sets(true) + "\n", kPlace), seal().sealed(journal_of_sets(false) + "\n", kPlace)};
+}
+
+}  // namespace sconce::fuzz
