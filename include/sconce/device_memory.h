@@ -39,8 +39,9 @@ void transfer(const Tensor& source, Tensor& destination);
 
 // Tensors of one device, joined along their first dimension in new memory there. They are alike besides that dimension,
 // and the rows of each lie one after the other without gaps. All work on them must be over, as it is on the result.
-// kOutOfMemory.
-Tensor join_rows(std::span<const Tensor> parts);
+// kOutOfMemory. wait: false in RunRequest::preparing(), where the result is for that run; the parts stay until it is
+// over.
+Tensor join_rows(std::span<const Tensor> parts, bool wait = true);
 
 // A copy on that device; gapless strides are kept. kUnavailable, kInvalidArgument, kOutOfMemory.
 Tensor copy_to(const Tensor& tensor, Device device);
