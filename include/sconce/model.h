@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "sconce/device_memory.h"
 #include "sconce/difference.h"
 #include "sconce/error.h"
-#include "sconce/last_rows.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
 #include "sconce/weights.h"

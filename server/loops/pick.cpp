@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "sconce/check.h"
-#include "sconce/last_rows.h"
+#include "sconce/device_memory.h"
 #include "server/json/small_floats.h"
 
 namespace sconce::server {

@@ -34,9 +34,9 @@ int64_t largest_needed(const PickOptions& options) noexcept;
 
 class Picker {
  public:
-  // Of the last row of the logits, whose last dimension is the vocabulary, or of ranks (sconce/last_rows.h) of at least
-  // largest_needed() of them, which give the same token. kModelFailed for NaN, infinity, no logit above minus infinity,
-  // and for tensors that are no logits.
+  // Of the last row of the logits, whose last dimension is the vocabulary, or of ranks (sconce/device_memory.h) of at
+  // least largest_needed() of them, which give the same token. kModelFailed for NaN, infinity, no logit above minus
+  // infinity, and for tensors that are no logits.
   int64_t pick(const Tensor& logits, const PickOptions& options, uint64_t seed, uint64_t draw);
 
  private:

@@ -1,9 +1,9 @@
-// The last rows of a tensor, for those who run models. The public side is sconce/last_rows.h.
+// The last rows of a tensor, for those who run models. The public side is sconce/device_memory.h.
 #pragma once
 
 #include <string>
 
-#include "sconce/last_rows.h"
+#include "sconce/device_memory.h"
 
 namespace sconce {
 

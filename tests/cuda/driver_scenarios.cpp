@@ -16,7 +16,6 @@
 #include "fake_runtime.h"
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
-#include "sconce/last_rows.h"
 #include "sconce/model.h"
 #include "src/cuda/memory/model_memory.h"
 #include "src/cuda/memory/pinned_memory.h"

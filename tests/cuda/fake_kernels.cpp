@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fake_runtime.h"
-#include "sconce/last_rows.h"
+#include "sconce/device_memory.h"
 #include "src/cuda/abi/compute_abi.h"
 #include "src/cuda/abi/named_ops.h"
 #include "src/cuda/runtime/graph_copies.h"

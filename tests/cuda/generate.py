@@ -335,7 +335,8 @@ def compare(arguments, folder):
     loop = folder / "loop.json"
     feeds = arguments.state == "feed"
     loop.write_text(json.dumps({"token": {"input": "INPUT__0", "output": "OUTPUT__0"},
-                                "feed": {f"OUTPUT__{i + 1}": f"INPUT__{i + 2}" for i in range(arguments.layers)} if feeds else {},
+                                "feed": {f"OUTPUT__{i + 1}": {"input": f"INPUT__{i + 2}", "shape": list(first_cache(arguments).shape)}
+                                         for i in range(arguments.layers)} if feeds else {},
                                 "count": {"input": "INPUT__1", "below": arguments.length}, "stop": {"steps": 100000}}))
     server = subprocess.Popen([arguments.sconce, "serve", f"lm={package}", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "off",
                                "--drain-grace", "0", "--set", f"lm.loop={loop}", "--set", f"lm.sequences={0 if feeds else 2}",

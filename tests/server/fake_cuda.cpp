@@ -16,7 +16,7 @@
 #include <string>
 
 #include "sconce/check.h"
-#include "sconce/last_rows.h"
+#include "sconce/device_memory.h"
 #include "src/device/device_backend.h"
 
 using namespace sconce;

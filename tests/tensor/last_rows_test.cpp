@@ -1,4 +1,4 @@
-#include "sconce/last_rows.h"
+#include "src/tensor/last_rows.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "sconce/float_types.h"
-#include "src/tensor/last_rows.h"
 #include "tests/errors.h"
 
 using namespace sconce;

@@ -1,6 +1,6 @@
 #include "src/cuda/sorting/largest.h"
 
-#include "sconce/last_rows.h"
+#include "sconce/device_memory.h"
 #include "src/cuda/runtime/scratch.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/sorting/largest_kernels.h"

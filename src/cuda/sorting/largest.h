@@ -1,4 +1,4 @@
-// The largest numbers of rows, as ranks (sconce/last_rows.h).
+// The largest numbers of rows, as ranks (sconce/device_memory.h).
 #pragma once
 
 #include "sconce/tensor.h"

@@ -10,7 +10,7 @@ namespace {
 
 using Rank = unsigned long long;
 
-// rank_of() of sconce/last_rows.h.
+// rank_of() of sconce/device_memory.h.
 __device__ Rank rank_of(float value, int64_t index) {
   const unsigned bits = __float_as_uint(value);
   unsigned key = bits & 0x80000000u ? ~bits : bits | 0x80000000u;

@@ -1,4 +1,4 @@
-// The ranks of the largest numbers of rows (sconce/last_rows.h). For host code.
+// The ranks of the largest numbers of rows (sconce/device_memory.h). For host code.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,6 @@
 // The last rows of tensors on a device against those of the same tensors on the host.
+#include "src/cuda/sorting/largest.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "sconce/device_memory.h"
 #include "sconce/float_types.h"
-#include "sconce/last_rows.h"
 #include "src/device/device_backend.h"
 #include "tests/cuda/device_calls.h"
 #include "tests/cuda/reference.h"

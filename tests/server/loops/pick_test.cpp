@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sconce/last_rows.h"
+#include "sconce/device_memory.h"
 #include "server/json/small_floats.h"
 #include "tests/errors.h"
 
