@@ -41,7 +41,7 @@ Tensor copy_to(const Tensor& tensor, Device device) {
   return copied;
 }
 
-Tensor join_rows(std::span<const Tensor> parts) {
+Tensor join_rows(std::span<const Tensor> parts, bool wait) {
   const Tensor& first = parts.front();
   std::vector<int64_t> sizes(first.sizes().begin(), first.sizes().end());
   std::vector<int64_t> strides(first.strides().begin(), first.strides().end());
@@ -55,10 +55,13 @@ Tensor join_rows(std::span<const Tensor> parts) {
   for (const Tensor& part : parts) {
     sizes[0] = part.size(0);
     Tensor place = whole.as_strided(sizes, strides, offset);
-    copy(part, place);
+    if (whole.is_cpu())
+      copy(part, place);
+    else
+      device_backend(whole.device()).copy_async(part, place);
     offset += part.size(0) * row;
   }
-  if (!whole.is_cpu()) device_backend(whole.device()).wait(whole.device());
+  if (wait && !whole.is_cpu()) device_backend(whole.device()).wait(whole.device());
   return whole;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sconce/device_memory.h"
 #include "sconce/difference.h"
 #include "sconce/error.h"
 #include "sconce/package.h"
@@ -96,6 +97,12 @@ struct LoadOptions {
   std::vector<std::filesystem::path> op_libraries;
 };
 
+// An output of which only the last rows are wanted.
+struct OutputRows {
+  int output = -1;  // -1: none
+  LastRows rows;
+};
+
 struct ModelInfo {
   ModelSpec spec;    // inputs, outputs and constants, completed from the .so
   int replicas = 0;  // as loaded; Model::replicas() has the present ones
@@ -131,11 +138,18 @@ class RunRequest {
   int replica = -1;
   // Leaves outputs on the device that ran the model, whatever LoadOptions::host_outputs says.
   bool device_outputs = false;
+  // Where the model runs on a device: in the place of this output its last rows come to the host, taken right behind
+  // the run, whatever becomes of the other outputs. An output that has no such rows comes to the host whole. A model on
+  // the CPU gives it as it is.
+  OutputRows last_rows;
   RunInfo info;
   std::exception_ptr error;  // set instead of outputs
   // Called on the lane once the request has a replica: the last moment to set inputs and outputs. Returns false if
   // there is nothing to run. May throw. Not called if the request fails before that.
   virtual bool starting() { return true; }
+  // Called on the lane after that, if there is something to run: another last moment, in which the calling thread's
+  // device, stream and memory are those of the run. Device work that it starts comes before the run's. May throw.
+  virtual void preparing() {}
   // Called on the lane after a successful run. May throw.
   virtual void ran() {}
   // Called once, on the lane, or in submit() if the lane has no thread and cannot start one. Must not block or throw.

@@ -28,7 +28,7 @@ void BatchTensors::gather(std::span<QueuedRequest* const> requests) {
     if (!example.is_cpu()) {
       std::vector<Tensor> parts;
       for (const QueuedRequest* request : requests) parts.push_back(request->inputs[i]);
-      inputs_.push_back(join_rows(parts));
+      inputs_.push_back(join_rows(parts, false));
       continue;
     }
     const size_t rank = static_cast<size_t>(example.dim());

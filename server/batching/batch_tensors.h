@@ -13,7 +13,8 @@ namespace sconce::server {
 
 class BatchTensors {
  public:
-  // Joins inputs of two or more requests that fit together (RequestQueue::take). kOutOfMemory.
+  // Joins inputs of two or more requests that fit together (RequestQueue::take), in RunRequest::preparing().
+  // kOutOfMemory.
   void gather(std::span<QueuedRequest* const> requests);
   std::span<const Tensor> inputs() const noexcept { return inputs_; }
   std::span<Tensor> outputs() noexcept { return outputs_; }

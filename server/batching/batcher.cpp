@@ -22,6 +22,20 @@ std::exception_ptr late_error(const std::string& model, std::chrono::nanoseconds
                 " us for model '" + model + "'"));
 }
 
+// Which last rows a run of these requests brings: those that all of them want, of their rows one by one.
+OutputRows last_rows_of(std::span<QueuedRequest* const> requests) noexcept {
+  OutputRows all = requests.front()->last_rows;
+  all.rows.parts = 0;
+  for (const QueuedRequest* request : requests) {
+    const OutputRows& one = request->last_rows;
+    if (one.output < 0 || one.output != all.output) return {};
+    const bool whole = all.rows.largest == 0 || one.rows.largest == 0;
+    all.rows.parts += request->rows;
+    all.rows.largest = whole ? 0 : std::max(all.rows.largest, one.rows.largest);
+  }
+  return all;
+}
+
 }  // namespace
 
 // A slot for one run at a time, used again and again.
@@ -36,19 +50,23 @@ class Batcher::Execution final : public BatchRun {
     if (requests.empty()) return false;
     weights = requests.front()->weights;
     step = requests.front()->step;
+    device_outputs =
+        std::all_of(requests.begin(), requests.end(), [](const auto* each) { return each->device_outputs; });
+    last_rows = last_rows_of(requests);
     if (requests.size() == 1) {
       inputs = requests.front()->inputs;
       outputs = requests.front()->outputs;
-      device_outputs = requests.front()->device_outputs;
-    } else {
-      device_outputs =
-          std::all_of(requests.begin(), requests.end(), [](const auto* each) { return each->device_outputs; });
-      tensors.gather(requests);
-      inputs = tensors.inputs();
-      outputs = tensors.outputs();
+      gathered = Clock::now();
     }
-    gathered = Clock::now();
     return true;
+  }
+
+  void preparing() override {
+    if (requests.size() == 1) return;
+    tensors.gather(requests);
+    inputs = tensors.inputs();
+    outputs = tensors.outputs();
+    gathered = Clock::now();
   }
 
   void ran() override {

@@ -37,6 +37,9 @@ class QueuedRequest {
   SequenceStep step;                   // RunRequest::step; for requests that run alone
   bool alone = false;                  // shares no run, because some of its tensors are on a device
   bool device_outputs = false;  // RunRequest::device_outputs, unless another one in the run wants them on the host
+  // RunRequest::last_rows, with a part for each of its rows. Others in the run may want more of the output: longer
+  // lists of the largest, rows as they are, or, if one wants no last rows, the output whole, where device_outputs says.
+  OutputRows last_rows;
   std::vector<StepTime>* step_times = nullptr;  // where a pipeline writes them; null: nobody asks
   bool admitted = false;                        // goes on with what was admitted, so that a full queue takes it too
 

@@ -26,6 +26,9 @@ class Planner {
   LoopPlan plan(bool sequences) {
     plan_.prefix = spec_.prefix;
     plan_.sequence = model_.mutates_constants;
+    plan_.on_device = model_.spec.device_key == "cuda";
+    // An output of a model that writes its buffers may be one of these, which the next run overwrites.
+    plan_.feeds_stay = plan_.on_device && !model_.mutates_constants;
     SCONCE_CHECK(!model_.mutates_constants || sequences, kInvalidArgument,
                  "the model writes its buffers: each loop needs its own, by setting sequences");
     plan_tokens();

@@ -31,7 +31,9 @@ struct LoopPlan {
   // How many tokens a step may have, in the last dimension. Both 1: one by one.
   int64_t least_tokens = 1, most_tokens = 1;
   bool prefix = false;
-  bool sequence = false;  // the state is in buffers that the model writes
+  bool sequence = false;    // the state is in buffers that the model writes
+  bool on_device = false;   // the model runs on a device, which also finds the largest logits
+  bool feeds_stay = false;  // what is fed back stays on it
   std::vector<Feed> feeds;
   std::optional<Count> count;
   std::vector<size_t> given;  // inputs that the request brings and that stay as they are

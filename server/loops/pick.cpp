@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 #include "server/json/small_floats.h"
 
 namespace sconce::server {
@@ -18,6 +20,13 @@ uint64_t mixed(uint64_t x) noexcept {  // splitmix64
   return x ^ (x >> 31);
 }
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
+
+void check_finite(bool finite) { SCONCE_CHECK(finite, kModelFailed, "the model's logits have a NaN or an infinity"); }
+void check_above_minus_infinity(bool above) {
+  SCONCE_CHECK(above, kModelFailed, "all of the model's logits are minus infinity");
+}
+
+bool takes_largest(const PickOptions& options) noexcept { return options.temperature == 0 || options.top_k == 1; }
 
 // The largest. Compares numbers that are in the order of the floats, which the compiler does for eight at a time.
 float largest_of(std::span<const float> logits) {
@@ -33,8 +42,8 @@ float largest_of(std::span<const float> logits) {
     bad |= static_cast<uint32_t>((bits & kExponent) == kExponent) & static_cast<uint32_t>(bits != kMinusInfinity);
     best = std::max(best, ordered(bits));
   }
-  SCONCE_CHECK(bad == 0, kModelFailed, "the model's logits have a NaN or an infinity");
-  SCONCE_CHECK(best != ordered(kMinusInfinity), kModelFailed, "all of the model's logits are minus infinity");
+  check_finite(bad == 0);
+  check_above_minus_infinity(best != ordered(kMinusInfinity));
   return std::bit_cast<float>(best < 0 ? static_cast<uint32_t>(best) ^ 0x7fffffffu : static_cast<uint32_t>(best));
 }
 
@@ -100,17 +109,39 @@ std::span<const float> Picker::last_row(const Tensor& logits) {
   }
 }
 
+int64_t largest_needed(const PickOptions& options) noexcept {
+  if (takes_largest(options)) return 1;
+  return options.top_k <= kMostLargest ? options.top_k : 0;
+}
+
 int64_t Picker::pick(const Tensor& tensor, const PickOptions& options, uint64_t seed, uint64_t draw) {
+  if (tensor.defined() && tensor.is_cpu() && tensor.dtype() == DType::kUInt64)
+    return pick_ranked({tensor.data_as<const uint64_t>(), static_cast<size_t>(tensor.numel())}, options, seed, draw);
   const std::span<const float> logits = last_row(tensor);
   const float largest = largest_of(logits);
-  if (options.temperature == 0 || options.top_k == 1)
-    return std::find(logits.begin(), logits.end(), largest) - logits.begin();
+  if (takes_largest(options)) return std::find(logits.begin(), logits.end(), largest) - logits.begin();
   const double number = uniform(seed, draw);
   const bool some = options.top_k > 0 && static_cast<uint64_t>(options.top_k) < logits.size();
   if (!some && options.top_p >= 1) return draw_all(logits, largest, options.temperature, number);
   keep_top_k(logits, some ? static_cast<size_t>(options.top_k) : logits.size());
-  for (Choice& choice : choices_) choice.weight = exp_of((choice.weight - largest) / options.temperature);
-  return draw_sorted(number, options.top_p);
+  return draw_kept(largest, options, number);
+}
+
+// A row that is not longer than the ranks that are wanted of it does not come as ranks, so top_k is below its length.
+int64_t Picker::pick_ranked(std::span<const uint64_t> ranks, const PickOptions& options, uint64_t seed, uint64_t draw) {
+  const auto needed = static_cast<size_t>(largest_needed(options));
+  SCONCE_CHECK(needed > 0 && needed <= ranks.size(), kInternal, "a token cannot be picked from the ", ranks.size(),
+               " largest logits");
+  const Ranked first = ranked(ranks.front());  // NaN and infinity are above all others
+  check_finite(!std::isnan(first.value) && first.value != std::numeric_limits<float>::infinity());
+  check_above_minus_infinity(first.value != -std::numeric_limits<float>::infinity());
+  if (takes_largest(options)) return first.index;
+  choices_.clear();
+  for (const uint64_t rank : ranks.first(needed)) {
+    const Ranked one = ranked(rank);
+    choices_.push_back({one.value, one.index});
+  }
+  return draw_kept(first.value, options, uniform(seed, draw));
 }
 
 int64_t Picker::draw_all(std::span<const float> logits, double largest, double temperature, double number) {
@@ -152,12 +183,14 @@ void Picker::keep_top_k(std::span<const float> logits, size_t k) {
   std::sort(choices_.begin(), choices_.end(), before);
 }
 
-int64_t Picker::draw_sorted(double number, double top_p) {
+// From the logits in choices_, which are sorted.
+int64_t Picker::draw_kept(double largest, const PickOptions& options, double number) {
+  for (Choice& choice : choices_) choice.weight = exp_of((choice.weight - largest) / options.temperature);
   double all = 0;
   for (const Choice& choice : choices_) all += choice.weight;
   size_t count = 0;
   double sum = 0;
-  while (count < choices_.size() && (count == 0 || sum < top_p * all)) sum += choices_[count++].weight;
+  while (count < choices_.size() && (count == 0 || sum < options.top_p * all)) sum += choices_[count++].weight;
   const double wanted = number * sum;
   double reached = 0;
   size_t last = 0;

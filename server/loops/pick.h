@@ -29,10 +29,14 @@ double uniform(uint64_t seed, uint64_t draw) noexcept;
 // e to the power of x, for x <= 0; 0 below -700.
 double exp_of(double x) noexcept;
 
+// How many of the largest logits suffice to pick a token: LastRows::largest. 0: all of them are needed, in their order.
+int64_t largest_needed(const PickOptions& options) noexcept;
+
 class Picker {
  public:
-  // The last row of the logits, whose last dimension is the vocabulary. kModelFailed for NaN, infinity, no logit above
-  // minus infinity, and for tensors that are no logits.
+  // Of the last row of the logits, whose last dimension is the vocabulary, or of ranks (sconce/device_memory.h) of at
+  // least largest_needed() of them, which give the same token. kModelFailed for NaN, infinity, no logit above minus
+  // infinity, and for tensors that are no logits.
   int64_t pick(const Tensor& logits, const PickOptions& options, uint64_t seed, uint64_t draw);
 
  private:
@@ -41,9 +45,10 @@ class Picker {
     int64_t token = 0;
   };
   std::span<const float> last_row(const Tensor& logits);
+  int64_t pick_ranked(std::span<const uint64_t> ranks, const PickOptions& options, uint64_t seed, uint64_t draw);
   void keep_top_k(std::span<const float> logits, size_t k);
   int64_t draw_all(std::span<const float> logits, double largest, double temperature, double number);
-  int64_t draw_sorted(double number, double top_p);
+  int64_t draw_kept(double largest, const PickOptions& options, double number);
 
   std::vector<float> row_;       // of logits that are no float32, or do not lie in one piece
   std::vector<double> weights_;  // by token

@@ -162,7 +162,8 @@ void ServedModel::count_loop_step(const QueuedRequest& step, std::chrono::steady
     statistics_->in_turn([&](size_t thread) {
       statistics_->execution(thread, step.run_rows, step.gather, step.info.compute, step.split);
     });
-  if (!step.error && answers_.watched())
+  // Of an answer to which a device gave the largest logits alone there is nothing to compare.
+  if (!step.error && step.last_rows.output < 0 && answers_.watched())
     answers_.show(
         {step.inputs, step.outputs, step.info, std::chrono::steady_clock::now() - begun, step.gather.count() == 0});
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/device_memory.h"
 #include "server/base/failure.h"
 #include "server/signature/recorded_strides.h"
 
@@ -133,8 +134,15 @@ void TokenLoop::prepare() {
     set_input(count.input, numbers(count.dtype, count.rank, count.each ? step_tokens_ : 1, nullptr,
                                    count.from + static_cast<int64_t>(position)));
   }
-  for (const LoopPlan::Feed& feed : plan_->feeds)
-    in_[feed.input] = laid_as_recorded(in_[feed.input], interface.spec.inputs[feed.input], scratch_);
+  // Those who watch a model's answers compare them on the host.
+  const bool on_device = plan_->on_device && !model_->answers().watched();
+  device_outputs = on_device && plan_->feeds_stay;
+  last_rows = {};
+  if (on_device) {
+    const bool picks = given_ + step_tokens_ >= request_->prompt.size();
+    last_rows = {static_cast<int>(plan_->logits_output), {.largest = picks ? largest_needed(request_->pick) : 1}};
+  }
+  for (const LoopPlan::Feed& feed : plan_->feeds) this->feed(feed);
   for (const ControlInput& control : interface.controls) {
     std::array<int64_t, Tensor::kMaxRank> sizes;
     const size_t rank = interface.inputs[control.input].shape.size();
@@ -143,6 +151,18 @@ void TokenLoop::prepare() {
     fill_control(control, sequence_, tensor);
     set_input(control.input, std::move(tensor));
   }
+}
+
+// Brings what the step before made to where and how the model takes it.
+void TokenLoop::feed(const LoopPlan::Feed& feed) {
+  const TensorSpec& spec = model_->interface().spec.inputs[feed.input];
+  Tensor& state = in_[feed.input];
+  const bool read_on_host = spec.device && spec.device->type == DeviceType::kCpu;
+  if (!state.is_cpu()) {
+    if (device_outputs && !read_on_host && lies_as_recorded(state, spec)) return;
+    state = copy_to(state, Device{});
+  }
+  state = laid_as_recorded(state, spec, scratch_);
 }
 
 void TokenLoop::submit() {
@@ -195,7 +215,12 @@ TokenLoop::End TokenLoop::absorb(bool& picked) {
     keep_apart(out_[feed.output]);
   }
   const bool prompt_is_over = given_ >= request_->prompt.size();
-  if (prompt_is_over) picked_ = picker_.pick(out_[plan_->logits_output], request_->pick, request_->seed, made_);
+  if (prompt_is_over) {
+    Tensor& logits = out_[plan_->logits_output];
+    // A step of a pipeline that shared the run wanted them whole.
+    if (logits.defined() && !logits.is_cpu()) logits = copy_to(logits, Device{});
+    picked_ = picker_.pick(logits, request_->pick, request_->seed, made_);
+  }
   for (const LoopPlan::Feed& feed : plan_->feeds) in_[feed.input] = out_[feed.output];
   for (Tensor& tensor : out_) tensor = Tensor();
   if (!prompt_is_over) return End::kNone;

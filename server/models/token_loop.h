@@ -80,6 +80,7 @@ class TokenLoop final : private QueuedRequest {
   void prepare();
   void set_input(size_t input, Tensor tensor);
   Tensor numbers(DType dtype, size_t rank, size_t count, const int64_t* values, int64_t from);
+  void feed(const LoopPlan::Feed& feed);
   void keep_apart(Tensor& output) const;
   void submit();
   void go_on() noexcept;

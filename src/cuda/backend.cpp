@@ -14,6 +14,7 @@
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/modules.h"
 #include "src/cuda/runtime/stream.h"
+#include "src/cuda/sorting/largest.h"
 #include "src/device/device_backend.h"
 
 namespace sconce::cuda {
@@ -88,6 +89,7 @@ class Backend final : public DeviceBackend {
   void copy(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, true); }
   void copy_async(const Tensor& source, Tensor& destination) override { cuda::copy(source, destination, false); }
   void fill(Tensor& self, const void* element) override { cuda::fill(self, element); }
+  void rank_largest(const Tensor& rows, Tensor& ranks, Tensor& kept) override { cuda::rank_largest(rows, ranks, kept); }
   void wait(Device device) override {
     const DeviceScope scope(device);
     SCONCE_CUDA(cudaStreamSynchronize(current_stream()));

@@ -147,6 +147,11 @@ class DeviceBackend {
   virtual NamedKernel kernel_named(std::string_view name) noexcept = 0;
   // The model's files go, so modules loaded from them may go.
   virtual void forget(const class DeviceFiles& files) noexcept = 0;
+  // Writes the largest numbers of each row as ranks (sconce/device_memory.h), in the order of the thread's stream and
+  // without waiting. rows: [R, V] of float32, float16 or bfloat16 on a device, in any strides. ranks: [R, k] of uint64,
+  // packed, on the device or pinned, with 0 < k <= kMostLargest and k <= V. `kept` is kept until the stream has done
+  // it.
+  virtual void rank_largest(const Tensor& rows, Tensor& ranks, Tensor& kept) = 0;
 };
 
 // A model's compiled device code, which it asks for by path while it runs. Immutable.

@@ -34,7 +34,7 @@ class Runner::OwnReplica final : public Rehearsal {
       runner_.check_(inputs);
       RunInfo info;
       const auto start = std::chrono::steady_clock::now();
-      replica_.run(*bound_, inputs, outputs, false);
+      replica_.run(*bound_, inputs, outputs, {});
       const auto end = std::chrono::steady_clock::now();
       if (reads_package_) runner_.check_results(outputs, end);
       info.compute = end - start;

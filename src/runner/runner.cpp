@@ -63,9 +63,14 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
         {
           const Held held(slot);
           if (!request.starting()) return;
+          const Watch watch(*this, slot);  // waits for what was begun, if something fails
+          {
+            const DeviceLane::Scope on_device(slot.replica->lane());
+            request.preparing();
+          }
           check_(request.inputs);
-          run_on(slot, request.inputs, request.outputs, request.weights, request.step, request.device_outputs,
-                 request.info);
+          run_on(slot, request.inputs, request.outputs, request.weights, request.step,
+                 {request.device_outputs, request.last_rows}, request.info);
           request.ran();
         }
         settle_packed();
@@ -186,7 +191,7 @@ Runner::Watch::~Watch() {
 }
 
 void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                    const WeightSet* weights, const SequenceStep& step, bool device_outputs, RunInfo& info) {
+                    const WeightSet* weights, const SequenceStep& step, const Delivery& delivery, RunInfo& info) {
   struct Pin {
     ReplicaSlot& slot;
     const Generation* generation;
@@ -205,22 +210,22 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
   } pin(slot, published_);
   const Generation& generation = *pin.generation;
   const Watch watch(*this, slot);
-  if (step.sequence) return run_step(slot, generation, weights, step, inputs, outputs, device_outputs, info);
+  if (step.sequence) return run_step(slot, generation, weights, step, inputs, outputs, delivery, info);
   if (weights) [[unlikely]]
-    return run_set(slot, generation, *weights, inputs, outputs, device_outputs, info);
+    return run_set(slot, generation, *weights, inputs, outputs, delivery, info);
   SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
                generation.missing, "' has not been given");
   BoundContainer* const bound = generation.bound[slot.index].get();
   SCONCE_CHECK(bound, kUnavailable, "replica ", slot.index, " does not serve any more: ", slot.replica->failure());
-  run_container(slot, *bound, generation.reads_package, inputs, outputs, device_outputs, info);
+  run_container(slot, *bound, generation.reads_package, inputs, outputs, delivery, info);
   info.generation = generation.number.load(std::memory_order_relaxed);
   info.label = generation.label;
 }
 
 void Runner::run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_package, std::span<const Tensor> inputs,
-                           std::span<Tensor> outputs, bool device_outputs, RunInfo& info) {
+                           std::span<Tensor> outputs, const Delivery& delivery, RunInfo& info) {
   const auto start = std::chrono::steady_clock::now();
-  slot.replica->run(bound, inputs, outputs, device_outputs);
+  slot.replica->run(bound, inputs, outputs, delivery);
   const auto end = std::chrono::steady_clock::now();
   if (reads_package) check_results(outputs, end);
   info.compute = end - start;
@@ -251,7 +256,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
       RunInfo info;
       {
         const Held held(*slot, Held::Adopt{});
-        run_on(*slot, inputs, outputs, weights, step, device_outputs, info);
+        run_on(*slot, inputs, outputs, weights, step, {.device_outputs = device_outputs, .last_rows = {}}, info);
       }
       settle_packed();
       return info;

@@ -133,16 +133,16 @@ class Runner {
     int before_;
   };
   void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, const WeightSet* weights,
-              const SequenceStep& step, bool device_outputs, RunInfo& info);
+              const SequenceStep& step, const Delivery& delivery, RunInfo& info);
   // Runs the container and checks afterwards that the package is unchanged, if the run read it.
   void run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_package, std::span<const Tensor> inputs,
-                     std::span<Tensor> outputs, bool device_outputs, RunInfo& info);
+                     std::span<Tensor> outputs, const Delivery& delivery, RunInfo& info);
   // With a named set, by the slot's holder, who has pinned the active generation.
   void run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights, std::span<const Tensor> inputs,
-               std::span<Tensor> outputs, bool device_outputs, RunInfo& info);
+               std::span<Tensor> outputs, const Delivery& delivery, RunInfo& info);
   // The same for a step of a sequence. weights: null, if the sequence begins with the active set.
   void run_step(ReplicaSlot& slot, const Generation& active, const WeightSet* weights, const SequenceStep& step,
-                std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs, RunInfo& info);
+                std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery, RunInfo& info);
   // The set becomes that of the place, whose buffers get its values if `anew`.
   void place_over(ReplicaSlot& slot, const Generation& active, std::shared_ptr<const ConstantSet> values, bool anew,
                   SequencePlace& place) const;

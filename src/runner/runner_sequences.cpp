@@ -80,7 +80,8 @@ void Runner::begin_sequence(ReplicaSlot& slot, const Generation& active, const W
 }
 
 void Runner::run_step(ReplicaSlot& slot, const Generation& active, const WeightSet* weights, const SequenceStep& step,
-                      std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs, RunInfo& info) {
+                      std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery,
+                      RunInfo& info) {
   SequencePlace* const place = SequencePlaces::place_of(*step.sequence, this);
   if (!place) std::rethrow_exception(foreign_);
   if (place->gone.load() || place->slot != slot.index) std::rethrow_exception(no_replica_);
@@ -100,7 +101,7 @@ void Runner::run_step(ReplicaSlot& slot, const Generation& active, const WeightS
   // The model may fail in the middle of writing.
   place->begun = false;
   const uint64_t before = Storage::derivations();
-  run_container(slot, *place->bound, true, inputs, outputs, device_outputs, info);
+  run_container(slot, *place->bound, true, inputs, outputs, delivery, info);
   place->begun = true;
   if (place->set && Storage::derivations() != before) [[unlikely]]
     packed_.store(true, std::memory_order_relaxed);

@@ -112,7 +112,8 @@ const HeldSet& Runner::own_set(const WeightSet& weights) const {
 }
 
 void Runner::run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights,
-                     std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs, RunInfo& info) {
+                     std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery,
+                     RunInfo& info) {
   const HeldSet& set = own_set(weights);
   struct Leave {
     ReplicaSlot& slot;
@@ -122,7 +123,7 @@ void Runner::run_set(ReplicaSlot& slot, const Generation& active, const WeightSe
     }
   } const leave{slot, set};
   const uint64_t before = Storage::derivations();
-  run_container(slot, bound_set(slot, active, set), set.reads_package, inputs, outputs, device_outputs, info);
+  run_container(slot, bound_set(slot, active, set), set.reads_package, inputs, outputs, delivery, info);
   if (Storage::derivations() != before) [[unlikely]]
     packed_.store(true, std::memory_order_relaxed);
   info.generation = set.generation();

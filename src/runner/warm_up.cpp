@@ -52,7 +52,7 @@ std::string Runner::warm_up(ReplicaSlot& slot) const {
       BoundContainer& bound = own ? *own : *served.bound[slot.index];
       std::vector<Tensor> outputs(bound.container->num_outputs());
       const MadeUpRun made_up;
-      slot.replica->run(bound, inputs, outputs, false);
+      slot.replica->run(bound, inputs, outputs, {});
     });
     const std::optional<shim::ShimError> error = shim::take_error();
     return !failed ? "" : error ? error->text : "a run on made-up inputs: no memory is left";

@@ -203,6 +203,25 @@ void copies_in_lane(Device device) {
   lane->synchronize();
 }
 
+// Rows whose numbers ascend, on the device and as ranks of the host.
+void last_rows_of(Device device) {
+  const Ints sizes{4, 40'000}, strides{1, 4};
+  Tensor there = Tensor::empty_strided(sizes, strides, DType::kFloat32, device);
+  backend().copy(counted(sizes, strides), there);
+  const Tensor rows = last_rows(there, {.parts = 2});
+  must(rows.is_cpu() && rows.size(0) == 2, "the last rows");
+  must(rows.data_as<float>()[0] == 40'000 && rows.data_as<float>()[79'999] == 159'999, "the last rows' numbers");
+  const Tensor ranks = last_rows(there, {.parts = 2, .largest = 3});
+  must(ranks.data_as<uint64_t>()[0] == rank_of(79'999, 39'999), "the largest of a row");
+  must(ranks.data_as<uint64_t>()[5] == rank_of(159'997, 39'997), "the third largest of a row");
+}
+void last_rows_in_lane(Device device) {
+  const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
+  const DeviceLane::Scope scope(lane.get());
+  last_rows_of(device);
+  lane->synchronize();
+}
+
 void graphs(Device device) {
   const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
   const DeviceLane::Scope scope(lane.get());
@@ -458,6 +477,8 @@ std::vector<Scenario> driver_scenarios() {
           {"the backend", first_backend},
           {"copies", copies},
           {"copies in a lane", copies_in_lane},
+          {"last rows", last_rows_of},
+          {"last rows in a lane", last_rows_in_lane},
           {"graphs", graphs},
           {"shared memory", shared},
           {"memory of models", models_memory},

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "fake_runtime.h"
-#include "sconce/tensor.h"
+#include "sconce/device_memory.h"
 #include "src/cuda/abi/compute_abi.h"
 #include "src/cuda/abi/named_ops.h"
 #include "src/cuda/runtime/graph_copies.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/cuda/runtime/strided_copy.h"
+#include "src/cuda/sorting/largest_kernels.h"
 #include "src/tensor/copy.h"
 
 namespace sconce::cuda {
@@ -72,6 +73,16 @@ void launch_fill(const CopyShape& shape, void* to, const void* element, int item
   for (int64_t& stride : filled.from) stride = 0;
   launch("launch_fill", stream,
          [=] { copy_elements(filled, to, of_bytes(itemsize), value.data(), of_bytes(itemsize)); });
+}
+
+cudaError_t launch_largest(void*, const LargestCall& call, cudaStream_t stream) {
+  launch("launch_largest", stream, [=] {
+    const int64_t sizes[] = {call.rows, call.length}, strides[] = {call.row_stride, call.step};
+    const Tensor rows = Tensor::from_blob(const_cast<void*>(call.in), sizes, strides, static_cast<DType>(call.dtype));
+    const Tensor ranks = last_rows(rows, {.parts = call.rows, .largest = call.count});
+    std::memcpy(call.ranks, ranks.data(), ranks.bytes());
+  });
+  return cudaGetLastError();
 }
 
 // The fake model calls no operators.

@@ -8,6 +8,7 @@
 //   FAKE_EXTERNAL     weights come in one blob by AOTInductorModelUpdateConstantsFromBlob
 //   FAKE_WEIGHTLESS   weights are the caller's to give
 //   FAKE_CUDA         the inputs and the output are on a CUDA device, the constants on the host
+//   FAKE_LOOP         it is the model of fake_loop.h, whose constants nothing depends on
 //   FAKE_SUMMARY      y = x + [min w, max w, min b, max b], x [B, 4]: every weight is looked at, and weights of two
 //   sets
 //                     show, where those of each set are all the same
@@ -79,6 +80,12 @@ inline constexpr bool kCuda = true;
 #else
 inline constexpr bool kCuda = false;
 #endif
+#ifdef FAKE_LOOP
+inline constexpr bool kLoop = true;
+#else
+inline constexpr bool kLoop = false;
+#endif
+inline constexpr size_t kInputs = kLoop ? 2 : 1, kOutputs = kInputs;
 #ifdef FAKE_WEIGHTLESS
 inline constexpr bool kIncludeWeights = false;
 #elif defined(FAKE_EXTERNAL)

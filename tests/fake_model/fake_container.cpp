@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "fake_loop.h"
+
 extern "C" [[gnu::weak]] int omp_get_max_threads();
 // Of a CUDA device whose work is done later than it is asked for: tests/cuda/fake_kernels.cpp.
 // Null, or why not.
@@ -321,6 +323,7 @@ void Container::run(AtenTensorHandle* inputs, AtenTensorHandle* outputs, bool sh
 }
 
 void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
+  if (kLoop) return run_loop(inputs, outputs, kCuda ? kCudaDeviceType : aoti_torch_device_type_cpu(), device_index_);
   struct Running {
     Running() {
       const int64_t now = ++knobs().running;

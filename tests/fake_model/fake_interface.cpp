@@ -16,6 +16,20 @@
 
 namespace {
 
+constexpr const char* kOneIn = R"([1, {"type": "builtins.tuple", "context": "null", "children_spec": [)"
+                               R"({"type": "builtins.tuple", "context": "null", "children_spec": [)"
+                               R"({"type": null, "context": null, "children_spec": []}]}, )"
+                               R"({"type": "builtins.dict", "context": "[]", "children_spec": []}]}])";
+constexpr const char* kOneOut = R"([1, {"type": null, "context": null, "children_spec": []}])";
+constexpr const char* kTwoIn =
+    R"([1, {"type": "builtins.tuple", "context": "null", "children_spec": [)"
+    R"({"type": "builtins.tuple", "context": "null", "children_spec": [)"
+    R"({"type": null, "context": null, "children_spec": []}, {"type": null, "context": null, "children_spec": []}]}, )"
+    R"({"type": "builtins.dict", "context": "[]", "children_spec": []}]}])";
+constexpr const char* kTwoOut =
+    R"([1, {"type": "builtins.tuple", "context": "null", "children_spec": [)"
+    R"({"type": null, "context": null, "children_spec": []}, {"type": null, "context": null, "children_spec": []}]}])";
+
 // As generated code has it: every call on a thread makes this thread-local object.
 thread_local std::string last_error;
 
@@ -115,18 +129,22 @@ API AOTIRuntimeError AOTInductorModelContainerCreateWithExternalConstants(Contai
                                                                           size_t count)
     API_CALL(*result = reinterpret_cast<Container>(new fake::Container(models, device, constants_of(pairs, count))))
 
-        API AOTIRuntimeError
-    AOTInductorModelContainerDelete(Container container) API_CALL(delete &container_of(container))
+        API AOTIRuntimeError AOTInductorModelContainerDelete(Container container)
+            API_CALL(delete &container_of(container))
 
-        static AOTIRuntimeError run(Container container, AtenTensorHandle* inputs, size_t input_count,
-                                    AtenTensorHandle* outputs, size_t output_count, bool shared)
-            API_CALL(if (input_count != 1) throw std::runtime_error("expected inputs vector size to be 1, but got " +
-                                                                    std::to_string(input_count));
-                     if (output_count != 1) throw std::runtime_error("expected outputs vector size to be 1, but got " +
-                                                                     std::to_string(output_count));
-                     const NoGrad no_grad; container_of(container).run(inputs, outputs, shared))
+                static AOTIRuntimeError
+    run(Container container, AtenTensorHandle* inputs, size_t input_count, AtenTensorHandle* outputs,
+        size_t output_count, bool shared)
+        API_CALL(if (input_count != fake::kInputs) throw std::runtime_error("expected inputs vector size to be " +
+                                                                            std::to_string(fake::kInputs) +
+                                                                            ", but got " + std::to_string(input_count));
+                 if (output_count != fake::kOutputs) throw std::runtime_error("expected outputs vector size to be " +
+                                                                              std::to_string(fake::kOutputs) +
+                                                                              ", but got " +
+                                                                              std::to_string(output_count));
+                 const NoGrad no_grad; container_of(container).run(inputs, outputs, shared))
 
-                API AOTIRuntimeError
+            API AOTIRuntimeError
     AOTInductorModelContainerRun(Container container, AtenTensorHandle* inputs, size_t input_count,
                                  AtenTensorHandle* outputs, size_t output_count, AOTInductorStreamHandle,
                                  AOTIProxyExecutorHandle) {
@@ -201,18 +219,17 @@ API AOTIRuntimeError AOTInductorModelContainerGetNumConstants(Container, size_t*
         API_CALL(container_of(container).free_inactive())
 
             API AOTIRuntimeError AOTInductorModelContainerGetNumInputs(Container, size_t* count)
-                API_CALL(*count = 1) API AOTIRuntimeError
+                API_CALL(*count = fake::kInputs) API AOTIRuntimeError
     AOTInductorModelContainerGetInputName(Container, size_t i, const char** name)
-        API_CALL(if (i != 0) throw std::out_of_range("no such input"); *name = "arg0_1") API AOTIRuntimeError
-    AOTInductorModelContainerGetNumOutputs(Container, size_t* count) API_CALL(*count = 1) API AOTIRuntimeError
+        API_CALL(if (i >= fake::kInputs) throw std::out_of_range("no such input");
+                 *name = i == 0 ? "arg0_1" : "arg1_1") API AOTIRuntimeError
+    AOTInductorModelContainerGetNumOutputs(Container, size_t* count)
+        API_CALL(*count = fake::kOutputs) API AOTIRuntimeError
     AOTInductorModelContainerGetOutputName(Container, size_t i, const char** name)
-        API_CALL(if (i != 0) throw std::out_of_range("no such output"); *name = "output0") API AOTIRuntimeError
+        API_CALL(if (i >= fake::kOutputs) throw std::out_of_range("no such output");
+                 *name = i == 0 ? "output0" : "output1") API AOTIRuntimeError
     AOTInductorModelContainerGetCallSpec(Container, const char** in_spec, const char** out_spec)
-        API_CALL(*in_spec = R"([1, {"type": "builtins.tuple", "context": "null", "children_spec": [)"
-                            R"({"type": "builtins.tuple", "context": "null", "children_spec": [)"
-                            R"({"type": null, "context": null, "children_spec": []}]}, )"
-                            R"({"type": "builtins.dict", "context": "[]", "children_spec": []}]}])";
-                 *out_spec = R"([1, {"type": null, "context": null, "children_spec": []}])")
+        API_CALL(*in_spec = fake::kLoop ? kTwoIn : kOneIn; *out_spec = fake::kLoop ? kTwoOut : kOneOut)
 
             API AOTIRuntimeError AOTInductorGetLastError(const char** text) {
   *text = last_error.c_str();

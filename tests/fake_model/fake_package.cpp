@@ -60,6 +60,100 @@ std::vector<Constant> constants(const Model& model) {
   return result;
 }
 
+// The signature and the run of y = x * w + b, all of them in the words of the generated source.
+void declare_rows(std::ostream& text, const Model& model, const std::vector<Constant>& all) {
+  std::ostringstream take, folding;
+  for (size_t i = 0; i < all.size(); ++i)
+    take << "    [[maybe_unused]] auto& " << all[i].name << " = constants_->at(" << i << ");\n";
+  if (model.folded && model.state)
+    folding << "void AOTInductorModel::_const_run_impl(\n) {\n"
+            << take.str() << "    cpp_fused_mul_1((const float*)(scale_w.data_ptr()), (float*)(steps.data_ptr()));\n"
+            << "} // AOTInductorModel::_const_run_impl\n\n";
+  text << "    in_spec_ = R\"([1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": ["
+       << "{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": ["
+       << "{\"type\": null, \"context\": null, \"children_spec\": []}]}, "
+       << "{\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}])\";\n"
+       << "    out_spec_ = R\"([1, {\"type\": null, \"context\": null, \"children_spec\": []}])\";\n"
+       << "    outputs_info_[0].name = \"output0\";\n}\n\n"
+       << "static void check_input_0(\n    AtenTensorHandle* input_handles\n) {\n"
+       << "    ConstantHandle arg0_1 = ConstantHandle(input_handles[0]);\n"
+       << "    int32_t arg0_1_expected_dtype = aoti_torch_dtype_float32();\n"
+       << "    auto arg0_1_size = arg0_1.sizes();\n\n"
+       << "    if (" << model.features << " != arg0_1_size[1]) {\n    }\n"
+       << "    auto arg0_1_stride = arg0_1.strides();\n\n"
+       << "    if (" << model.features << " != arg0_1_stride[0]) {\n    }\n\n"
+       << "    if (1 != arg0_1_stride[1]) {\n    }\n"
+       << "    int32_t arg0_1_expected_device_type = " << (model.cuda ? 1 : 0) << ";\n}\n\n"
+       << folding.str()
+       << "void AOTInductorModel::run_impl(\n    AtenTensorHandle*\n        input_handles,\n    AtenTensorHandle*\n"
+       << "        output_handles,\n    DeviceStreamType stream,\n    AOTIProxyExecutorHandle proxy_executor\n) {\n"
+       << "    __check_inputs_outputs(input_handles, output_handles);\n"
+       << "    auto inputs = steal_from_raw_handles_to_raii_handles(input_handles, 1);\n"
+       << "    auto arg0_1 = std::move(inputs[0]);\n"
+       << take.str()
+       << "    auto arg0_1_size = arg0_1.sizes();\n    int64_t s6 = arg0_1_size[0];\n    inputs.clear();\n"
+       << "    const int64_t int_array_0[] = {s6, " << model.features << "L};\n"
+       << "    static constexpr int64_t int_array_1[] = {" << model.features << "L, 1L};\n"
+       << "    AtenTensorHandle buf0_handle;\n"
+       << "    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1, "
+       << "cached_torch_dtype_float32, cached_torch_device_type_" << (model.cuda ? "cuda" : "cpu")
+       << ", this->device_idx_, &buf0_handle));\n"
+       << "    RAIIAtenTensorHandle buf0(buf0_handle);\n    cpp_fused_add_mul_0((const float*)(arg0_1.data_ptr()), "
+       << "(const float*)(" << (model.folded ? "_FOLDED_CONST_w2" : "scale_w") << ".data_ptr()), "
+       << "(const float*)(scale_b.data_ptr()), "
+       << (!model.state   ? ""
+           : model.folded ? "(const float*)(steps.data_ptr()), "
+                          : "(const float*)(steps.data_ptr()), (float*)(steps.data_ptr()), ")
+       << "(float*)(buf0.data_ptr()), s6);\n    arg0_1.reset();\n    output_handles[0] = buf0.release();\n";
+}
+
+// The same of the step of a loop: fake_loop.h.
+void declare_loop(std::ostream& text, const Model& model) {
+  const std::string_view device = model.cuda ? "cuda" : "cpu";
+  const std::string leaf = R"({"type": null, "context": null, "children_spec": []})";
+  const std::string pair =
+      concat({R"({"type": "builtins.tuple", "context": "null", "children_spec": [)", leaf, ", ", leaf, "]}"});
+  text << "    in_spec_ = R\"([1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": [" << pair
+       << ", {\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}])\";\n"
+       << "    out_spec_ = R\"([1, " << pair << "])\";\n"
+       << "    inputs_info_[1].name = \"arg1_1\";\n"
+       << "    outputs_info_[0].name = \"output0\";\n    outputs_info_[1].name = \"output1\";\n}\n\n";
+  for (const int i : {0, 1}) {
+    const int64_t columns = i == 0 ? 1 : 4;
+    const std::string name = concat({"arg", std::to_string(i), "_1"});
+    text << "static void check_input_" << i << "(\n    AtenTensorHandle* input_handles\n) {\n"
+         << "    ConstantHandle " << name << " = ConstantHandle(input_handles[" << i << "]);\n"
+         << "    int32_t " << name << "_expected_dtype = aoti_torch_dtype_" << (i == 0 ? "int64" : "float32") << "();\n"
+         << "    auto " << name << "_size = " << name << ".sizes();\n\n"
+         << "    if (" << columns << " != " << name << "_size[1]) {\n    }\n"
+         << "    auto " << name << "_stride = " << name << ".strides();\n\n"
+         << "    if (" << columns << " != " << name << "_stride[0]) {\n    }\n\n"
+         << "    if (1 != " << name << "_stride[1]) {\n    }\n"
+         << "    int32_t " << name << "_expected_device_type = " << (model.cuda ? 1 : 0) << ";\n}\n\n";
+  }
+  text << "void AOTInductorModel::run_impl(\n    AtenTensorHandle*\n        input_handles,\n    AtenTensorHandle*\n"
+       << "        output_handles,\n    DeviceStreamType stream,\n    AOTIProxyExecutorHandle proxy_executor\n) {\n"
+       << "    __check_inputs_outputs(input_handles, output_handles);\n"
+       << "    auto inputs = steal_from_raw_handles_to_raii_handles(input_handles, 2);\n"
+       << "    auto arg0_1 = std::move(inputs[0]);\n    auto arg1_1 = std::move(inputs[1]);\n"
+       << "    auto arg0_1_size = arg0_1.sizes();\n    auto arg1_1_size = arg1_1.sizes();\n"
+       << "    int64_t s6 = arg0_1_size[0];\n    inputs.clear();\n";
+  for (const int i : {0, 1}) {
+    const std::string columns = i == 0 ? "200L" : "4L", sizes = concat({"int_array_", std::to_string(2 * i)}),
+                      strides = concat({"int_array_", std::to_string(2 * i + 1)}),
+                      name = concat({"buf", std::to_string(i)});
+    text << "    const int64_t " << sizes << "[] = {s6, " << columns << "};\n"
+         << "    static constexpr int64_t " << strides << "[] = {" << columns << ", 1L};\n"
+         << "    AtenTensorHandle " << name << "_handle;\n"
+         << "    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, " << sizes << ", " << strides
+         << ", cached_torch_dtype_float32, cached_torch_device_type_" << device << ", this->device_idx_, &" << name
+         << "_handle));\n    RAIIAtenTensorHandle " << name << "(" << name << "_handle);\n";
+  }
+  text << "    cpp_fused_loop_0((const int64_t*)(arg0_1.data_ptr()), (const float*)(arg1_1.data_ptr()), "
+       << "(float*)(buf0.data_ptr()), (float*)(buf1.data_ptr()), s6);\n    arg0_1.reset();\n    arg1_1.reset();\n"
+       << "    output_handles[0] = buf0.release();\n    output_handles[1] = buf1.release();\n";
+}
+
 }  // namespace
 
 Model model(const std::string& name) {
@@ -68,7 +162,8 @@ Model model(const std::string& name) {
   result.state = name.find("_state") != std::string::npos;
   result.folded = name.starts_with("fake_folded");
   result.typed = !name.ends_with("_untyped");
-  result.cuda = name == "fake_cuda";
+  result.loop = name.starts_with("fake_loop");
+  result.cuda = name.ends_with("_cuda");
   if (name.ends_with("_appended")) result.weights = Model::Weights::kAppended;
   if (name.ends_with("_external")) result.weights = Model::Weights::kExternal;
   if (name == "fake_weightless") result.weights = Model::Weights::kNone;
@@ -105,15 +200,10 @@ std::vector<std::byte> library(const Model& model) {
 std::string source(const Model& model) {
   const bool include = model.weights == Model::Weights::kEmbedded || model.weights == Model::Weights::kAppended;
   const std::vector<Constant> all = constants(model);
-  std::ostringstream text, take, folding;
-  for (size_t i = 0; i < all.size(); ++i)
-    take << "    [[maybe_unused]] auto& " << all[i].name << " = constants_->at(" << i << ");\n";
-  if (model.folded && model.state)
-    folding << "void AOTInductorModel::_const_run_impl(\n) {\n"
-            << take.str() << "    cpp_fused_mul_1((const float*)(scale_w.data_ptr()), (float*)(steps.data_ptr()));\n"
-            << "} // AOTInductorModel::_const_run_impl\n\n";
+  std::ostringstream text;
   text << "AOTInductorModel::AOTInductorModel(std::shared_ptr<ConstantMap> constants_map)\n"
-       << "    : AOTInductorModelBase(1,\n                           1,\n                           " << all.size()
+       << "    : AOTInductorModelBase(" << (model.loop ? 2 : 1) << ",\n                           "
+       << (model.loop ? 2 : 1) << ",\n                           " << all.size()
        << ",\n                           device_str,\n                           std::move(cubin_dir),\n"
        << "                           " << (include ? "true" : "false") << ") {\n"
        << "    inputs_info_[0].name = \"arg0_1\";\n";
@@ -133,44 +223,9 @@ std::string source(const Model& model) {
     field("layout", "static_cast<int32_t>(cached_torch_layout_strided)");
     field("original_fqn", concat({"\"", all[i].fqn, "\""}));
   }
-  text << "    update_constants_map(std::move(constants_map));\n"
-       << "    in_spec_ = R\"([1, {\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": ["
-       << "{\"type\": \"builtins.tuple\", \"context\": \"null\", \"children_spec\": ["
-       << "{\"type\": null, \"context\": null, \"children_spec\": []}]}, "
-       << "{\"type\": \"builtins.dict\", \"context\": \"[]\", \"children_spec\": []}]}])\";\n"
-       << "    out_spec_ = R\"([1, {\"type\": null, \"context\": null, \"children_spec\": []}])\";\n"
-       << "    outputs_info_[0].name = \"output0\";\n}\n\n"
-       << "static void check_input_0(\n    AtenTensorHandle* input_handles\n) {\n"
-       << "    ConstantHandle arg0_1 = ConstantHandle(input_handles[0]);\n"
-       << "    int32_t arg0_1_expected_dtype = aoti_torch_dtype_float32();\n"
-       << "    auto arg0_1_size = arg0_1.sizes();\n\n"
-       << "    if (" << model.features << " != arg0_1_size[1]) {\n    }\n"
-       << "    auto arg0_1_stride = arg0_1.strides();\n\n"
-       << "    if (" << model.features << " != arg0_1_stride[0]) {\n    }\n\n"
-       << "    if (1 != arg0_1_stride[1]) {\n    }\n"
-       << "    int32_t arg0_1_expected_device_type = " << (model.cuda ? 1 : 0) << ";\n}\n\n"
-       << folding.str()
-       << "void AOTInductorModel::run_impl(\n    AtenTensorHandle*\n        input_handles,\n    AtenTensorHandle*\n"
-       << "        output_handles,\n    DeviceStreamType stream,\n    AOTIProxyExecutorHandle proxy_executor\n) {\n"
-       << "    __check_inputs_outputs(input_handles, output_handles);\n"
-       << "    auto inputs = steal_from_raw_handles_to_raii_handles(input_handles, 1);\n"
-       << "    auto arg0_1 = std::move(inputs[0]);\n";
-  text << take.str();
-  text << "    auto arg0_1_size = arg0_1.sizes();\n    int64_t s6 = arg0_1_size[0];\n    inputs.clear();\n"
-       << "    const int64_t int_array_0[] = {s6, " << model.features << "L};\n"
-       << "    static constexpr int64_t int_array_1[] = {" << model.features << "L, 1L};\n"
-       << "    AtenTensorHandle buf0_handle;\n"
-       << "    AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(2, int_array_0, int_array_1, "
-       << "cached_torch_dtype_float32, cached_torch_device_type_" << (model.cuda ? "cuda" : "cpu")
-       << ", this->device_idx_, &buf0_handle));\n"
-       << "    RAIIAtenTensorHandle buf0(buf0_handle);\n    cpp_fused_add_mul_0((const float*)(arg0_1.data_ptr()), "
-       << "(const float*)(" << (model.folded ? "_FOLDED_CONST_w2" : "scale_w") << ".data_ptr()), "
-       << "(const float*)(scale_b.data_ptr()), "
-       << (!model.state   ? ""
-           : model.folded ? "(const float*)(steps.data_ptr()), "
-                          : "(const float*)(steps.data_ptr()), (float*)(steps.data_ptr()), ")
-       << "(float*)(buf0.data_ptr()), s6);\n    arg0_1.reset();\n    output_handles[0] = buf0.release();\n"
-       << "} // AOTInductorModel::run_impl\n} // namespace torch::aot_inductor\n\n"
+  text << "    update_constants_map(std::move(constants_map));\n";
+  model.loop ? declare_loop(text, model) : declare_rows(text, model, all);
+  text << "} // AOTInductorModel::run_impl\n} // namespace torch::aot_inductor\n\n"
        << "// Compile cmd\n// g++ model.wrapper.cpp -march=x86-64-v3 -fPIC -c -o model.wrapper.o\n";
   return text.str();
 }

@@ -15,7 +15,7 @@ namespace fake {
 struct Model {
   std::string name = "fake_model";  // file name of its .so
   int64_t features = 4;
-  bool state = false, folded = false, cuda = false, typed = true;
+  bool state = false, folded = false, cuda = false, typed = true, loop = false;
   enum class Weights { kEmbedded, kAppended, kExternal, kNone } weights = Weights::kEmbedded;
 };
 Model model(const std::string& name);  // "fake_model", "fake_folded", "fake_state", "fake_appended", ...

@@ -196,3 +196,58 @@ TEST_CASE("devices: an update that finds a device lost fails once, and the next 
   CHECK(run(*on.model, 1) == stored(1));
   on.model->remove_replica(1);
 }
+
+TEST_CASE("devices: of an output whose last rows are wanted these alone come to the host, with graphs and without") {
+  OnDevices on({kFirst});
+  struct Asked final : RunRequest {
+    std::atomic<bool> done{false};
+    void finished() noexcept override {
+      done = true;
+      done.notify_one();
+    }
+  };
+  std::vector<float> rows(8);
+  // Rows 0 and 1 of y = x * w + b, with w = 1, 2, 3, 4 and b = 0, 10, 20, 30.
+  const auto ask = [&](LastRows wanted, int output, bool stay) {
+    const std::vector<Tensor> inputs{filled({2, 4}, 1)};
+    inputs[0].data_as<float>()[7] = -10;
+    std::vector<Tensor> outputs(1);
+    Asked asked;
+    asked.inputs = inputs;
+    asked.outputs = outputs;
+    asked.device_outputs = stay;
+    asked.last_rows = {output, wanted};
+    on.model->submit(asked);
+    asked.done.wait(false);
+    REQUIRE(asked.error == nullptr);
+    return outputs[0];
+  };
+  for (const bool graphs : {false, true}) {
+    on.fake.records = graphs;
+    if (graphs) {  // the first model was found out to be no model for graphs
+      LoadOptions options;
+      options.devices = {kFirst};
+      on.model = Model::load(Package::open(on.folder.path() / "package"), options);
+    }
+    for (const bool stay : {false, true}) {
+      if (graphs) {  // a graph of the fake device does no work: what the recorded run left stays
+        for (int i = 0; i < 6; ++i) ask({}, -1, stay);
+        CHECK(on.model->replicas().at(0).graph_runs > 0);
+      }
+      CHECK(ask({}, -1, stay).is_cpu() != stay);
+      const Tensor row = ask({}, 0, stay), both = ask({.parts = 2}, 0, stay),
+                   best = ask({.parts = 2, .largest = 2}, 0, stay);
+      CHECK((row.is_cpu() && both.is_cpu() && best.is_cpu()));
+      CHECK((row.numel() == 4 && both.numel() == 8 && best.numel() == 4));
+      if (!graphs) {
+        CHECK(row.data_as<float>()[3] == -10);
+        CHECK(both.data_as<float>()[3] == 34);
+        CHECK(best.data_as<uint64_t>()[0] == rank_of(34, 3));
+        CHECK(best.data_as<uint64_t>()[2] == rank_of(23, 2));
+      }
+      // It has no three equal parts.
+      const Tensor whole = ask({.parts = 3}, 0, stay);
+      CHECK((whole.is_cpu() && whole.dtype() == DType::kFloat32 && whole.dim() == 2 && whole.numel() == 8));
+    }
+  }
+}

@@ -11,6 +11,7 @@
 #include "src/runner/constants/own_pages.h"
 #include "src/shim/guard.h"
 #include "src/tensor/copy.h"
+#include "src/tensor/last_rows.h"
 
 namespace sconce::runner {
 namespace {
@@ -174,15 +175,15 @@ void Replica::restore(BoundContainer& bound, const ConstantTable& table, const C
 }
 
 void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                  bool device_outputs) {
+                  const Delivery& delivery) {
   const CpuArena::Scope scope(arena_.get());
   ran_ = true;
   set_kernel_threads(settings_.threads);
   set_compiled_threads(settings_.compiled_threads);
   if (!lane_) return bound.container->run(inputs, outputs);
   const DeviceLane::Scope on_device(lane_.get());
-  const bool fetch = settings_.host_outputs && !device_outputs;
-  if (!bound.graphs || !run_as_graph(bound, inputs, outputs, fetch)) run_on_device(bound, inputs, outputs, fetch);
+  const Delivery to{delivery.device_outputs || !settings_.host_outputs, delivery.last_rows};
+  if (!bound.graphs || !run_as_graph(bound, inputs, outputs, to)) run_on_device(bound, inputs, outputs, to);
 }
 
 void Replica::give_back_idle_memory() noexcept {
@@ -203,6 +204,10 @@ bool Replica::lost() noexcept {
 const char* Replica::failure() const noexcept {
   const char* const failure = failure_.load(std::memory_order_relaxed);
   return failure ? failure : "";
+}
+
+bool Delivery::rows_of(size_t output, const Tensor& made) const noexcept {
+  return static_cast<int>(output) == last_rows.output && has_last_rows(made, last_rows.rows);
 }
 
 Tensor Replica::fetched(const Tensor& output) const {
@@ -229,7 +234,7 @@ void Replica::bring_back(size_t i, const Tensor& sent, const Tensor& input) cons
 }
 
 void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                            bool fetch) {
+                            const Delivery& to) {
   DeviceBackend& backend = device_backend(device_);
   std::vector<Tensor> sent(inputs.begin(), inputs.end());
   for (size_t i = 0; i < sent.size(); ++i) {
@@ -243,9 +248,13 @@ void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> input
   for (size_t i = 0; i < sent.size(); ++i)
     if (sent[i].storage() != inputs[i].storage()) bring_back(i, sent[i], inputs[i]);
   std::vector<Tensor> made;  // kept until the stream has used them
-  if (fetch)
-    for (Tensor& output : outputs)
-      if (output.defined() && !output.is_cpu()) made.push_back(std::exchange(output, fetched(output)));
+  Tensor kept;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Tensor& output = outputs[i];
+    if (!output.defined() || output.is_cpu() || !to.to_host(i)) continue;
+    Tensor here = to.rows_of(i, output) ? fetch_last_rows(output, to.last_rows.rows, kept) : fetched(output);
+    made.push_back(std::exchange(output, std::move(here)));
+  }
   lane_->synchronize();
 }
 
@@ -273,7 +282,7 @@ bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<c
 }
 
 bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                           bool fetch) {
+                           const Delivery& to) {
   for (const Tensor& input : inputs)
     if (!input.defined() || (!input.is_cpu() && input.device() != device_)) return false;
   // Another input may have to see what the model writes to this one.
@@ -287,7 +296,7 @@ bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs
   if (std::less<>()(outputs.data() + outputs.size(), inputs.data()) ||
       std::less<>()(inputs.data() + inputs.size(), outputs.data()))
     for (Tensor& output : outputs) output = Tensor();
-  copy_out(*shape, inputs, outputs, fetch);
+  copy_out(*shape, inputs, outputs, to);
   shape->graph->launch(shape->before, shape->after);
   bound.graphs->ran();
   DeviceBackend& backend = device_backend(device_);
@@ -300,9 +309,12 @@ bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs
     Tensor theirs = inputs[i];
     backend.copy_async(shape->inputs[i], theirs);
   }
-  if (fetch)
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (shape->outputs[i].defined() && !outputs[i].defined()) outputs[i] = fetched(shape->outputs[i]);
+  Tensor kept;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& own = shape->outputs[i];
+    if (!own.defined() || outputs[i].defined()) continue;
+    outputs[i] = to.rows_of(i, own) ? fetch_last_rows(own, to.last_rows.rows, kept) : fetched(own);
+  }
   lane_->synchronize();
   return true;
 }
@@ -327,7 +339,7 @@ void Replica::copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
 }
 
 void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                       bool fetch) const {
+                       const Delivery& to) const {
   DeviceBackend& backend = device_backend(device_);
   shape.after.clear();
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -336,19 +348,22 @@ void Replica::copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, 
       outputs[i] = own;
     } else if (own.is_cpu()) {
       outputs[i] = clone_preserve_strides(own);
-    } else if (fetch) {
+    } else if (to.to_host(i)) {
       outputs[i] = Tensor();
-      if (!own.is_dense() || own.bytes() > kStagedBytes) continue;  // fetched while the graph runs
-      outputs[i] =
-          Tensor(backend.allocate_host(std::max<size_t>(own.bytes(), 1)), own.dtype(), own.sizes(), own.strides());
-      if (own.bytes() > 0) shape.after.push_back({own.data(), outputs[i].data(), own.bytes()});
+      const Tensor wanted = to.rows_of(i, own) ? rows_as_they_are(own, to.last_rows.rows) : own;
+      if (!wanted.defined() || !wanted.is_dense() || wanted.bytes() > kStagedBytes)
+        continue;  // fetched behind the graph
+      outputs[i] = Tensor(backend.allocate_host(std::max<size_t>(wanted.bytes(), 1)), wanted.dtype(), wanted.sizes(),
+                          wanted.strides());
+      if (wanted.bytes() > 0) shape.after.push_back({wanted.data(), outputs[i].data(), wanted.bytes()});
     } else if (own.storage()->immutable()) {
       outputs[i] = own;
     } else {
       // Copy what the next launch overwrites, each storage once, as outputs may be views of one another.
       StoragePtr target;
       for (size_t j = 0; !target && j < i; ++j)
-        if (shape.outputs[j].storage() == own.storage()) target = outputs[j].storage();
+        if (shape.outputs[j].storage() == own.storage() && outputs[j].defined() && !outputs[j].is_cpu())
+          target = outputs[j].storage();
       for (size_t input = 0; !target && input < inputs.size(); ++input)
         if (shape.inputs[input].storage() == own.storage() && !inputs[input].is_cpu() &&
             inputs[input].storage_offset() == 0 && inputs[input].storage()->bytes() >= own.storage()->bytes())

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sconce/model.h"
 #include "src/device/cpu_arena.h"
 #include "src/device/device_backend.h"
 #include "src/loader/container.h"
@@ -23,6 +24,15 @@ struct BoundContainer {
   std::unique_ptr<loader::Container> container;
   std::vector<Tensor> buffers;        // per stored constant; undefined if it is shared
   std::unique_ptr<GraphRuns> graphs;  // null if its runs are never recorded
+};
+
+// What becomes of a run's outputs, as a request asks: see RunRequest.
+struct Delivery {
+  bool device_outputs = false;
+  OutputRows last_rows;
+  bool to_host(size_t output) const noexcept { return !device_outputs || static_cast<int>(output) == last_rows.output; }
+  // Whether only rows of the output, which the run made as `made`, are wanted.
+  bool rows_of(size_t output, const Tensor& made) const noexcept;
 };
 
 class alignas(64) Replica {
@@ -51,7 +61,9 @@ class alignas(64) Replica {
 
   // The model's tensors come from the replica's arena. On a device, inputs from elsewhere are copied there. When the
   // call returns, outputs are complete: in pinned host memory if host_outputs is set and device_outputs is not.
-  void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool device_outputs);
+  void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery);
+  // For device work before a run, by the slot's holder; null on the CPU.
+  DeviceLane* lane() const noexcept { return lane_.get(); }
 
   // Frees what was not used since the last call. Called by the slot's holder.
   void give_back_idle_memory() noexcept;
@@ -63,13 +75,17 @@ class alignas(64) Replica {
   const char* failure() const noexcept;  // "" if it works
 
  private:
-  void run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool fetch);
+  void run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                     const Delivery& to);
   // Returns false if the run must be done without a graph.
-  bool run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool fetch);
+  bool run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                    const Delivery& to);
   // The copies of a launch: inputs to where the graph reads them; outputs, made here, from where it leaves them. Large
-  // tensors of the host are omitted: inputs are copied separately, outputs stay undefined.
+  // tensors of the host and outputs of which rows are wanted are omitted: inputs are copied separately, outputs stay
+  // undefined.
   void copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs);
-  void copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool fetch) const;
+  void copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                const Delivery& to) const;
   bool record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs);
   bool reads_on_host(size_t input) const noexcept {
     return input < settings_.input_devices.size() && settings_.input_devices[input].type == DeviceType::kCpu;

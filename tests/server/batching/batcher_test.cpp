@@ -27,6 +27,7 @@ template <class F>
 void as_lane(RunRequest& run, F&& model) {
   try {
     if (run.starting()) {
+      run.preparing();
       model();
       run.ran();
     }
@@ -103,6 +104,40 @@ TEST_CASE("batcher: a request by itself runs in place") {
   CHECK(request.info.generation == 1);
   CHECK(puppet.batcher.waiting() == 0);
   CHECK(puppet.launched.empty());
+}
+
+TEST_CASE("batcher: a run brings the last rows that all of its requests can use") {
+  struct Case {
+    std::vector<OutputRows> asked;
+    int output;
+    int64_t parts, largest;
+  };
+  const OutputRows none, few{0, {.largest = 1}}, more{0, {.largest = 40}}, rows{0, {.largest = 0}},
+      other{1, {.largest = 1}};
+  for (const Case& one : {Case{{few}, 0, 1, 1}, Case{{few, more}, 0, 2, 40}, Case{{more, few, few}, 0, 3, 40},
+                          Case{{few, rows, more}, 0, 3, 0}, Case{{few, none}, -1, 1, 0}, Case{{none, few}, -1, 1, 0},
+                          Case{{few, other}, -1, 1, 0}, Case{{none, none}, -1, 1, 0}, Case{{rows}, 0, 1, 0}}) {
+    Puppet puppet(up_to(8));
+    std::deque<TestRequest> requests;
+    for (const OutputRows& asked : one.asked) {
+      requests.emplace_back(1.0F);
+      requests.back().last_rows = asked;
+      requests.back().device_outputs = asked.output >= 0;
+      puppet.batcher.submit(requests.back());
+    }
+    OutputRows got;
+    bool stays = false;
+    puppet.fail_if = [&](RunRequest& run) {
+      got = run.last_rows;
+      stays = run.device_outputs;
+      return false;
+    };
+    CHECK(puppet.run_next() == static_cast<int64_t>(one.asked.size()));
+    CHECK(got.output == one.output);
+    CHECK(got.rows.parts == one.parts);
+    CHECK(got.rows.largest == one.largest);
+    CHECK(stays == std::all_of(one.asked.begin(), one.asked.end(), [](const OutputRows& r) { return r.output >= 0; }));
+  }
 }
 
 TEST_CASE("batcher: a batch grows until its run starts, and what comes later is in the next") {
@@ -279,6 +314,7 @@ TEST_CASE("batcher: an output without a row for each input is not taken apart") 
   RunRequest& run = *puppet.launched.front();
   puppet.launched.pop_front();
   CHECK(run.starting());
+  run.preparing();
   run.outputs[0] = Tensor::empty(std::array<int64_t, 2>{1, 2}, DType::kFloat32);
   CHECK_THROWS_WITH(run.ran(), "output 0 of a batch of 2 rows does not have a row for each: float32 [1, 2]");
   run.error = std::make_exception_ptr(Error(ErrorCode::kModelFailed, "as above"));

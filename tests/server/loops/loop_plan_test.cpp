@@ -102,6 +102,18 @@ TEST_CASE("loop plan: state in buffers") {
   CHECK(plan(loop, model, true).sequence);
 }
 
+TEST_CASE("loop plan: on a device") {
+  const LoopPlan host = plan(kLoop, explicit_model());
+  CHECK((!host.on_device && !host.feeds_stay));
+  ModelInterface model = explicit_model();
+  model.spec.device_key = "cuda";
+  const LoopPlan there = plan(kLoop, model);
+  CHECK((there.on_device && there.feeds_stay));
+  model.mutates_constants = true;  // its outputs may be buffers that the next run writes
+  const LoopPlan writes = plan(kLoop, model, true);
+  CHECK((writes.on_device && !writes.feeds_stay));
+}
+
 TEST_CASE("loop plan: what does not fit the model") {
   CHECK(has(refusal(with(kLoop, "\"input\": \"INPUT__0\"", "\"input\": \"words\"")), "no input 'words'"));
   CHECK(has(refusal(with(kLoop, "\"output\": \"OUTPUT__0\"", "\"output\": \"words\"")), "no output 'words'"));

@@ -3,11 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <random>
+#include <string>
 #include <vector>
 
+#include "sconce/device_memory.h"
 #include "server/json/small_floats.h"
 #include "tests/errors.h"
 
@@ -97,6 +101,53 @@ TEST_CASE("pick: what are no logits") {
   CHECK(error_from(ErrorCode::kModelFailed, [&] {
           picker.pick(Tensor::from_blob(whole.data(), sizes, strides, DType::kInt64), {}, 0, 0);
         }).find("int64") != std::string::npos);
+}
+
+TEST_CASE("pick: from ranks of the largest logits as from all of them, or with the same error") {
+  CHECK(largest_needed({.temperature = 0, .top_k = 900}) == 1);
+  CHECK(largest_needed({.top_k = 1}) == 1);
+  CHECK(largest_needed({.top_k = 2}) == 2);
+  CHECK(largest_needed({.top_k = kMostLargest}) == kMostLargest);
+  CHECK(largest_needed({.top_k = kMostLargest + 1}) == 0);
+  CHECK(largest_needed({.top_p = 0.5}) == 0);
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal(0, 3);
+  const auto one_of = [&](auto... values) { return std::array{values...}[random() % sizeof...(values)]; };
+  int compared = 0, failed = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<float> logits(one_of(1U, 2U, 5U, 127U, 128U, 129U, 130U, 1000U));
+    const uint32_t kind = random() % 8;
+    for (float& logit : logits) {
+      logit = normal(random);
+      if (kind == 1) logit = std::round(logit / 3);
+      if (kind == 2) logit = one_of(0.0F, -0.0F, -1.0F);
+      if (kind == 3 && random() % 4 != 0) logit = -kInfinity;
+      if (kind == 4 && random() % 100 == 0) logit = std::numeric_limits<float>::quiet_NaN();
+      if (kind == 5 && random() % 100 == 0) logit = kInfinity;
+      if (kind == 6) logit = -kInfinity;
+    }
+    const PickOptions options{.temperature = one_of(0.0, 0.7, 1.0, 50.0),
+                              .top_k = one_of(1, 2, 5, 40, 127, 128),
+                              .top_p = one_of(1.0, 0.9, 0.1)};
+    const Tensor all = tensor_of(logits);
+    // A request that shares the run may need more of the largest.
+    const int64_t others = one_of(1, 1, 50, 128);
+    const Tensor few = last_rows(all, {.largest = std::max(largest_needed(options), others)});
+    Picker picker, other;
+    const auto result = [&](Picker& by, const Tensor& from) {
+      try {
+        return std::to_string(by.pick(from, options, 42, static_cast<uint64_t>(round)));
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+    };
+    const std::string expected = result(picker, all);
+    CHECK(result(other, few) == expected);
+    compared += few.dtype() == DType::kUInt64;
+    failed += few.dtype() == DType::kUInt64 && expected.find("logits") != std::string::npos;
+  }
+  CHECK(compared > 1000);
+  CHECK(failed > 100);
 }
 
 TEST_CASE("pick: options out of range") {
