@@ -61,7 +61,7 @@ struct SplitFloat {
   // Beyond 2^25 the sum loses less than its logarithm shows, and 2^-n may not be a normal number.
   const float f = near + (n > 25.0f ? 0.0f : lost * unit);
   const float rest = std::fma(n, 1.42860677e-6f, detail::log_bend(f));
-  return detail::sum_of(n * 0.693145752f, f, rest);
+  return x == 0.0f ? x : detail::sum_of(n * 0.693145752f, f, rest);  // -0 stays
 }
 [[gnu::always_inline]] inline float logarithm2(float x) {
   constexpr float kLog2E = 1.44269502f, kLow = 1.92596303e-8f;
