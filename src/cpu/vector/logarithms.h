@@ -59,7 +59,7 @@ struct SplitFloat {
   const auto [n, near] = detail::split(sum);
   const float unit = std::bit_cast<float>((127 - static_cast<int32_t>(n)) << 23);  // 2^-n
   // Beyond 2^25 the sum loses less than its logarithm shows, and 2^-n may not be a normal number.
-  const float f = near + (n > 25.0f ? 0.0f : lost * unit);
+  const float f = near + lost * (n > 25.0f ? 0.0f : unit);  // NaN stays
   const float rest = std::fma(n, 1.42860677e-6f, detail::log_bend(f));
   return x == 0.0f ? x : detail::sum_of(n * 0.693145752f, f, rest);  // -0 stays
 }

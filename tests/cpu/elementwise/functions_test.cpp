@@ -3,12 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "src/cpu/vector/error_function.h"
+#include "src/cpu/vector/logarithms.h"
 #include "src/operators/cpu_ops.h"
 #include "tests/cpu/kernel_cases.h"
 
@@ -128,6 +131,11 @@ TEST_CASE("short functions: within 2 units of float32, special values and their 
       CHECK(std::fabs(static_cast<double>(got) - exact) <= 2 * unit);
     }
   }
+}
+
+TEST_CASE("logarithm1p: NaN stays NaN, for callers without a check of their own") {
+  for (const uint32_t bits : {0x7FC00000u, 0xFFC00000u, 0x7FFFFFFFu, 0x7F800001u})
+    CHECK(std::isnan(logarithm1p(std::bit_cast<float>(bits))));
 }
 
 TEST_CASE("short functions: an element does not depend on those beside it") {
