@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
 #include "sconce/check.h"
@@ -84,6 +85,19 @@ struct CopyPlan {
     }
   }
 
+  // The dimension that threads share. Each gets whole stretches of the destination's memory where that gives them equal
+  // parts: lines that other threads write, between its own, come from their caches again and again.
+  int shared_dimension(int threads) const {
+    constexpr int64_t kPartsEach = 4;
+    int widest = 0, outermost = -1;
+    for (int d = 0; d < loop.rank; ++d) {
+      if (loop.sizes[d] > loop.sizes[widest]) widest = d;
+      if (loop.sizes[d] < kPartsEach * threads) continue;
+      if (outermost < 0 || std::abs(loop.strides[d][0]) > std::abs(loop.strides[outermost][0])) outermost = d;
+    }
+    return outermost < 0 ? widest : outermost;
+  }
+
   // Puts the dimension along which the source is packed next to the innermost one: what transposes needs.
   void pair_packed_source() {
     const int64_t item = static_cast<int64_t>(dtype_bytes(from));
@@ -137,9 +151,7 @@ void copy(const Tensor& source, Tensor& destination) {
                 from, to};
   plan.pair_packed_source();
   const StridedLoop<2>& loop = plan.loop;
-  const int widest = static_cast<int>(
-      std::max_element(loop.sizes.begin(), loop.sizes.begin() + std::max(loop.rank, 1)) - loop.sizes.begin());
-  const int split = loop.rank == 0 ? 0 : widest;
+  const int split = plan.shared_dimension(kernel_threads());
   const int64_t size = loop.rank == 0 ? 1 : loop.sizes[split];
   auto* d = static_cast<char*>(destination.data());
   const auto* s = static_cast<const char*>(source.data());

@@ -322,6 +322,7 @@ COMMANDS = {
     "python tests/bench/models/compare.py": needs_torch(),
     "ninja -C build/release bench_ops": ninja,
     "python tests/bench/ops/compare.py": needs_torch(),
+    "python tests/bench/ops/compare.py --intel": needs_torch(),
     "ninja -C build/release update_bench": ninja,
     "tests/bench/update/run.py": script(),
     "ninja -C build/release sets_bench": ninja,

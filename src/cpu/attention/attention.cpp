@@ -36,6 +36,14 @@ template <>
 const SoftmaxKernels<double>& softmax_kernels() noexcept {
   return has_avx512() ? kSoftmaxF64Avx512 : kSoftmaxF64Avx2;
 }
+template <>
+const FewRowsKernels<Half>& few_rows_kernels() noexcept {
+  return has_avx512() ? kFewRowsF16Avx512 : kFewRowsF16Avx2;
+}
+template <>
+const FewRowsKernels<BFloat16>& few_rows_kernels() noexcept {
+  return has_avx512() ? kFewRowsBf16Avx512 : kFewRowsBf16Avx2;
+}
 
 namespace {
 
@@ -112,8 +120,9 @@ class Attention {
     score_stride_ = ((padded_keys_ / kLine + 1) | 1) * kLine;
     padded_depth_ = padded(depth);
     key_rows_ = queries <= kernels_.dot_rows && k.column == 1;
-    copy_keys_ = key_rows_ && kSmall;
-    copy_values_ = kSmall || v.column != 1 || padded_depth_ != depth;
+    in_place_ = kSmall && key_rows_ && v.column == 1;
+    copy_keys_ = key_rows_ && kSmall && !in_place_;
+    copy_values_ = !in_place_ && (kSmall || v.column != 1 || padded_depth_ != depth);
     key_elements_ = key_rows_ ? (copy_keys_ ? block_keys_ * depth : 0) : padded_keys_ * depth;
     value_elements_ = copy_values_ ? block_keys_ * padded_depth_ : 0;
     blocks_ = block_keys_ ? (keys + block_keys_ - 1) / block_keys_ : 0;
@@ -264,6 +273,19 @@ class Attention {
       if (!keep_) prepare_values(ib, group, n0, n1, copied_values);
       const C* values = copied_values;
       int64_t value_stride = padded_depth_;
+      if constexpr (kSmall)
+        if (in_place_) {
+          for (int64_t i = 0; i < rows; ++i) {
+            C* const sums = b.sums + i * padded_depth_;
+            if (n0 == 0)
+              std::fill_n(sums, depth, C{0});
+            else if (b.correction[i] != 1)
+              softmax_.scale(sums, b.correction[i], sums, depth);
+          }
+          few_rows_kernels<S>().weigh(rows, columns, depth, b.scores, score_stride_, value_at(ib, group, n0), v.row,
+                                      b.sums, padded_depth_);
+          continue;
+        }
       if constexpr (!kSmall)
         if (!copy_values_) {
           values = value_at(ib, group, n0);
@@ -288,6 +310,10 @@ class Attention {
   // scores[rows, columns] = query @ keys.
   void score(int64_t ib, int64_t group, int64_t n0, int64_t columns, int64_t rows, const C* packed,
              const Buffers& b) const {
+    if constexpr (kSmall)
+      if (in_place_)
+        return few_rows_kernels<S>().score(rows, columns, depth, b.query, key_at(ib, group, n0), k.row, b.scores,
+                                           score_stride_);
     if (key_rows_) {
       const C* keys_at = packed;
       int64_t stride = depth;
@@ -334,6 +360,7 @@ class Attention {
   int64_t block_queries_, query_blocks_, block_keys_, blocks_, padded_keys_, score_stride_, padded_depth_;
   int64_t key_elements_, value_elements_, mask_elements_;
   bool key_rows_;   // keys are read as rows, for few queries
+  bool in_place_;   // and values too, of a half type as they are
   bool copy_keys_;  // those rows are converted
   bool copy_values_;
   bool keep_;  // keys and values of a head are prepared once

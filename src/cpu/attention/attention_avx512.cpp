@@ -21,6 +21,8 @@ namespace sconce {
 
 const SoftmaxKernels<float> kSoftmaxF32Avx512 = {&softmax_block<ExpF32, float>, &scale_row<ExpF32, float>};
 const SoftmaxKernels<double> kSoftmaxF64Avx512 = {&softmax_block<ExpF64, double>, &scale_row<ExpF64, double>};
+const FewRowsKernels<Half> kFewRowsF16Avx512 = {&score_few<Half>, &weigh_few<Half>};
+const FewRowsKernels<BFloat16> kFewRowsBf16Avx512 = {&score_few<BFloat16>, &weigh_few<BFloat16>};
 
 }  // namespace sconce
 #pragma GCC pop_options

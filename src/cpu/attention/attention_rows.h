@@ -187,5 +187,73 @@ void scale_row(const T* from, T factor, T* to, int64_t n) noexcept {
   for (; j < n; ++j) to[j] = from[j] * factor;
 }
 
+template <class S>
+void score_few(int64_t rows, int64_t columns, int64_t depth, const float* query, const S* keys, int64_t stride,
+               float* scores, int64_t score_stride) noexcept {
+  using V = VectorF32;
+  for (int64_t j = 0; j < columns; j += 4) {
+    const int64_t count = columns - j < 4 ? columns - j : 4;
+    const S* key[4];
+    for (int64_t q = 0; q < 4; ++q) key[q] = keys + (j + (q < count ? q : 0)) * stride;
+    for (int64_t i = 0; i < rows; ++i) {
+      V::R sum[4] = {V::zero(), V::zero(), V::zero(), V::zero()},
+           more[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
+      const float* const row = query + i * depth;
+      int64_t p = 0;
+      for (; p + 2 * V::W <= depth; p += 2 * V::W) {
+        const V::R a = V::load(row + p), b = V::load(row + p + V::W);
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; ++q) {
+          sum[q] = V::fma(a, V::load(key[q] + p), sum[q]);
+          more[q] = V::fma(b, V::load(key[q] + p + V::W), more[q]);
+        }
+      }
+      for (; p < depth; p += V::W) {
+        const int64_t n = depth - p < V::W ? depth - p : V::W;
+        const V::R a = V::load_n(row + p, n);
+#pragma GCC unroll 4
+        for (int q = 0; q < 4; ++q) sum[q] = V::fma(a, V::load_n(key[q] + p, n), sum[q]);
+      }
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; ++q) sum[q] = V::add(sum[q], more[q]);
+      float made[4];
+      V::sum4(sum[0], sum[1], sum[2], sum[3], made);
+      for (int64_t q = 0; q < count; ++q) scores[i * score_stride + j + q] = made[q];
+    }
+  }
+}
+
+// Count vectors of a row.
+template <int Count, class S>
+void weigh_columns(int64_t columns, const float* weights, const S* values, int64_t stride, float* sums) noexcept {
+  using V = VectorF32;
+  V::R sum[Count];
+#pragma GCC unroll 8
+  for (int q = 0; q < Count; ++q) sum[q] = V::load(sums + q * V::W);
+  for (int64_t j = 0; j < columns; ++j, values += stride) {
+    const V::R weight = V::broadcast(weights + j);
+#pragma GCC unroll 8
+    for (int q = 0; q < Count; ++q) sum[q] = V::fma(weight, V::load(values + q * V::W), sum[q]);
+  }
+#pragma GCC unroll 8
+  for (int q = 0; q < Count; ++q) V::store(sums + q * V::W, sum[q]);
+}
+template <class S>
+void weigh_few(int64_t rows, int64_t columns, int64_t depth, const float* weights, int64_t weight_stride,
+               const S* values, int64_t stride, float* sums, int64_t sum_stride) noexcept {
+  using V = VectorF32;
+  for (int64_t i = 0; i < rows; ++i, weights += weight_stride, sums += sum_stride) {
+    int64_t d = 0;
+    for (; d + 8 * V::W <= depth; d += 8 * V::W) weigh_columns<8>(columns, weights, values + d, stride, sums + d);
+    for (; d + 4 * V::W <= depth; d += 4 * V::W) weigh_columns<4>(columns, weights, values + d, stride, sums + d);
+    for (; d + V::W <= depth; d += V::W) weigh_columns<1>(columns, weights, values + d, stride, sums + d);
+    if (d == depth) continue;
+    V::R sum = V::load_n(sums + d, depth - d);
+    for (int64_t j = 0; j < columns; ++j)
+      sum = V::fma(V::broadcast(weights + j), V::load_n(values + j * stride + d, depth - d), sum);
+    V::store_n(sums + d, sum, depth - d);
+  }
+}
+
 }  // namespace
 }  // namespace sconce

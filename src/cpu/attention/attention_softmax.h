@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "sconce/float_types.h"
+
 namespace sconce {
 
 // scores[rows, columns] become weights exp(score - maximum of the row so far).
@@ -29,9 +31,25 @@ struct SoftmaxKernels {
   void (*scale)(const T* from, T factor, T* to, int64_t n) noexcept;
 };
 
+// For a few queries, which read each key and each value once: keys and values of a half type as they lie in memory.
+template <class S>
+struct FewRowsKernels {
+  // scores[rows, columns] = query[rows, depth], packed, times keys[columns, depth], `stride` apart.
+  void (*score)(int64_t rows, int64_t columns, int64_t depth, const float* query, const S* keys, int64_t stride,
+                float* scores, int64_t score_stride) noexcept;
+  // sums[rows, depth] += weights[rows, columns] times values[columns, depth].
+  void (*weigh)(int64_t rows, int64_t columns, int64_t depth, const float* weights, int64_t weight_stride,
+                const S* values, int64_t stride, float* sums, int64_t sum_stride) noexcept;
+};
+
 // The kernels for this CPU's instruction set.
 template <class T>
 const SoftmaxKernels<T>& softmax_kernels() noexcept;
+template <class S>
+const FewRowsKernels<S>& few_rows_kernels() noexcept;
+
+extern const FewRowsKernels<Half> kFewRowsF16Avx2, kFewRowsF16Avx512;
+extern const FewRowsKernels<BFloat16> kFewRowsBf16Avx2, kFewRowsBf16Avx512;
 
 extern const SoftmaxKernels<float> kSoftmaxF32Avx2, kSoftmaxF32Avx512;
 extern const SoftmaxKernels<double> kSoftmaxF64Avx2, kSoftmaxF64Avx512;

@@ -83,7 +83,7 @@ using lanes::quick_tanh;
 template <class T>
 [[gnu::always_inline]] inline T log_one_and_power(T x) {
   constexpr T kMost = std::is_same_v<T, float> ? T(80) : T(700);
-  return choose(x > kMost, x, lanes::log1p(quick_exp(x)));
+  return choose(x > kMost, x, lanes::quick_log1p(quick_exp(x)));
 }
 
 }  // namespace

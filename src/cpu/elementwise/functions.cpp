@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <complex>
+#include <limits>
 #include <type_traits>
 
 #include "sconce/check.h"
+#include "src/cpu/vector/double_logarithms.h"
 #include "src/cpu/vector/lanes.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"
@@ -39,6 +41,10 @@ bool mapped_real(const char* name, Tensor& out, const Tensor& self, F function) 
 }
 template <class F, class Beyond, class Plain>
 bool mapped_real(const char* name, Tensor& out, const Tensor& self, InLanesWithin<F, Beyond, Plain> rows) {
+  return mapped_in(name, out, self, rows);
+}
+template <class F, class Outside, class General>
+bool mapped_real(const char* name, Tensor& out, const Tensor& self, InLanesUnless<F, Outside, General> rows) {
   return mapped_in(name, out, self, rows);
 }
 // `real` is written for lanes. `complex`, a generic lambda without captures, is called for complex numbers only.
@@ -84,6 +90,30 @@ std::complex<T> expm1_of(std::complex<T> z) {
   return {std::expm1(z.real()) * std::cos(z.imag()) - T(2) * half_sine * half_sine,
           std::exp(z.real()) * std::sin(z.imag())};
 }
+
+template <class T>
+std::complex<T> complex_log2(std::complex<T> z) {
+  return std::log(z) / static_cast<T>(M_LN2);
+}
+
+// Where SLEEF's functions are called: for float where the short ones do not hold, for double nowhere else.
+bool beyond_angles(float x) { return !(std::fabs(x) <= kMostOfAngle); }
+bool beyond_angles(double) { return false; }
+bool without_logarithm(float x) { return !has_logarithm(x); }
+bool without_logarithm(double x) { return !((x >= std::numeric_limits<double>::min()) & (x <= 8e307)); }
+
+template <LogBase Base>
+struct Logarithm {
+  template <class T>
+  T operator()(T x) const {
+    if constexpr (Base == LogBase::kE) return lanes::quick_log(x);
+    if constexpr (Base == LogBase::kTwo) return lanes::quick_log2(x);
+    if constexpr (Base == LogBase::kTen) return lanes::quick_log10(x);
+  }
+  void wide_row(int64_t count, double* out, const double* in) const noexcept {
+    double_logarithms(Base, count, in, out);
+  }
+};
 
 struct Negative {
   template <class T>
@@ -135,19 +165,39 @@ Tensor tested(const char* name, const Tensor& self, Test test) {
     return mapped(                                                                         \
         #name, self, [](auto x) { return real(x); }, [](auto x) { return std::name(x); }); \
   }
-SCONCE_FUNCTION(acos, lanes::acos)
-SCONCE_FUNCTION(asin, lanes::asin)
-SCONCE_FUNCTION(atan, lanes::atan)
+SCONCE_FUNCTION(acos, lanes::quick_acos)
+SCONCE_FUNCTION(asin, lanes::quick_asin)
+SCONCE_FUNCTION(atan, lanes::quick_atan)
 SCONCE_FUNCTION(atanh, lanes::atanh)
-SCONCE_FUNCTION(cos, lanes::cos)
-SCONCE_FUNCTION(exp, lanes::quick_exp)
-SCONCE_FUNCTION(log, lanes::log)
-SCONCE_FUNCTION(log10, lanes::log10)
-SCONCE_FUNCTION(sin, lanes::sin)
 SCONCE_FUNCTION(sqrt, std::sqrt)
-SCONCE_FUNCTION(tan, lanes::tan)
 SCONCE_FUNCTION(tanh, lanes::quick_tanh)
 #undef SCONCE_FUNCTION
+
+// By a short function, but by lanes::NAME where `outside` says so.
+#define SCONCE_FUNCTION_UNLESS(name, quick, outside, complex)                                                     \
+  Tensor name(const Tensor& self) {                                                                               \
+    return mapped(#name, self,                                                                                    \
+                  InLanesUnless{quick, [](auto x) { return outside(x); }, [](auto x) { return lanes::name(x); }}, \
+                  [](auto x) { return complex(x); });                                                             \
+  }
+SCONCE_FUNCTION_UNLESS(
+    cos, [](auto x) { return lanes::quick_cos(x); }, beyond_angles, std::cos)
+SCONCE_FUNCTION_UNLESS(log, Logarithm<LogBase::kE>(), without_logarithm, std::log)
+SCONCE_FUNCTION_UNLESS(log10, Logarithm<LogBase::kTen>(), without_logarithm, std::log10)
+SCONCE_FUNCTION_UNLESS(log2, Logarithm<LogBase::kTwo>(), without_logarithm, complex_log2)
+SCONCE_FUNCTION_UNLESS(
+    sin, [](auto x) { return lanes::quick_sin(x); }, beyond_angles, std::sin)
+SCONCE_FUNCTION_UNLESS(
+    tan, [](auto x) { return lanes::quick_tan(x); }, beyond_angles, std::tan)
+#undef SCONCE_FUNCTION_UNLESS
+
+Tensor exp(const Tensor& self) {
+  return mapped(
+      "exp", self,
+      InLanesUnless{[](auto x) { return power(x); }, []<class T>(T x) { return !(std::fabs(x) <= kMostOfExponent<T>); },
+                    [](auto x) { return lanes::quick_exp(x); }},
+      [](auto x) { return std::exp(x); });
+}
 
 // The same, but std::NAME also of real numbers beyond `most`, where lanes::NAME ends.
 #define SCONCE_FUNCTION_WITHIN(name, most)                                                    \
@@ -174,15 +224,24 @@ Tensor expm1(const Tensor& self) {
       "expm1", self, [](auto x) { return lanes::expm1(x); }, [](auto x) { return expm1_of(x); });
 }
 Tensor log1p(const Tensor& self) {
+  constexpr auto kWhole = [](auto x) { return log1p_of(x); };
+  const bool in_double = self.dtype() == DType::kFloat64;
+  // SLEEF's log1p fails for the largest numbers of the type.
+  if (in_double)
+    return mapped("log1p", self,
+                  InLanesWithin{[](auto x) { return lanes::log1p(x); },
+                                []<class T>(T x) { return x > kMostOfLog1p<T>; }, [](auto x) { return std::log1p(x); }},
+                  kWhole);
   return mapped("log1p", self,
-                InLanesWithin{[](auto x) { return lanes::log1p(x); }, []<class T>(T x) { return x > kMostOfLog1p<T>; },
-                              [](auto x) { return std::log1p(x); }},
-                [](auto x) { return log1p_of(x); });
-}
-Tensor log2(const Tensor& self) {
-  return mapped(
-      "log2", self, [](auto x) { return lanes::log2(x); },
-      [](auto x) { return std::log(x) / static_cast<typename decltype(x)::value_type>(M_LN2); });
+                InLanesUnless{[](auto x) { return lanes::quick_log1p(x); },
+                              [](auto x) { return !has_logarithm1p(static_cast<float>(x)); },
+                              // -infinity, -1, what is below, infinity, NaN
+                              []<class T>(T x) -> T {
+                                constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+                                const T below = x < T(-1) ? kNaN : -std::numeric_limits<T>::infinity();
+                                return x > T(-1) || x != x ? x : below;
+                              }},
+                kWhole);
 }
 Tensor reciprocal(const Tensor& self) {
   return mapped(

@@ -192,13 +192,30 @@ Tensor rad2deg(const Tensor& self) {
   return map_floats("rad2deg", self, [](auto x) { return x * static_cast<decltype(x)>(180 / M_PI); });
 }
 Tensor logit(const Tensor& self, std::optional<double> eps) {
-  return map_floats("logit", self, [eps]<class T>(T x) -> T {
-    if (eps && *eps >= 0) {
-      const T low = static_cast<T>(*eps), high = T(1) - low;
-      x = x < low ? low : x > high ? high : x;
-    }
-    return lanes::log(x / (T(1) - x));
+  require_library(sleef_library());
+  const DType dtype = floating_result(self.dtype());
+  Tensor out = make_result("logit", {&self}, dtype, dtype);
+  dispatch_computed_float(dtype, "logit", [&]<class T>() -> void {
+    const bool bounded = eps && *eps >= 0;
+    const T low = bounded ? static_cast<T>(*eps) : -std::numeric_limits<T>::infinity(),
+            high = bounded ? T(1) - low : std::numeric_limits<T>::infinity();
+    const auto within = [low, high](T x) { return x < low ? low : x > high ? high : x; };
+    // The short logarithm takes odds that are normal numbers. Bounds may see to that, but not for NaN.
+    constexpr T kInfinity = std::numeric_limits<T>::infinity(), kLeast = T(1e-30);
+    const bool safe = bounded && low > kLeast && low < T(1) && high < T(1);
+    const T least = safe ? -kInfinity : kLeast, most = safe ? kInfinity : T(1);
+    const auto outside = [least, most](T x) { return std::is_same_v<T, float> & !((x > least) & (x < most)); };
+    const auto quick = [within](T x) {
+      const T y = within(x);
+      return lanes::quick_log(y / (T(1) - y));
+    };
+    const auto general = [within](T x) {
+      const T y = within(x);
+      return lanes::log(y / (T(1) - y));
+    };
+    map_elements<T, T>("logit", out, InLanesUnless{quick, outside, general}, {&self});
   });
+  return out;
 }
 Tensor sinc(const Tensor& self) {
   const DType dtype = floating_result(self.dtype());

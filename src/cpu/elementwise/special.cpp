@@ -76,6 +76,20 @@ Tensor mapped_in_lanes(const char* name, const Tensor& self, F f) {
   return out;
 }
 
+// The same for odd functions: the table is of function(x) / x, so that it holds around 0 too.
+struct TabledSlope {
+  double (*function)(double);
+  const FunctionTable* table;
+  double operator()(double x) const { return table->holds(x) ? x * table->at(x) : function(x); }
+};
+Tensor mapped_odd(const char* name, const Tensor& self, double (*function)(double), const FunctionTable& slope) {
+  const DType dtype = result_of(name, self.dtype());
+  if (dtype == DType::kFloat64) return mapped(name, self, function);
+  Tensor out = make_result(name, {&self}, dtype, dtype);
+  map_elements<double, double>(name, out, TabledSlope{function, &slope}, {&self}, kGrain);
+  return out;
+}
+
 struct Binary {
   double (*function)(double, double);
   double operator()(double a, double b) const { return function(a, b); }
@@ -383,9 +397,9 @@ Tensor special_i0e(const Tensor& self) {
   return mapped("special_i0e", self, kOf, kTable);
 }
 Tensor special_i1e(const Tensor& self) {
-  constexpr auto kOf = [](double x) { return scaled_i(1, x); };
-  static const FunctionTable kTable(kOf, -64, 64, 256);
-  return mapped("special_i1e", self, kOf, kTable, {0, 0.25});
+  static const FunctionTable kSlope([](double x) { return scaled_i(1, x) / x; }, -64, 64, 256);
+  return mapped_odd(
+      "special_i1e", self, [](double x) { return scaled_i(1, x); }, kSlope);
 }
 Tensor i0(const Tensor& self) {
   return mapped("i0", self, [](double x) { return boost::math::cyl_bessel_i(0, std::fabs(x), Quiet()); });
@@ -407,11 +421,11 @@ Tensor special_bessel_j0(const Tensor& self) {
   return mapped("special_bessel_j0", self, kOf, kTable);
 }
 Tensor special_bessel_j1(const Tensor& self) {
-  constexpr auto kOf = [](double x) {
+  static constexpr auto kOf = [](double x) {
     return std::isinf(x) ? 0 : std::copysign(1.0, x) * boost::math::cyl_bessel_j(1, std::fabs(x), Quiet());
   };
-  static const FunctionTable kTable(kOf, -32, 32, 128);
-  return mapped("special_bessel_j1", self, kOf, kTable, {0, 0.25});
+  static const FunctionTable kSlope([](double x) { return kOf(x) / x; }, -32, 32, 128);
+  return mapped_odd("special_bessel_j1", self, kOf, kSlope);
 }
 Tensor special_bessel_y0(const Tensor& self) {
   constexpr auto kOf = [](double x) { return second_kind(0, x); };

@@ -158,8 +158,10 @@ Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduct
     map_elements<float, float>(kName, losses, InLanes<decltype(loss)>{loss}, {&odds});
   } else {
     dispatch_float_double(dtype, kName, [&]<class T>() -> void {
-      const auto loss = [=](T x, T y) { return logarithm(lanes::quick_exp(-y * x)); };
-      map_elements<T, T, T>(kName, losses, InLanes<decltype(loss)>{loss}, {&self, &target});
+      const auto loss = [](T x, T y) { return lanes::quick_log1p(power(-y * x)); };
+      const auto outside = [](T x, T y) { return !(std::fabs(y * x) <= kMostOfExponent<T>); };
+      const auto general = [=](T x, T y) { return logarithm(lanes::quick_exp(-y * x)); };
+      map_elements<T, T, T>(kName, losses, InLanesUnless{loss, outside, general}, {&self, &target});
     });
   }
   return reduced(losses, reduction);
@@ -232,7 +234,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kName);
   require_library(sleef_library());
   const auto log_sigmoid = []<class T>(T x) -> T {
-    return std::min(x, T(0)) - lanes::log1p(lanes::quick_exp(-std::fabs(x)));
+    return std::min(x, T(0)) - lanes::quick_log1p(lanes::quick_exp(-std::fabs(x)));
   };
   // The result has the memory order of the target, on which ATen's first operation works.
   ResultType result = ResultType().add(self).add(target);

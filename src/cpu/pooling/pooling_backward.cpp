@@ -4,6 +4,7 @@
 // int64 offsets into a plane; one outside of it is kInvalidArgument (ATen's kernels write out of bounds). Match ATen's
 // CPU kernels, torch 2.15.
 #include <algorithm>
+#include <vector>
 
 #include "src/cpu/pooling/plane_scatter.h"
 #include "src/cpu/pooling/pooling_plan.h"
@@ -12,6 +13,7 @@
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/rows/slices.h"
 #include "src/tensor/spatial/pool_axes.h"
 
 namespace sconce::cpu {
@@ -75,41 +77,44 @@ Tensor adaptive_max_backward(std::string_view name, const Tensor& grad_output, c
                     dims == 2 ? suggested_format(self) : MemoryFormat::kContiguous);
 }
 
-// Spreads every gradient evenly over its window.
-template <class T>
-void spread(const std::array<PoolAxis, 3>& axes, const T* grad, T* sums, bool include_padding,
-            int64_t divisor) noexcept {
-  const auto& [depth, height, width] = axes;
-  constexpr int64_t kBlock = 64;  // results of a row at a time
-  PoolAxis::Window w[kBlock];
-  int64_t across[kBlock];
-  T share[kBlock];
-  for (int64_t first = 0; first < width.output; first += kBlock) {
-    const int64_t count = std::min(kBlock, width.output - first);
-    int64_t widest = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      w[i] = width.window(first + i);
-      across[i] = include_padding ? width.padded_size(first + i) : std::max<int64_t>(w[i].end - w[i].begin, 1);
-      widest = std::max(widest, w[i].end - w[i].begin);
-    }
-    for (int64_t od = 0; od < depth.output; ++od)
-      for (int64_t oh = 0; oh < height.output; ++oh) {
-        const T* const values = grad + (od * height.output + oh) * width.output + first;
-        const auto d = depth.window(od), h = height.window(oh);
-        if (d.empty() || h.empty()) continue;
-        const int64_t along =
-            include_padding ? depth.padded_size(od) * height.padded_size(oh) : (d.end - d.begin) * (h.end - h.begin);
-        for (int64_t i = 0; i < count; ++i)
-          share[i] = static_cast<T>(values[i] / static_cast<T>(divisor ? divisor : along * across[i]));
-        for (int64_t id = d.begin; id < d.end; ++id)
-          for (int64_t ih = h.begin; ih < h.end; ++ih) {
-            T* const row = sums + (id * height.input + ih) * width.input;
-            for (int64_t k = 0; k < widest; ++k)
-              for (int64_t i = 0; i < count; ++i)
-                if (w[i].begin + k < w[i].end) row[w[i].begin + k] += share[i];
-          }
-      }
+// The windows along a row, and by how many elements of a row each divides.
+struct Across {
+  PoolAxis::Window window;
+  int64_t size;
+};
+std::vector<Across> windows_across(const PoolAxis& width, bool include_padding) {
+  std::vector<Across> windows;
+  for (int64_t ow = 0; ow < width.output; ++ow) {
+    const auto w = width.window(ow);
+    windows.push_back({w, include_padding ? width.padded_size(ow) : std::max<int64_t>(w.end - w.begin, 1)});
   }
+  return windows;
+}
+
+// Spreads every gradient evenly over its window. `line` has room for a row of the result: a row of gradients is spread
+// over it once and then added to every row of its windows.
+template <class T>
+void spread(const std::array<PoolAxis, 3>& axes, const Across* across, const T* grad, T* sums, T* line,
+            bool include_padding, int64_t divisor) noexcept {
+  const auto& [depth, height, width] = axes;
+  for (int64_t od = 0; od < depth.output; ++od)
+    for (int64_t oh = 0; oh < height.output; ++oh, grad += width.output) {
+      const auto d = depth.window(od), h = height.window(oh);
+      if (d.empty() || h.empty()) continue;
+      const int64_t along =
+          include_padding ? depth.padded_size(od) * height.padded_size(oh) : (d.end - d.begin) * (h.end - h.begin);
+      std::fill_n(line, width.input, T(0));
+      for (int64_t ow = 0; ow < width.output; ++ow) {
+        const auto& [w, size] = across[ow];
+        const T share = static_cast<T>(grad[ow] / static_cast<T>(divisor ? divisor : along * size));
+        for (int64_t iw = w.begin; iw < w.end; ++iw) line[iw] += share;
+      }
+      for (int64_t id = d.begin; id < d.end; ++id)
+        for (int64_t ih = h.begin; ih < h.end; ++ih) {
+          T* const row = sums + (id * height.input + ih) * width.input;
+          for (int64_t iw = 0; iw < width.input; ++iw) row[iw] += line[iw];
+        }
+    }
 }
 
 Tensor average_backward(std::string_view name, const Tensor& grad_output, const Tensor& self,
@@ -121,11 +126,16 @@ Tensor average_backward(std::string_view name, const Tensor& grad_output, const 
   Tensor sums = Tensor::empty(self.sizes(), dtype);
   zero(sums);
   const Planes from = planes_of(grads.sizes(), dims), to = planes_of(self.sizes(), dims);
+  const std::vector<Across> across = windows_across(axes[2], include_padding);
   if (grads.numel() > 0)
     detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kInt64>(dtype, name, [&]<class T>() {
-      for_planes(from.count, from.size + to.size, [&](int64_t plane) noexcept {
-        spread(axes, grads.data_as<T>() + plane * from.size, sums.data_as<T>() + plane * to.size, include_padding,
-               divisor);
+      const int64_t parts = slice_parts(from.count, from.size + to.size), lines[] = {parts, axes[2].input};
+      const Tensor scratch = Tensor::empty(lines, dtype);
+      parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) noexcept {
+        for (int64_t part = begin; part < end; ++part)
+          for (int64_t plane = from.count * part / parts; plane < from.count * (part + 1) / parts; ++plane)
+            spread(axes, across.data(), grads.data_as<T>() + plane * from.size, sums.data_as<T>() + plane * to.size,
+                   scratch.data_as<T>() + part * axes[2].input, include_padding, divisor);
       });
     });
   return in_format(name, sums, self.dtype(), format);

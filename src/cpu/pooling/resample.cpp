@@ -3,6 +3,7 @@
 #include <array>
 
 #include "sconce/check.h"
+#include "src/cpu/pooling/picked_row.h"
 #include "src/cpu/pooling/resample_lines.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/rows/planes.h"
@@ -82,12 +83,16 @@ Tensor nearest(const Tensor& in, const std::array<ResampledAxis, 3>& axes, bool 
   dispatch_bytes(in.itemsize(), [&]<class Bytes>() {
     const auto* const source = static_cast<const Bytes*>(in.data());
     auto* const target = static_cast<Bytes*>(out.data());
+    const PickedRow<Bytes> picked(at[2], axes[2].input);
+    const int64_t width = axes[2].output;
     for_planes(to == 0 ? 0 : out.numel() / to, to, [&](int64_t plane) noexcept {
       Bytes* next = target + plane * to;
       for (const int64_t d : at[0])
-        for (const int64_t h : at[1]) {
-          const Bytes* const row = source + plane * from + (d * axes[1].input + h) * axes[2].input;
-          for (const int64_t w : at[2]) *next++ = row[w];
+        for (size_t h = 0; h < at[1].size(); ++h, next += width) {
+          if (h > 0 && at[1][h] == at[1][h - 1])  // the row that was written last
+            std::copy_n(next - width, width, next);
+          else
+            picked(source + plane * from + (d * axes[1].input + at[1][h]) * axes[2].input, next);
         }
     });
   });

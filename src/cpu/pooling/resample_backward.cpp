@@ -1,12 +1,14 @@
 #include "src/cpu/pooling/resample_backward.h"
 
+#include <algorithm>
 #include <array>
-#include <memory>
 
+#include "src/cpu/pooling/resample_draws.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/elements/dispatch.h"
 #include "src/tensor/fill.h"
 #include "src/tensor/rows/planes.h"
+#include "src/tensor/rows/slices.h"
 #include "src/tensor/spatial/padded_sides.h"
 #include "src/tensor/spatial/resized_axes.h"
 
@@ -16,22 +18,41 @@ namespace {
 using enum ResampleMode;
 constexpr OptScale kNone;
 
-// Gradients of a separable resize: `axes` depth, height, width; `taps_used` per pooled axis.
+// Gradients of a separable resize, row by row of the input: what draws on a row is summed in `line`, as wide as the
+// output, then along it.
 template <class T>
-void resize_plane(const std::array<ResampledAxis, 3>& axes, const std::array<const Taps<T>*, 3>& taps, size_t used,
-                  const T* grad, T* sums) noexcept {
-  const size_t used_d = axes[0].output == 1 && axes[0].input == 1 ? 1 : used;
-  const size_t used_h = axes[1].output == 1 && axes[1].input == 1 ? 1 : used;
-  for (int64_t od = 0; od < axes[0].output; ++od)
-    for (int64_t oh = 0; oh < axes[1].output; ++oh)
-      for (int64_t ow = 0; ow < axes[2].output; ++ow, ++grad)
-        for (size_t d = 0; d < used_d; ++d)
-          for (size_t h = 0; h < used_h; ++h) {
-            const T outer = used_d == 1 ? T(1) : taps[0][od].weight[d];
-            const T weight = outer * (used_h == 1 ? T(1) : taps[1][oh].weight[h]) * *grad;
-            T* row = sums + (taps[0][od].at[d] * axes[1].input + taps[1][oh].at[h]) * axes[2].input;
-            for (size_t w = 0; w < used; ++w) row[taps[2][ow].at[w]] += weight * taps[2][ow].weight[w];
+void resize_plane(const std::array<ResampledAxis, 3>& axes, const std::array<Draws<T>, 3>& draws, const T* grad,
+                  T* sums, T* line) noexcept {
+  const int64_t width = axes[2].output;
+  for (int64_t id = 0; id < axes[0].input; ++id)
+    for (int64_t ih = 0; ih < axes[1].input; ++ih, sums += axes[2].input) {
+      const auto along_d = draws[0].on(id), along_h = draws[1].on(ih);
+      if (along_d.empty() || along_h.empty()) {
+        std::fill_n(sums, axes[2].input, T(0));
+        continue;
+      }
+      const T* row = grad + (along_d[0].output * axes[1].output + along_h[0].output) * width;
+      const bool alone = along_d.size() * along_h.size() == 1 && along_d[0].weight * along_h[0].weight == T(1);
+      if (!alone) {
+        bool first = true;
+        for (const auto& d : along_d)
+          for (const auto& h : along_h) {
+            const T weight = d.weight * h.weight;
+            row = grad + (d.output * axes[1].output + h.output) * width;
+            if (first)
+              for (int64_t i = 0; i < width; ++i) line[i] = weight * row[i];
+            else
+              for (int64_t i = 0; i < width; ++i) line[i] += weight * row[i];
+            first = false;
           }
+        row = line;
+      }
+      for (int64_t iw = 0; iw < axes[2].input; ++iw) {
+        T sum = 0;
+        for (const auto& w : draws[2].on(iw)) sum += row[w.output] * w.weight;
+        sums[iw] = sum;
+      }
+    }
 }
 
 Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan output_size, IntSpan input_size,
@@ -41,21 +62,24 @@ Tensor resize_backward(std::string_view name, const Tensor& grad_output, IntSpan
   const DType dtype = summed_dtype(grad_output.dtype());
   const Tensor grads = contiguous(to_dtype(grad_output, dtype));
   Tensor sums = Tensor::empty(input_size, dtype);
-  zero(sums);
   const Planes from = planes_of(grads.sizes(), dims), to = planes_of(input_size, dims);
-  if (grads.numel() > 0)
+  if (grads.numel() == 0)
+    zero(sums);
+  else
     dispatch_float_double(dtype, name, [&]<class T>() {
-      const int64_t coordinates = axes[0].output + axes[1].output + axes[2].output;
-      const auto table = std::make_unique<Taps<T>[]>(static_cast<size_t>(coordinates));
-      Taps<T>* next = table.get();
-      std::array<const Taps<T>*, 3> taps;
-      for (size_t a = 0; a < 3; ++a) {
-        taps[a] = next;
-        for (int64_t o = 0; o < axes[a].output; ++o) *next++ = make_taps<T>(modes[a], axes[a], align_corners, o);
-      }
-      for_planes(from.count, from.size + to.size, [&](int64_t plane) noexcept {
-        resize_plane<T>(axes, taps, taps_of(mode), grads.data_as<T>() + plane * from.size,
-                        sums.data_as<T>() + plane * to.size);
+      // Depth and height that are 1 and stay 1 have one tap: others of weight 0 would make NaN of infinity.
+      const auto draws_along = [&](size_t a) {
+        const bool once = a < 2 && axes[a].input == 1 && axes[a].output == 1;
+        return Draws<T>(once ? kNearest : modes[a], axes[a], align_corners);
+      };
+      const std::array<Draws<T>, 3> draws{draws_along(0), draws_along(1), draws_along(2)};
+      const int64_t parts = slice_parts(from.count, from.size + to.size), lines[] = {parts, axes[2].output};
+      const Tensor scratch = Tensor::empty(lines, dtype);
+      parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) noexcept {
+        for (int64_t part = begin; part < end; ++part)
+          for (int64_t plane = from.count * part / parts; plane < from.count * (part + 1) / parts; ++plane)
+            resize_plane(axes, draws, grads.data_as<T>() + plane * from.size, sums.data_as<T>() + plane * to.size,
+                         scratch.data_as<T>() + part * axes[2].output);
       });
     });
   const bool nearest = mode == kNearest || mode == kNearestExact;

@@ -75,14 +75,21 @@ Tensor prod(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::o
       Wide<T> product = 1;
       int64_t j = 0;
       if constexpr (std::is_floating_point_v<T>) {
-        // Several products at once: one waits for the multiplication before.
-        constexpr int64_t kLanes = 32;
+        // Several products at once, also of the lanes: one waits for the multiplication before.
+        constexpr int64_t kLanes = 32, kTotals = 8;
         T lanes[kLanes];
         std::fill_n(lanes, kLanes, T(1));
         for (; j + kLanes <= width; j += kLanes)
           for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] *= row[j + lane];
-        if (j > 0)
-          for (const T lane : lanes) product *= static_cast<double>(lane);
+        if (j > 0) {
+          double totals[kTotals];
+          for (int64_t t = 0; t < kTotals; ++t)
+            totals[t] = (static_cast<double>(lanes[t]) * static_cast<double>(lanes[t + kTotals])) *
+                        (static_cast<double>(lanes[t + 2 * kTotals]) * static_cast<double>(lanes[t + 3 * kTotals]));
+          for (int64_t half = kTotals / 2; half > 0; half /= 2)
+            for (int64_t t = 0; t < half; ++t) totals[t] *= totals[t + half];
+          product = totals[0];
+        }
       }
       for (; j < width; ++j) {
         if constexpr (std::is_integral_v<T>)  // wraps

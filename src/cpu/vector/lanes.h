@@ -13,7 +13,9 @@
 #include <utility>
 
 #include "sconce/float_types.h"
+#include "src/cpu/vector/circular.h"
 #include "src/cpu/vector/error_function.h"
+#include "src/cpu/vector/logarithms.h"
 #include "src/cpu/vector/vector_math.h"
 #include "src/device/cpu_isa.h"
 #include "src/device/sleef.h"
@@ -55,7 +57,25 @@ namespace sconce::lanes {
 [[gnu::always_inline]] inline float quick_exp(float x) { return exponential(x); }
 [[gnu::always_inline]] inline double quick_exp(double x) { return exp(x); }
 [[gnu::always_inline]] inline float quick_tanh(float x) { return hyperbolic_tangent(x); }
-[[gnu::always_inline]] inline double quick_tanh(double x) { return tanh(x); }
+[[gnu::always_inline]] inline double quick_tanh(double x) { return hyperbolic_tangent(x); }
+// Without SLEEF for float.
+#define SCONCE_QUICK(function, of_float)                                                \
+  [[gnu::always_inline]] inline float quick_##function(float x) { return of_float(x); } \
+  [[gnu::always_inline]] inline double quick_##function(double x) { return function(x); }
+SCONCE_QUICK(acos, arc_cosine)
+SCONCE_QUICK(asin, arc_sine)
+SCONCE_QUICK(atan, arc_tangent)
+// Where has_logarithm(x).
+SCONCE_QUICK(log, logarithm)
+SCONCE_QUICK(log2, logarithm2)
+SCONCE_QUICK(log10, logarithm10)
+// Where has_logarithm1p(x), or NaN.
+SCONCE_QUICK(log1p, logarithm1p)
+// Up to kMostOfAngle.
+SCONCE_QUICK(cos, cosine)
+SCONCE_QUICK(sin, sine)
+SCONCE_QUICK(tan, tangent)
+#undef SCONCE_QUICK
 [[gnu::always_inline]] inline float quick_erf(float x) { return error_function(x); }
 [[gnu::always_inline]] inline double quick_erf(double x) { return error_function(x); }
 [[gnu::always_inline]] inline float quick_erfc(float x) { return complementary_error_function(x); }
@@ -80,7 +100,8 @@ template <class T>
 
 namespace sconce {
 
-// f for map_elements, rows with the widest vectors of the CPU; bfloat16 is converted beside the computation.
+// f for map_elements, rows with the widest vectors of the CPU; bfloat16 is converted beside the computation. f may have
+// a way of its own for AVX-512: f.wide_row(count, out, in...).
 template <class F>
 struct InLanes {
   using OnBFloat16 = void;
@@ -91,6 +112,8 @@ struct InLanes {
   }
   template <class Out, class... In>
   void row(int64_t count, Out* out, const In*... in) const noexcept {
+    if constexpr (requires { f.wide_row(count, out, in...); })
+      if (has_avx512()) return f.wide_row(count, out, in...);
     has_avx512() ? wide(count, out, in...) : narrow(count, out, in...);
   }
   template <class... In>
@@ -182,6 +205,75 @@ struct InLanesWithin {
     for (int64_t i = 0; i < count; ++i) any |= beyond(computed(in[i])...);
     for (int64_t i = 0; any && i < count; ++i)
       if (beyond(computed(in[i])...)) out[i] = Out(plain(computed(in[i])...));
+  }
+};
+
+// f, a short function, but general(x...) where outside(x...) says that f does not hold; all three for lanes. Elements
+// of a block are looked at together, so that rows that lie inside cost little more than f.
+template <class F, class Outside, class General>
+struct InLanesUnless {
+  using OnBFloat16 = void;
+  F f;
+  Outside outside;
+  General general;
+  template <class... T>
+  auto operator()(T... x) const {
+    return outside(x...) ? general(x...) : f(x...);
+  }
+  template <class T, class... In>
+  void row(int64_t count, T* out, const In*... in) const noexcept {
+    for (int64_t begin = 0; begin < count; begin += kBlock)
+      block(std::min(kBlock, count - begin), out + begin, in + begin...);
+  }
+  template <class... In>
+  void bfloat16_row(int64_t count, BFloat16* out, const In*... in) const noexcept {
+    alignas(64) float values[sizeof...(In)][kBlock];
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t n = std::min(kBlock, count - begin);
+      [&]<size_t... I>(std::index_sequence<I...>) {
+        (widen(n, in + begin, values[I]), ...);
+        block(n, values[0], static_cast<const float*>(values[I])...);
+      }
+      (std::index_sequence_for<In...>());
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) out[begin + i] = BFloat16(values[0][i]);
+    }
+  }
+
+ private:
+  static constexpr int64_t kBlock = 1024;
+
+  static void widen(int64_t count, const BFloat16* from, float* to) noexcept {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+  }
+  // In numbers as wide as the elements, so that the loop becomes vector code.
+  template <class In, class... More>
+  [[gnu::always_inline]] inline bool count_outside(int64_t count, const In* in, const More*... more) const noexcept {
+    using Bits = std::conditional_t<sizeof(In) == 4, int32_t, int64_t>;
+    const Outside held = outside;
+    Bits any = 0;
+    for (int64_t i = 0; i < count; ++i) any |= held(in[i], more[i]...) ? Bits{1} : Bits{0};
+    return any != 0;
+  }
+  template <class... In>
+  [[gnu::flatten]] bool any_outside(int64_t count, const In*... in) const noexcept {
+    return count_outside(count, in...);
+  }
+  template <class... In>
+  [[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) bool
+  any_outside_wide(int64_t count, const In*... in) const noexcept {
+    return count_outside(count, in...);
+  }
+  // out may be one of the inputs.
+  template <class T, class... In>
+  void block(int64_t count, T* out, const In*... in) const noexcept {
+    if (!(has_avx512() ? any_outside_wide(count, in...) : any_outside(count, in...)))
+      return InLanes<F>{f}.row(count, out, in...);
+    alignas(64) T inside[kBlock], others[kBlock];
+    InLanes<F>{f}.row(count, inside, in...);
+    InLanes<General>{general}.row(count, others, in...);
+    for (int64_t i = 0; i < count; ++i) out[i] = outside(in[i]...) ? others[i] : inside[i];
   }
 };
 

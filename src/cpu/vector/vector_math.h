@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "src/cpu/vector/powers.h"
+
 namespace sconce {
 
 // Of two floats whose power is a normal one: base positive, finite, |exponent * log2 base| below 126. In double, to
@@ -91,22 +93,8 @@ struct PowerOfE {
 
 [[gnu::always_inline]] inline float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
-[[gnu::always_inline]] inline float hyperbolic_tangent(float x) {
-  const float magnitude = std::fabs(x);
-  // Near zero a polynomial, since 1 - 2 / (e^2x + 1) cancels there.
-  const float s = x * x;
-  float p = -0.00566532498f;
-  p = std::fma(p, s, 0.0206066992f);
-  p = std::fma(p, s, -0.0537309379f);
-  p = std::fma(p, s, 0.133313543f);
-  p = std::fma(p, s, -0.333332796f);
-  const float small = std::fma(p * s, x, x);
-  const float large = 1.0f - 2.0f / (exponential(2.0f * magnitude) + 1.0f);
-  return magnitude < 0.625f ? small : std::copysign(large, x);
-}
-
-[[gnu::always_inline]] inline float error_function(float x) {
-  const float magnitude = std::fabs(x);
+// Up to 1.
+[[gnu::always_inline]] inline float small_error_function(float x) {
   const float s = x * x;
   float p = 7.85385771e-05f;
   p = std::fma(p, s, -0.000801019252f);
@@ -115,7 +103,10 @@ struct PowerOfE {
   p = std::fma(p, s, 0.112835851f);
   p = std::fma(p, s, -0.376126258f);
   p = std::fma(p, s, 0.128379166f);
-  const float small = std::fma(p, x, x);
+  return std::fma(p, x, x);
+}
+[[gnu::always_inline]] inline float error_function(float x) {
+  const float magnitude = std::fabs(x), small = small_error_function(x);
   // From 1 on, 1 - e^-q(|x|), q fitted to -ln(erfc) up to 4, where erf is 1 in single precision.
   const float m = magnitude > 4.0f ? 4.0f : magnitude;
   float q = 2.16868499e-05f;
@@ -126,7 +117,7 @@ struct PowerOfE {
   q = std::fma(q, m, 0.633219893f);
   q = std::fma(q, m, 1.12957842f);
   q = std::fma(q, m, -0.000188040223f);
-  const float large = 1.0f - exponential(-q);
+  const float large = 1.0f - power(-q);
   return magnitude >= 1.0f ? std::copysign(large, x) : small;  // NaN goes through the polynomial
 }
 
@@ -150,7 +141,7 @@ struct PowerOfE {
   const float lost = std::fma(bounded, bounded, -square), power = exponential(-square);
   const float tail = p * t * std::fma(-lost, power, power);
   const float large = x < 0.0f ? 2.0f - tail : tail;
-  return magnitude >= 0.5f ? large : 1.0f - error_function(x);  // NaN goes through the latter
+  return magnitude >= 0.5f ? large : 1.0f - small_error_function(x);  // NaN goes through the latter
 }
 
 // power is e^(-x^2). To 2e-7 of 1 (Abramowitz and Stegun 7.1.26), which is what sums with 1 show of it.

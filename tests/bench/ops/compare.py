@@ -3,12 +3,18 @@
 
     ninja -C build/release bench_ops
     python tests/bench/ops/compare.py [--filter TEXT] [--threads 1 2] [--rounds 5] [--seconds 0.05] [--json FILE]
+                                     [--intel]
 
 Needs torch in the Python that runs it. The cases (*_cases.cpp) call the C interface that packages use, which PyTorch
 exports too; the same object code is linked with either library. The two programs measure in turns of SECONDS, ROUNDS
 times. If a busy machine keeps a program from coming twice within a tenth of its best time, up to 10 times as many turns
 follow. A figure is the fastest call of all turns; a ratio is our time over theirs, so less is better. Results are
-compared too: a case whose digests differ is marked. Operators that Sconce or PyTorch lacks are listed, not counted."""
+compared too: a case whose digests differ is marked. Operators that Sconce or PyTorch lacks are listed, not counted.
+
+PyTorch has MKL inside, which takes its fast ways on Intel's CPUs only. --intel tells MKL that this is one: a library that
+is loaded first answers for its mkl_serv_intel_cpu_true. Then MKL's code for AVX2 or AVX-512 runs on any x86-64 CPU. That
+shows how fast its functions, products, factorisations and transforms are; what an Intel CPU's caches and clock do, it
+does not show."""
 import argparse
 import importlib.util
 import json
@@ -35,9 +41,16 @@ def build_torch_program(build, folder):
     return out
 
 
+def build_intel_answer(folder):
+    source, out = folder / "intel.c", folder / "libintel.so"
+    source.write_text("int mkl_serv_intel_cpu_true(void) { return 1; }\nint mkl_serv_intel_cpu(void) { return 1; }\n")
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", str(source), "-o", str(out)], check=True)
+    return {"LD_PRELOAD": str(out)}
+
+
 class Program:
-    def __init__(self, path, weights, threads):
-        env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+    def __init__(self, path, weights, threads, more=None):
+        env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), **(more or {}))
         self.process = subprocess.Popen([str(path), str(weights)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
     def ask(self, *words):
@@ -119,6 +132,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.05)
     parser.add_argument("--json", help="write all rows there")
+    parser.add_argument("--intel", action="store_true", help="let PyTorch's MKL take its ways for Intel's CPUs")
     args = parser.parse_args()
     if not importlib.util.find_spec("torch"):
         sys.exit("compare.py: this Python has no torch: pip install torch==2.15.0 numpy")
@@ -128,10 +142,11 @@ def main():
         programs = args.build / bench, (args.against / bench if args.against else
                                         build_torch_program(args.build, pathlib.Path(temporary)))
         other = "other" if args.against else "ATen"
+        intel = build_intel_answer(pathlib.Path(temporary)) if args.intel else {}
         weights = pathlib.Path(temporary) / "weights"
         subprocess.run([sys.executable, here / "pack_weights.py", weights], check=True)
         for threads in args.threads:
-            ours, theirs = (Program(path, weights, threads) for path in programs)
+            ours, theirs = Program(programs[0], weights, threads), Program(programs[1], weights, threads, intel)
             rows, missing = [], []
             print(f"{'operator':62} {'ours us':>10} {other + ' us':>10} {'ratio':>6}   ({threads} threads)")
             for index, family, name in ours.cases():

@@ -53,3 +53,18 @@ TEST_CASE("replication_pad3d_backward, reflection_pad3d_backward: as channels-la
   check(cpu::replication_pad3d_backward(grad, self, padding), {2, 1, 2});
   check(cpu::reflection_pad3d_backward(grad, self, padding), {1, 3, 1});
 }
+
+TEST_CASE("upsample_bicubic2d_backward: an image one row high keeps the whole gradient") {
+  for (const int64_t width : {1, 2, 7, 64})
+    for (const int64_t output : {1, 2, 31, 32}) {
+      CAPTURE(width);
+      CAPTURE(output);
+      const std::vector<int64_t> from{1, 1, 1, width}, to{1, 1, 1, output}, size{1, output};
+      Tensor grad = Tensor::empty(to, DType::kFloat64);
+      fill(grad, 1.0);
+      const Tensor sums = cpu::upsample_bicubic2d_backward(grad, size, from, false, std::nullopt, std::nullopt);
+      double total = 0;
+      for (int64_t i = 0; i < width; ++i) total += sums.data_as<double>()[i];
+      CHECK(total == doctest::Approx(static_cast<double>(output)));
+    }
+}

@@ -5,7 +5,8 @@ scores, because the exponential multiplies their rounding. ATen's operator takes
 numbers) and divides by zero for empty sizes; there only the formula counts.
 Limits: blocks of 56 queries (up to 64 form one block), of 512 keys (up to 768 form one), keys and values of a head kept
 if they fit 1 MiB, keys as rows for few queries (dot_rows), panels of 8 to 64 keys and head dimensions, 32 KiB of
-scratch on the stack, 10^6 multiplications per thread; masks converted or read in place; small floats, copies.
+scratch on the stack, 10^6 multiplications per thread; masks converted or read in place; small floats, copies; for few queries keys
+and values of half types in place, if both have unit stride.
 """
 import math
 

@@ -1,7 +1,7 @@
 """Resizing and its gradients: src/cpu/pooling/resample.cpp, resample_lines.h, resample_taps.h, resample_antialias.cpp, resample_backward.cpp.
 
 Compared with ATen in float64. Nearest neighbours and bytes (in ATen's fixed point) are equal to the bit. Separate code for rows of
-two neighbours (resample_pairs), bytes, and axes that keep their size. Nearest neighbours depend on sizes or on the scale: limits are
+two neighbours (resample_pairs), bytes, axes that keep their size, and nearest places that lie within one vector (picked_row.h: 32 bytes, 16 for small elements). Nearest neighbours depend on sizes or on the scale: limits are
 128 (height and width of a result together) and 3 channels. Scales up and down, given (also different from the sizes') or not; sizes of 1.
 
 Coordinates are computed in the dtype (float32 for half types). In float64 they differ slightly, which moves a linear result by that
