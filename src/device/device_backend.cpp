@@ -2,10 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "sconce/check.h"
 #include "sconce/mutex.h"
+#include "src/device/open_ahead.h"
 
 namespace sconce {
 namespace {
@@ -74,6 +77,26 @@ std::string why_no_device(DeviceType type) {
   std::string reason;
   open_backend(type, reason);
   return reason;
+}
+
+OpeningAhead::OpeningAhead(const std::vector<Device>& devices, ModelNeeds needs) {
+  std::vector<int> indices;
+  for (const Device device : devices)
+    if (device.type == DeviceType::kCuda && std::find(indices.begin(), indices.end(), device.index) == indices.end())
+      indices.push_back(device.index);
+  if (indices.empty()) return;
+  // Here and not on a thread, because the loader opens one library after the other and vendors' libraries take long.
+  std::string error;
+  void* const library = open_beside_us(error);
+  if (!library) return;
+  if (const auto make = reinterpret_cast<MakeContext>(dlsym(library, kMakeContext)))
+    for (const int index : indices) threads_.emplace_back([=] { make(index); });
+  if (const auto open = reinterpret_cast<OpenLibraries>(dlsym(library, kOpenLibraries)))
+    threads_.emplace_back([open, needs = std::move(needs)] {
+      std::vector<const char*> names;
+      for (const std::string& name : needs.imports) names.push_back(name.c_str());
+      open(names.data(), names.size(), needs.rows);
+    });
 }
 
 const DeviceFiles* DeviceFiles::current() noexcept { return current_files; }

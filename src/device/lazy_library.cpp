@@ -73,6 +73,10 @@ void open_library(LazyLibrary& library) {
   SCONCE_CHECK(reason.empty(), kUnavailable, reason);
 }
 
+void keep_open(const char* soname) noexcept {
+  if (void* handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL)) drop_read_pages(handle);
+}
+
 bool try_open_library(LazyLibrary& library) { return open(library).empty(); }
 
 }  // namespace sconce

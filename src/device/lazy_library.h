@@ -31,6 +31,9 @@ void open_library(LazyLibrary& library);
 // Returns false instead of throwing, for callers that can do without.
 bool try_open_library(LazyLibrary& library);
 
+// Opens a library that another one opens by its name later. Without it, that one fails for itself.
+void keep_open(const char* soname) noexcept;
+
 inline void require_library(LazyLibrary& library) {
   if (!library.open.load(std::memory_order_acquire)) [[unlikely]]
     open_library(library);

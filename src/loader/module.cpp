@@ -58,7 +58,17 @@ std::span<const std::byte> weights_blob(const ArchiveReader& archive, const Mode
   SCONCE_FAIL(kCorruptPackage, "model '", spec.name, "': its weights blob is missing");
 }
 
+const ArchiveMember& code_of(const Package& package, const ModelSpec& spec) {
+  const ArchiveMember* member = package.archive().find(spec.so_member);
+  SCONCE_CHECK(member, kCorruptPackage, "model '", spec.name, "': member ", spec.so_member, " is gone");
+  return *member;
+}
+
 }  // namespace
+
+std::vector<std::string> imports_of(const Package& package, const ModelSpec& spec) {
+  return ElfImage(package.archive().view(code_of(package, spec)), spec.name).imports();
+}
 
 Module::~Module() {
   if (device_files_) device_backend(DeviceType::kCuda).forget(*device_files_);
@@ -69,8 +79,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
   module->package_ = std::move(package);
   module->spec_ = &spec;
   const ArchiveReader& archive = module->package_->archive();
-  const ArchiveMember* member = archive.find(spec.so_member);
-  SCONCE_CHECK(member, kCorruptPackage, "model '", spec.name, "': member ", spec.so_member, " is gone");
+  const ArchiveMember* const member = &code_of(*module->package_, spec);
   module->image_ = archive.view(*member);  // its checksum was compared when the package was opened
   const std::span<const std::byte> image = module->image_;
   const ElfImage elf(image, spec.name);

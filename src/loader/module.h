@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sconce/package.h"
@@ -20,6 +21,9 @@ struct ContainerConstant;
 
 // Bytes of the archive as a constant's storage, which keeps the package and its mapping alive.
 StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size, Device device);
+
+// What the model's code imports. kCorruptPackage.
+std::vector<std::string> imports_of(const Package& package, const ModelSpec& spec);
 
 class Module {
  public:

@@ -8,6 +8,7 @@
 
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
+#include "src/device/open_ahead.h"
 #include "src/runner/replicas/openmp_limits.h"
 #include "src/runner/warm_up.h"
 
@@ -40,6 +41,18 @@ void check_device(Device device, const ModelSpec& spec) {
   SCONCE_CHECK(cuda == (device.type == DeviceType::kCuda), kInvalidArgument, "device ", to_string(device),
                ": the model was compiled for ", cuda ? "cuda" : "the CPU");
   if (cuda) device_backend(device).check(device);
+}
+
+ModelNeeds needs_of(const Package& package, const ModelSpec& spec) {
+  ModelNeeds needs{loader::imports_of(package, spec)};
+  for (const TensorSpec& input : spec.inputs) {
+    const bool floating = input.dtype && is_floating(*input.dtype);
+    double rows = 1;  // which does not overflow
+    for (size_t d = 0; d + (floating && input.dims.size() > 1 ? 1 : 0) < input.dims.size(); ++d)
+      rows *= static_cast<double>(input.dims[d].max);
+    needs.rows = std::max(needs.rows, static_cast<int64_t>(std::min(rows, 1e18)));
+  }
+  return needs;
 }
 
 std::vector<Device> devices_of(const std::vector<TensorSpec>& inputs, Device otherwise) {
@@ -84,6 +97,9 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
   SCONCE_CHECK(options.replicas >= 1 && static_cast<size_t>(options.replicas) <= most, kInvalidArgument,
                "replicas: ", options.replicas, " is out of range");
   for (const Device device : devices) check_device(device, spec);
+  // Not before: the driver opens libraries while it starts, and the loader opens one after the other.
+  const bool on_device = std::ranges::any_of(devices, [](Device d) { return d.type != DeviceType::kCpu; });
+  const OpeningAhead opening(devices, on_device ? needs_of(*package_, spec) : ModelNeeds());
   check_cores(options.cpu_set);
   check_openmp_limits(spec.threads);
   info_.spec = spec;

@@ -104,9 +104,11 @@ import gradient_cases  # noqa: E402
 import library_cases  # noqa: E402
 import named_cases  # noqa: E402
 import order_cases  # noqa: E402
+import path_cases  # noqa: E402
 import torch_cases  # noqa: E402
 import truth_cases  # noqa: E402
-for family in (torch_cases, elementwise_cases, gradient_cases, attention_cases, library_cases, named_cases, order_cases, truth_cases):
+for family in (torch_cases, elementwise_cases, gradient_cases, attention_cases, library_cases, named_cases, order_cases, path_cases,
+               truth_cases):
     begun = time.time()
     try:
         family.run()

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "package_format/elf_image.h"
+#include "src/device/open_ahead.h"
 #include "tests/exports/public_api.h"
 #include "tests/files.h"
 
@@ -201,9 +202,10 @@ TEST_CASE("exports: the C API has the names of its list, each in its version, an
 TEST_CASE("exports: libsconce_cuda's are the C ABI and its backend") {
   const Names names = exports_of(SCONCE_CUDA_LIBRARY), abi = c_abi();
   for (const std::string& name : names)
-    CHECK_MESSAGE((abi.contains(name) || name == "sconce_cuda_backend"), demangled(name)
-                                                                             << " is no part of src/cuda/exports.map");
-  CHECK(names.contains("sconce_cuda_backend"));
+    CHECK_MESSAGE((abi.contains(name) || name.starts_with("sconce_cuda_")),
+                  demangled(name) << " is no part of src/cuda/exports.map");
+  for (const char* own : {"sconce_cuda_backend", sconce::kMakeContext, sconce::kOpenLibraries})
+    CHECK_MESSAGE(names.contains(own), own);
 #define SCONCE_OP(name, ...) CHECK_MESSAGE(names.contains("aoti_torch_cuda_" #name), #name);
 #include "src/operators/cuda_table.def"
 #undef SCONCE_OP

@@ -50,6 +50,18 @@ struct OnDevices {
 
 }  // namespace
 
+TEST_CASE("devices: a load asks for each device's context and for the model's libraries before it uses them") {
+  FakeDevices& fake = devices();
+  const int contexts = fake.contexts, libraries = fake.libraries;
+  fake.imports = fake.rows = -1;
+  OnDevices on({kFirst, kSecond});
+  CHECK(fake.contexts - contexts == 2);
+  CHECK(fake.libraries - libraries == 1);
+  CHECK(fake.imports > 0);
+  CHECK(on.model->info().spec.inputs.at(0).dims.at(0).max == INT64_MAX);
+  CHECK(fake.rows.load() > int64_t{1} << 40);  // without a bound
+}
+
 TEST_CASE("devices: a recording that a neighbour spoils is tried again") {
   OnDevices on({kFirst});
   on.fake.records = true;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
@@ -186,5 +188,13 @@ class FakeBackend final : public DeviceBackend {
 extern "C" [[gnu::visibility("default")]] DeviceBackend* sconce_cuda_backend(const char**) {
   static FakeBackend backend;
   return &backend;
+}
+extern "C" [[gnu::visibility("default")]] void sconce_cuda_make_context(int) { ++devices().contexts; }
+extern "C" [[gnu::visibility("default")]] void sconce_cuda_open_libraries(const char* const* imports, size_t count,
+                                                                          int64_t rows) {
+  ++devices().libraries;
+  devices().imports = static_cast<int64_t>(
+      std::count_if(imports, imports + count, [](std::string_view name) { return name.starts_with("aoti_torch_"); }));
+  devices().rows = rows;
 }
 extern "C" [[gnu::visibility("default")]] FakeDevices* fake_cuda_devices() { return &devices(); }

@@ -13,6 +13,9 @@ struct FakeDevices {
   std::atomic<int64_t> live{0}, pinned{0};  // bytes in use
   std::atomic<int> lasting{0};              // pieces of long-lived memory taken so far
   std::atomic<int64_t> recorded_memory{0};  // existing graphs
+  // Asked for ahead of a load (src/device/open_ahead.h):
+  std::atomic<int> contexts{0}, libraries{0};  // how often
+  std::atomic<int64_t> imports{0}, rows{0};    // of the last model
 };
 
 extern "C" {

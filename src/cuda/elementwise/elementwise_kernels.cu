@@ -27,7 +27,7 @@ __device__ In<T> in(T v) {
 }
 
 template <class C>
-__device__ C number_as(const ElementNumber& n) {
+__host__ __device__ C number_as(const ElementNumber& n) {
   if constexpr (IsComplex<C>::value)
     return C(n.is_whole ? n.whole : n.re, n.im);
   else if constexpr (std::is_same_v<C, bool>)
@@ -53,21 +53,36 @@ struct Located {
     }
   }
 
+  __device__ int64_t step(int k) const { return walk.strides[0][k]; }
+
   ElementWalk walk;
   Divider sizes[kMaxElementRank];
 };
+// The same for one row, which is what tensors without gaps are: a multiplication finds an element.
+struct LocatedInRow {
+  LocatedInRow(const ElementWalk& w, int at_once) {
+    for (int k = 0; k < 3; ++k) steps[k] = w.strides[0][k] * at_once;
+  }
+  __device__ void locate(int64_t i, int64_t (&at)[3]) const {
+    for (int k = 0; k < 3; ++k) at[k] = i * steps[k];
+  }
+  __device__ int64_t step(int k) const { return steps[k]; }
 
-// Whether rows can be walked at_once elements at a time: each operand (null: none) must be contiguous along the row, or
-// one element for the whole row.
-bool in_packs(const ElementWalk& w, const void* const (&data)[3], int itemsize, int at_once) {
-  if (w.rank == 0 || w.sizes[0] % at_once != 0 || w.strides[0][0] != itemsize) return false;
+  int64_t steps[3];
+};
+
+// Whether rows can be walked at_once elements at a time: the result must be contiguous along the row, and each operand
+// (null: none) too, or one element for the whole row.
+bool in_packs(const ElementWalk& w, const void* const (&data)[3], int result_itemsize, int itemsize, int at_once) {
+  if (w.rank == 0 || w.sizes[0] % at_once != 0 || w.strides[0][0] != result_itemsize) return false;
   for (int k = 0; k < 3; ++k) {
+    const int size = k == 0 ? result_itemsize : itemsize;
     if (!data[k]) continue;
     if (w.strides[0][k] == 0) continue;
-    if (w.strides[0][k] != itemsize) return false;
+    if (w.strides[0][k] != size) return false;
     auto all = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data[k]));
     for (int d = 1; d < w.rank; ++d) all |= w.strides[d][k];
-    if (all % (itemsize * at_once) != 0) return false;
+    if (all % (size * at_once) != 0) return false;
   }
   return true;
 }
@@ -200,21 +215,20 @@ template <class T, class F>
 constexpr bool kPacked = ((kSum<F> || kAnyPower<F>)&&kMemoryBound<T>) ||
                          (kSum<F> && std::is_same_v<T, thrust::complex<float>>);
 
-template <class T, class F>
+template <class T, class Places, class F>
 void arithmetic_in_packs(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
                          cudaStream_t stream) {
+  using C = In<T>;
   constexpr int kAtOnce = kPackBytes / static_cast<int>(sizeof(T));
-  const Located w(walk, kAtOnce);
+  const Places w(walk, kAtOnce);
   const ElementOperands o = operands;
-  const ElementNumber by = factor;
+  const C number = number_as<C>(operands.number), times = number_as<C>(factor);
   grid_loop(walk.numel / kAtOnce, stream, [=] __device__(int64_t i) {
-    using C = In<T>;
     int64_t at[3];
     w.locate(i, at);
-    const C number = number_as<C>(o.number), times = number_as<C>(by);
     Pack<T, kAtOnce> a{}, b{}, result;
-    if (o.a) a = pack_at<T, kAtOnce>(o.a, at[1], w.walk.strides[0][1]);
-    if (o.b) b = pack_at<T, kAtOnce>(o.b, at[2], w.walk.strides[0][2]);
+    if (o.a) a = pack_at<T, kAtOnce>(o.a, at[1], w.step(1));
+    if (o.b) b = pack_at<T, kAtOnce>(o.b, at[2], w.step(2));
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k)
       result.at[k] = narrowed<T>(f(o.a ? in(a.at[k]) : number, o.b ? in(b.at[k]) : number, times));
@@ -226,8 +240,15 @@ template <class T, class F>
 cudaError_t arithmetic(F f, const ElementWalk& walk, const ElementOperands& operands, const ElementNumber& factor,
                        cudaStream_t stream) {
   if constexpr (kPacked<T, F>) {
-    if (in_packs(walk, {operands.result, operands.a, operands.b}, sizeof(T), kPackBytes / sizeof(T))) {
-      arithmetic_in_packs<T>(f, walk, operands, factor, stream);
+    if (in_packs(walk, {operands.result, operands.a, operands.b}, sizeof(T), sizeof(T), kPackBytes / sizeof(T))) {
+      // Powers are bound by arithmetic, to which finding elements adds.
+      if constexpr (kAnyPower<F>) {
+        if (walk.rank == 1) {
+          arithmetic_in_packs<T, LocatedInRow>(f, walk, operands, factor, stream);
+          return cudaGetLastError();
+        }
+      }
+      arithmetic_in_packs<T, Located>(f, walk, operands, factor, stream);
       return cudaGetLastError();
     }
   }
@@ -254,25 +275,51 @@ template <>
 struct ComplexOf<__half> {
   using Type = ComplexHalf;
 };
-template <class T>
-cudaError_t polar(bool by_parts, const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
-  const Located w(walk, 1);
+// a (cos b + i sin b), or a + i b.
+template <class T, bool kByParts>
+__device__ typename ComplexOf<T>::Type polar_number(T a, T b) {
+  const Compute<T> length = widened(a), argument = widened(b);
+  using Result = typename ComplexOf<T>::Type;
+  Compute<T> sine = argument, cosine = length;
+  if (!kByParts) {
+    sincos(argument, &sine, &cosine);
+    sine *= length;
+    cosine *= length;
+  }
+  return narrowed<Result>(Compute<Result>(cosine, sine));
+}
+template <class T, bool kByParts>
+cudaError_t polar_as(const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
+  constexpr int kAtOnce = kPackBytes / static_cast<int>(sizeof(T));
+  using Result = typename ComplexOf<T>::Type;
   const ElementOperands o = operands;
+  if (walk.rank == 1 && in_packs(walk, {o.result, o.a, o.b}, sizeof(Result), sizeof(T), kAtOnce)) {
+    const LocatedInRow w(walk, kAtOnce);
+    grid_loop(walk.numel / kAtOnce, stream, [=] __device__(int64_t i) {
+      int64_t at[3];
+      w.locate(i, at);
+      const auto a = pack_at<T, kAtOnce>(o.a, at[1], w.step(1));
+      const auto b = pack_at<T, kAtOnce>(o.b, at[2], w.step(2));
+      Pack<Result, kAtOnce> made;
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) made.at[k] = polar_number<T, kByParts>(a.at[k], b.at[k]);
+      *reinterpret_cast<Pack<Result, kAtOnce>*>(static_cast<char*>(o.result) + at[0]) = made;
+    });
+    return cudaGetLastError();
+  }
+  const Located w(walk, 1);
   grid_loop(walk.numel, stream, [=] __device__(int64_t i) {
     int64_t at[3];
     w.locate(i, at);
-    const Compute<T> length = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]));
-    const Compute<T> argument = widened(*reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
-    using Result = typename ComplexOf<T>::Type;
-    Compute<T> sine = argument, cosine = length;
-    if (!by_parts) {
-      sincos(argument, &sine, &cosine);
-      sine *= length;
-      cosine *= length;
-    }
-    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) = narrowed<Result>(Compute<Result>(cosine, sine));
+    *reinterpret_cast<Result*>(static_cast<char*>(o.result) + at[0]) =
+        polar_number<T, kByParts>(*reinterpret_cast<const T*>(static_cast<const char*>(o.a) + at[1]),
+                                  *reinterpret_cast<const T*>(static_cast<const char*>(o.b) + at[2]));
   });
   return cudaGetLastError();
+}
+template <class T>
+cudaError_t polar(bool by_parts, const ElementWalk& walk, const ElementOperands& operands, cudaStream_t stream) {
+  return by_parts ? polar_as<T, true>(walk, operands, stream) : polar_as<T, false>(walk, operands, stream);
 }
 
 struct Absolute;
@@ -283,7 +330,7 @@ void of_one_in_packs(F f, const ElementWalk& walk, void* result, const void* a, 
   grid_loop(walk.numel / kAtOnce, stream, [=] __device__(int64_t i) {
     int64_t at[3];
     w.locate(i, at);
-    const Pack<T, kAtOnce> given = pack_at<T, kAtOnce>(a, at[1], w.walk.strides[0][1]);
+    const Pack<T, kAtOnce> given = pack_at<T, kAtOnce>(a, at[1], w.step(1));
     Pack<T, kAtOnce> made;
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) made.at[k] = narrowed<T>(f(in(given.at[k])));
@@ -293,7 +340,7 @@ void of_one_in_packs(F f, const ElementWalk& walk, void* result, const void* a, 
 template <class T, class R, class F>
 cudaError_t of_one(F f, const ElementWalk& walk, void* result, const void* a, cudaStream_t stream) {
   if constexpr (std::is_same_v<F, Absolute> && kMemoryBound<T>) {
-    if (in_packs(walk, {result, a, nullptr}, sizeof(T), kPackBytes / sizeof(T))) {
+    if (in_packs(walk, {result, a, nullptr}, sizeof(T), sizeof(T), kPackBytes / sizeof(T))) {
       of_one_in_packs<T>(f, walk, result, a, stream);
       return cudaGetLastError();
     }
@@ -456,6 +503,16 @@ cudaError_t of_real(F f, const ElementWalk& walk, void* result, const void* a, c
   return of_one<T, typename RealOf<T>::Type>(f, walk, result, a, stream);
 }
 
+// A number that is raised or that is an exponent has the tensor's dtype, as in ATen.
+ElementOperands in_dtype(const ElementOperands& given, int dtype) {
+  ElementOperands operands = given;
+  const ElementNumber& n = given.number;
+  const float wide = n.is_whole ? static_cast<float>(n.whole) : static_cast<float>(n.re);
+  if (dtype == 5) operands.number = {widened(narrowed<__half>(wide))};
+  if (dtype == 15) operands.number = {widened(narrowed<__nv_bfloat16>(wide))};
+  return operands;
+}
+
 }  // namespace
 
 cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
@@ -469,8 +526,8 @@ cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, con
       return dtype == kBool ? arithmetic<bool>(Multiply(), walk, operands, factor, stream)
                             : by_dtype(Multiply(), walk, operands, factor, dtype, stream);
     case Arithmetic::kPower:
-      return operands.b ? by_dtype(Power(), walk, operands, factor, dtype, stream)
-                        : by_dtype(PowerOfNumber(), walk, operands, factor, dtype, stream);
+      return operands.b ? by_dtype(Power(), walk, in_dtype(operands, dtype), factor, dtype, stream)
+                        : by_dtype(PowerOfNumber(), walk, in_dtype(operands, dtype), factor, dtype, stream);
     case Arithmetic::kGcd:
       return gcd(walk, operands, dtype, stream);
     case Arithmetic::kDivide:

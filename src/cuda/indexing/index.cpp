@@ -3,7 +3,9 @@
 // fails the run.
 #include "src/cuda/indexing/index.h"
 
+#include <algorithm>
 #include <bit>
+#include <numeric>
 #include <vector>
 
 #include "src/cuda/indexing/index_kernels.h"
@@ -137,19 +139,25 @@ void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* cons
     launch_index(walk, plan.self_data(), other, static_cast<int>(out.itemsize()), true, stream);
     return check_indices();
   }
-  const auto words = [&] { return Tensor::empty(IntSpan(&walk.positions, 1), DType::kInt64, out.device()); };
-  const Tensor keys = words(), numbers = words(), sorted_keys = words(), sorted_numbers = words();
-  launch_index_keys(walk, keys.data_as<int64_t>(), numbers.data_as<int64_t>(), stream);
-  // Sorts only the bits that offsets use. Positions out of bounds have all bits set and sort last.
+  // Offsets in the largest unit that all are multiples of, so that few bits need sorting. Positions out of bounds have
+  // all bits set and sort last.
+  int64_t unit = 0;
+  for (int k = 0; k < walk.count; ++k) unit = std::gcd(unit, walk.indexed_strides[k]);
+  unit = std::max<int64_t>(unit, 1);
   uint64_t reach = 1;
   for (int k = 0; k < walk.count; ++k)
-    reach += static_cast<uint64_t>((walk.indexed_sizes[k] - 1) * walk.indexed_strides[k]);
-  const int bits = std::bit_width(reach);
+    reach += static_cast<uint64_t>((walk.indexed_sizes[k] - 1) * (walk.indexed_strides[k] / unit));
+  const int bits = std::bit_width(reach), key_bytes = bits < 32 ? 4 : 8;
+  const auto words = [&](DType dtype) { return Tensor::empty(IntSpan(&walk.positions, 1), dtype, out.device()); };
+  const DType key_dtype = key_bytes == 4 ? DType::kInt32 : DType::kInt64;
+  const Tensor keys = words(key_dtype), numbers = words(DType::kInt64), sorted_keys = words(key_dtype),
+               sorted_numbers = words(DType::kInt64);
+  launch_index_keys(walk, unit, key_bytes, keys.data(), numbers.data_as<int64_t>(), stream);
   with_scratch("index_put", out.dtype(), out.device(), [&](void* memory, size_t& bytes) {
-    return sort_by_key(memory, bytes, keys.data(), sorted_keys.data(), 8, numbers.data_as<int64_t>(),
+    return sort_by_key(memory, bytes, keys.data(), sorted_keys.data(), key_bytes, numbers.data_as<int64_t>(),
                        sorted_numbers.data_as<int64_t>(), walk.positions, bits, stream);
   });
-  launch_index_add(walk, plan.self_data(), other, static_cast<int>(out.dtype()), sorted_keys.data_as<int64_t>(),
+  launch_index_add(walk, plan.self_data(), other, static_cast<int>(out.dtype()), unit, key_bytes, sorted_keys.data(),
                    sorted_numbers.data_as<int64_t>(), stream);
   check_indices();
 }

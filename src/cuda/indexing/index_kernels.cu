@@ -342,16 +342,84 @@ void scatter_reduce_as(const Steps& w, int64_t count, char* out, const char* src
   });
 }
 
+// Rows whose index is one for all their elements, as when an index is expanded, in packs of 16 bytes.
+constexpr int kScatterPack = 16;
 template <class T>
-void index_add_as(const IndexWalk& walk, char* self, const char* other, const int64_t* keys, const int64_t* numbers,
-                  cudaStream_t stream) {
+struct alignas(kScatterPack) ScatterPack {
+  T at[kScatterPack / sizeof(T)];
+};
+
+// Rewrites the walk in packs if that is possible.
+bool packed_scatter(ScatterWalk& w, uintptr_t out, uintptr_t src, int itemsize) {
+  const int last = w.rank - 1, each = kScatterPack / itemsize;
+  if (w.rank < 2 || w.dim == last || w.index[last] != 0 || w.src[last] != itemsize || w.out[last] != itemsize ||
+      w.sizes[last] % each != 0)
+    return false;
+  auto all = static_cast<int64_t>(out | src);
+  for (int d = 0; d < last; ++d) all |= w.src[d] | w.out[d];
+  if (all % kScatterPack != 0) return false;
+  w.sizes[last] /= each;
+  w.count /= each;
+  w.src[last] = w.out[last] = kScatterPack;
+  return true;
+}
+
+// Compute capability 9.0 adds a pack at once; each element of it for itself, as a loop does.
+template <class T>
+__device__ void add_pack(char* to, const ScatterPack<T>& pack) {
+#if __CUDA_ARCH__ >= 900
+  const auto& words = reinterpret_cast<const uint4&>(pack);
+  if constexpr (std::is_same_v<T, float>) {
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(pack.at[0]), "f"(pack.at[1]),
+                 "f"(pack.at[2]), "f"(pack.at[3])
+                 : "memory");
+    return;
+  } else if constexpr (std::is_same_v<T, __half>) {
+    asm volatile("red.global.add.noftz.v4.f16x2 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y),
+                 "r"(words.z), "r"(words.w)
+                 : "memory");
+    return;
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    asm volatile("red.global.add.noftz.v4.bf16x2 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y),
+                 "r"(words.z), "r"(words.w)
+                 : "memory");
+    return;
+  }
+#endif
+  for (int k = 0; k < static_cast<int>(kScatterPack / sizeof(T)); ++k)
+    added(to + k * static_cast<int>(sizeof(T)), pack.at[k]);
+}
+
+template <class T, class Steps>
+void scatter_sums_in_packs(const Steps& w, int64_t count, char* out, const char* src, cudaStream_t stream) {
+  grid_loop(count, stream, [=] __device__(int64_t i) {
+    int64_t s = 0, o = 0;
+    if (w.locate(i, s, o)) add_pack(out + o, *reinterpret_cast<const ScatterPack<T>*>(src + s));
+  });
+}
+
+template <class Key>
+void index_keys_as(const IndexWalk& walk, int64_t unit, Key* keys, int64_t* numbers, cudaStream_t stream) {
+  const IndexSteps w(walk);
+  const Divider by(unit);
+  grid_loop(walk.positions, stream, [=] __device__(int64_t i) {
+    int64_t s = 0, o = 0;
+    keys[i] = w.locate(i, s, o) ? static_cast<Key>(by.quotient(s)) : Key(-1);
+    numbers[i] = i;
+  });
+}
+
+template <class T, class Key>
+void index_add_as(const IndexWalk& walk, char* self, const char* other, int64_t unit, const Key* keys,
+                  const int64_t* numbers, cudaStream_t stream) {
   using C = typename As<T>::Type;
   const IndexSteps w(walk);
   const int64_t positions = walk.positions;
   grid_loop(walk.positions * walk.rest, stream, [=] __device__(int64_t i) {
-    const int64_t rest = w.rest.take(i), first = i, key = keys[first];
+    const int64_t rest = w.rest.take(i), first = i;
+    const Key key = keys[first];
     if (key < 0 || (first > 0 && key == keys[first - 1])) return;
-    int64_t s = key, rest_other = 0;
+    int64_t s = key * unit, rest_other = 0;
     w.add_rest(rest, s, rest_other);
     C sum = static_cast<C>(*reinterpret_cast<const T*>(self + s));
     for (int64_t at = first; at < positions && keys[at] == key; ++at) {
@@ -414,20 +482,26 @@ void launch_index(const IndexWalk& walk, char* self, char* other, int itemsize, 
   });
 }
 
-void launch_index_keys(const IndexWalk& walk, int64_t* keys, int64_t* numbers, cudaStream_t stream) {
-  const IndexSteps w(walk);
-  grid_loop(walk.positions, stream, [=] __device__(int64_t i) {
-    int64_t s = 0, o = 0;
-    keys[i] = w.locate(i, s, o) ? s : -1;
-    numbers[i] = i;
-  });
+void launch_index_keys(const IndexWalk& walk, int64_t unit, int key_bytes, void* keys, int64_t* numbers,
+                       cudaStream_t stream) {
+  if (key_bytes == 4)
+    index_keys_as(walk, unit, static_cast<int32_t*>(keys), numbers, stream);
+  else
+    index_keys_as(walk, unit, static_cast<int64_t*>(keys), numbers, stream);
 }
 
-void launch_index_add(const IndexWalk& walk, char* self, const char* other, int dtype, const int64_t* keys,
-                      const int64_t* numbers, cudaStream_t stream) {
-  if (dtype == 9) return index_add_as<thrust::complex<float>>(walk, self, other, keys, numbers, stream);
-  if (dtype == 10) return index_add_as<thrust::complex<double>>(walk, self, other, keys, numbers, stream);
-  by_dtype(dtype, [&](auto sample) { index_add_as<decltype(sample)>(walk, self, other, keys, numbers, stream); });
+void launch_index_add(const IndexWalk& walk, char* self, const char* other, int dtype, int64_t unit, int key_bytes,
+                      const void* keys, const int64_t* numbers, cudaStream_t stream) {
+  const auto add = [&](auto sample) {
+    using T = decltype(sample);
+    if (key_bytes == 4)
+      index_add_as<T>(walk, self, other, unit, static_cast<const int32_t*>(keys), numbers, stream);
+    else
+      index_add_as<T>(walk, self, other, unit, static_cast<const int64_t*>(keys), numbers, stream);
+  };
+  if (dtype == 9) return add(thrust::complex<float>{});
+  if (dtype == 10) return add(thrust::complex<double>{});
+  by_dtype(dtype, add);
 }
 
 void launch_scatter(const ScatterWalk& walk, char* out, const char* src, int itemsize, cudaStream_t stream) {
@@ -446,9 +520,16 @@ void launch_scatter_value(const ScatterWalk& walk, char* out, const void* elemen
 void launch_scatter_reduce(const ScatterWalk& walk, char* out, const char* src, int dtype, ScatterReduce reduce,
                            cudaStream_t stream) {
   by_dtype(dtype, [&](auto sample) {
-    with_steps(walk, [&](const auto& steps) {
-      scatter_reduce_as<decltype(sample)>(steps, walk.count, out, src, reduce, stream);
-    });
+    using T = decltype(sample);
+    // Only sums: the others go round a loop for each element, which is better on a thread of its own.
+    if constexpr (std::is_same_v<typename As<T>::Type, float>) {
+      ScatterWalk packed = walk;
+      if (reduce == ScatterReduce::kSum &&
+          packed_scatter(packed, reinterpret_cast<uintptr_t>(out), reinterpret_cast<uintptr_t>(src), sizeof(T)))
+        return with_steps(packed,
+                          [&](const auto& steps) { scatter_sums_in_packs<T>(steps, packed.count, out, src, stream); });
+    }
+    with_steps(walk, [&](const auto& steps) { scatter_reduce_as<T>(steps, walk.count, out, src, reduce, stream); });
   });
 }
 

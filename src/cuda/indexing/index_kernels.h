@@ -26,11 +26,13 @@ struct IndexWalk {
 };
 // to_self: copies other into self, else self into other.
 void launch_index(const IndexWalk& walk, char* self, char* other, int itemsize, bool to_self, cudaStream_t stream);
-// Writes the byte offset in self and the number of each position.
-void launch_index_keys(const IndexWalk& walk, int64_t* keys, int64_t* numbers, cudaStream_t stream);
+// Writes the offset in self, in units of `unit` bytes, and the number of each position; -1 for an index out of bounds.
+// key_bytes: 4 or 8.
+void launch_index_keys(const IndexWalk& walk, int64_t unit, int key_bytes, void* keys, int64_t* numbers,
+                       cudaStream_t stream);
 // self += other, in the order of the positions' numbers; keys and numbers are sorted by key.
-void launch_index_add(const IndexWalk& walk, char* self, const char* other, int dtype, const int64_t* keys,
-                      const int64_t* numbers, cudaStream_t stream);
+void launch_index_add(const IndexWalk& walk, char* self, const char* other, int dtype, int64_t unit, int key_bytes,
+                      const void* keys, const int64_t* numbers, cudaStream_t stream);
 
 // For each element of `index`: the element of out that has this index as its coordinate along dim.
 struct ScatterWalk {

@@ -1,4 +1,4 @@
-#include "src/cuda/device_code/elements.cuh"
+#include "src/cuda/device_code/device_types.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/linalg/fft_kernels.h"
 
@@ -9,6 +9,25 @@ template <class T>
 struct Pair {
   T re, im;
 };
+
+// In packs of 16 bytes, of which the last may be short: `reals` is memory that a tensor has for itself.
+template <class T>
+void scale_as(void* reals, int64_t count, double factor, cudaStream_t stream) {
+  constexpr int kAtOnce = 16 / static_cast<int>(sizeof(T));
+  T* data = static_cast<T*>(reals);
+  const auto by = static_cast<Compute<T>>(factor);
+  grid_loop((count + kAtOnce - 1) / kAtOnce, stream, [=] __device__(int64_t i) {
+    T* const first = data + i * kAtOnce;
+    if (count - i * kAtOnce >= kAtOnce) {
+      auto values = *reinterpret_cast<const Pack<T, kAtOnce>*>(first);
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) values.at[k] = narrowed<T>(widened(values.at[k]) * by);
+      *reinterpret_cast<Pack<T, kAtOnce>*>(first) = values;
+      return;
+    }
+    for (int64_t k = 0; k < count - i * kAtOnce; ++k) first[k] = narrowed<T>(widened(first[k]) * by);
+  });
+}
 
 template <class T>
 void mirror_as(const Mirror& m, void* numbers, cudaStream_t stream) {
@@ -33,18 +52,12 @@ void mirror_as(const Mirror& m, void* numbers, cudaStream_t stream) {
 }  // namespace
 
 void launch_scale(void* reals, int dtype, int64_t count, double factor, cudaStream_t stream) {
-  if (dtype == 7) {
-    auto* data = static_cast<double*>(reals);
-    grid_loop(count, stream, [=] __device__(int64_t i) { data[i] *= factor; });
-  } else if (dtype == 6) {
-    auto* data = static_cast<float*>(reals);
-    const auto narrow = static_cast<float>(factor);
-    grid_loop(count, stream, [=] __device__(int64_t i) { data[i] *= narrow; });
-  } else {
-    auto* data = static_cast<__half*>(reals);
-    const auto narrow = static_cast<float>(factor);
-    grid_loop(count, stream, [=] __device__(int64_t i) { data[i] = __float2half_rn(__half2float(data[i]) * narrow); });
-  }
+  if (dtype == 7)
+    scale_as<double>(reals, count, factor, stream);
+  else if (dtype == 6)
+    scale_as<float>(reals, count, factor, stream);
+  else
+    scale_as<__half>(reals, count, factor, stream);
 }
 
 void launch_mirror(const Mirror& mirror, void* numbers, int dtype, cudaStream_t stream) {

@@ -1,47 +1,15 @@
 #include "src/cuda/device_code/division.cuh"
 #include "src/cuda/device_code/grid_loop.cuh"
 #include "src/cuda/linalg/linalg_kernels.h"
+#include "src/cuda/linalg/small_numbers.cuh"
 
 namespace sconce::cuda {
 namespace {
 
-template <class R>
-struct Complex {
-  R re, im;
-};
-
 template <class T>
-struct Numbers {
-  using Real = T;
-  __device__ static T one() { return 1; }
-  __device__ static T times(T a, T b) { return a * b; }
-  __device__ static T size(T a) { return a < 0 ? -a : a; }
-  __device__ static T direction(T a, T size) { return a / size; }
-  __device__ static T negative(T a) { return -a; }
-};
-template <class R>
-struct Numbers<Complex<R>> {
-  using Real = R;
-  using T = Complex<R>;
-  __device__ static T one() { return {1, 0}; }
-  __device__ static T times(T a, T b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-  __device__ static R size(T a) { return hypot(a.re, a.im); }
-  __device__ static T direction(T a, R size) { return {a.re / size, a.im / size}; }
-  __device__ static T negative(T a) { return {-a.re, -a.im}; }
-};
-
-template <class F>
-void by_type(int dtype, F&& f) {
-  switch (dtype) {
-    case 6:
-      return f(float{});
-    case 7:
-      return f(double{});
-    case 9:
-      return f(Complex<float>{});
-    default:
-      return f(Complex<double>{});
-  }
+void conjugate_as(void* numbers, int64_t count, cudaStream_t stream) {
+  T* data = static_cast<T*>(numbers);
+  grid_loop(count, stream, [=] __device__(int64_t i) { data[i] = conjugated(data[i]); });
 }
 
 template <class T>
@@ -54,9 +22,9 @@ void part_as(const Part& part, void* to_data, const void* from_data, cudaStream_
     int64_t matrix = i;
     const int64_t row = by_rows.take(matrix), column = by_columns.take(matrix);
     const T* source = from + matrix * p.from_matrix + row * p.from_row + column * p.from_column;
-    T value{};
+    T value(0);
     if (p.kind == Part::kUnitLower && row == column)
-      value = Numbers<T>::one();
+      value = T(1);
     else if (p.kind == Part::kAll || (p.kind == Part::kUpper ? row <= column : row > column) ||
              (p.kind == Part::kLower && row == column))
       value = *source;
@@ -81,6 +49,31 @@ void exchange_as(void* matrices, int64_t count, int64_t rows, int64_t columns, c
   });
 }
 
+// Where exchanges take the rows of matrices. A thread follows one row through all exchanges of its matrix.
+constexpr int kOrderThreads = 256, kExchangesAtOnce = 1024;
+__global__ void __launch_bounds__(kOrderThreads)
+    row_order_kernel(const int32_t* pivots, int m, int pivot_count, int blocks_each, int32_t* order) {
+  __shared__ int32_t others[kExchangesAtOnce];
+  const int64_t matrix = blockIdx.x / blocks_each;
+  const int row = static_cast<int>(blockIdx.x % blocks_each) * kOrderThreads + threadIdx.x;
+  int place = row;
+  for (int first = 0; first < pivot_count; first += kExchangesAtOnce) {
+    const int count = min(kExchangesAtOnce, pivot_count - first);
+    __syncthreads();
+    for (int r = threadIdx.x; r < count; r += blockDim.x) {
+      const int other = pivots[matrix * pivot_count + first + r] - 1;
+      others[r] = other < 0 || other >= m ? first + r : other;  // what is no row exchanges nothing
+    }
+    __syncthreads();
+#pragma unroll 8
+    for (int r = 0; r < count; ++r) {
+      const int other = others[r];
+      place = place == first + r ? other : place == other ? first + r : place;
+    }
+  }
+  if (row < m) order[matrix * m + place] = row;
+}
+
 template <class T>
 void permutations_as(const int32_t* order, int64_t count, int64_t m, void* matrices, cudaStream_t stream) {
   T* data = static_cast<T*>(matrices);
@@ -88,30 +81,29 @@ void permutations_as(const int32_t* order, int64_t count, int64_t m, void* matri
   grid_loop(count * m * m, stream, [=] __device__(int64_t i) {
     int64_t matrix = i;
     const int64_t column = by_side.take(matrix), row = by_side.take(matrix);
-    data[i] = order[matrix * m + column] == row ? Numbers<T>::one() : T{};
+    data[i] = order[matrix * m + column] == row ? T(1) : T(0);
   });
 }
 
 template <class T>
 void determinant_as(const void* lu, const int32_t* pivots, int64_t count, int64_t n, void* result, void* logarithm,
                     cudaStream_t stream) {
-  using Of = Numbers<T>;
-  using R = typename Of::Real;
+  using R = Real<T>;
   const T* matrices = static_cast<const T*>(lu);
   T* products = static_cast<T*>(result);
   R* logarithms = static_cast<R*>(logarithm);
   grid_loop(count, stream, [=] __device__(int64_t i) {
-    T product = Of::one();
+    T product = T(1);
     R sum = 0;
     for (int64_t d = 0; d < n; ++d) {
-      if (pivots[i * n + d] != d + 1) product = Of::negative(product);
+      if (pivots[i * n + d] != d + 1) product = -product;
       const T value = matrices[i * n * n + d * (n + 1)];
       if (!logarithms) {
-        product = Of::times(product, value);
+        product *= value;
         continue;
       }
-      const R size = Of::size(value);
-      product = size == 0 ? T{} : Of::times(product, Of::direction(value, size));
+      const R size = length_of(value);
+      product = size == 0 ? T(0) : product * (value / size);
       sum += log(size);
     }
     products[i] = product;
@@ -149,39 +141,31 @@ void launch_narrow(const int64_t* from, int32_t* to, int64_t count, cudaStream_t
 
 void launch_conjugate(void* numbers, int dtype, int64_t count, cudaStream_t stream) {
   if (dtype == 9) {
-    auto* data = static_cast<Complex<float>*>(numbers);
-    grid_loop(count, stream, [=] __device__(int64_t i) { data[i].im = -data[i].im; });
+    conjugate_as<thrust::complex<float>>(numbers, count, stream);
   } else if (dtype == 10) {
-    auto* data = static_cast<Complex<double>*>(numbers);
-    grid_loop(count, stream, [=] __device__(int64_t i) { data[i].im = -data[i].im; });
+    conjugate_as<thrust::complex<double>>(numbers, count, stream);
   }
 }
 
 void launch_part(const Part& part, void* to, const void* from, int dtype, cudaStream_t stream) {
-  by_type(dtype, [&](auto sample) { part_as<decltype(sample)>(part, to, from, stream); });
+  by_number(dtype, [&](auto sample) { part_as<decltype(sample)>(part, to, from, stream); });
 }
 
 void launch_exchange_rows(void* matrices, int dtype, int64_t count, int64_t rows, int64_t columns,
                           const int32_t* pivots, int64_t pivot_count, bool backwards, cudaStream_t stream) {
-  by_type(dtype, [&](auto sample) {
+  by_number(dtype, [&](auto sample) {
     exchange_as<decltype(sample)>(matrices, count, rows, columns, pivots, pivot_count, backwards, stream);
   });
 }
 
 void launch_permutations(const int32_t* pivots, int64_t count, int64_t m, int64_t pivot_count, int32_t* order,
                          void* matrices, int dtype, cudaStream_t stream) {
-  grid_loop(count, stream, [=] __device__(int64_t i) {
-    int32_t* rows = order + i * m;
-    for (int64_t r = 0; r < m; ++r) rows[r] = static_cast<int32_t>(r);
-    for (int64_t r = 0; r < pivot_count; ++r) {
-      const int64_t other = pivots[i * pivot_count + r] - 1;
-      if (other < 0 || other >= m) continue;
-      const int32_t kept = rows[r];
-      rows[r] = rows[other];
-      rows[other] = kept;
-    }
-  });
-  by_type(dtype, [&](auto sample) { permutations_as<decltype(sample)>(order, count, m, matrices, stream); });
+  if (count == 0 || m == 0) return;
+  const int64_t blocks_each = (m + kOrderThreads - 1) / kOrderThreads;
+  const unsigned threads = m <= 32 ? 32 : kOrderThreads;
+  row_order_kernel<<<static_cast<unsigned>(count * blocks_each), threads, 0, stream>>>(
+      pivots, static_cast<int>(m), static_cast<int>(pivot_count), static_cast<int>(blocks_each), order);
+  by_number(dtype, [&](auto sample) { permutations_as<decltype(sample)>(order, count, m, matrices, stream); });
 }
 
 void launch_plain_pivots(int32_t* pivots, int64_t count, int64_t pivot_count, cudaStream_t stream) {
@@ -191,8 +175,8 @@ void launch_plain_pivots(int32_t* pivots, int64_t count, int64_t pivot_count, cu
 
 void launch_determinant(const void* lu, const int32_t* pivots, int64_t count, int64_t n, void* result, void* logarithm,
                         int dtype, cudaStream_t stream) {
-  by_type(dtype,
-          [&](auto sample) { determinant_as<decltype(sample)>(lu, pivots, count, n, result, logarithm, stream); });
+  by_number(dtype,
+            [&](auto sample) { determinant_as<decltype(sample)>(lu, pivots, count, n, result, logarithm, stream); });
 }
 
 void launch_inverses(const void* values, void* inverses, int dtype, int64_t count, int64_t length, const double* floors,

@@ -1,5 +1,3 @@
-#include <type_traits>
-
 #include "src/cuda/linalg/small_matrices.h"
 #include "src/cuda/linalg/small_numbers.cuh"
 
@@ -120,6 +118,15 @@ __device__ inline int first_largest(double size, int place) {
   return __reduce_min_sync(0xFFFFFFFFu, in && static_cast<unsigned>(bits) == low ? place : 1 << 20);
 }
 
+template <class R>
+__device__ R from_lane(R v, int lane) {
+  return __shfl_sync(0xFFFFFFFFu, v, lane);
+}
+template <class R>
+__device__ thrust::complex<R> from_lane(const thrust::complex<R>& v, int lane) {
+  return {__shfl_sync(0xFFFFFFFFu, v.real(), lane), __shfl_sync(0xFFFFFFFFu, v.imag(), lane)};
+}
+
 // One warp a matrix of at most kSide columns and 32 rows: a lane holds a row. Rows stay where they are, and `place`
 // says where exchanges have taken them.
 template <class T, int kSide>
@@ -139,14 +146,15 @@ __global__ void __launch_bounds__(32) lu_in_lanes_kernel(SmallLu lu) {
     int taken = k;
     if (lu.pivots) {
       // A NaN is taken only if it comes first.
-      const T size = lane >= rows || place < k ? T(-1) : fabs(a[k]);
-      const T known = size == size ? size : place == k ? static_cast<T>(INFINITY) : T(-1);
+      using R = Real<T>;
+      const R size = lane >= rows || place < k ? R(-1) : lu.by_length ? length_of(a[k]) : rough_size(a[k]);
+      const R known = size == size ? size : place == k ? static_cast<R>(INFINITY) : R(-1);
       taken = first_largest(known, place);
     }
     const int owner = __ffs(__ballot_sync(0xFFFFFFFFu, place == taken)) - 1;
     if (lane == 0 && lu.pivots) lu.pivots[static_cast<int64_t>(blockIdx.x) * steps + k] = taken + 1;
     place = place == taken ? k : place == k ? taken : place;
-    const T pivot = __shfl_sync(0xFFFFFFFFu, a[k], owner);
+    const T pivot = from_lane(a[k], owner);
     if (pivot == T(0)) {
       if (failed == 0) failed = k + 1;
     } else if (place > k) {
@@ -155,7 +163,7 @@ __global__ void __launch_bounds__(32) lu_in_lanes_kernel(SmallLu lu) {
     const T multiplier = place > k ? a[k] : T(0);
 #pragma unroll
     for (int j = k + 1; j < kSide; ++j) {
-      const T above = __shfl_sync(0xFFFFFFFFu, a[j], owner);
+      const T above = from_lane(a[j], owner);
       if (place > k) a[j] -= multiplier * above;
     }
   }
@@ -183,8 +191,7 @@ bool lu_in_lanes(const SmallLu& lu, cudaStream_t stream) {
 void launch_small_lu(const SmallLu& lu, cudaStream_t stream) {
   by_number(lu.dtype, [&](auto sample) {
     using T = decltype(sample);
-    if constexpr (std::is_floating_point_v<T>)
-      if (lu_in_lanes<T>(lu, stream)) return;
+    if (lu_in_lanes<T>(lu, stream)) return;
     const size_t bytes = sizeof(T) * static_cast<size_t>(lu.rows) * static_cast<size_t>(lu.columns);
     small_lu_kernel<T><<<static_cast<unsigned>(lu.count), kWarps * 32, bytes, stream>>>(lu);
   });

@@ -37,35 +37,32 @@ __device__ void store(const FewRows& c, int64_t row, int64_t column, float sum) 
   static_cast<T*>(c.out)[row * c.out_stride + column] = narrowed<T>(sum);
 }
 
-// The warps of a block share two columns, and each takes a part of k. Of 1, 2 and 4 columns, 2, 4 and 8 loads ahead, 1
-// to 8 warps for them, and blocks of 4 to 16 warps, these were best or within 2 % of it for all of seven shapes from
-// 256 x 2048 to 32000 x 2048 on an H100.
-constexpr int kColumns = 2, kLineWarps = 4, kLinesAhead = 2;
-
-template <class T, int kRows>
-__global__ void __launch_bounds__(kLineWarps * 32) lines_kernel(FewRows c) {
-  constexpr int kStep = kLineWarps * 32 * kPart<T>;
-  __shared__ float parts[kLineWarps][kColumns * kRows];
+// The warps of a block share kColumns columns, and each takes a part of k, kAhead loads of 16 bytes of each column at
+// once.
+template <class T, int kRows, int kColumns, int kWarps, int kAhead>
+__global__ void __launch_bounds__(kWarps * 32) lines_kernel(FewRows c) {
+  constexpr int kStep = kWarps * 32 * kPart<T>;
+  __shared__ float parts[kWarps][kColumns * kRows];
   let_next_start();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kColumns;
-  // Where there is no second column, the first is read again.
-  const T* upper = static_cast<const T*>(c.weight) + first * c.weight_stride;
-  const T* lower = first + 1 < c.n ? upper + c.weight_stride : upper;
+  // Where there is no such column, the last is read again.
+  const T* lines[kColumns];
+#pragma unroll
+  for (int i = 0; i < kColumns; ++i)
+    lines[i] = static_cast<const T*>(c.weight) + min(first + i, c.n - 1) * c.weight_stride;
   const T* x = static_cast<const T*>(c.x);
   float sums[kColumns][kRows] = {};
   const int64_t begin = static_cast<int64_t>(threadIdx.x) * kPart<T>;
-  for (int64_t k = begin; k < c.k || k == begin; k += kLinesAhead * kStep) {
-    Part<T> a[kLinesAhead], b[kLinesAhead];
+  for (int64_t k = begin; k < c.k || k == begin; k += kAhead * kStep) {
+    Part<T> weights[kColumns][kAhead];
 #pragma unroll
-    for (int u = 0; u < kLinesAhead; ++u) {
-      const int64_t at = k + u * kStep;
-      a[u] = load_weights(upper + at, at < c.k);
-      b[u] = load_weights(lower + at, at < c.k);
-    }
+    for (int u = 0; u < kAhead; ++u)
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) weights[i][u] = load_weights(lines[i] + k + u * kStep, k + u * kStep < c.k);
     if (k == begin) wait_for_previous();
 #pragma unroll
-    for (int u = 0; u < kLinesAhead; ++u) {
+    for (int u = 0; u < kAhead; ++u) {
       const int64_t at = k + u * kStep;
       if (at >= c.k) break;
 #pragma unroll
@@ -73,22 +70,23 @@ __global__ void __launch_bounds__(kLineWarps * 32) lines_kernel(FewRows c) {
         if (r >= c.rows) break;
         const Part<T> values = load_part(x + r * c.x_stride + at);
 #pragma unroll
-        for (int i = 0; i < kPart<T>; ++i) {
-          sums[0][r] += widened(values.at[i]) * widened(a[u].at[i]);
-          sums[1][r] += widened(values.at[i]) * widened(b[u].at[i]);
-        }
+        for (int e = 0; e < kPart<T>; ++e)
+#pragma unroll
+          for (int i = 0; i < kColumns; ++i) sums[i][r] += widened(values.at[e]) * widened(weights[i][u].at[e]);
       }
     }
   }
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    for (int i = 0; i < kColumns; ++i) sums[i][r] = warp_sum(sums[i][r]);
-    if (lane < kColumns) parts[warp][r * kColumns + lane] = lane ? sums[1][r] : sums[0][r];
-  }
+  for (int r = 0; r < kRows; ++r)
+#pragma unroll
+    for (int i = 0; i < kColumns; ++i) {
+      const float sum = warp_sum(sums[i][r]);
+      if (lane == i) parts[warp][r * kColumns + i] = sum;
+    }
   __syncthreads();
   if (warp != 0 || lane >= kColumns * c.rows || first + lane % kColumns >= c.n) return;
   float sum = 0;
-  for (int w = 0; w < kLineWarps; ++w) sum += parts[w][lane];
+  for (int w = 0; w < kWarps; ++w) sum += parts[w][lane];
   store<T>(c, lane / kColumns, first + lane % kColumns, sum);
 }
 
@@ -143,16 +141,33 @@ cudaError_t launch(void (*kernel)(FewRows), int64_t columns_of_block, int warps,
   return launch_early(c.constant_weight, kernel, blocks, static_cast<unsigned>(warps * 32), c, stream);
 }
 
+template <class T, int kRows, int kColumns, int kWarps, int kAhead>
+cudaError_t launch_lines(const FewRows& c, cudaStream_t stream) {
+  static_assert(kColumns * kRows <= 32);
+  return launch(lines_kernel<T, kRows, kColumns, kWarps, kAhead>, kColumns, kWarps, c, stream);
+}
+
+// One row: the forms that were fastest for seven shapes from 256 x 2048 to 32000 x 2048 on an H200, of 1 to 8 columns,
+// 1 to 16 warps and 1 to 8 loads ahead. Short columns fit into one round of loads; if there are more blocks than run at
+// once, blocks with fewer registers are better. Long columns want more warps.
+template <class T>
+cudaError_t launch_one_row(const FewRows& c, int multiprocessors, cudaStream_t stream) {
+  constexpr int64_t kShortBytes = 4096, kColumns = 4, kBlocksAtOnce = 6;
+  if (c.k * static_cast<int64_t>(sizeof(T)) > kShortBytes) return launch_lines<T, 1, 2, 8, 1>(c, stream);
+  return c.n <= kColumns * kBlocksAtOnce * multiprocessors ? launch_lines<T, 1, kColumns, 4, 2>(c, stream)
+                                                           : launch_lines<T, 1, kColumns, 4, 1>(c, stream);
+}
+
 template <class T>
 cudaError_t launch_as(const FewRows& c, int multiprocessors, cudaStream_t stream) {
-  const auto lines = [&](auto kernel) { return launch(kernel, kColumns, kLineWarps, c, stream); };
-  if (c.rows == 1) return lines(lines_kernel<T, 1>);
+  if (c.rows == 1) return launch_one_row<T>(c, multiprocessors, stream);
   if constexpr (sizeof(T) == 2) {
     const bool few_blocks = c.n < int64_t{16} * 2 * multiprocessors;
     return few_blocks ? launch(tiles_kernel<T, 16>, 16, 16, c, stream) : launch(tiles_kernel<T, 8>, 16, 8, c, stream);
   } else {
     constexpr int kHalf = static_cast<int>(kMostFewRows) / 2;
-    return lines(c.rows <= kHalf ? lines_kernel<T, kHalf> : lines_kernel<T, 2 * kHalf>);
+    return c.rows <= kHalf ? launch_lines<T, kHalf, 2, 4, 2>(c, stream)
+                           : launch_lines<T, 2 * kHalf, 2, 4, 2>(c, stream);
   }
 }
 

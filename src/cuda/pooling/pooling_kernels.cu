@@ -95,56 +95,79 @@ void unpool(const void* from, const int64_t* indices, void* to, int64_t planes, 
   });
 }
 
-// Computes half types in float32, as ATen's kernel does.
-template <class C>
-__device__ int64_t fractional_begin(const FractionalWalk& w, int axis, C sample, int64_t o) {
-  const int64_t last = w.input[axis] - w.kernel[axis];
-  if (o == w.output[axis] - 1) return last;
-  const C alpha = static_cast<C>(last) / static_cast<C>(w.output[axis] - 1);
-  const int64_t begin =
-      static_cast<int64_t>((static_cast<C>(o) + sample) * alpha) - static_cast<int64_t>(sample * alpha);
-  return begin < 0 ? 0 : begin > last ? last : begin;  // keeps samples outside [0, 1) in bounds
-}
+// Where windows begin along an axis. Computes half types in float32, as ATen's kernel does.
+template <class C, class I>
+struct FractionalLine {
+  FractionalLine() = default;
+  FractionalLine(const FractionalWalk& w, int axis)
+      : input(static_cast<I>(w.input[axis])),
+        kernel(static_cast<I>(w.kernel[axis])),
+        last(static_cast<I>(w.input[axis] - w.kernel[axis])),
+        end(static_cast<I>(w.output[axis] - 1)),
+        alpha(end > 0 ? static_cast<C>(last) / static_cast<C>(end) : C(0)),
+        outputs(w.output[axis]) {}
+  __device__ I begin(C sample, I o) const {
+    if (o == end) return last;
+    const I begin = static_cast<I>((static_cast<C>(o) + sample) * alpha) - static_cast<I>(sample * alpha);
+    return begin < 0 ? 0 : begin > last ? last : begin;  // keeps samples outside [0, 1) in bounds
+  }
+  I input, kernel, last, end;
+  C alpha;
+  Divider outputs;
+};
 
-template <class T>
-cudaError_t fractional(const FractionalWalk& walk, const void* in, const void* samples, void* out, int64_t* indices,
-                       cudaStream_t stream) {
-  const FractionalWalk w = walk;
-  const T* from = static_cast<const T*>(in);
-  const T* sample = static_cast<const T*>(samples);
-  T* to = static_cast<T*>(out);
-  const int64_t plane = w.input[0] * w.input[1] * w.input[2], out_plane = w.output[0] * w.output[1] * w.output[2];
-  const Divider by_depth(w.output[0]), by_height(w.output[1]), by_width(w.output[2]);
-  grid_loop(w.planes * out_plane, stream, [=] __device__(int64_t i) {
-    using C = Compute<T>;
-    int64_t number = i, place[3], begin[3];
-    place[2] = by_width.take(number);
-    place[1] = by_height.take(number);
-    place[0] = by_depth.take(number);
-    for (int axis = 2; axis >= 0; --axis) {
-      // In two dimensions the first sample belongs to the width.
-      const int at = w.dims == 3 ? axis : 2 - axis;
-      begin[axis] = w.dims == 2 && axis == 0
-                        ? 0
-                        : fractional_begin<C>(w, axis, widened(sample[number * w.dims + at]), place[axis]);
-    }
-    const T* values = from + number * plane;
-    int64_t best_at = (begin[0] * w.input[1] + begin[1]) * w.input[2] + begin[2];
+template <class T, class I, int kDims>
+cudaError_t fractional_as(const FractionalWalk& w, const T* from, const T* sample, T* to, int64_t* indices,
+                          cudaStream_t stream) {
+  using C = Compute<T>;
+  const FractionalLine<C, I> depth(w, 0), height(w, 1), width(w, 2);
+  const I plane = static_cast<I>(w.input[0] * w.input[1] * w.input[2]);
+  grid_loop(w.planes * w.output[0] * w.output[1] * w.output[2], stream, [=] __device__(int64_t i) {
+    auto number = static_cast<I>(i);
+    const I x = take(width.outputs, number), y = take(height.outputs, number);
+    const I z = kDims == 3 ? take(depth.outputs, number) : 0;
+    // In two dimensions the first sample belongs to the width.
+    const T* const its = sample + number * kDims;
+    const I first_x = width.begin(widened(its[kDims == 3 ? 2 : 0]), x), first_y = height.begin(widened(its[1]), y),
+            first_z = kDims == 3 ? depth.begin(widened(its[0]), z) : 0;
+    const T* const values = from + number * plane;
+    const I first = (first_z * height.input + first_y) * width.input + first_x;
+    I best_at = first;
     C best = -static_cast<C>(INFINITY);
-    for (int64_t d = begin[0]; d < begin[0] + w.kernel[0]; ++d)
-      for (int64_t h = begin[1]; h < begin[1] + w.kernel[1]; ++h)
-        for (int64_t x = begin[2]; x < begin[2] + w.kernel[2]; ++x) {
-          const int64_t at = (d * w.input[1] + h) * w.input[2] + x;
+    for (I d = 0; d < (kDims == 3 ? depth.kernel : 1); ++d)
+      for (I h = 0; h < height.kernel; ++h) {
+        const I row = first + (d * height.input + h) * width.input;
+        for (I at = row; at < row + width.kernel; ++at) {
           const C value = widened(values[at]);
           if (value > best || is_nan(value)) {
             best = value;
             best_at = at;
           }
         }
+      }
     to[i] = narrowed<T>(best);
     indices[i] = best_at;
   });
   return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t fractional(const FractionalWalk& w, const void* in, const void* samples, void* out, int64_t* indices,
+                       cudaStream_t stream) {
+  const T *from = static_cast<const T*>(in), *sample = static_cast<const T*>(samples);
+  T* to = static_cast<T*>(out);
+  // Numbers below 2^31, computed in double, which does not overflow.
+  const auto product = [&](const int64_t(&sizes)[3]) {
+    return static_cast<double>(w.planes) * static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) *
+           static_cast<double>(sizes[2]);
+  };
+  const bool small = product(w.input) < INT32_MAX && product(w.output) < INT32_MAX &&
+                     static_cast<double>(w.planes) * w.dims < INT32_MAX;
+  if (w.dims == 2)
+    return small ? fractional_as<T, int32_t, 2>(w, from, sample, to, indices, stream)
+                 : fractional_as<T, int64_t, 2>(w, from, sample, to, indices, stream);
+  return small ? fractional_as<T, int32_t, 3>(w, from, sample, to, indices, stream)
+               : fractional_as<T, int64_t, 3>(w, from, sample, to, indices, stream);
 }
 
 }  // namespace

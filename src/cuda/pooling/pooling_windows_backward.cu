@@ -1,3 +1,4 @@
+#include "src/cuda/pooling/pooling_lines.cuh"
 #include "src/cuda/pooling/pooling_windows.cuh"
 #include "src/cuda/pooling/pooling_windows.h"
 
@@ -89,6 +90,103 @@ void slopes(const WindowPlanes& planes, const T* grad, const int64_t* indices, T
   });
 }
 
+struct Volume {
+  int in[3], out[3];
+  int whole[5], pooled[5], indices[5];
+  Divider cubes[3], channels;
+  bool pairs;  // neighbours in rows are aligned
+};
+// In three dimensions: a thread computes a cube of inputs of a row-major tensor, which lie in the windows of at most
+// kSide outputs in each direction. All of these are read before any is compared.
+template <class T, class W, int kStride>
+void cube_slopes(const PoolWalk& walk, const T* grad, const int64_t* indices, T* out, cudaStream_t stream) {
+  constexpr int kSide = W::kSide;
+  Volume v;
+  int64_t count = walk.batch * walk.channels;
+  for (int d = 0; d < 3; ++d) {
+    v.in[d] = static_cast<int>(walk.lines[d].input);
+    v.out[d] = static_cast<int>(walk.lines[d].output);
+    const int64_t cubes = (walk.lines[d].input + kStride - 1) / kStride;
+    v.cubes[d] = Divider(cubes);
+    count *= cubes;
+  }
+  for (int d = 0; d < 5; ++d) {
+    v.whole[d] = static_cast<int>(walk.whole[d]);
+    v.pooled[d] = static_cast<int>(walk.pooled[d]);
+    v.indices[d] = static_cast<int>(walk.indices[d]);
+  }
+  v.channels = Divider(walk.channels);
+  v.pairs = kStride == 2 && walk.lines[2].input % 2 == 0 && reinterpret_cast<uintptr_t>(out) % (2 * sizeof(T)) == 0;
+  grid_loop(count, stream, [=] __device__(int64_t number) {
+    auto i = static_cast<uint32_t>(number);
+    const int x = static_cast<int>(v.cubes[2].take_small(i)), y = static_cast<int>(v.cubes[1].take_small(i)),
+              z = static_cast<int>(v.cubes[0].take_small(i)), c = static_cast<int>(v.channels.take_small(i)),
+              n = static_cast<int>(i);
+    const T* const grads = grad + n * v.pooled[0] + c * v.pooled[1];
+    const int64_t* const places = indices + n * v.indices[0] + c * v.indices[1];
+    float given[kSide][kSide][kSide];
+    int chosen[kSide][kSide][kSide];
+#pragma unroll
+    for (int a = 0; a < kSide; ++a)
+#pragma unroll
+      for (int b = 0; b < kSide; ++b)
+#pragma unroll
+        for (int e = 0; e < kSide; ++e) {
+          const int d = z + W::kFirst + a, h = y + W::kFirst + b, w = x + W::kFirst + e;
+          const bool there = static_cast<unsigned>(d) < static_cast<unsigned>(v.out[0]) &&
+                             static_cast<unsigned>(h) < static_cast<unsigned>(v.out[1]) &&
+                             static_cast<unsigned>(w) < static_cast<unsigned>(v.out[2]);
+          given[a][b][e] = 0;
+          chosen[a][b][e] = -1;
+          if (!there) continue;
+          given[a][b][e] = widened(grads[d * v.pooled[2] + h * v.pooled[3] + w * v.pooled[4]]);
+          chosen[a][b][e] = static_cast<int>(places[d * v.indices[2] + h * v.indices[3] + w * v.indices[4]]);
+        }
+    float sums[kStride][kStride][kStride] = {};
+    const int first_d = z * kStride, first_h = y * kStride, first_w = x * kStride;
+#pragma unroll
+    for (int a = 0; a < kSide; ++a)
+#pragma unroll
+      for (int b = 0; b < kSide; ++b)
+#pragma unroll
+        for (int e = 0; e < kSide; ++e)
+#pragma unroll
+          for (int j = 0; j < kStride; ++j)
+#pragma unroll
+            for (int k = 0; k < kStride; ++k)
+#pragma unroll
+              for (int l = 0; l < kStride; ++l) {
+                if (!W::covers(a, j) || !W::covers(b, k) || !W::covers(e, l)) continue;
+                const int self = ((first_d + j) * v.in[1] + first_h + k) * v.in[2] + first_w + l;
+                if (chosen[a][b][e] == self) sums[j][k][l] += given[a][b][e];
+              }
+#pragma unroll
+    for (int j = 0; j < kStride; ++j)
+#pragma unroll
+      for (int k = 0; k < kStride; ++k) {
+        if (first_d + j >= v.in[0] || first_h + k >= v.in[1]) continue;
+        T* const to =
+            out + n * v.whole[0] + c * v.whole[1] + (first_d + j) * v.whole[2] + (first_h + k) * v.whole[3] + first_w;
+        if (v.pairs) {
+          *reinterpret_cast<Pack<T, 2>*>(to) = {{narrowed<T>(sums[j][k][0]), narrowed<T>(sums[j][k][kStride - 1])}};
+          continue;
+        }
+#pragma unroll
+        for (int l = 0; l < kStride; ++l)
+          if (first_w + l < v.in[2]) to[l] = narrowed<T>(sums[j][k][l]);
+      }
+  });
+}
+// False if this kernel does not apply.
+template <class T>
+bool cube_maxima(const PoolWalk& walk, const void* grad, const int64_t* indices, void* out, cudaStream_t stream) {
+  if (walk.channels_last || walk.whole[4] != 1 || walk.stray_indices || !small_planes(walk)) return false;
+  for (const PoolLine& l : walk.lines)
+    if (l.adaptive || l.kernel != 3 || l.stride != 2 || l.padding != 1 || l.dilation != 1) return false;
+  cube_slopes<T, Squares<3, 2, 1>, 2>(walk, static_cast<const T*>(grad), indices, static_cast<T*>(out), stream);
+  return true;
+}
+
 template <bool kMaxima, class T, int kSize, int kStride, int kPadding>
 bool launch(const PoolWalk& walk, const void* grad, const int64_t* indices, void* out, bool include_padding,
             int64_t divisor, cudaStream_t stream) {
@@ -118,7 +216,8 @@ bool slopes_as(const PoolWalk& walk, const void* grad, const int64_t* indices, v
 }
 template <class T>
 bool max_as(const PoolWalk& walk, const void* grad, const int64_t* indices, void* out, cudaStream_t stream) {
-  return slopes_as<T, true>(walk, grad, indices, out, false, 0, stream);
+  return slopes_as<T, true>(walk, grad, indices, out, false, 0, stream) ||
+         cube_maxima<T>(walk, grad, indices, out, stream);
 }
 template <class T>
 bool average_as(const PoolWalk& walk, const void* grad, void* out, bool include_padding, int64_t divisor,

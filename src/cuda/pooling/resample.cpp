@@ -3,6 +3,7 @@
 // (torch 2.15, CUDA). Half types compute in float32 and round once; sums have a fixed order. Checks are the CPU's.
 #include "src/cuda/pooling/resample.h"
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -40,7 +41,14 @@ class Line {
       }
     }
     here[shares_.size()] = next;
-    return {input(), output_, there, there + places, reinterpret_cast<const double*>(there + places + count_)};
+    size_t most = 0;
+    for (const auto& shares : shares_) most = std::max(most, shares.size());
+    return {input(),
+            output_,
+            there,
+            there + places,
+            reinterpret_cast<const double*>(there + places + count_),
+            static_cast<int64_t>(most)};
   }
 
  private:

@@ -219,30 +219,87 @@ struct Lines {
   GatheredLine line[3];
 };
 
+// Weights are real even for complex numbers.
+template <class C>
+struct WeightOf {
+  using Type = C;
+};
+template <class R>
+struct WeightOf<thrust::complex<R>> {
+  using Type = R;
+};
+
+// A coordinate's entries of the innermost line, in registers if there are at most kTaps of them; 0: any number.
+template <class C, int kTaps>
+struct RowTaps {
+  using Weight = typename WeightOf<C>::Type;
+  __device__ RowTaps(const GatheredLine& line, int64_t i) : count(static_cast<int>(line.begin[i + 1] - line.begin[i])) {
+    const int64_t first = line.begin[i];
+#pragma unroll
+    for (int k = 0; k < kTaps; ++k) {
+      if (k >= count) break;
+      at[k] = static_cast<int>(line.at[first + k]);
+      weight[k] = static_cast<Weight>(line.weight[first + k]);
+    }
+  }
+  template <class T>
+  __device__ C sum(const T* row) const {
+    C sum = 0;
+#pragma unroll
+    for (int k = 0; k < kTaps; ++k)
+      if (k < count) sum += widened(row[at[k]]) * weight[k];
+    return sum;
+  }
+  int count, at[kTaps];
+  Weight weight[kTaps];
+};
+template <class C>
+struct RowTaps<C, 0> {
+  using Weight = typename WeightOf<C>::Type;
+  __device__ RowTaps(const GatheredLine& given, int64_t i)
+      : line(given), begin(line.begin[i]), end(line.begin[i + 1]) {}
+  template <class T>
+  __device__ C sum(const T* row) const {
+    C sum = 0;
+    for (int64_t x = begin; x < end; ++x) sum += widened(row[line.at[x]]) * static_cast<Weight>(line.weight[x]);
+    return sum;
+  }
+  const GatheredLine& line;
+  int64_t begin, end;
+};
+
+template <class T, int kTaps>
+void gather_as(const Lines& given, int64_t planes, const T* grad, T* to, cudaStream_t stream) {
+  const Lines lines = given;
+  const GatheredLine(&line)[3] = given.line;
+  const int64_t plane = line[0].input * line[1].input * line[2].input,
+                out_plane = line[0].output * line[1].output * line[2].output;
+  const Divider by_width(line[2].input), by_height(line[1].input), by_depth(line[0].input);
+  grid_loop(planes * plane, stream, [=] __device__(int64_t i) {
+    using C = Compute<T>;
+    using Weight = typename WeightOf<C>::Type;
+    const GatheredLine &depth = lines.line[0], &height = lines.line[1], &width = lines.line[2];
+    int64_t number = i;
+    const int64_t w = by_width.take(number), h = by_height.take(number), d = by_depth.take(number);
+    const T* from = grad + number * out_plane;
+    const RowTaps<C, kTaps> taps(width, w);
+    C sum = 0;
+    for (int64_t z = depth.begin[d]; z < depth.begin[d + 1]; ++z)
+      for (int64_t y = height.begin[h]; y < height.begin[h + 1]; ++y)
+        sum += taps.sum(from + (depth.at[z] * height.output + height.at[y]) * width.output) *
+               static_cast<Weight>(depth.weight[z] * height.weight[y]);
+    to[i] = narrowed<T>(sum);
+  });
+}
 template <class T>
 cudaError_t gather(const GatheredLine (&given)[3], int64_t planes, const void* grads, void* out, cudaStream_t stream) {
   const Lines lines{{given[0], given[1], given[2]}};
   const T* grad = static_cast<const T*>(grads);
   T* to = static_cast<T*>(out);
-  const int64_t plane = given[0].input * given[1].input * given[2].input,
-                out_plane = given[0].output * given[1].output * given[2].output;
-  const Divider by_width(given[2].input), by_height(given[1].input), by_depth(given[0].input);
-  grid_loop(planes * plane, stream, [=] __device__(int64_t i) {
-    using C = Compute<T>;
-    const GatheredLine &depth = lines.line[0], &height = lines.line[1], &width = lines.line[2];
-    int64_t number = i;
-    const int64_t w = by_width.take(number), h = by_height.take(number), d = by_depth.take(number);
-    const T* from = grad + number * out_plane;
-    C sum = 0;
-    for (int64_t z = depth.begin[d]; z < depth.begin[d + 1]; ++z)
-      for (int64_t y = height.begin[h]; y < height.begin[h + 1]; ++y) {
-        const T* row = from + (depth.at[z] * height.output + height.at[y]) * width.output;
-        const double outer = depth.weight[z] * height.weight[y];
-        for (int64_t x = width.begin[w]; x < width.begin[w + 1]; ++x)
-          sum += widened(row[width.at[x]]) * static_cast<C>(outer * width.weight[x]);
-      }
-    to[i] = narrowed<T>(sum);
-  });
+  if (given[2].most <= 4 && given[2].output <= INT32_MAX)
+    gather_as<T, 4>(lines, planes, grad, to, stream);
+  else
+    gather_as<T, 0>(lines, planes, grad, to, stream);
   return cudaGetLastError();
 }
 

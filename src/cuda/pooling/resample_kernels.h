@@ -22,6 +22,7 @@ struct GatheredLine {
   int64_t input, output;
   const int64_t *begin, *at;
   const double* weight;
+  int64_t most;  // entries of a coordinate
 };
 // From packed grads [planes, output sizes] to `out` [planes, input sizes], in a fixed order; complex dtypes too.
 cudaError_t launch_gather_lines(const GatheredLine (&lines)[3], int64_t planes, int dtype, const void* grads, void* out,
