@@ -14,14 +14,6 @@ constexpr std::chrono::microseconds kPoll{50};
 // Requests of one run.
 constexpr size_t kMostRequests = 4096;
 
-std::exception_ptr late_error(const std::string& model, std::chrono::nanoseconds waited) {
-  return std::make_exception_ptr(
-      Error(ErrorCode::kDeadlineExceeded,
-            "Request timeout expired: waited " +
-                std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(waited).count()) +
-                " us for model '" + model + "'"));
-}
-
 }  // namespace
 
 // A slot for one run at a time, used again and again.
@@ -34,6 +26,7 @@ class Batcher::Execution final : public BatchRun {
   bool starting() override {
     batcher.start(*this);
     if (requests.empty()) return false;
+    if (requests.size() == 1) requests.front()->starting();
     weights = requests.front()->weights;
     step = requests.front()->step;
     if (requests.size() == 1) {
@@ -307,8 +300,7 @@ QueuedRequest* Batcher::take_unwanted(std::vector<QueuedRequest*>& requests) noe
 void Batcher::finish_unwanted(QueuedRequest* unwanted) noexcept {
   while (unwanted) {
     QueuedRequest& request = *std::exchange(unwanted, unwanted->next_);
-    request.error = std::make_exception_ptr(
-        Error(ErrorCode::kCancelled, "nobody waits for the request to model '" + name_ + "' any more"));
+    request.error = unwanted_error(name_);
     request.finished();
   }
 }
