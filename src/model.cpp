@@ -109,10 +109,11 @@ RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, ui
 bool Model::runs_on_caller() const noexcept { return impl_->runner.runs_on_caller(); }
 void Model::submit(RunRequest& request) { impl_->runner.submit(request); }
 void Model::check_inputs(std::span<const Tensor> inputs) const { impl_->runner.check_inputs(inputs); }
-std::shared_ptr<Sequence> Model::make_sequence() {
-  return in_memory("make_sequence", [&] { return impl_->runner.make_sequence(shared_from_this()); });
+std::shared_ptr<Sequence> Model::make_sequence(bool rows) {
+  return in_memory("make_sequence", [&] { return impl_->runner.make_sequence(shared_from_this(), rows); });
 }
 uint64_t Model::sequence_bytes() const noexcept { return impl_->runner.sequence_bytes(); }
+int64_t Model::sequence_rows() const noexcept { return impl_->runner.sequence_rows(); }
 uint64_t Model::generation() const noexcept { return impl_->runner.generation(); }
 std::vector<ConstantSpec> Model::constants() const { return impl_->runner.constants(); }
 

@@ -9,6 +9,7 @@ from torch._inductor.package import package_aoti
 from torch.nn import functional
 
 WIDTH, HEADS, LAYERS, LENGTH = 48, 4, 2, 128
+ROWS = 8  # of the model "batch"
 END = 0  # the token that ends a text
 OPTIONS = {"aot_inductor.package": True, "always_keep_tensor_constants": True}
 
@@ -114,6 +115,26 @@ class Buffers(nn.Module):
         return self.model.leave(x)
 
 
+class Batch(nn.Module):
+    """The same for several loops, each with its row of the cache: token [ROWS, 1], position [ROWS]."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.register_buffer("cache", torch.zeros(ROWS, LAYERS, 2, LENGTH, WIDTH))
+
+    def forward(self, token, position):
+        x = self.model.enter(token, position[:, None])
+        row = torch.arange(ROWS)
+        mask = (torch.arange(LENGTH) <= position[:, None])[:, None, None]
+        for i, layer in enumerate(self.model.layers):
+            keys, values = layer.keys_values(x)
+            self.cache[row, i, 0, position] = keys[:, 0]
+            self.cache[row, i, 1, position] = values[:, 0]
+            x = layer.attend(x, self.cache[:, i, 0], self.cache[:, i, 1], mask)
+        return self.model.leave(x)
+
+
 def train(seconds, seed=1):
     rng = random.Random(seed)
     torch.manual_seed(seed)
@@ -144,14 +165,17 @@ def compile_model(model, args, dynamic=None):
 def write(out, model, characters):
     torch.set_num_threads(1)  # a model this small gains nothing from more
     out.mkdir(parents=True, exist_ok=True)
-    batch = torch.export.Dim("batch", min=1, max=64)
+    any_batch = torch.export.Dim("batch", min=1, max=64)
     two = torch.zeros(2, 1, dtype=torch.int64)
     explicit = compile_model(Explicit(model), (two, two + 1, torch.zeros(2, LAYERS, 2, LENGTH, WIDTH)),
-                             ({0: batch}, {0: batch}, {0: batch}))
+                             ({0: any_batch}, {0: any_batch}, {0: any_batch}))
     buffers = compile_model(Buffers(model), (two[:1], torch.ones(1, dtype=torch.int64)))
-    package_aoti(str(out / "lm.pt2"), {"explicit": explicit, "buffers": buffers})
+    rows = torch.zeros(ROWS, 1, dtype=torch.int64)
+    batch = compile_model(Batch(model), (rows, torch.arange(ROWS)))
+    package_aoti(str(out / "lm.pt2"), {"explicit": explicit, "buffers": buffers, "batch": batch})
     common = {"token": {"input": "INPUT__0", "output": "OUTPUT__0"}, "count": {"input": "INPUT__1", "below": LENGTH},
               "stop": {"tokens": [END], "steps": LENGTH, "deadline": "30s"}, "pick": {"temperature": 0.8, "top_k": 20}}
-    (out / "buffers.json").write_text(json.dumps(common, indent=1))
+    for name in ("buffers", "batch"):
+        (out / f"{name}.json").write_text(json.dumps(common, indent=1))
     (out / "explicit.json").write_text(json.dumps({**common, "feed": {"OUTPUT__1": "INPUT__2"}}, indent=1))
     (out / "tokens.json").write_text(json.dumps(characters))

@@ -2,9 +2,10 @@
 
     python examples/language_model/train.py OUT [--seconds 60]
 
-OUT gets lm.pt2 with two models of the same weights, explicit.json and buffers.json (docs/generate.md), and tokens.json:
-the character of each token. Model "explicit" takes its cache as an input and returns it, so that many loops share runs;
-model "buffers" writes it to a buffer, so that nothing is copied. Needs torch 2.6 or later and a C++ compiler.
+OUT gets lm.pt2 with three models of the same weights, a loop file for each (docs/generate.md), and tokens.json: the character
+of each token. Model "explicit" takes its cache as an input and returns it, so that many loops share runs; model "buffers"
+writes it to a buffer, so that nothing is copied; "batch" writes the caches of eight loops, which share runs and copy nothing.
+Needs torch 2.6 or later and a C++ compiler.
 """
 import argparse
 import importlib.util

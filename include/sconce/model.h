@@ -36,6 +36,16 @@ class Sequence {
   virtual size_t replica() const noexcept = 0;
 };
 
+// What becomes of rows before a step runs: of the first dimension of each buffer that the model writes, for a model
+// whose rows are states of their own (Model::sequence_rows()). A row is in one of the lists, or in both `set_aside` and
+// `reset`.
+struct SequenceRows {
+  std::span<const uint32_t> set_aside;  // copied to memory of the sequence's, where no run changes them
+  std::span<const uint32_t>
+      bring_back;                   // as they were when they were set aside last; kFailedPrecondition: they never were
+  std::span<const uint32_t> reset;  // to the values that they have in the set of weights
+};
+
 // Makes a run a step of a sequence. Steps that are submitted one after the other run in this order.
 struct SequenceStep {
   Sequence* sequence = nullptr;  // the caller keeps it; null: the run uses the replica's own buffers
@@ -44,6 +54,9 @@ struct SequenceStep {
   // Which beginning the step continues: a number of the caller's, the same in the step that began. kFailedPrecondition
   // if the sequence's state is of another one, or if there is none because a step failed while the model ran.
   uint64_t life = 0;
+  // Null: no row moves. The caller keeps it until the run is over. kFailedPrecondition unless the sequence was made
+  // with room for rows, kInvalidArgument for a row that there is not.
+  const SequenceRows* rows = nullptr;
 };
 
 struct LoadOptions {
@@ -216,9 +229,13 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // A place on the replica with the fewest sequences. kFailedPrecondition if the model has none
   // (LoadOptions::sequences) or writes no buffers; kQueueFull if all are taken; kUnavailable if no replica works.
-  std::shared_ptr<Sequence> make_sequence();
+  // rows: its steps may set rows aside (SequenceStep::rows), so that it counts with twice the bytes of its buffers;
+  // kFailedPrecondition if these have none.
+  std::shared_ptr<Sequence> make_sequence(bool rows = false);
   // Bytes of the buffers that the model writes: of one sequence.
   uint64_t sequence_bytes() const noexcept;
+  // The first dimension that all buffers have which the model writes; 0: there is none.
+  int64_t sequence_rows() const noexcept;
 
   // Weights. Names are FQNs, or a constant's own name if it has no FQN. Each replica has its own buffers that the model
   // writes: an update or rollback keeps their current values unless the update names them.

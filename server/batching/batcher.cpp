@@ -14,14 +14,6 @@ constexpr std::chrono::microseconds kPoll{50};
 // Requests of one run.
 constexpr size_t kMostRequests = 4096;
 
-std::exception_ptr late_error(const std::string& model, std::chrono::nanoseconds waited) {
-  return std::make_exception_ptr(
-      Error(ErrorCode::kDeadlineExceeded,
-            "Request timeout expired: waited " +
-                std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(waited).count()) +
-                " us for model '" + model + "'"));
-}
-
 // Which last rows a run of these requests brings: those that all of them want, of their rows one by one.
 OutputRows last_rows_of(std::span<QueuedRequest* const> requests) noexcept {
   OutputRows all = requests.front()->last_rows;
@@ -30,7 +22,7 @@ OutputRows last_rows_of(std::span<QueuedRequest* const> requests) noexcept {
     const OutputRows& one = request->last_rows;
     if (one.output < 0 || one.output != all.output) return {};
     const bool whole = all.rows.largest == 0 || one.rows.largest == 0;
-    all.rows.parts += request->rows;
+    all.rows.parts += one.rows.parts;
     all.rows.largest = whole ? 0 : std::max(all.rows.largest, one.rows.largest);
   }
   return all;
@@ -48,6 +40,7 @@ class Batcher::Execution final : public BatchRun {
   bool starting() override {
     batcher.start(*this);
     if (requests.empty()) return false;
+    if (requests.size() == 1) requests.front()->starting();
     weights = requests.front()->weights;
     step = requests.front()->step;
     device_outputs =
@@ -325,8 +318,7 @@ QueuedRequest* Batcher::take_unwanted(std::vector<QueuedRequest*>& requests) noe
 void Batcher::finish_unwanted(QueuedRequest* unwanted) noexcept {
   while (unwanted) {
     QueuedRequest& request = *std::exchange(unwanted, unwanted->next_);
-    request.error = std::make_exception_ptr(
-        Error(ErrorCode::kCancelled, "nobody waits for the request to model '" + name_ + "' any more"));
+    request.error = unwanted_error(name_);
     request.finished();
   }
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sconce/check.h"
+
 namespace sconce::server {
 namespace {
 
@@ -24,6 +26,28 @@ bool same_rows(const Tensor& a, const Tensor& b) noexcept {
 
 }  // namespace
 
+std::exception_ptr late_error(const std::string& model, std::chrono::nanoseconds waited) {
+  return std::make_exception_ptr(
+      Error(ErrorCode::kDeadlineExceeded,
+            "Request timeout expired: waited " +
+                std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(waited).count()) +
+                " us for model '" + model + "'"));
+}
+
+std::exception_ptr unwanted_error(const std::string& model) {
+  return std::make_exception_ptr(
+      Error(ErrorCode::kCancelled, "nobody waits for the request to model '" + model + "' any more"));
+}
+
+QueuedRequest::Clock::time_point waiting_deadline(const BatchPolicy& policy, std::chrono::nanoseconds asked,
+                                                  QueuedRequest::Clock::time_point now) noexcept {
+  using Time = QueuedRequest::Clock::time_point;
+  std::chrono::nanoseconds timeout = policy.timeout;
+  if (policy.timeout_override && asked.count() > 0 && (timeout.count() == 0 || asked < timeout)) timeout = asked;
+  const bool ends = timeout.count() > 0 && timeout < Time::max() - now;
+  return ends ? now + timeout : Time::max();
+}
+
 RequestQueue::RequestQueue(const BatchPolicy& policy)
     : policy_(policy), levels_(static_cast<size_t>(std::max<int64_t>(policy.priority_levels, 1)) + 1) {}
 
@@ -35,12 +59,7 @@ void RequestQueue::classify(QueuedRequest& request, Clock::time_point now) const
     const bool known = request.priority > 0 && request.priority <= static_cast<uint64_t>(policy_.priority_levels);
     request.level_ = (known ? request.priority : static_cast<uint64_t>(policy_.default_priority)) - 1;
   }
-  std::chrono::nanoseconds timeout = policy_.timeout;
-  if (policy_.timeout_override && request.timeout.count() > 0 && (timeout.count() == 0 || request.timeout < timeout)) {
-    timeout = request.timeout;
-  }
-  const bool ends = timeout.count() > 0 && timeout < Clock::time_point::max() - now;
-  request.deadline_ = ends ? now + timeout : Clock::time_point::max();
+  request.deadline_ = waiting_deadline(policy_, request.timeout, now);
   request.alone_ = request.alone || policy_.max_rows <= 1 || request.rows < 1 || request.rows >= policy_.max_rows ||
                    request.inputs.empty() ||
                    !std::all_of(request.inputs.begin(), request.inputs.end(),

@@ -59,6 +59,8 @@ class QueuedRequest {
   virtual bool wanted() const noexcept { return !given_up_.load(std::memory_order_relaxed); }
   // When its time for waiting ends; max: never. From submit() to finished().
   Clock::time_point deadline() const noexcept { return deadline_; }
+  // Called on the lane when a run of its own begins: the last moment to set inputs, weights and the step. May throw.
+  virtual void starting() {}
   // Called on the lane after a successful run of its own. May throw.
   virtual void ran() {}
   // Called once, on any thread. Must not block and must not throw.
@@ -76,6 +78,14 @@ class QueuedRequest {
   bool alone_ = false;  // shares no run
   uint64_t half_ = 0;   // the half of a failed run that it belongs to and runs with; 0: none
 };
+
+// Why a request was not run: it waited too long, or nobody wants it.
+std::exception_ptr late_error(const std::string& model, std::chrono::nanoseconds waited);
+std::exception_ptr unwanted_error(const std::string& model);
+
+// When a request that comes now has waited too long; max: never. asked: the request's own limit, 0: none.
+QueuedRequest::Clock::time_point waiting_deadline(const BatchPolicy& policy, std::chrono::nanoseconds asked,
+                                                  QueuedRequest::Clock::time_point now) noexcept;
 
 class RequestQueue {
  public:

@@ -5,6 +5,7 @@
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 #include "sconce/excerpt.h"
+#include "server/loops/row_plan.h"
 
 namespace sconce::server {
 namespace {
@@ -14,7 +15,7 @@ bool is_number(DType dtype) noexcept { return dtype == DType::kInt64 || dtype ==
 // A recorded minimum of 2 may mean 1 (sconce/package.h).
 int64_t least_of(const Dim& dim) noexcept { return dim.min == 2 && !dim.is_static() ? 1 : dim.min; }
 
-bool takes(const Dim& dim, int64_t size) noexcept { return size >= least_of(dim) && size <= dim.max; }
+bool takes(const Dim& dim, int64_t size) noexcept { return takes_size(dim, size); }
 
 class Planner {
  public:
@@ -31,6 +32,8 @@ class Planner {
     plan_.feeds_stay = plan_.on_device && !model_.mutates_constants;
     SCONCE_CHECK(!model_.mutates_constants || sequences, kInvalidArgument,
                  "the model writes its buffers: each loop needs its own, by setting sequences");
+    plan_.rows = loop_rows(spec_, model_);
+    plan_.tokens_below = spec_.tokens_below;
     plan_tokens();
     plan_logits();
     for (const LoopSpec::Feed& feed : spec_.feeds) plan_feed(feed);
@@ -44,6 +47,7 @@ class Planner {
     plan_.steps = spec_.steps;
     plan_.deadline = spec_.deadline;
     plan_.pick = spec_.pick;
+    if (plan_.rows > 0) plan_rows(spec_, model_, plan_);
     return std::move(plan_);
   }
 
@@ -75,7 +79,7 @@ class Planner {
   }
   // Whether the last dimension has the tokens of one step, because it is not the batch.
   bool has_positions(const std::vector<Dim>& dims) const noexcept {
-    return dims.size() >= 2 || (dims.size() == 1 && model_.max_batch_size == 0);
+    return dims.size() >= 2 || (dims.size() == 1 && model_.max_batch_size == 0 && plan_.rows == 0);
   }
 
   void plan_tokens() {
@@ -85,17 +89,20 @@ class Planner {
     const std::vector<Dim>& dims = dims_of(plan_.token_input, name);
     plan_.token_rank = dims.size();
     const size_t positions = has_positions(dims) ? dims.size() - 1 : dims.size();
+    const auto rows_at = [&](size_t d) { return d == 0 ? std::max<int64_t>(plan_.rows, 1) : 1; };
     for (size_t d = 0; d < positions; ++d)
-      SCONCE_CHECK(takes(dims[d], 1), kInvalidArgument, "dimension ", d, " of input '", excerpt(name),
-                   "' does not take one row");
+      SCONCE_CHECK(takes(dims[d], rows_at(d)), kInvalidArgument, "dimension ", d, " of input '", excerpt(name),
+                   "' does not take ", rows_at(d) == 1 ? "one row" : std::to_string(rows_at(d)) + " rows");
     if (positions < dims.size()) {
       plan_.least_tokens = std::max<int64_t>(least_of(dims.back()), 1);
       plan_.most_tokens = dims.back().max;
     }
     SCONCE_CHECK(spec_.prefix || plan_.least_tokens == 1, kInvalidArgument, "input '", excerpt(name), "' takes ",
                  plan_.least_tokens, " tokens or more, and a step has one, unless 'prefix' is set");
-    SCONCE_CHECK(!spec_.prefix || plan_.most_tokens > plan_.least_tokens, kInvalidArgument, "input '", excerpt(name),
-                 "' takes only ", plan_.most_tokens, " tokens, and 'prefix' gives it more with each step");
+    if (plan_.rows > 0) plan_.most_tokens = std::min<int64_t>(plan_.most_tokens, 1);  // all rows go on by one
+    SCONCE_CHECK(!spec_.prefix || plan_.rows > 0 || plan_.most_tokens > plan_.least_tokens, kInvalidArgument, "input '",
+                 excerpt(name), "' takes only ", plan_.most_tokens,
+                 " tokens, and 'prefix' gives it more with each step");
   }
 
   void plan_logits() {
@@ -155,8 +162,8 @@ class Planner {
     made.dtype = number_dtype(made.input, count.input);
     const std::vector<Dim>& dims = dims_of(made.input, count.input);
     made.rank = dims.size();
-    made.each = has_positions(dims) && !dims.back().is_static();
-    for (size_t d = 0; d + (made.each ? 1 : 0) < dims.size(); ++d)
+    made.each = has_positions(dims) && !dims.back().is_static() && plan_.rows == 0;
+    for (size_t d = plan_.rows > 0 ? 1 : 0; d + (made.each ? 1 : 0) < dims.size(); ++d)
       SCONCE_CHECK(takes(dims[d], 1), kInvalidArgument, "dimension ", d, " of input '", excerpt(count.input),
                    "' does not take one number");
     SCONCE_CHECK(!made.each || plan_.most_tokens > 1, kInvalidArgument, "input '", excerpt(count.input),
@@ -174,6 +181,8 @@ class Planner {
 };
 
 }  // namespace
+
+bool takes_size(const Dim& dim, int64_t size) noexcept { return size >= least_of(dim) && size <= dim.max; }
 
 int64_t LoopPlan::room_after(int64_t prompt) const noexcept {
   int64_t most = INT64_MAX;

@@ -41,6 +41,12 @@ struct LoopPlan {
   int64_t steps = 0;
   std::chrono::nanoseconds deadline{};  // 0: none
   PickOptions pick;
+  int64_t tokens_below = 0;  // tokens of a prompt are less; 0: not known
+
+  // Loops that share a run, each in a row of the buffers that the model writes; 0: each has buffers of its own.
+  int64_t rows = 0;
+  std::vector<std::vector<int64_t>> row_inputs;  // with rows: sizes of each input in a run
+  int64_t idle_steps = 0;  // with rows: so many steps a row can do from its initial values, since a loop may do them
 
   // The largest token that the input's dtype holds.
   int64_t most_token() const noexcept { return token_dtype == DType::kInt32 ? INT32_MAX : INT64_MAX; }
@@ -67,6 +73,9 @@ struct LoopRequest {
   // Frees its memory: the next prompt may be short.
   void forget() noexcept { *this = {}; }
 };
+
+// Whether the dimension may have this size. A recorded minimum of 2 may mean 1 (sconce/package.h).
+bool takes_size(const Dim& dim, int64_t size) noexcept;
 
 // sequences: the model has places for sequences. kInvalidArgument names the tensor and what does not fit: names that
 // the model lacks, dtypes, ranks and sizes; inputs that two members fill; a state that no loop has for itself.

@@ -28,8 +28,11 @@ void read_token(JsonCursor& json, LoopSpec& spec) {
       spec.logits_output = json.string("'output' of 'token'");
     else if (key == "prefix")
       spec.prefix = json.boolean("'prefix' of 'token'");
+    else if (key == "below")
+      spec.tokens_below = whole_number(json, "'below' of 'token'");
     else
       fail_member("'token'", key);
+    SCONCE_CHECK(key != "below" || spec.tokens_below > 0, kInvalidArgument, "'below' of 'token' must be 1 or more");
   });
 }
 
@@ -122,6 +125,8 @@ LoopSpec read_loop(std::string_view text, std::string origin) {
       spec.count = read_count(json);
     else if (key == "stop")
       read_stop(json, spec);
+    else if (key == "rows")
+      spec.rows = whole_number(json, "'rows'");
     else if (key == "pick")
       read_pick(json, spec.pick);
     else
@@ -132,6 +137,8 @@ LoopSpec read_loop(std::string_view text, std::string origin) {
   SCONCE_CHECK(!spec.logits_output.empty(), kInvalidArgument, "it has no 'token' with an 'output'");
   SCONCE_CHECK(spec.steps >= 1 && spec.steps <= kMostTokens, kInvalidArgument,
                "'steps' of 'stop', the most tokens of an answer, must be 1 to ", kMostTokens, ", got ", spec.steps);
+  SCONCE_CHECK(!spec.rows || (*spec.rows >= 2 && *spec.rows <= kMostLoopRows), kInvalidArgument, "'rows' must be 2 to ",
+               kMostLoopRows, ", got ", *spec.rows);
   return spec;
 }
 

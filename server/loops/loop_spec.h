@@ -15,6 +15,7 @@
 namespace sconce::server {
 
 constexpr size_t kMostStopTokens = 1000;  // of a loop, and of a request
+constexpr int64_t kMostLoopRows = 4096;
 
 struct LoopSpec {
   struct Feed {
@@ -28,7 +29,9 @@ struct LoopSpec {
   };
   std::string origin;  // the file
   std::string token_input, logits_output;
-  bool prefix = false;  // each step gets all tokens so far
+  bool prefix = false;          // each step gets all tokens so far
+  int64_t tokens_below = 0;     // tokens of a prompt are less; 0: the file does not say it
+  std::optional<int64_t> rows;  // loops that share a run, each in a row of the buffers that the model writes
   std::vector<Feed> feeds;
   std::optional<Count> count;
   std::vector<int64_t> stop_tokens;

@@ -108,10 +108,10 @@ int64_t Sequences::waiting() const noexcept {
   return sum;
 }
 
-std::shared_ptr<Sequences::Live> Sequences::begin(std::string_view key) {
+std::shared_ptr<Sequences::Live> Sequences::begin(std::string_view key, bool rows) {
   auto live = std::make_shared<Live>();
   live->key = key;
-  const std::exception_ptr problem = exception_of([&] { live->place = model_.make_sequence(); });
+  const std::exception_ptr problem = exception_of([&] { live->place = model_.make_sequence(rows); });
   if (problem) {
     const Failure failure = describe_failure(problem);
     if (failure.code != ErrorCode::kQueueFull) std::rethrow_exception(problem);
@@ -128,7 +128,7 @@ void Sequences::enter(const SequenceParameters& asked, std::optional<std::string
   const auto found = live_.find(std::string_view(key));
   if (asked.start) {
     std::string named(set.value_or(""));
-    step.live = found != live_.end() ? found->second : begin(key);
+    step.live = found != live_.end() ? found->second : begin(key, asked.rows);
     step.live->own = asked.id.own;
     step.life_before = std::exchange(step.live->life, ++step.live->last_life);
     step.live->set = std::move(named);

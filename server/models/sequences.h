@@ -77,7 +77,7 @@ class Sequences final : private AlarmClock::Alarm {
   void ring() noexcept override;
   void end(Step& step, Outcome outcome) noexcept;
   void enter(const SequenceParameters& asked, std::optional<std::string_view> set, Step& step) SCONCE_REQUIRES(mutex_);
-  std::shared_ptr<Live> begin(std::string_view key) SCONCE_REQUIRES(mutex_);
+  std::shared_ptr<Live> begin(std::string_view key, bool rows) SCONCE_REQUIRES(mutex_);
   // Nobody finds it any more. The caller drops it without the mutex.
   std::shared_ptr<Live> forget(Live& live) noexcept SCONCE_REQUIRES(mutex_);
   void wait_idle(Live& live) noexcept SCONCE_REQUIRES(mutex_);

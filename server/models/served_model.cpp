@@ -81,6 +81,10 @@ ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfi
       kept_(std::move(parts.kept)),
       golden_(std::move(parts.golden)),
       loop_(std::move(parts.loop)),
+      loop_rows_(loop_ && loop_->rows > 0
+                     ? std::make_unique<LoopRows>(interface_, *loop_, *model_, *sequences_, batcher_.policy(),
+                                                  config.sequence_weights == SequenceWeights::kActive, clock)
+                     : nullptr),
       shadow_(model_ ? std::make_unique<Shadow>(
                            *model_, interface_, answers_, [this] { return batcher_.waiting(); }, config.shadow,
                            static_cast<uint64_t>(config.shadow_memory))

@@ -21,6 +21,7 @@
 #include "server/judging/shadow.h"
 #include "server/kept/weight_store.h"
 #include "server/loops/loop_plan.h"
+#include "server/models/loop_rows.h"
 #include "server/models/model_sets.h"
 #include "server/models/model_uses.h"
 #include "server/models/pipeline.h"
@@ -80,6 +81,8 @@ class ServedModel final : public Reaped {
   Sequences* sequences() const noexcept { return sequences_.get(); }
   // How requests to generate run it again and again; null: they run it once.
   const LoopPlan* loop() const noexcept { return loop_.get(); }
+  // Where its loops have their rows; null: each has a sequence of its own, or no state here.
+  LoopRows* loop_rows() const noexcept { return loop_rows_.get(); }
   // Loops end before their next step, with this error; the text is static.
   void end_loops(const char* why) noexcept { loops_end_.store(why, std::memory_order_relaxed); }
   // Null: they go on.
@@ -178,6 +181,7 @@ class ServedModel final : public Reaped {
   const std::shared_ptr<KeptWeights> kept_;
   const std::shared_ptr<Golden> golden_;
   const std::shared_ptr<const LoopPlan> loop_;
+  const std::unique_ptr<LoopRows> loop_rows_;
   std::atomic<const char*> loops_end_{nullptr};
   mutable Mutex recording_mutex_;
   std::shared_ptr<Recording> recording_ SCONCE_GUARDED_BY(recording_mutex_);

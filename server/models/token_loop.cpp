@@ -176,6 +176,7 @@ void TokenLoop::submit() {
     const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline_ - begun_, Clock::duration(1));
     if (timeout.count() == 0 || left < timeout) timeout = left;
   }
+  if (LoopRows* const rows_of_loops = model_->loop_rows()) return rows_of_loops->submit(*this, set_, seat_);
   model_->check_inputs(in_);
   if (!plan_->sequence) return model_->enqueue(*this);
   const std::optional<std::string_view> set = sequence_.start ? set_ : std::nullopt;
@@ -302,7 +303,10 @@ void TokenLoop::go_on() noexcept {
 
 // No step is under way, and none follows.
 void TokenLoop::leave() noexcept {
-  if (plan_->sequence) model_->sequences()->end_now(sequence_.id);
+  if (LoopRows* const rows_of_loops = model_->loop_rows())
+    rows_of_loops->leave(seat_);
+  else if (plan_->sequence)
+    model_->sequences()->end_now(sequence_.id);
   for (Tensor& tensor : in_) tensor = Tensor();
   for (Tensor& tensor : out_) tensor = Tensor();
   inputs = {};

@@ -98,6 +98,7 @@ class TokenLoop final : private QueuedRequest {
   std::optional<std::string_view> set_;
   SequenceParameters sequence_;
   Sequences::Step step_of_sequence_;
+  LoopRows::Seat seat_;
   Clock::time_point deadline_, begun_;
   std::vector<Tensor> in_, out_;
   std::vector<int64_t> prefix_;      // all tokens so far, for a loop that gives them all

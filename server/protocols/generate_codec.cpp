@@ -16,7 +16,8 @@ namespace {
 
 // Gives a flat list the sizes of the metadata: 1 for the batch dimension, the remaining count for one variable
 // dimension.
-Tensor in_recorded_shape(Tensor tensor, const ModelInterface& model, size_t index, std::string_view what) {
+Tensor in_recorded_shape(Tensor tensor, const ModelInterface& model, size_t index, bool one_row,
+                         std::string_view what) {
   const TensorInterface& input = model.inputs[index];
   size_t rank = input.shape.size();
   if (is_complex(tensor.dtype())) --rank;
@@ -24,7 +25,7 @@ Tensor in_recorded_shape(Tensor tensor, const ModelInterface& model, size_t inde
   SCONCE_CHECK(tensor.dim() <= 1, kInvalidArgument, what, " has ", tensor.dim(), " dimensions, the model takes ", rank);
   std::array<int64_t, Tensor::kMaxRank> sizes, strides;
   std::copy_n(input.shape.begin(), rank, sizes.begin());
-  if (rank > 0 && sizes[0] == -1 && model.max_batch_size > 0) sizes[0] = 1;
+  if (rank > 0 && (one_row || (sizes[0] == -1 && model.max_batch_size > 0))) sizes[0] = 1;
   int64_t known = 1;
   size_t variable = rank;
   for (size_t d = 0; d < rank; ++d) {
@@ -49,7 +50,7 @@ Tensor in_recorded_shape(Tensor tensor, const ModelInterface& model, size_t inde
 }  // namespace
 
 void read_generate_input(const ModelInterface& model, JsonCursor& json, size_t index, TensorScratch& scratch,
-                         InferRequest& request) {
+                         InferRequest& request, bool one_row) {
   const std::string what = "input '" + model.input_names.name(index) + "'";
   SCONCE_CHECK(!request.inputs[index].defined(), kInvalidArgument, what, " is given twice");
   const std::optional<DType> dtype = model.inputs[index].dtype;
@@ -59,8 +60,8 @@ void read_generate_input(const ModelInterface& model, JsonCursor& json, size_t i
   json.set_context(what);
   list.add(json, what);
   json.set_context({});
-  request.inputs[index] =
-      in_recorded_strides(in_recorded_shape(list.single(what), model, index, what), model.spec.inputs[index], scratch);
+  request.inputs[index] = in_recorded_strides(in_recorded_shape(list.single(what), model, index, one_row, what),
+                                              model.spec.inputs[index], scratch);
 }
 
 void decode_generate(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,

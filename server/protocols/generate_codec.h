@@ -16,9 +16,10 @@ namespace sconce::server {
 void decode_generate(const ModelInterface& model, const BodyBuffer& body, TensorScratch& scratch,
                      InferRequest& request);
 
-// Reads the value at the cursor as the input of that number.
+// Reads the value at the cursor as the input of that number. one_row: the first dimension is 1, whatever the model's
+// is.
 void read_generate_input(const ModelInterface& model, JsonCursor& json, size_t index, TensorScratch& scratch,
-                         InferRequest& request);
+                         InferRequest& request, bool one_row = false);
 
 // Writes a scalar for an output of one element, else a flat list. stream: as the only event of a text/event-stream.
 void encode_generate(const ModelInterface& model, const InferRequest& request, std::span<const Tensor> outputs,

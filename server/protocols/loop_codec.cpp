@@ -36,6 +36,8 @@ struct Wanted {
   void add_prompt(uint64_t token) const {
     SCONCE_CHECK(static_cast<int64_t>(request.loop.prompt.size()) < plan.most_prompt(), kInvalidArgument,
                  "the prompt is too long: the model takes ", plan.most_prompt(), " tokens at most");
+    SCONCE_CHECK(plan.tokens_below == 0 || token < static_cast<uint64_t>(plan.tokens_below), kInvalidArgument,
+                 "the prompt: ", token, " is no token of this model, which has ", plan.tokens_below);
     add_token(request.loop.prompt, token, "the prompt");
   }
   void add_stop(uint64_t token) const {
@@ -190,7 +192,7 @@ void decode_loop(const ModelInterface& model, const LoopPlan& plan, const BodyBu
     } else if (index) {
       const std::string what = "input '" + model.input_names.name(*index) + "'";
       check_given(plan, *index, what);
-      read_generate_input(model, json, *index, scratch, request);
+      read_generate_input(model, json, *index, scratch, request, plan.rows > 0);
     } else if (top && key == "id") {
       const std::string_view id = json.raw_string("'id'");
       if (id.size() > 2) request.json_id = id;

@@ -21,6 +21,16 @@ void fill_id(const Tensor& tensor, uint64_t number) {
   fill_all(tensor, static_cast<T>(number));
 }
 
+void fill_flag(const ControlInput& control, bool set, const Tensor& tensor) {
+  const double value = set ? control.on : control.off;
+  if (tensor.dtype() == DType::kBool)
+    fill_all(tensor, value != 0);
+  else if (tensor.dtype() == DType::kInt32)
+    fill_all(tensor, static_cast<int32_t>(value));
+  else
+    fill_all(tensor, static_cast<float>(value));
+}
+
 }  // namespace
 
 std::string_view control_kind_name(ControlInput::Kind kind) noexcept {
@@ -53,13 +63,14 @@ void fill_control(const ControlInput& control, const SequenceParameters& step, c
   const bool set = control.kind == ControlInput::Kind::kReady ||
                    (control.kind == ControlInput::Kind::kStart && step.start) ||
                    (control.kind == ControlInput::Kind::kEnd && step.end);
-  const double value = set ? control.on : control.off;
-  if (tensor.dtype() == DType::kBool)
-    fill_all(tensor, value != 0);
-  else if (tensor.dtype() == DType::kInt32)
-    fill_all(tensor, static_cast<int32_t>(value));
+  fill_flag(control, set, tensor);
+}
+
+void fill_control_idle(const ControlInput& control, const Tensor& tensor) {
+  if (control.kind == ControlInput::Kind::kId)
+    fill_control(control, {}, tensor);
   else
-    fill_all(tensor, static_cast<float>(value));
+    fill_flag(control, false, tensor);
 }
 
 }  // namespace sconce::server

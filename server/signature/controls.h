@@ -23,11 +23,12 @@ struct SequenceId {
 struct SequenceParameters {
   SequenceId id;
   bool start = false, end = false;
+  bool rows = false;  // it may set rows of its state aside (SequenceStep::rows)
   void clear() noexcept {
     id.number = 0;
     id.text.clear();
     id.own = false;
-    start = end = false;
+    start = end = rows = false;
   }
 };
 
@@ -44,5 +45,7 @@ std::string_view control_kind_name(ControlInput::Kind kind) noexcept;
 bool can_be_control(ControlInput::Kind kind, DType dtype) noexcept;
 // Fills the tensor with what the control says in this step. kInvalidArgument for an id that the dtype cannot hold.
 void fill_control(const ControlInput& control, const SequenceParameters& step, const Tensor& tensor);
+// The same where there is no step: not READY, of no sequence.
+void fill_control_idle(const ControlInput& control, const Tensor& tensor);
 
 }  // namespace sconce::server

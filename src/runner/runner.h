@@ -66,8 +66,9 @@ class Runner {
                                       std::shared_ptr<const void> owner) const;
 
   // runner_sequences.cpp
-  std::shared_ptr<Sequence> make_sequence(std::shared_ptr<const void> owner);
+  std::shared_ptr<Sequence> make_sequence(std::shared_ptr<const void> owner, bool rows);
   uint64_t sequence_bytes() const noexcept { return sequence_bytes_; }
+  int64_t sequence_rows() const noexcept { return sequence_rows_; }
 
   // runner_sets.cpp
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const { return named_sets().find(name); }
@@ -148,6 +149,7 @@ class Runner {
                   SequencePlace& place) const;
   void begin_sequence(ReplicaSlot& slot, const Generation& active, const WeightSet* weights,
                       SequencePlace& place) const;
+  void move_rows(ReplicaSlot& slot, const Generation& active, SequencePlace& place, const SequenceRows& rows) const;
   // The slot that must run a request of a sequence or of one replica. Null: it is gone, and `error` says so.
   ReplicaSlot* slot_for(const SequenceStep& step, int replica, std::exception_ptr& error) const noexcept;
   void close(ReplicaSlot& slot) noexcept;
@@ -265,6 +267,7 @@ class Runner {
   std::unique_ptr<NamedSets> sets_;                           // null: the model holds none
   std::unique_ptr<SequencePlaces> places_;                    // null: the model has no sequences
   uint64_t sequence_bytes_ = 0;
+  int64_t sequence_rows_ = 0;
   bool sequences_follow_ = false;
   ReplicaSlots slots_;  // last, so that its lanes finish what is queued before anything else is destroyed
 };

@@ -1,4 +1,5 @@
 // Runner: steps of sequences.
+#include <optional>
 #include <utility>
 
 #include "sconce/check.h"
@@ -9,24 +10,30 @@ namespace sconce::runner {
 
 void Runner::open_places(const LoadOptions& options) {
   SCONCE_CHECK(options.sequences >= 0, kInvalidArgument, "sequences: ", options.sequences, " is negative");
+  std::optional<int64_t> rows;
   for (const StoredConstant& constant : table_->stored()) {
     const ConstantSpec& spec = constant.spec;
     if (!spec.mutated || !spec.dtype) continue;
+    const int64_t first = spec.shape.empty() || spec.opaque ? 0 : spec.shape.front();
+    rows = rows.value_or(first) == first ? first : 0;
     sequence_bytes_ += spec.strides.size() == spec.shape.size()
                            ? storage_bytes_needed(spec.shape, spec.strides, 0, dtype_bytes(*spec.dtype))
                            : spec.data_size;
   }
+  sequence_rows_ = rows.value_or(0);
   sequences_follow_ = options.sequences_follow;
   if (options.sequences > 0 && table_->any_mutated())
     places_ = std::make_unique<SequencePlaces>(this, static_cast<size_t>(options.sequences), options.sequences_memory,
                                                sequence_bytes_);
 }
 
-std::shared_ptr<Sequence> Runner::make_sequence(std::shared_ptr<const void> owner) {
+std::shared_ptr<Sequence> Runner::make_sequence(std::shared_ptr<const void> owner, bool rows) {
   SCONCE_CHECK(table_->any_mutated(), kFailedPrecondition,
                "the model writes no buffers, so a sequence of runs has no state");
   SCONCE_CHECK(places_, kFailedPrecondition, "the model has no places for sequences (setting sequences)");
-  return places_->take(slots_, std::move(owner));
+  SCONCE_CHECK(!rows || sequence_rows_ > 0, kFailedPrecondition,
+               "the buffers that the model writes do not have the same first dimension");
+  return places_->take(slots_, std::move(owner), rows);
 }
 
 ReplicaSlot* Runner::slot_for(const SequenceStep& step, int replica, std::exception_ptr& error) const noexcept {
@@ -79,6 +86,21 @@ void Runner::begin_sequence(ReplicaSlot& slot, const Generation& active, const W
   place.set = named ? named->name() : nullptr;
 }
 
+void Runner::move_rows(ReplicaSlot& slot, const Generation& active, SequencePlace& place,
+                       const SequenceRows& rows) const {
+  SCONCE_CHECK(place.has_rows, kFailedPrecondition, "the sequence was made without room for rows");
+  for (const std::span<const uint32_t> list : {rows.set_aside, rows.bring_back, rows.reset})
+    for (const uint32_t row : list)
+      SCONCE_CHECK(row < sequence_rows_, kInvalidArgument, "row ", row, " of a sequence, which has ", sequence_rows_);
+  SCONCE_CHECK(rows.bring_back.empty() || !place.aside.empty(), kFailedPrecondition,
+               "no row of the sequence was set aside");
+  shim::in_memory("rows of a sequence that wait", [&] {
+    if (!rows.set_aside.empty() && place.aside.empty())
+      place.aside = slot.replica->copies_of(place.bound->buffers, *table_);
+    slot.replica->move_rows(*place.bound, place.aside, *table_, *place.values, active.set.get(), rows);
+  });
+}
+
 void Runner::run_step(ReplicaSlot& slot, const Generation& active, const WeightSet* weights, const SequenceStep& step,
                       std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery,
                       RunInfo& info) {
@@ -100,6 +122,7 @@ void Runner::run_step(ReplicaSlot& slot, const Generation& active, const WeightS
   }
   // The model may fail in the middle of writing.
   place->begun = false;
+  if (step.rows) move_rows(slot, active, *place, *step.rows);
   const uint64_t before = Storage::derivations();
   run_container(slot, *place->bound, true, inputs, outputs, delivery, info);
   place->begun = true;

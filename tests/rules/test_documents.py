@@ -382,6 +382,7 @@ OTHERS = {
     "Inference --sequence_id, start, end-->": said,
     "TokenLoop --token--> ring --notice, if the answerer waits--> Exchange: a piece of the answer, in one write": said,
     "CallThreads    --message-->": said,
+    "TokenLoop --step of one row--> LoopRows::Group --run of all rows-->": said,
     **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (
         "import numpy as np, sconce", "future = model.submit(images)", "weights = model.state_dict()",
         'print(sconce.inspect("digits.pt2")')},

@@ -402,15 +402,15 @@ def test_the_example(tmp_path):
     example = ROOT / "examples/language_model"
     subprocess.run([python, str(example / "train.py"), str(tmp_path), "--seconds", "8"], check=True)
     flags = ["--set", "*.sequences=16", "--set", f"lm.buffers.loop={tmp_path}/buffers.json",
-             "--set", f"lm.explicit.loop={tmp_path}/explicit.json"]
+             "--set", f"lm.explicit.loop={tmp_path}/explicit.json", "--set", f"lm.batch.loop={tmp_path}/batch.json"]
     with Server(tmp_path / "lm.pt2", flags=flags) as server:
-        for model in ("lm.buffers", "lm.explicit"):
+        for model in ("lm.buffers", "lm.explicit", "lm.batch"):
             told = subprocess.run([sys.executable, str(example / "talk.py"), str(tmp_path / "tokens.json"), "the old fo", "--model",
                                    model, "--url", f"http://127.0.0.1:{server.port}"], check=True, capture_output=True, text=True)
             assert re.match(r"the old fo.+\n\[(stop|length)\]", told.stdout, re.DOTALL)
     bench = ROOT / "tests/bench/generate/generate.py"
     told = subprocess.run([python, str(bench), str(PROGRAM), str(tmp_path), "--seconds", "0.3"], check=True, capture_output=True, text=True)
-    assert told.stdout.count("ratio") == 4
+    assert told.stdout.count("ratio") == 6
 
 
 @pytest.fixture(scope="module")

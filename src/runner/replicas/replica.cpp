@@ -81,6 +81,11 @@ void copy_where_different(const Tensor& from, const Tensor& to) {
   }
 }
 
+Tensor row_of(const Tensor& tensor, int64_t row) {
+  return tensor.as_strided(tensor.sizes().subspan(1), tensor.strides().subspan(1),
+                           tensor.storage_offset() + row * tensor.stride(0));
+}
+
 // Replaces these tensors by copies. Those on a device share one piece of its memory, because a stream's pool would take
 // 2 MiB for each container, whose buffers may be small.
 void copy_buffers(std::vector<Tensor>& tensors, const std::vector<size_t>& which, const ConstantTable& table) {
@@ -172,6 +177,34 @@ void Replica::restore(BoundContainer& bound, const ConstantTable& table, const C
       copy(values[i], own);
   }
   if (lane_) lane_->synchronize();
+}
+
+std::vector<Tensor> Replica::copies_of(const std::vector<Tensor>& buffers, const ConstantTable& table) const {
+  const DeviceLane::Scope on_device(lane_.get());
+  std::vector<Tensor> copies = buffers;
+  std::vector<size_t> own;
+  for (size_t i = 0; i < copies.size(); ++i)
+    if (copies[i].defined()) own.push_back(i);
+  copy_buffers(copies, own, table);
+  return copies;
+}
+
+void Replica::move_rows(BoundContainer& bound, std::vector<Tensor>& aside, const ConstantTable& table,
+                        const ConstantSet& set, const ConstantSet* active, const SequenceRows& rows) const {
+  const DeviceLane::Scope on_device(lane_.get());
+  const auto move = [&](std::span<const uint32_t> list, const std::vector<Tensor>& from,
+                        const std::vector<Tensor>& to) {
+    for (size_t i = 0; i < bound.buffers.size() && !list.empty(); ++i) {
+      if (!bound.buffers[i].defined() || !from[i].defined()) continue;
+      for (const uint32_t row : list) {
+        Tensor there = row_of(to[i], row);
+        copy(row_of(from[i], row), there);
+      }
+    }
+  };
+  move(rows.set_aside, bound.buffers, aside);
+  move(rows.bring_back, aside, bound.buffers);
+  if (!rows.reset.empty()) move(rows.reset, set.on(device_, table, active), bound.buffers);
 }
 
 void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,

@@ -59,6 +59,13 @@ class alignas(64) Replica {
   // Gives the container's own buffers the set's values, which it may be bound over or not. Called by the slot's holder.
   void restore(BoundContainer& bound, const ConstantTable& table, const ConstantSet& set, const ConstantSet* active);
 
+  // Copies of a container's buffers, for rows that are set aside. Called by the slot's holder.
+  std::vector<Tensor> copies_of(const std::vector<Tensor>& buffers, const ConstantTable& table) const;
+  // Moves rows between the container's own buffers, copies of them and the set's values, before the next run. Called by
+  // the slot's holder.
+  void move_rows(BoundContainer& bound, std::vector<Tensor>& aside, const ConstantTable& table, const ConstantSet& set,
+                 const ConstantSet* active, const SequenceRows& rows) const;
+
   // The model's tensors come from the replica's arena. On a device, inputs from elsewhere are copied there. When the
   // call returns, outputs are complete: in pinned host memory if host_outputs is set and device_outputs is not.
   void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery);

@@ -61,12 +61,15 @@ size_t SequencePlaces::choose(const ReplicaSlots& slots) {
   return best;
 }
 
-std::shared_ptr<Sequence> SequencePlaces::take(const ReplicaSlots& slots, std::shared_ptr<const void> owner) {
-  std::unique_ptr<SequencePlace> place, other;  // freed without the mutex
+std::shared_ptr<Sequence> SequencePlaces::take(const ReplicaSlots& slots, std::shared_ptr<const void> owner,
+                                               bool rows) {
+  std::unique_ptr<SequencePlace> place, others[2];  // freed without the mutex
   const MutexLock lock(mutex_);
-  const size_t allowed = std::min(most_, by_memory_);
-  SCONCE_CHECK(taken_.size() < allowed, kQueueFull, "all places for sequences are taken: ", taken_.size(),
-               by_memory_ < most_ ? ", as many as the memory for their buffers allows" : "");
+  // In buffers of one place: those of places that wait may be freed.
+  const size_t needed = taken_.size() + with_rows_ + (rows ? 2 : 1);
+  SCONCE_CHECK(taken_.size() < most_ && needed <= by_memory_, kQueueFull,
+               "all places for sequences are taken: ", taken_.size(),
+               taken_.size() < most_ ? ", as many as the memory for their buffers allows" : "");
   const size_t slot = choose(slots);
   make_room(taken_, taken_.size() + 1);
   make_room(free_, taken_.size() + 1 + free_.size());  // give() must not fail
@@ -74,7 +77,9 @@ std::shared_ptr<Sequence> SequencePlaces::take(const ReplicaSlots& slots, std::s
   if (waits != free_.rend()) {
     place = std::move(*waits);
     free_.erase(std::next(waits).base());
-  } else if (taken_.size() + free_.size() >= allowed) {
+  }
+  for (std::unique_ptr<SequencePlace>& other : others) {
+    if (free_.empty() || (taken_.size() + free_.size() < most_ && needed + free_.size() <= by_memory_)) break;
     other = std::move(free_.back());
     free_.pop_back();
   }
@@ -83,14 +88,18 @@ std::shared_ptr<Sequence> SequencePlaces::take(const ReplicaSlots& slots, std::s
   SequencePlace* const address = place.get();
   std::shared_ptr<Sequence> sequence = std::make_shared<Taken>(*this, std::move(place), std::move(owner));
   address->index = taken_.size();
+  address->has_rows = rows;
   taken_.push_back(address);
+  if (rows) ++with_rows_;
   ++count_[slot];
   return sequence;
 }
 
 void SequencePlaces::give(std::unique_ptr<SequencePlace> place) noexcept {
   if (!place) return;
+  const std::vector<Tensor> aside = std::exchange(place->aside, {});  // freed without the mutex
   const MutexLock lock(mutex_);
+  if (place->has_rows) --with_rows_;
   taken_[place->index] = taken_.back();
   taken_[place->index]->index = place->index;
   taken_.pop_back();
@@ -107,6 +116,7 @@ void SequencePlaces::leave(size_t slot) noexcept {
     place->begun = false;
     place->bound.reset();
     place->values.reset();
+    place->aside.clear();
   }
   std::erase_if(free_, [&](const auto& place) { return place->slot == slot; });
   least_free_ = std::min(least_free_, free_.size());

@@ -29,6 +29,8 @@ struct SequencePlace {
   size_t index = 0;                           // of SequencePlaces
   std::unique_ptr<BoundContainer> bound;      // null until the first step
   std::shared_ptr<const ConstantSet> values;  // of `bound`
+  bool has_rows = false;                      // steps may set rows aside
+  std::vector<Tensor> aside;                  // copies of the buffers, for such rows; empty until there is one
   bool begun = false;                         // the buffers are as the steps of `life` left them
   uint64_t life = 0;
   // Of the set with which it began, as in RunInfo.
@@ -46,8 +48,8 @@ class SequencePlaces {
   SequencePlaces& operator=(const SequencePlaces&) = delete;
 
   uint64_t bytes() const noexcept { return bytes_; }
-  // kQueueFull, kUnavailable. `owner` is kept by the sequence.
-  std::shared_ptr<Sequence> take(const ReplicaSlots& slots, std::shared_ptr<const void> owner);
+  // kQueueFull, kUnavailable. `owner` is kept by the sequence. rows: it may need its buffers' memory twice.
+  std::shared_ptr<Sequence> take(const ReplicaSlots& slots, std::shared_ptr<const void> owner, bool rows);
   // Null if the sequence is another runner's.
   static SequencePlace* place_of(const Sequence& sequence, const void* runner) noexcept;
   // The replica goes: frees what its places hold. Called by the holder of its slot, which is closed.
@@ -61,10 +63,11 @@ class SequencePlaces {
   size_t choose(const ReplicaSlots& slots) SCONCE_REQUIRES(mutex_);
 
   const void* const runner_;
-  const size_t most_, by_memory_;  // places; by_memory_: as memory allows
+  const size_t most_, by_memory_;  // places; by_memory_: as memory allows, where each has its buffers once
   const uint64_t bytes_;
   mutable Mutex mutex_;
   std::vector<SequencePlace*> taken_ SCONCE_GUARDED_BY(mutex_);                 // each knows its index
+  size_t with_rows_ SCONCE_GUARDED_BY(mutex_) = 0;                              // of those taken
   std::vector<size_t> count_ SCONCE_GUARDED_BY(mutex_);                         // of those taken, by slot
   std::vector<std::unique_ptr<SequencePlace>> free_ SCONCE_GUARDED_BY(mutex_);  // has room for all
   size_t least_free_ SCONCE_GUARDED_BY(mutex_) = 0;                             // since the last trim()

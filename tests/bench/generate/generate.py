@@ -72,7 +72,7 @@ def python_loop(model, state, tokens, rows=1):
     out, token = [], one
     for step in range(tokens):
         if state is None:
-            logits = model(token, torch.tensor([step]))
+            logits = model(token, torch.full((rows,), step))
         else:
             logits, state = model(token, torch.full((rows, 1), step), state)
         token = logits[:, -1].argmax(-1, keepdim=True)
@@ -102,7 +102,7 @@ def main():
     package = arguments.folder / "lm.pt2"
     flags = ["--set", "*.sequences=16"]
     with tempfile.TemporaryDirectory() as folder:
-        for model in ("explicit", "buffers"):
+        for model in ("explicit", "buffers", "batch"):
             loop = json.loads((arguments.folder / f"{model}.json").read_text())
             loop["stop"]["tokens"] = []  # so that every answer has as many tokens
             path = pathlib.Path(folder) / f"{model}.json"
@@ -132,17 +132,21 @@ def compare(port, package, tokens, seconds):
         explicit = load_package(str(package), "explicit")
         buffers = load_package(str(package), "buffers")
         shape = (2, 2, 128, 48)  # of examples/language_model/train.py
-        states = {"explicit": lambda rows: torch.zeros(rows, *shape), "buffers": lambda rows: None}
-        for name, model in (("explicit", explicit), ("buffers", buffers)):
-            expected = python_loop(model, states[name](1), tokens)
+        states = {"explicit": lambda rows: torch.zeros(rows, *shape), "buffers": lambda rows: None, "batch": lambda rows: None}
+        batch = load_package(str(package), "batch")
+        for name, model in (("explicit", explicit), ("buffers", buffers), ("batch", batch)):
+            rows = 8 if name == "batch" else 1
+            expected = python_loop(model, states[name](1), tokens, rows)
             got = tokens_of(Client(port, f"lm.{name}", tokens).answer())
             if got != expected:
                 raise SystemExit(f"{name}: other tokens: {got[:20]} instead of {expected[:20]}")
-            python = rate(lambda model=model, name=name: python_loop(model, states[name](1), tokens), tokens, seconds)
+            python = rate(lambda model=model, name=name, rows=rows: python_loop(model, states[name](1), tokens, rows),
+                          tokens, seconds)
             for clients in (1, 8):
+                together = min(clients, rows)  # loops that a Python loop could make at once
                 ours = served(port, f"lm.{name}", tokens, clients, seconds)
                 print(f"{name:9} {clients} client{'s' if clients > 1 else ' '}: {ours:8.0f} tokens/s, Python loop "
-                      f"{python:8.0f}, ratio {ours / python:.2f}", flush=True)
+                      f"{python * together:8.0f}, ratio {ours / python / together:.2f}", flush=True)
         batched = rate(lambda: python_loop(explicit, states["explicit"](8), tokens, 8), tokens * 8, seconds)
         print(f"explicit  Python loop over 8 rows at once: {batched:8.0f} tokens/s")
 

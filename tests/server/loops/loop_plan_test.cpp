@@ -114,6 +114,63 @@ TEST_CASE("loop plan: on a device") {
   CHECK((writes.on_device && !writes.feeds_stay));
 }
 
+// Token, position and a number that the request brings to logits, with a buffer of eight rows.
+ModelInterface row_model(Dims token, Dims position, Dims brought, std::vector<int64_t> buffer = {8, 3}) {
+  ModelSpec spec = model_spec(
+      {tensor_spec("t", DType::kInt64, std::move(token)), tensor_spec("p", DType::kInt32, std::move(position)),
+       tensor_spec("g", DType::kFloat32, std::move(brought))},
+      {tensor_spec("l", DType::kFloat32, Dims{fixed_dim(8), fixed_dim(1), fixed_dim(9)})});
+  ConstantSpec written;
+  written.name = written.fqn = "cache";
+  written.shape = std::move(buffer);
+  written.mutated = true;
+  spec.constants = {written};
+  return ModelInterface("m", 1, std::move(spec));
+}
+
+TEST_CASE("loop plan: a row of the buffers for each loop") {
+  const std::string loop = R"({"token": {"input": "INPUT__0", "output": "OUTPUT__0"},
+    "count": {"input": "INPUT__1", "from": 1, "below": 5}, "stop": {"steps": 20}})";
+  const Dim eight = fixed_dim(8), one = fixed_dim(1), any = variable_dim("s1", 1, 8);
+  const LoopPlan made = plan(loop, row_model({eight, one}, {eight}, {eight, fixed_dim(2)}), true);
+  CHECK(made.rows == 8);
+  CHECK(made.row_inputs == std::vector<std::vector<int64_t>>{{8, 1}, {8}, {8, 2}});
+  CHECK(made.given == std::vector<size_t>{2});
+  CHECK(made.most_tokens == 1);
+  CHECK(made.idle_steps == 4);
+  CHECK(made.tokens_below == 9);
+  CHECK(
+      plan(with(loop, "\"OUTPUT__0\"", "\"OUTPUT__0\", \"below\": 7"), row_model({eight, one}, {eight}, {eight}), true)
+          .tokens_below == 7);
+  CHECK(plan(loop, row_model({eight}, {eight, one}, {eight}), true).row_inputs[0] == std::vector<int64_t>{8});
+  // More than one token would fit, and positions for them.
+  CHECK(plan(loop, row_model({eight, any}, {eight, any}, {eight}), true).row_inputs[1] == std::vector<int64_t>{8, 1});
+  // A variable first dimension says nothing of rows, unless the file does.
+  const ModelInterface variable = row_model({any, one}, {any, one}, {any});
+  CHECK(plan(loop, variable, true).rows == 0);
+  const std::string eight_rows = with(loop, "\"stop\"", "\"rows\": 8, \"stop\"");
+  CHECK(plan(eight_rows, variable, true).rows == 8);
+
+  const auto refused = [](const std::string& text, const ModelInterface& model) {
+    return error_from([&] { plan(text, model, true); });
+  };
+  CHECK(
+      has(refused(loop, row_model({eight, one}, {eight}, {eight}, {2, 8})), "buffer 'cache', which the model writes"));
+  CHECK(
+      has(refused(loop, row_model({eight, one}, {one}, {eight})), "input 'ARGS[1]' does not take a row for each of 8"));
+  CHECK(has(refused(loop, row_model({eight, one}, {}, {eight})), "its first dimension must be 8"));
+  CHECK(has(refused(loop, row_model({eight, one}, {eight}, {one})), "input 'ARGS[2]' does not take a row"));
+  CHECK(
+      has(refused(loop, row_model({eight, one}, {eight}, {eight, any})), "dimension 1 of input 'ARGS[2]' is variable"));
+  CHECK(has(refused(loop, row_model({eight, fixed_dim(2)}, {eight}, {eight})), "takes 2 tokens or more"));
+  CHECK(has(refused(with(loop, "\"stop\"", "\"feed\": {\"OUTPUT__0\": \"INPUT__2\"}, \"stop\""),
+                    row_model({eight, one}, {eight}, {eight, one, fixed_dim(9)})),
+            "'feed' does not go together with rows"));
+  CHECK(has(refused(eight_rows, row_model({fixed_dim(4), one}, {eight}, {eight})), "does not take 8 rows"));
+  CHECK(has(refused(with(kLoop, "\"stop\"", "\"rows\": 8, \"stop\""), explicit_model()), "writes none"));
+  CHECK(has(refused(with(loop, "\"stop\"", "\"rows\": 5000, \"stop\""), variable), "'rows' must be 2 to 4096"));
+}
+
 TEST_CASE("loop plan: what does not fit the model") {
   CHECK(has(refusal(with(kLoop, "\"input\": \"INPUT__0\"", "\"input\": \"words\"")), "no input 'words'"));
   CHECK(has(refusal(with(kLoop, "\"output\": \"OUTPUT__0\"", "\"output\": \"words\"")), "no output 'words'"));
