@@ -1,6 +1,8 @@
 #include "server/models/loop_rows.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "sconce/check.h"
@@ -12,6 +14,7 @@ namespace {
 
 // Of a row whose state is of no use: more steps than any row does.
 constexpr int64_t kUsedUp = INT64_MAX / 2;
+constexpr std::chrono::microseconds kPoll{50};
 
 }  // namespace
 
@@ -89,7 +92,15 @@ LoopRows::LoopRows(const ModelInterface& interface, const LoopPlan& plan, Model&
       policy_(policy),
       follow_(follow) {}
 
-LoopRows::~LoopRows() { stop(); }
+LoopRows::~LoopRows() {
+  stop();
+  const auto empty = [this] {
+    const MutexLock lock(mutex_);
+    return groups_.empty();
+  };
+  // A group that is there is telling its last results, which takes no time.
+  while (!empty()) std::this_thread::sleep_for(kPoll);
+}
 
 // In the group with the most loops, so that the others become empty and their places free.
 void LoopRows::take_row(const QueuedRequest& step, std::string_view set, Seat& seat) {
@@ -350,13 +361,17 @@ void LoopRows::go_on(Group& group, std::exception_ptr not_run) noexcept {
       }
       if (!step) {
         group.state = waits ? Group::State::kQueued : Group::State::kIdle;
-        if (!waits && group.loops == 0) {
-          if (close_if_empty(group)) sequence = group.parameters.id;
+        // The last thing that is done here: who destroys this waits for it.
+        if (close_if_empty(group))
+          sequence = group.parameters.id;
+        else if (group.loops == 0 && !waits)
           over = remove(group);
-        }
       }
     }
-    if (sequence) sequences_.end_now(*sequence);
+    if (sequence) {
+      sequences_.end_now(*sequence);
+      continue;
+    }
     if (step) {
       if (again) problem = exception_of([&] { submit(*step, group.set, *again); });
       if (problem) tell(*step, problem);

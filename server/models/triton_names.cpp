@@ -1,5 +1,7 @@
 #include "server/models/triton_names.h"
 
+#include <algorithm>
+
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 
@@ -57,6 +59,15 @@ ControlInput::Kind kind_of(TritonControl::Kind kind) noexcept {
   return ControlInput::Kind::kReady;
 }
 
+// Whether a first dimension has rows: it is variable, or all buffers that the model writes have as many.
+bool are_rows(const ModelInterface& interface, int64_t size) {
+  if (size == -1) return true;
+  const std::vector<ConstantSpec>& constants = interface.spec.constants;
+  return interface.mutates_constants && std::all_of(constants.begin(), constants.end(), [&](const ConstantSpec& c) {
+           return !c.mutated || (!c.shape.empty() && c.shape[0] == size);
+         });
+}
+
 void check_control(const TritonControl& said, const ControlInput& control, const ModelInterface& interface) {
   const TensorInterface& tensor = interface.inputs[control.input];
   const bool fits = tensor.dtype && tensor.datatype == said.datatype && can_be_control(control.kind, *tensor.dtype);
@@ -64,7 +75,7 @@ void check_control(const TritonControl& said, const ControlInput& control, const
                control_kind_name(control.kind), ", in the package ", text_of(tensor.datatype, tensor.shape));
   bool single = tensor.shape_known;
   for (size_t d = 0; d < tensor.shape.size(); ++d)
-    single = single && (tensor.shape[d] == 1 || (d == 0 && tensor.shape[d] == -1));
+    single = single && (tensor.shape[d] == 1 || (d == 0 && are_rows(interface, tensor.shape[d])));
   SCONCE_CHECK(single, kInvalidArgument, "control '", excerpt(said.name),
                "' needs an input with one element in each row, in the package it is ",
                text_of(tensor.datatype, tensor.shape));

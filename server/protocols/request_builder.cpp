@@ -129,7 +129,7 @@ void RequestBuilder::fill(const ControlInput& control) {
   if (request_.inputs[control.input].defined()) return;
   const TensorInterface& input = model_.inputs[control.input];
   WireShape shape;
-  for (size_t d = 0; d < input.shape.size(); ++d) shape.add(1);
+  for (const int64_t size : input.shape) shape.add(size == -1 ? 1 : static_cast<uint64_t>(size));
   // Rows are those of the first input that a client sends.
   if (model_.max_batch_size > 0) {
     for (const Tensor& sent : request_.inputs) {

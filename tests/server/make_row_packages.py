@@ -68,7 +68,7 @@ def main():
     token = torch.zeros(ROWS, 1, dtype=torch.int64)
     flag, number = torch.zeros(ROWS, dtype=torch.int32), torch.zeros(ROWS, dtype=torch.int64)
     forms = {"cache": (Cache(), (token, token + 1)), "counted": (Counted(), (token,)),
-             "running": (Running(), (token, number)), "controlled": (Controlled(), (number, flag, flag, flag, number + 1))}
+             "running": (Running(), (token, number)), "controlled": (Controlled(), (number, flag, flag + 1, flag + 2, number + 1))}
     models = {}
     for name, (model, args) in forms.items():
         with torch.no_grad():

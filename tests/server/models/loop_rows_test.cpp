@@ -86,11 +86,12 @@ class Talker {
     terms.deadline = TokenLoop::Clock::time_point::max();
     terms.each = each;
     loop_.begin(*served_.model, request_, terms);
-    begun_ = true;
+    begun_ = fresh_ = true;
   }
   // Takes at most that many at once, and may rest in between.
   std::vector<int64_t> rest(size_t most = SIZE_MAX, std::chrono::microseconds pause = 0us) {
     std::vector<int64_t> tokens;
+    if (fresh_) wait();
     for (;;) {
       switch (loop_.take(tokens, most)) {
         case TokenLoop::Look::kOver:
@@ -107,6 +108,7 @@ class Talker {
     std::unique_lock lock(mutex_);
     REQUIRE(told_.wait_for(lock, 30s, [this] { return notices_ > 0; }));
     CHECK(--notices_ == 0);
+    fresh_ = false;
   }
   void stop() {
     if (std::exchange(begun_, false)) {
@@ -132,7 +134,7 @@ class Talker {
   std::mutex mutex_;
   std::condition_variable told_;
   int notices_ = 0;
-  bool begun_ = false;
+  bool begun_ = false, fresh_ = false;  // fresh_: the first notice has not come
   TokenLoop loop_;
 };
 
