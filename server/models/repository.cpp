@@ -13,7 +13,7 @@
 #include "server/base/log.h"
 #include "server/batching/batch_policy.h"
 #include "server/files/private_copy.h"
-#include "server/models/triton_names.h"
+#include "server/signature/triton_names.h"
 #include "server/pipelines/pipeline_plan.h"
 
 namespace sconce::server {

@@ -1,4 +1,4 @@
-#include "server/models/triton_names.h"
+#include "server/signature/triton_names.h"
 
 #include <algorithm>
 
