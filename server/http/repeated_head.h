@@ -1,6 +1,6 @@
 // RepeatedHead: the last head of a connection, parsed. Most clients send the same head again and again, with the same
-// length of body; a head that is the last one byte for byte means the same, so it is not parsed. Used by one thread at a
-// time.
+// length of body; a head that is the last one byte for byte means the same, so it is not parsed. Used by one thread at
+// a time.
 #pragma once
 
 #include <cstddef>

@@ -89,7 +89,6 @@ def scatter_cases():
         return [result[far], result.count_nonzero()]
     case("index_put sums beyond 2^31", lambda: taken(call("index_put", many, [far], ones, True)[0]),
          lambda: taken(torch.index_put(many, [far], ones, True)))
-    del many
 
 
 def pooling_cases():
