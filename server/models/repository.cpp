@@ -13,8 +13,8 @@
 #include "server/base/log.h"
 #include "server/batching/batch_policy.h"
 #include "server/files/private_copy.h"
-#include "server/signature/triton_names.h"
 #include "server/pipelines/pipeline_plan.h"
+#include "server/signature/triton_names.h"
 
 namespace sconce::server {
 namespace {
