@@ -113,6 +113,7 @@ class Session final : private EventLoop::Watcher {
   void ask_again() noexcept;
   size_t read(std::span<char> room, error_code& ec) noexcept;
   Next receive(std::span<char> room);
+  void look_again() noexcept;
   void read_ahead() noexcept;
   void throw_away() noexcept;
   // session_limits.cpp: deadlines and memory
@@ -140,6 +141,8 @@ class Session final : private EventLoop::Watcher {
   Exchange exchange_;                  // the request under way
   State state_ = State::kReading;
   bool readable_ = false;           // there may be something to read
+  bool unsure_ = false;             // or else: most probably there is nothing
+  bool told_ = false;               // the loop said so since the last read
   bool hung_up_ = false;            // the client sends no more, so there is an end to read
   bool deferred_ = false;           // the I/O thread sends the answer soon
   bool asked_again_ = false;        // the I/O thread calls go_on() soon

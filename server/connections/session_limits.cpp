@@ -49,6 +49,14 @@ void Session::check_deadline(Clock::time_point now) {
     state_ = State::kReturned;
     return proceed();
   }
+  // The loop tells once what a socket is ready for. Should a call have been cut short or put off all the same, the rest
+  // is done from here.
+  const bool reads = state_ == State::kReading && (unsure_ || !reader_.idle());
+  if (reads || state_ == State::kHandshake || (state_ == State::kWriting && !deferred_)) {
+    readable_ |= reads;
+    unsure_ = false;
+    proceed();
+  }
   if (state_ == State::kClosed || (state_ == State::kWaiting && !waits_for_model())) return;
   if (now < clock_.deadline()) {
     trim_idle();

@@ -20,6 +20,7 @@ constexpr int kReadsInARow = 1;
 void Session::ready(uint32_t events) noexcept {
   constexpr uint32_t kEnd = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
   // With TLS, reading may wait until something can be written.
+  told_ |= (events & EPOLLIN) != 0;
   readable_ |= (events & (EPOLLIN | kEnd)) != 0 || transport_.encrypted();
   hung_up_ |= (events & kEnd) != 0;
   switch (state_) {
@@ -61,14 +62,25 @@ size_t Session::read(std::span<char> room, error_code& ec) noexcept {
     return 0;
   }
   const size_t bytes = transport_.read_some(room.data(), room.size(), ec);
-  // If a socket gives less than there is room for, it is empty. TLS may have taken more from it than it gives.
-  if (ec == asio::error::would_block || (bytes < room.size() && !transport_.encrypted() && !hung_up_))
+  const bool told = std::exchange(told_, false);
+  if (ec == asio::error::would_block) {
     readable_ = false;
+    unsure_ = told;
+  } else if (bytes < room.size() && !transport_.encrypted() && !hung_up_) {
+    // If a socket gives less than there is room for, it is empty, unless a signal interrupted the read. TLS may have
+    // taken more from it than it gives.
+    readable_ = false;
+    unsure_ = true;
+  }
   ConnectionCounters::add(io_thread_.counters().received, bytes);
   return bytes;
 }
 
+void Session::look_again() noexcept { readable_ |= std::exchange(unsure_, false); }
+
 Session::Next Session::receive(std::span<char> room) {
+  // Before a request the socket is taken to be empty until check_deadline(); within one, its rest may be there.
+  if (!reader_.idle()) look_again();
   if (readable_ && reads_ >= kReadsInARow) {
     ask_again();
     return Next::kWait;
@@ -101,7 +113,9 @@ void Session::read_ahead() noexcept {
 
 void Session::throw_away() noexcept {
   error_code ec;
-  for (int reads = 0; readable_ || ended_; ++reads) {
+  for (int reads = 0;; ++reads) {
+    look_again();
+    if (!readable_ && !ended_) return;
     if (reads >= kReadsInARow) return ask_again();
     thrown_away_ += read(reader_.room_for_nothing(), ec);
     if (ec == asio::error::would_block) return;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <new>
 
@@ -134,26 +135,34 @@ TlsStream::Step TlsStream::step(int result) noexcept {
   return {};
 }
 
+// Repeats an operation that a signal interrupted. OpenSSL says that it has to wait for the socket, but who is told once
+// when the socket becomes readable would wait in vain for what is there already.
+template <class Operation>
+TlsStream::Step TlsStream::uninterrupted(const Operation& operation) noexcept {
+  for (;;) {
+    ERR_clear_error();
+    errno = 0;
+    const Step made = step(operation());
+    if (made.want == Want::kNothing || made.bytes > 0 || errno != EINTR) return made;
+  }
+}
+
 TlsStream::Step TlsStream::handshake() noexcept {
-  ERR_clear_error();
-  return step(SSL_do_handshake(handle_.get()));
+  return uninterrupted([&] { return SSL_do_handshake(handle_.get()); });
 }
 
 TlsStream::Step TlsStream::read(void* at, size_t room) noexcept {
-  ERR_clear_error();
-  return step(SSL_read(handle_.get(), at, clamped(room)));
+  return uninterrupted([&] { return SSL_read(handle_.get(), at, clamped(room)); });
 }
 
 TlsStream::Step TlsStream::write(const void* at, size_t bytes) noexcept {
-  ERR_clear_error();
-  return step(SSL_write(handle_.get(), at, clamped(bytes)));
+  return uninterrupted([&] { return SSL_write(handle_.get(), at, clamped(bytes)); });
 }
 
 bool TlsStream::has_data() noexcept {
   if (failed_ || SSL_pending(handle_.get()) > 0) return true;
-  ERR_clear_error();
   char byte;
-  return step(SSL_peek(handle_.get(), &byte, 1)).want == Want::kNothing;
+  return uninterrupted([&] { return SSL_peek(handle_.get(), &byte, 1); }).want == Want::kNothing;
 }
 
 void TlsStream::finish() noexcept {

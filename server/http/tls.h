@@ -65,6 +65,8 @@ class TlsStream {
     void operator()(ssl_st* stream) const noexcept;
   };
   Step step(int result) noexcept;
+  template <class Operation>
+  Step uninterrupted(const Operation& operation) noexcept;
 
   std::unique_ptr<ssl_st, Free> handle_;
   bool failed_ = false;

@@ -177,6 +177,7 @@ COMMANDS = {
     'curl -N localhost:8000/v2/models/lm.buffers/generate_stream -d \'{"prompt": [0, 12, 5], "max_tokens": 20, "seed": 7}\'': run_by(
         "tests/server/test_generate.py::test_the_document"),
     "tests/cuda/generate.py SCONCE": script(needs_torch=True, without=GPU),
+    "tests/cuda/generate_rows.py SCONCE": script(needs_torch=True, without=GPU),
     "sconce serve OUT/lm.pt2 --set lm.buffers.loop=OUT/buffers.json --set lm.explicit.loop=OUT/explicit.json --set '*.sequences=16'":
         run_by("tests/server/test_generate.py::test_the_example", "where SCONCE_BENCH_PYTHON has torch"),
     "python examples/language_model/train.py OUT": script(needs_torch=True),

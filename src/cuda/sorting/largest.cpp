@@ -21,7 +21,7 @@ void rank_largest(const Tensor& rows, Tensor& ranks, Tensor& kept) {
                          ranks.data_as<uint64_t>()};
   const size_t bytes = largest_scratch(call);
   if (bytes > 0) kept = scratch(bytes, rows.device());
-  check_launch("last_rows", launch_largest(bytes > 0 ? kept.data() : nullptr, call, current_stream()), rows.dtype());
+  check(launch_largest(bytes > 0 ? kept.data() : nullptr, call, current_stream()), "last_rows");
 }
 
 }  // namespace sconce::cuda
