@@ -239,7 +239,8 @@ check_push() {
   reference=$(sed -n 's/^ *image: registry.example.com\///p' examples/kubernetes/base/deployment.yaml)
   name=${reference%:*} tag=${reference##*:}
   printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: "127.0.0.1:0"}\n' "$scratch/registry" > "$scratch/registry.yml"
-  docker-registry serve "$scratch/registry.yml" > "$scratch/registry.log" 2>&1 &
+  : > "$scratch/registry.log"  # it may take a while until the registry opens it
+  docker-registry serve "$scratch/registry.yml" >> "$scratch/registry.log" 2>&1 &
   started+=($!)
   for ((i = 0; i < 100; i++)); do
     address=$(sed -n 's/.*listening on \(127.0.0.1:[0-9]*\).*/\1/p' "$scratch/registry.log")
