@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "server/batching/joined_rows.h"
 
 namespace sconce::server {
 namespace {
@@ -14,17 +15,9 @@ constexpr std::chrono::microseconds kPoll{50};
 // Requests of one run.
 constexpr size_t kMostRequests = 4096;
 
-// Which last rows a run of these requests brings: those that all of them want, of their rows one by one.
 OutputRows last_rows_of(std::span<QueuedRequest* const> requests) noexcept {
   OutputRows all = requests.front()->last_rows;
-  all.rows.parts = 0;
-  for (const QueuedRequest* request : requests) {
-    const OutputRows& one = request->last_rows;
-    if (one.output < 0 || one.output != all.output) return {};
-    const bool whole = all.rows.largest == 0 || one.rows.largest == 0;
-    all.rows.parts += one.rows.parts;
-    all.rows.largest = whole ? 0 : std::max(all.rows.largest, one.rows.largest);
-  }
+  for (const QueuedRequest* request : requests.subspan(1)) all = joined(all, request->last_rows);
   return all;
 }
 

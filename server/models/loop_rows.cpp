@@ -7,6 +7,7 @@
 
 #include "sconce/check.h"
 #include "server/base/failure.h"
+#include "server/batching/joined_rows.h"
 #include "server/models/row_tensors.h"
 
 namespace sconce::server {
@@ -278,22 +279,17 @@ void LoopRows::gather(Group& group) {
       }
     }
   }
-  OutputRows wanted = group.stepping.empty() ? OutputRows() : group.stepping.front().step->last_rows;
-  wanted.rows.parts = plan_.rows;
-  for (const Group::Stepping& one : group.stepping) {
-    all_on_device = all_on_device && one.step->device_outputs;
-    const OutputRows& rows = one.step->last_rows;
-    if (rows.output < 0) wanted.output = -1;
-    const bool whole = wanted.rows.largest == 0 || rows.rows.largest == 0;
-    wanted.rows.largest = whole ? 0 : std::max(wanted.rows.largest, rows.rows.largest);
-  }
+  for (const Group::Stepping& one : group.stepping) all_on_device = all_on_device && one.step->device_outputs;
   for (const Group::Stepping& one : group.dropped)
     tell(*one.step, one.step->wanted() ? late_error(interface_.name, group.started - one.submitted)
                                        : unwanted_error(interface_.name));
   SCONCE_CHECK(!group.stepping.empty(), kCancelled, "no loop of the group wants a step any more");
   group.weights = group.begun ? nullptr : group.stepping.front().step->weights;
   group.device_outputs = all_on_device;
-  group.last_rows = wanted;
+  group.last_rows = group.stepping.front().step->last_rows;
+  for (const Group::Stepping& one : std::span(group.stepping).subspan(1))
+    group.last_rows = joined(group.last_rows, one.step->last_rows);
+  group.last_rows.rows.parts = plan_.rows;
   group.moves = {group.set_aside, group.bring_back, group.reset};
   const bool moves = !group.set_aside.empty() || !group.bring_back.empty() || !group.reset.empty();
   group.step.rows = moves ? &group.moves : nullptr;

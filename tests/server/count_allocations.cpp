@@ -9,19 +9,6 @@
 
 #include "tests/server/shared_counter.h"
 
-namespace {
-
-void count() noexcept {
-  if (std::atomic<uint64_t>* const c = counter()) c->fetch_add(1, std::memory_order_relaxed);
-}
-
-template <class Function>
-Function next(const char* name) noexcept {
-  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
-
-}  // namespace
-
 #define COUNTED(name, parameters, arguments)                  \
   extern "C" void* name parameters noexcept {                 \
     static auto const real = next<void*(*)parameters>(#name); \

@@ -1,6 +1,7 @@
-// A 64-bit number in the file COUNT_FILE, for libraries that are preloaded into servers. Null without that file.
+// For libraries that are preloaded into servers: a 64-bit number in the file COUNT_FILE, and what they stand before.
 #pragma once
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+// Null without that file.
 inline std::atomic<uint64_t>* counter() noexcept {
   static std::atomic<uint64_t>* const shared = []() -> std::atomic<uint64_t>* {
     const char* const path = std::getenv("COUNT_FILE");
@@ -19,4 +21,14 @@ inline std::atomic<uint64_t>* counter() noexcept {
     return memory == MAP_FAILED ? nullptr : static_cast<std::atomic<uint64_t>*>(memory);
   }();
   return shared;
+}
+
+inline void count() noexcept {
+  if (std::atomic<uint64_t>* const c = counter()) c->fetch_add(1, std::memory_order_relaxed);
+}
+
+// The function of this name that the program would call without the library.
+template <class Function>
+Function next(const char* name) noexcept {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }

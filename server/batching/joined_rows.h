@@ -1,0 +1,19 @@
+// Last rows of an output (RunRequest::last_rows) that requests of one run want.
+#pragma once
+
+#include <algorithm>
+
+#include "sconce/model.h"
+
+namespace sconce::server {
+
+// What a run of both requests brings, with the parts of both: the longer list of the largest numbers, rows as they are
+// if one of them wants that, and no last rows if one of them wants none or those of another output.
+inline OutputRows joined(const OutputRows& a, const OutputRows& b) noexcept {
+  if (a.output < 0 || a.output != b.output) return {};
+  const bool whole = a.rows.largest == 0 || b.rows.largest == 0;
+  return {a.output,
+          {.parts = a.rows.parts + b.rows.parts, .largest = whole ? 0 : std::max(a.rows.largest, b.rows.largest)}};
+}
+
+}  // namespace sconce::server
