@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "src/faults/frames.h"
+#include "src/shim/failed_check.h"
 #include "src/shim/guard.h"
 #include "src/shim/op_args.h"
 #include "src/tensor/inspection.h"
@@ -27,10 +29,11 @@ bool aoti_torch_grad_mode_is_enabled() { return grad_mode; }
 void aoti_torch_grad_mode_set_enabled(bool enabled) { grad_mode = enabled; }
 
 // Throws through the C function, which the model's own try block expects.
-void aoti_torch_check(bool condition, const char* function, const char* file, uint32_t line, const char* message) {
+SCONCE_LEAVABLE void aoti_torch_check(bool condition, const char* function, const char* file, uint32_t line,
+                                      const char* message) {
   if (condition) [[likely]]
     return;
-  SCONCE_FAIL(kModelFailed, message ? message : "check failed", " (", function, " at ", file, ":", line, ")");
+  sconce::faults::leave(sconce::shim::failed_check({message ? message : "check failed"}, function, file, line));
 }
 
 void aoti_torch_warn(const char* function, const char* file, uint32_t line, const char* message) {

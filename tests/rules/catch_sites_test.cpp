@@ -1,7 +1,7 @@
-// Exceptions are caught only where a thread or an outside call ends: the shim's guard, the C API, the lane loop, the
-// control thread, administration's threads, the HTTP session and the threads that it uses, trial runs, main. The Python
-// module also catches where Python's exceptions and ours meet, or where an error gets the name that Python's caller
-// knows.
+// Exceptions are caught only where a thread or an outside call ends: the shim's guard, a package's parallel region, the
+// C API, the lane loop, the control thread, administration's threads, the HTTP session and the threads that it uses,
+// trial runs, main. The Python module also catches where Python's exceptions and ours meet, or where an error gets the
+// name that Python's caller knows.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -13,6 +13,7 @@ namespace sconce::rules {
 namespace {
 
 const std::set<std::string> kCatchSites = {
+    "src/faults/parallel_region.cpp",  // a thread's part of a parallel region
     "src/shim/guard.h",
     "src/shim/guard.cpp",
     "src/c_api/boundary.h",

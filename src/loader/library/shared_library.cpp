@@ -13,9 +13,10 @@
 
 #include "package_format/elf_image.h"
 #include "src/device/device_backend.h"
+#include "src/faults/code_ranges.h"
 #include "src/loader/library/elf_fixups.h"
-#include "src/loader/library/lone_barrier.h"
 #include "src/loader/library/own_library.h"
+#include "src/loader/library/parallel_regions.h"
 #include "src/loader/library/thread_locals.h"
 #include "src/loader/library/uncalled.h"
 
@@ -109,7 +110,7 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
   library.take_thread_image(image);
   if (fixups.names_uncalled)
     for (const Uncalled& uncalled : uncalled_names()) library.rebind(uncalled.symbol, uncalled.replacement);
-  skip_lone_barriers(library);
+  bind_parallel_regions(library);
   library.initialise();
   return library;
 }
@@ -189,6 +190,10 @@ void SharedLibrary::remember(const ElfImage& image) {
   }
   for (const Elf64_Phdr& segment : image.segments())
     if (segment.p_type == PT_GNU_RELRO) layout_.relro = {segment.p_vaddr, segment.p_memsz};
+  const auto base = reinterpret_cast<uintptr_t>(base_);
+  for (const Elf64_Phdr& segment : image.segments())
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X))
+      code_.push_back(faults::add_code_range(base + segment.p_vaddr, base + segment.p_vaddr + segment.p_memsz, name_));
 }
 
 void SharedLibrary::initialise() const {
@@ -226,6 +231,7 @@ SharedLibrary::SharedLibrary(SharedLibrary&& other) noexcept
       file_(std::move(other.file_)),
       handle_(std::exchange(other.handle_, nullptr)),
       base_(other.base_),
+      code_(std::exchange(other.code_, {})),
       layout_(other.layout_) {}
 
 SharedLibrary& SharedLibrary::operator=(SharedLibrary&& other) noexcept {
@@ -236,6 +242,7 @@ SharedLibrary& SharedLibrary::operator=(SharedLibrary&& other) noexcept {
   file_ = std::move(other.file_);
   handle_ = std::exchange(other.handle_, nullptr);
   base_ = other.base_;
+  code_ = std::exchange(other.code_, {});
   layout_ = other.layout_;
   return *this;
 }
@@ -248,6 +255,8 @@ void SharedLibrary::make_global() {
 
 void SharedLibrary::unload() noexcept {
   if (!handle_) return;
+  for (faults::CodeRange* range : code_) faults::remove_code_range(range);
+  code_.clear();
   if (base_)
     destroy_thread_locals(reinterpret_cast<uintptr_t>(base_ + layout_.first),
                           reinterpret_cast<uintptr_t>(base_ + layout_.last));
@@ -273,6 +282,16 @@ uint64_t SharedLibrary::find_import(const char* name) const noexcept {
   for (uint64_t i = 1; i < layout_.symbol_count; ++i)
     if (symbols[i].st_shndx == SHN_UNDEF && std::strcmp(strings + symbols[i].st_name, name) == 0) return i;
   return 0;
+}
+
+std::vector<std::string> SharedLibrary::imports_of(std::string_view prefix) const {
+  std::vector<std::string> names;
+  const auto* symbols = reinterpret_cast<const Elf64_Sym*>(base_ + layout_.symbols);
+  const char* strings = reinterpret_cast<const char*>(base_ + layout_.strings);
+  for (uint64_t i = 1; handle_ && i < layout_.symbol_count; ++i)
+    if (symbols[i].st_shndx == SHN_UNDEF && std::string_view(strings + symbols[i].st_name).starts_with(prefix))
+      names.emplace_back(strings + symbols[i].st_name);
+  return names;
 }
 
 void* SharedLibrary::rebind(const char* imported, void* replacement) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "package_format/files/byte_range.h"
 #include "sconce/check.h"
@@ -19,6 +20,10 @@
 
 namespace sconce {
 class ElfImage;
+}
+
+namespace sconce::faults {
+class CodeRange;
 }
 
 namespace sconce::loader {
@@ -52,6 +57,8 @@ class SharedLibrary {
   }
 
   bool imports(const char* symbol) const noexcept { return find_import(symbol) != 0; }
+  // The imported symbols whose names begin so.
+  std::vector<std::string> imports_of(std::string_view prefix) const;
   // Makes the library call `replacement` instead of an imported function (by its GOT slots). Returns the earlier
   // function, null if the library does not import it. kIo if the slots cannot be made writable.
   void* rebind(const char* imported, void* replacement);
@@ -83,6 +90,7 @@ class SharedLibrary {
   LibraryFile file_;
   void* handle_ = nullptr;
   std::byte* base_ = nullptr;  // load address
+  std::vector<faults::CodeRange*> code_;
   Layout layout_;
 };
 

@@ -3,39 +3,51 @@
 #include <cstdint>
 #include <string>
 
-#include "sconce/check.h"
+#include "sconce/error.h"
+#include "src/faults/frames.h"
+#include "src/shim/failed_check.h"
+
+using sconce::shim::failed_check;
 
 namespace c10 {
+namespace {
 
-void report_overflow(const char* name) {
-  SCONCE_FAIL(kModelFailed, "value cannot be converted to type ", name, " without overflow");
+std::exception_ptr overflow(const char* name) {
+  return std::make_exception_ptr(sconce::Error(
+      sconce::ErrorCode::kModelFailed, std::string("value cannot be converted to type ") + name + " without overflow"));
 }
+
+}  // namespace
+
+SCONCE_LEAVABLE void report_overflow(const char* name) { sconce::faults::leave(overflow(name)); }
 
 namespace detail {
 
 struct CompileTimeEmptyString {};
 
-[[noreturn]] void torchCheckFail(const char* function, const char* file, uint32_t line, const char* message) {
-  SCONCE_FAIL(kModelFailed, message, " (", function, " at ", file, ":", line, ")");
+[[noreturn]] SCONCE_LEAVABLE void torchCheckFail(const char* function, const char* file, uint32_t line,
+                                                 const char* message) {
+  sconce::faults::leave(failed_check({message}, function, file, line));
 }
 
-[[noreturn]] void torchCheckFail(const char* function, const char* file, uint32_t line, const std::string& message) {
-  torchCheckFail(function, file, line, message.c_str());
+[[noreturn]] SCONCE_LEAVABLE void torchCheckFail(const char* function, const char* file, uint32_t line,
+                                                 const std::string& message) {
+  sconce::faults::leave(failed_check({message}, function, file, line));
 }
 
-[[noreturn]] void torchInternalAssertFail(const char* function, const char* file, uint32_t line, const char* condition,
-                                          const char* message) {
-  SCONCE_FAIL(kModelFailed, condition, " ", message, " (", function, " at ", file, ":", line, ")");
+[[noreturn]] SCONCE_LEAVABLE void torchInternalAssertFail(const char* function, const char* file, uint32_t line,
+                                                          const char* condition, const char* message) {
+  sconce::faults::leave(failed_check({condition, message}, function, file, line));
 }
 
-[[noreturn]] void torchInternalAssertFail(const char* function, const char* file, uint32_t line, const char* condition,
-                                          const std::string& message) {
-  torchInternalAssertFail(function, file, line, condition, message.c_str());
+[[noreturn]] SCONCE_LEAVABLE void torchInternalAssertFail(const char* function, const char* file, uint32_t line,
+                                                          const char* condition, const std::string& message) {
+  sconce::faults::leave(failed_check({condition, message}, function, file, line));
 }
 
-[[noreturn]] void torchInternalAssertFail(const char* function, const char* file, uint32_t line, const char* condition,
-                                          CompileTimeEmptyString) {
-  torchCheckFail(function, file, line, condition);
+[[noreturn]] SCONCE_LEAVABLE void torchInternalAssertFail(const char* function, const char* file, uint32_t line,
+                                                          const char* condition, CompileTimeEmptyString) {
+  sconce::faults::leave(failed_check({condition}, function, file, line));
 }
 
 }  // namespace detail

@@ -1,0 +1,144 @@
+#include "src/faults/frames.h"
+
+#include <unwind.h>
+
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+#include "sconce/error.h"
+#include "src/faults/code_ranges.h"
+#include "src/faults/exception_table.h"
+
+namespace sconce::faults {
+namespace {
+
+thread_local bool frames_left = false;
+
+// Whether a package's handler of this type takes a sconce::Error. LeaveRegion meets handlers only where an Error would.
+bool takes_errors(const std::type_info* type) {
+  return !type || *type == typeid(std::exception) || *type == typeid(std::runtime_error) || *type == typeid(Error);
+}
+
+// DWARF numbers of registers, x86-64 psABI figure 3.36.
+enum { kRbx = 3, kRbp = 6, kR12 = 12, kR13, kR14, kR15 };
+
+Frame frame_of(_Unwind_Context* context) noexcept {
+  return {_Unwind_GetGR(context, kRbx), _Unwind_GetGR(context, kRbp), _Unwind_GetGR(context, kR12),
+          _Unwind_GetGR(context, kR13), _Unwind_GetGR(context, kR14), _Unwind_GetGR(context, kR15),
+          _Unwind_GetCFA(context)};
+}
+
+class Search {
+ public:
+  explicit Search(uintptr_t raised) noexcept : raised_(raised) {}
+  Exit run() {
+    _Unwind_Backtrace(&Search::visit, this);
+    return exit_;
+  }
+
+ private:
+  static _Unwind_Reason_Code visit(_Unwind_Context* context, void* search) noexcept {
+    return static_cast<Search*>(search)->look(context) ? _URC_NO_REASON : _URC_NORMAL_STOP;
+  }
+
+  // Returns whether to go on to the caller of this frame.
+  bool look(_Unwind_Context* context) noexcept {
+    int interrupted = 0;
+    const uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
+    if (raised_ != 0 && !(interrupted && address == raised_)) return true;
+    const bool of_package = library_at(address) != nullptr;
+    if (of_package && exit_.function == 0) exit_.function = address;
+    if (stuck_) return exit_.function == 0;
+    if (blocked_) {
+      exit_.frame = frame_of(context);
+      exit_.left = true;
+      blocked_ = false;
+    }
+    if (std::exchange(raised_, 0) != 0) {  // an instruction is not in the exception table
+      return go_past(of_package);
+    }
+    switch (passage_at(reinterpret_cast<const void*>(_Unwind_GetLanguageSpecificData(context)),
+                       _Unwind_GetRegionStart(context), interrupted ? address : address - 1, takes_errors)) {
+      case Passage::kOpen:
+        return true;
+      case Passage::kCaught:
+        exit_.reached = true;
+        return false;
+      case Passage::kBlocked:
+        return go_past(of_package);
+    }
+    return false;
+  }
+
+  // Past a frame that blocks the exception: only a package's may be left.
+  bool go_past(bool of_package) noexcept {
+    blocked_ = of_package;
+    stuck_ = !of_package;
+    return !stuck_ || exit_.function == 0;
+  }
+
+  uintptr_t raised_;
+  bool blocked_ = false, stuck_ = false;
+  Exit exit_;
+};
+
+// An exception_ptr as the pointer that it is, which a left frame does not destroy.
+union Packed {
+  std::exception_ptr error;
+  void* pointer;
+  Packed() noexcept : pointer(nullptr) {}
+  ~Packed() {}  // NOLINT(modernize-use-equals-default)
+};
+static_assert(sizeof(std::exception_ptr) == sizeof(void*));
+
+[[noreturn]] void throw_packed(void* pointer) {
+  Packed packed;
+  packed.pointer = pointer;
+  std::exception_ptr error(std::move(packed.error));
+  std::rethrow_exception(std::move(error));
+}
+
+}  // namespace
+
+SCONCE_LEAVABLE Exit find_exit(uintptr_t raised) { return Search(raised).run(); }
+
+bool take_left_frames() noexcept { return std::exchange(frames_left, false); }
+void note_left_frames() noexcept { frames_left = true; }
+
+SCONCE_LEAVABLE void resume(const Frame& frame, void (*function)(void*), void* argument) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_handle_no_return();
+#endif
+  // The stack is as the callee found it: the return address, which is still there, lies on top.
+  asm volatile(
+      "movq 0(%%rcx), %%rbx\n\t"
+      "movq 8(%%rcx), %%rbp\n\t"
+      "movq 16(%%rcx), %%r12\n\t"
+      "movq 24(%%rcx), %%r13\n\t"
+      "movq 32(%%rcx), %%r14\n\t"
+      "movq 40(%%rcx), %%r15\n\t"
+      "movq 48(%%rcx), %%rsp\n\t"
+      "subq $8, %%rsp\n\t"
+      "jmp *%%rax"
+      :
+      : "c"(&frame), "a"(function), "D"(argument)
+      : "memory");
+  __builtin_unreachable();
+}
+
+SCONCE_LEAVABLE void leave(std::exception_ptr error) {
+  const Exit exit = find_exit();
+  if (!exit.reached || !exit.left) std::rethrow_exception(std::move(error));
+  note_left_frames();
+  Packed packed;
+  new (&packed.error) std::exception_ptr(std::move(error));
+  resume(exit.frame, &throw_packed, packed.pointer);
+}
+
+}  // namespace sconce::faults

@@ -1,0 +1,162 @@
+#include "src/faults/parallel_region.h"
+
+#include <omp.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <utility>
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#include "sconce/error.h"
+#include "src/faults/frames.h"
+
+// libgomp's.
+extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+extern "C" void GOMP_barrier();
+
+namespace sconce::faults {
+namespace {
+
+enum class Progress : uint32_t { kInside, kFinished, kLeft };
+
+// One thread of a team, which alone writes it. On a cache line of its own.
+struct alignas(64) Member {
+  std::atomic<uint32_t> barriers{0};  // announced
+  std::atomic<Progress> progress{Progress::kInside};
+};
+
+struct Region {
+  void (*body)(void*);
+  void* data;
+  Member* members;
+  std::atomic<bool> broken{false}, claimed{false};
+  std::exception_ptr* error;  // where the first exception goes
+};
+
+// What the thread is in. On the stack of enter().
+struct Inside {
+  Region* region;
+  Member* self;
+  unsigned team;
+  uint32_t barriers;  // announced, and passed unless the thread is at one
+};
+
+thread_local Inside* inside = nullptr;
+
+// libgomp's barriers order the team's memory, but ThreadSanitizer does not see them.
+void hand_over([[maybe_unused]] Region& region) noexcept {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_release(&region);
+#endif
+}
+void take_over([[maybe_unused]] Region& region) noexcept {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_acquire(&region);
+#endif
+}
+
+// The wait of a thread that leaves: see the header.
+void await_others(const Inside& me) noexcept {
+  me.self->progress.store(Progress::kLeft, std::memory_order_release);
+  for (bool all_left = false; !all_left; sched_yield()) {
+    all_left = true;
+    for (unsigned i = 0; i < me.team; ++i) {
+      const Member& other = me.region->members[i];
+      if (other.barriers.load(std::memory_order_acquire) > me.barriers) return GOMP_barrier();
+      const Progress progress = other.progress.load(std::memory_order_acquire);
+      if (progress == Progress::kFinished) return;
+      all_left = all_left && progress == Progress::kLeft;
+    }
+  }
+}
+
+void leave_region(Inside& me, std::exception_ptr error) noexcept {
+  if (error && !me.region->claimed.exchange(true)) *me.region->error = std::move(error);
+  me.region->broken.store(true, std::memory_order_release);
+  await_others(me);
+}
+
+// What each thread of the team runs.
+void enter(void* shared) noexcept {
+  Region& region = *static_cast<Region*>(shared);
+  take_over(region);
+  Inside me{&region, &region.members[omp_get_thread_num()], static_cast<unsigned>(omp_get_num_threads()), 0};
+  Inside* const outer = std::exchange(inside, &me);
+  try {
+    region.body(region.data);
+    me.self->progress.store(Progress::kFinished, std::memory_order_release);
+  } catch (const LeaveRegion&) {
+    leave_region(me, nullptr);
+  } catch (...) {
+    leave_region(me, std::current_exception());
+  }
+  inside = outer;
+  hand_over(region);
+}
+
+// Room for the members of a team: on the stack for teams of usual sizes.
+class Members {
+ public:
+  explicit Members(unsigned count) : count_(count) {
+    if (count > kOnStack) members_ = static_cast<Member*>(::operator new(count * sizeof(Member), kLine));
+    for (unsigned i = 0; i < count; ++i) new (&members_[i]) Member;
+  }
+  ~Members() {
+    if (count_ > kOnStack) ::operator delete(members_, kLine);
+  }
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+  Member* get() noexcept { return members_; }
+
+ private:
+  static constexpr unsigned kOnStack = 16;
+  static constexpr std::align_val_t kLine{alignof(Member)};
+  unsigned count_;
+  alignas(Member) std::byte stack_[kOnStack * sizeof(Member)];
+  Member* members_ = reinterpret_cast<Member*>(stack_);
+};
+
+// Returns the region's exception instead of throwing it, so that leaving its callers loses nothing.
+std::exception_ptr run(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
+  std::exception_ptr error;
+  Members members(threads ? threads : static_cast<unsigned>(omp_get_max_threads()));
+  Region region{.body = body, .data = data, .members = members.get(), .error = &error};
+  hand_over(region);
+  GOMP_parallel(&enter, &region, threads, flags);
+  take_over(region);
+  return error;
+}
+
+// Meets the team at its barrier. Returns whether to leave the region.
+bool meet(Inside& me) noexcept {
+  me.self->barriers.store(++me.barriers, std::memory_order_release);
+  GOMP_barrier();
+  return me.region->broken.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+SCONCE_LEAVABLE void run_region(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
+  std::exception_ptr error = run(body, data, threads, flags);
+  if (error) [[unlikely]]
+    leave(std::move(error));
+}
+
+SCONCE_LEAVABLE void region_barrier() {
+  Inside* const me = inside;
+  if (!me) {  // a team that others made
+    if (omp_get_num_threads() > 1) GOMP_barrier();
+    return;
+  }
+  if (me->team > 1 && meet(*me)) [[unlikely]]
+    leave(std::make_exception_ptr(LeaveRegion{}));
+}
+
+}  // namespace sconce::faults

@@ -1,0 +1,133 @@
+#include "src/loader/library/parallel_regions.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "package_format/elf_image.h"
+#include "src/loader/library/shared_library.h"
+#include "tests/loader/sample_file.h"
+#include "tests/loader/sample_regions.h"
+
+using namespace sconce;
+using namespace sconce::loader;
+
+extern "C" void GOMP_barrier();  // libgomp's
+
+namespace {
+
+SharedLibrary loaded(const char* name) {
+  const std::vector<std::byte> bytes = sample(name);
+  return SharedLibrary::load(ElfImage(bytes, name));
+}
+void* barrier_of(const SharedLibrary& library) { return library.function<void*()>("sample_barrier")(); }
+void* gnu_barrier() { return reinterpret_cast<void*>(&GOMP_barrier); }
+void other_barrier() {}
+
+using Call = void(const SampleWork&);
+
+// Runs the kernel. Returns the error's text, or "" if the results are right.
+std::string outcome(Call* call, int threads, SampleFailure failure) {
+  constexpr int kCount = 100;
+  std::vector<float> out(kCount, -1);
+  try {
+    call({threads, failure, kCount, out.data()});
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kModelFailed);
+    return error.what();
+  }
+  for (int i = 0; i < kCount; ++i)
+    if (out[static_cast<size_t>(i)] != static_cast<float>(3 * i + 1)) return "wrong result";
+  return "";
+}
+
+std::string text_of(int place) { return "index out of bounds (kernel at kernel.cpp:" + std::to_string(place) + ")"; }
+
+}  // namespace
+
+TEST_CASE("parallel regions: a team waits for all of its threads, one thread for none") {
+  const SharedLibrary library = loaded("sample_barrier");
+  CHECK(barrier_of(library) != gnu_barrier());
+  auto* const rounds = library.function<int(int, int, int*)>("sample_rounds");
+  for (const int threads : {1, 2, 3, 1, 4, 20}) {
+    CAPTURE(threads);
+    std::vector<int> written(16 * static_cast<size_t>(threads));
+    CHECK(rounds(threads, 500, written.data()) == 500 * threads);
+  }
+}
+
+TEST_CASE("parallel regions: libraries with tasks or with another run time keep their barrier") {
+  CHECK(barrier_of(loaded("sample_tasks")) == gnu_barrier());
+  SharedLibrary library = loaded("sample_barrier");
+  void* const other = reinterpret_cast<void*>(&other_barrier);
+  library.rebind("GOMP_barrier", other);
+  bind_parallel_regions(library);
+  CHECK(barrier_of(library) == other);
+  SharedLibrary none = loaded("sample_model");
+  bind_parallel_regions(none);
+  CHECK(!none.imports("GOMP_barrier"));
+}
+
+TEST_CASE("parallel regions: a check that fails on any threads, before, between and after barriers, ends the region") {
+  for (const char* name : {"sample_regions", "sample_regions_together"}) {
+    CAPTURE(name);
+    const SharedLibrary library = loaded(name);
+    auto* const call = library.function<Call>("sample_call");
+    for (int threads = 1; threads <= 4; ++threads)
+      for (unsigned failing = 0; failing < 1U << threads; ++failing)
+        for (int place = 0; place <= 3; ++place) {
+          CAPTURE(threads);
+          CAPTURE(failing);
+          CAPTURE(place);
+          CHECK(outcome(call, threads, {failing, place}) == (failing ? text_of(place) : ""));
+          CHECK(outcome(call, threads, {}).empty());
+        }
+    // Only where the caller's compiler saw that the kernel throws nothing does it keep what it owned.
+    auto* const objects = library.function<int()>("sample_objects");
+    CHECK((objects() == 0) == (std::string(name) == "sample_regions"));
+  }
+}
+
+TEST_CASE("parallel regions: more threads than cores, on many callers at once, thousands of times") {
+  const SharedLibrary library = loaded("sample_regions");
+  auto* const call = library.function<Call>("sample_call");
+  std::vector<std::thread> callers;
+  std::vector<int> wrong(4);
+  for (int caller = 0; caller < 4; ++caller)
+    callers.emplace_back([&, caller] {
+      int& errors = wrong[static_cast<size_t>(caller)];
+      for (int i = 0; i < 1000; ++i) {
+        const int place = (i + caller) % 4;
+        const auto failing = static_cast<unsigned>(i) % 8;
+        errors += outcome(call, 3, {failing, place}) != (failing ? text_of(place) : "");
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  for (const int errors : wrong) CHECK(errors == 0);
+}
+
+TEST_CASE("parallel regions: a body that catches the failure gets it") {
+  const SharedLibrary library = loaded("sample_regions");
+  auto* const call = library.function<Call>("sample_catching_call");
+  float none = 0;
+  for (int i = 0; i < 10; ++i) {
+    CHECK_THROWS_WITH(call({3, {5, 0}, 0, &none}), "the body caught 2");
+    CHECK_NOTHROW(call({3, {}, 0, &none}));
+  }
+}
+
+TEST_CASE("parallel regions: a region within a region") {
+  const SharedLibrary library = loaded("sample_regions");
+  auto* const call = library.function<Call>("sample_nested_call");
+  float none = 0;
+  for (unsigned failing = 0; failing < 8; ++failing)
+    for (int place = 0; place <= 1; ++place) {
+      CAPTURE(failing);
+      if (failing)
+        CHECK_THROWS_WITH(call({3, {failing, place}, 0, &none}), text_of(place).c_str());
+      else
+        CHECK_NOTHROW(call({3, {}, 0, &none}));
+    }
+}

@@ -1,0 +1,76 @@
+// What torch generates for a kernel of several loops: a function that only enters a parallel region, whose body has a
+// barrier after each loop and checks that may fail. Compiled with SAMPLE_TOGETHER, the calling function sees that the
+// kernel throws nothing, as in packages of torch 2.6 and 2.7; without, it is in another file.
+#include "sample_regions.h"
+
+#include <omp.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#define SAMPLE_EXPORT extern "C" [[gnu::visibility("default")]]
+
+extern "C" void aoti_torch_check(bool condition, const char* function, const char* file, uint32_t line,
+                                 const char* message);
+
+namespace {
+
+void check(const SampleWork& work, int place) {
+  const bool fails = work.failure.place == place && (work.failure.threads >> omp_get_thread_num() & 1U);
+  aoti_torch_check(!fails, "kernel", "kernel.cpp", static_cast<uint32_t>(place), "index out of bounds");
+}
+
+}  // namespace
+
+SAMPLE_EXPORT void sample_kernel(const SampleWork& work) {
+#pragma omp parallel num_threads(work.threads)
+  {
+    check(work, 0);
+#pragma omp for
+    for (int i = 0; i < work.count; ++i) work.out[i] = static_cast<float>(i);
+    check(work, 1);
+#pragma omp for
+    for (int i = 0; i < work.count; ++i) work.out[work.count - 1 - i] *= 3;
+    check(work, 2);
+#pragma omp single
+    {
+      for (int i = 0; i < work.count; ++i) work.out[i] += 1;
+    }
+    check(work, 3);
+  }
+}
+
+// As at::parallel_for: the body catches what its function throws, and the caller throws it again.
+SAMPLE_EXPORT void sample_catching_kernel(const SampleWork& work) {
+  int caught = 0;
+#pragma omp parallel num_threads(work.threads) reduction(+ : caught)
+  {
+    try {
+      check(work, 0);
+    } catch (const std::exception&) {
+      ++caught;
+    }
+  }
+  if (caught > 0) throw std::runtime_error("the body caught " + std::to_string(caught));
+}
+
+// A region in each thread of a region. The inner one fails in each inner thread of the outer threads that fail.
+SAMPLE_EXPORT void sample_nested_kernel(const SampleWork& work) {
+#pragma omp parallel num_threads(work.threads)
+  {
+    SampleWork inner = work;
+    inner.failure.threads = work.failure.threads >> omp_get_thread_num() & 1U ? ~0U : 0;
+#pragma omp parallel num_threads(2)
+    {
+      check(inner, 0);
+#pragma omp barrier
+      check(inner, 1);
+    }
+#pragma omp barrier
+  }
+}
+
+#ifdef SAMPLE_TOGETHER
+#include "sample_caller.cpp"
+#endif

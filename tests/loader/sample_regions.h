@@ -1,0 +1,16 @@
+// Kernels with parallel regions that fail where a test asks for it.
+#pragma once
+
+// Which threads of the region fail, and where: before its first barrier (0), between barriers (1, 2), after the last
+// (3).
+struct SampleFailure {
+  unsigned threads = 0;  // a bit for each
+  int place = 0;
+};
+
+struct SampleWork {
+  int threads;
+  SampleFailure failure;
+  int count;   // of elements
+  float* out;  // out[i] = 3 i + 1
+};
