@@ -72,7 +72,7 @@ int dispatch(CLI::App& app, int argc, char** argv, bool& parsed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  sconce::guard_mapped_files();
+  sconce::guard_package_faults();
   bool parsed = false;
   try {
     CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");

@@ -1,5 +1,6 @@
-// An open package is mapped, not copied. docs/security.md says what happens if somebody writes such a file in place.
-// This header has the parts that concern the whole process, so the host program asks for them.
+// Faults by which a package could end the process: its file, which is mapped and not copied, is written in place
+// (docs/security.md), or its code fails (docs/faults.md). This header has the parts that concern the whole process, so
+// the host program asks for them.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,15 @@ namespace sconce {
 // Faults in other memory, and signals that somebody sent, go to the previous handler. The `sconce` program calls this;
 // the library does not.
 void guard_mapped_files() noexcept;
+
+// Installs handlers of SIGFPE, SIGSEGV, SIGILL and SIGBUS. With them, a fault of a package's own code (an integer division
+// by zero, an access to memory that it may not touch, an instruction that this CPU lacks) ends the run with kModelFailed
+// and nothing else; without them, it ends the process. Checks of generated code that fail (an index out of bounds) end the
+// run in both cases. Faults in other code, and signals that somebody sent, go to the previous handlers. Does what
+// guard_mapped_files() does, too. Thread-safe. The `sconce` program calls this; the library does not.
+//
+// A run that ends so may lose memory of the package's own objects: docs/faults.md.
+void guard_package_faults() noexcept;
 
 // A file that is mapped was written to in place, or is about to be.
 struct MappedFileEvent {

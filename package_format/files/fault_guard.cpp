@@ -24,19 +24,6 @@ std::atomic<GuardedRange*> ranges{nullptr};
 std::atomic<bool> guarded{false};
 struct sigaction before {};
 
-// Runs in the signal handler: atomics and system calls only.
-bool mend(uintptr_t address) noexcept {
-  for (GuardedRange* range = ranges.load(std::memory_order_acquire); range; range = range->next) {
-    const uintptr_t begin = range->begin.load(std::memory_order_acquire);
-    const uintptr_t end = range->end.load(std::memory_order_acquire);
-    if (address < begin || address >= end) continue;
-    note_fault(range->note);  // before anybody can read the zeros
-    // Replaces the whole range, which is useless now, by one mapping instead of one per page.
-    return show_zeros(reinterpret_cast<std::byte*>(begin), end - begin);
-  }
-  return false;
-}
-
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   if (before.sa_flags & SA_SIGINFO) return before.sa_sigaction(signal, info, context);
   const bool fault = info->si_code > 0;
@@ -51,11 +38,24 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 
 void on_fault(int signal, siginfo_t* info, void* context) noexcept {
   const int error = errno;
-  if (info->si_code <= 0 || !mend(reinterpret_cast<uintptr_t>(info->si_addr))) pass_on(signal, info, context);
+  if (info->si_code <= 0 || !mend_fault(reinterpret_cast<uintptr_t>(info->si_addr))) pass_on(signal, info, context);
   errno = error;
 }
 
 }  // namespace
+
+// Atomics and system calls only.
+bool mend_fault(uintptr_t address) noexcept {
+  for (GuardedRange* range = ranges.load(std::memory_order_acquire); range; range = range->next) {
+    const uintptr_t begin = range->begin.load(std::memory_order_acquire);
+    const uintptr_t end = range->end.load(std::memory_order_acquire);
+    if (address < begin || address >= end) continue;
+    note_fault(range->note);  // before anybody can read the zeros
+    // Replaces the whole range, which is useless now, by one mapping instead of one per page.
+    return show_zeros(reinterpret_cast<std::byte*>(begin), end - begin);
+  }
+  return false;
+}
 
 bool show_zeros(std::byte* begin, size_t bytes) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;

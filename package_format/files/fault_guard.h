@@ -14,6 +14,10 @@ namespace sconce {
 // Installs the handler, once per process. Faults elsewhere, and signals that somebody sent, go to the previous handler.
 void guard_faults() noexcept;
 
+// What the handler does about a fault at this address: true if it lies in a guarded range, which reads as zeros from
+// now on. May be called in a signal handler.
+bool mend_fault(uintptr_t address) noexcept;
+
 // What the handler writes: it sets `state` to `value` and adds one to `concern`, unless `state` is a fault's already.
 struct FaultNote {
   std::atomic<uint32_t>* state;

@@ -42,6 +42,7 @@ const char* sconce_version(void) noexcept {
 
 void sconce_manual_seed(uint64_t seed) noexcept { manual_seed(seed); }
 void sconce_guard_mapped_files(void) noexcept { guard_mapped_files(); }
+void sconce_guard_package_faults(void) noexcept { guard_package_faults(); }
 
 sconce_error* sconce_model_load(const sconce_package* package, const sconce_load_options* options,
                                 sconce_model** out) noexcept {

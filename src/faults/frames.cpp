@@ -31,7 +31,7 @@ enum { kRbx = 3, kRbp = 6, kR12 = 12, kR13, kR14, kR15 };
 Frame frame_of(_Unwind_Context* context) noexcept {
   return {_Unwind_GetGR(context, kRbx), _Unwind_GetGR(context, kRbp), _Unwind_GetGR(context, kR12),
           _Unwind_GetGR(context, kR13), _Unwind_GetGR(context, kR14), _Unwind_GetGR(context, kR15),
-          _Unwind_GetCFA(context)};
+          _Unwind_GetCFA(context),      _Unwind_GetIP(context)};
 }
 
 class Search {
@@ -97,7 +97,7 @@ union Packed {
 };
 static_assert(sizeof(std::exception_ptr) == sizeof(void*));
 
-[[noreturn]] void throw_packed(void* pointer) {
+[[noreturn]] SCONCE_RESUMED void throw_packed(void* pointer) {
   Packed packed;
   packed.pointer = pointer;
   std::exception_ptr error(std::move(packed.error));

@@ -15,11 +15,15 @@
 // counted.
 #define SCONCE_LEAVABLE [[gnu::noinline]] __attribute__((no_sanitize_thread))
 
+// For functions that resume() calls: local functions of a package may keep a stack that is not aligned.
+#define SCONCE_RESUMED SCONCE_LEAVABLE __attribute__((force_align_arg_pointer))
+
 namespace sconce::faults {
 
 // A place on this thread's stack, right after a call there has returned. x86-64 psABI: registers that calls preserve.
 struct Frame {
   uint64_t rbx, rbp, r12, r13, r14, r15, stack;
+  uintptr_t address;  // where it continues
 };
 
 // What a search of the stack found.
@@ -35,7 +39,7 @@ struct Exit {
 // is left.
 Exit find_exit(uintptr_t raised = 0);
 
-// Calls function(argument), which throws, as though the frame's last call had been to it.
+// Calls function(argument), a SCONCE_RESUMED function that throws, as though the frame's last call had been to it.
 [[noreturn]] void resume(const Frame& frame, void (*function)(void*), void* argument);
 
 // Whether frames were left on this thread since the last call of take_left_frames(): their objects are lost.

@@ -36,6 +36,7 @@ struct Region {
   void (*body)(void*);
   void* data;
   Member* members;
+  uintptr_t entered_from;
   std::atomic<bool> broken{false}, claimed{false};
   std::exception_ptr* error;  // where the first exception goes
 };
@@ -124,10 +125,10 @@ class Members {
 };
 
 // Returns the region's exception instead of throwing it, so that leaving its callers loses nothing.
-std::exception_ptr run(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
+std::exception_ptr run(void (*body)(void*), void* data, unsigned threads, unsigned flags, uintptr_t from) {
   std::exception_ptr error;
   Members members(threads ? threads : static_cast<unsigned>(omp_get_max_threads()));
-  Region region{.body = body, .data = data, .members = members.get(), .error = &error};
+  Region region{.body = body, .data = data, .members = members.get(), .entered_from = from, .error = &error};
   hand_over(region);
   GOMP_parallel(&enter, &region, threads, flags);
   take_over(region);
@@ -144,10 +145,12 @@ bool meet(Inside& me) noexcept {
 }  // namespace
 
 SCONCE_LEAVABLE void run_region(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
-  std::exception_ptr error = run(body, data, threads, flags);
+  std::exception_ptr error = run(body, data, threads, flags, reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
   if (error) [[unlikely]]
     leave(std::move(error));
 }
+
+uintptr_t region_entered_from() noexcept { return inside ? inside->region->entered_from : 0; }
 
 SCONCE_LEAVABLE void region_barrier() {
   Inside* const me = inside;

@@ -22,11 +22,16 @@
 // checks every interleaving of small teams.
 #pragma once
 
+#include <cstdint>
+
 namespace sconce::faults {
 
 // GOMP_parallel of libgomp (GCC 4.9 and later): runs body(data) on `threads` threads, 0: the default number. Throws
 // what a thread of the team threw first, like leave(): callers own nothing that a destructor must release.
 void run_region(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+
+// An address in the function that entered the region in which this thread is; 0: it is in none.
+uintptr_t region_entered_from() noexcept;
 
 // GOMP_barrier of libgomp. Returns at once in a team of one thread: libgomp would make a system call. Throws
 // LeaveRegion if the region is to be left.
