@@ -112,10 +112,13 @@ extern "C" AOTITorchError aoti_torch_proxy_executor_call_function(AOTIProxyExecu
   using sconce::custom_ops::ProxyExecutor;
   auto* const executor = reinterpret_cast<ProxyExecutor*>(proxy_executor);
   const char* const name = executor ? executor->target(extern_node_index) : "aoti_torch_proxy_executor_call_function";
-  return sconce::shim::guard(name, [&] {
+  const AOTITorchError failed = sconce::shim::guard(name, [&] {
     SCONCE_CHECK(executor, kModelFailed, "the model was given no proxy executor");
     SCONCE_CHECK(num_ints >= 0 && num_tensors >= 0, kModelFailed, "negative counts of arguments");
     executor->call(extern_node_index, {flatten_int_args, static_cast<size_t>(num_ints)},
                    {flatten_tensor_args, static_cast<size_t>(num_tensors)});
   });
+  // Through the C function, which the model's own try block expects.
+  if (failed && executor && executor->leaves_run()) SCONCE_FAIL(kModelFailed, name, " failed");
+  return failed;
 }

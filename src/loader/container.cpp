@@ -76,7 +76,10 @@ Container::Container(std::shared_ptr<const Module> module, Device device, Consta
       handle_(nullptr, Destroy{module_->api().destroy}) {
   const Int4PackingScope packing(packing_);
   const ContainerApi& api = module_->api();
-  if (module_->extern_nodes()) executor_ = std::make_unique<custom_ops::ProxyExecutor>(module_->extern_nodes());
+  if (module_->extern_nodes()) {
+    executor_ = std::make_unique<custom_ops::ProxyExecutor>(module_->extern_nodes());
+    executor_->leave_run_on_failure();
+  }
   ErrorCapture capture;
   shim::take_error();
   ConstantLoading loading(*module_, source);

@@ -1,6 +1,6 @@
 """Writes aten_schemas.txt: PyTorch's own schema of every operator that src/custom_ops/aten/*.cpp has a row for.
 
-    .venv/bin/python tests/custom_ops/make_aten_schemas.py      # torch 2.15
+    .venv/bin/python tests/custom_ops/make_aten_schemas.py      # torch 2.15, torchvision 0.29
 """
 import pathlib
 import re
@@ -8,6 +8,7 @@ import re
 import torch
 import torch._inductor.inductor_prims  # registers them
 import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
+import torchvision  # registers torchvision's
 
 HERE = pathlib.Path(__file__).resolve().parent
 rows = set()

@@ -148,6 +148,25 @@ TEST_CASE("proxy executor: an error keeps the operator's name and stays with the
   CHECK(shim::take_error());
 }
 
+TEST_CASE("proxy executor: in a run, a failed call leaves the generated code, which would ignore its return code") {
+  const std::string json = one_call("aten::mm", R"({"name": "self", "arg": {"as_tensor": {"name": "a"}}},
+    {"name": "mat2", "arg": {"as_tensor": {"name": "b"}}})",
+                                    R"({"as_tensor": {"name": "c"}})");
+  ProxyExecutor executor(std::make_shared<const ExternNodes>(ExternNodes::parse(json)));
+  executor.leave_run_on_failure();
+  Handles t{number(1), number(2), Tensor()};
+  shim::take_error();
+  bool went_on = false;
+  CHECK(code_of([&] {
+          aoti_torch_proxy_executor_call_function(executor.handle(), 0, 0, nullptr, 3, t.handles.data());
+          went_on = true;
+        }) == ErrorCode::kModelFailed);
+  CHECK_FALSE(went_on);
+  const auto error = shim::take_error();
+  REQUIRE(error);
+  CHECK(error->text.starts_with("aten::mm: mm: expected a tensor of rank 2"));
+}
+
 TEST_CASE("extern nodes: operators that nobody has are named, each once") {
   const std::string node = R"({"name": "b", "node": {"target": "TARGET", "inputs": [], "outputs": []}})";
   const auto of = [&](std::string target) { return std::string(node).replace(node.find("TARGET"), 6, target); };

@@ -150,6 +150,7 @@ COMMANDS = {
     **{f"sconce weights push --sign {key}": run_by("tests/server/test_signing.py::test_pushed_by_the_program")
        for key in ("KEY", "key.pem")},
     "tests/long/signing/run.sh": script(without="model_signing of PyPI"),
+    "tests/long/detectors/run.sh SCONCE": script(without="torchvision, and ten minutes of compiling"),
     "openssl rand -hex 32": run_by("tests/server/test_signing.py::test_sealed_sets_serve_again"),
     **{line: run_by("tests/server/test_signing.py::test_the_blocks_of_the_document") for line in (
         "sh sign", "sh require", "sh inside", "sh signed_upload", "sconce sign --key key.pem model.pt2",

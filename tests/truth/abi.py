@@ -510,7 +510,7 @@ def call_proxied(name, overload, *arguments, fetch=True, lists=0, **options):
     outputs = [{"as_tensors": [{"name": "r"}] * lists} if many else {"as_tensor": {"name": "r"}} for many in plural]
     target = f"{namespace}::{short}" + (f".{overload}" if overload else "")
     text = json.dumps({"nodes": [{"name": "n", "node": {"target": target, "inputs": inputs, "outputs": outputs}}]}).encode()
-    nodes, executor = ctypes.create_string_buffer(72), ctypes.create_string_buffer(40)
+    nodes, executor = ctypes.create_string_buffer(72), ctypes.create_string_buffer(48)
     shared = (ctypes.c_void_p * 2)(ctypes.addressof(nodes), None)
     internal("parse")(nodes, len(text), ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p))
     words = (ctypes.c_void_p * 9).from_buffer(nodes)

@@ -11,6 +11,7 @@
 #include "src/cuda/reduction/sum.h"
 #include "src/cuda/sorting/sets.h"
 #include "src/cuda/tensor/factory.h"
+#include "src/cuda/vision/vision.h"
 #include "src/custom_ops/operator/boxed.h"
 #include "src/operators/cuda_ops.h"
 
@@ -159,6 +160,12 @@ constexpr Row kRows[] = {
     {"prims::inductor_random", boxed_anywhere<inductor_random>},
     {"prims::inductor_seed", boxed_anywhere<inductor_seed>},
     {"prims::inductor_seeds", boxed_anywhere<inductor_seeds>},
+    {"torchvision::deform_conv2d", boxed_anywhere<deform_conv2d>},
+    {"torchvision::nms", boxed_anywhere<nms>},
+    {"torchvision::ps_roi_align", boxed_anywhere<ps_roi_align>},
+    {"torchvision::ps_roi_pool", boxed_anywhere<ps_roi_pool>},
+    {"torchvision::roi_align", boxed_anywhere<roi_align>},
+    {"torchvision::roi_pool", boxed_anywhere<roi_pool>},
 };
 static_assert(std::is_sorted(std::begin(kRows), std::end(kRows),
                              [](const Row& a, const Row& b) { return a.name < b.name; }));

@@ -64,6 +64,8 @@ void throw_noted(int& word) {
       SCONCE_FAIL(kInvalidArgument, "index_put: an index is out of bounds");
     case Noted::kScatter:
       SCONCE_FAIL(kInvalidArgument, "scatter: an index is out of bounds");
+    case Noted::kRegion:
+      SCONCE_FAIL(kInvalidArgument, "a region is of an image that the input does not have");
     default:
       break;
   }

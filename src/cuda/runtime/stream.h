@@ -44,7 +44,7 @@ inline void keep_for_graph(std::shared_ptr<const void> object) {
 }
 
 // Errors that only a kernel can see. It notes them, and the host finds them after it has waited for the stream.
-enum class Noted : int { kNothing, kIndex, kIndexPut, kScatter };
+enum class Noted : int { kNothing, kIndex, kIndexPut, kScatter, kRegion };
 // Where kernels of this thread's stream note an error. Call check_noted() after the launch: without a lane it waits and
 // throws kInvalidArgument for a noted error; a lane does so when it synchronises.
 int* noted_by_kernels();

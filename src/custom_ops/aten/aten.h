@@ -31,12 +31,13 @@ std::span<const AtenRow> aten_earlier_rows();      // earlier.cpp: for packages 
 std::span<const AtenRow> aten_lowered_rows();      // lowered.cpp: left uncompiled by fallback_by_default
 std::span<const AtenRow> inductor_rows();          // inductor_rows.cpp: the compiler's own prims
 std::span<const AtenRow> quantised_rows();         // quantised_rows.cpp: what PyTorch's quantisers export
+std::span<const AtenRow> vision_rows();            // vision.cpp: torchvision's
 
-inline std::array<std::span<const AtenRow>, 15> aten_tables() {
+inline std::array<std::span<const AtenRow>, 16> aten_tables() {
   return {aten_tensor_rows(),  aten_movement_rows(),    aten_math_rows(),      aten_function_rows(),
           aten_list_rows(),    aten_layer_rows(),       aten_gradient_rows(),  aten_linalg_rows(),
           aten_random_rows(),  aten_elementwise_rows(), aten_reduction_rows(), quantised_rows(),
-          aten_earlier_rows(), inductor_rows(),         aten_lowered_rows()};
+          aten_earlier_rows(), inductor_rows(),         aten_lowered_rows(),   vision_rows()};
 }
 
 }  // namespace sconce::custom_ops

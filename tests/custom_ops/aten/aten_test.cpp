@@ -1,6 +1,6 @@
 // Tests ATen's operators through their boxed form and their schemas, with the cases in
-// tests/data/{aten,movement,functions,lists,by_name,earlier}.cases. make_aten_cases.py, make_function_cases.py,
-// make_by_name_cases.py and make_earlier_cases.py write these.
+// tests/data/{aten,movement,functions,lists,by_name,earlier,vision}.cases. make_aten_cases.py, make_function_cases.py,
+// make_by_name_cases.py, make_earlier_cases.py and make_vision_cases.py write these.
 #include "src/custom_ops/aten/aten.h"
 
 #include <doctest/doctest.h>
@@ -131,6 +131,8 @@ TEST_CASE("aten: random operators, as PyTorch") { run_rows("aten.cases", aten_ra
 TEST_CASE("aten: what earlier versions of PyTorch call by name") { run_rows("earlier.cases", aten_earlier_rows()); }
 TEST_CASE("aten: what Inductor has code for, as PyTorch") { run_rows("lowered.cases", aten_lowered_rows()); }
 TEST_CASE("aten: operators of the compiler's own, as PyTorch") { run_rows("inductor.cases", inductor_rows()); }
+
+TEST_CASE("vision: torchvision's operators, as torchvision") { run_rows("vision.cases", vision_rows()); }
 
 TEST_CASE("aten: what quantisers export, as PyTorch") {
   size_t operators = 0;
