@@ -10,7 +10,7 @@ import re
 import shutil
 import warnings
 
-from sconce import _compare
+from sconce import _compare, _rows
 from sconce._errors import InvalidArgument
 from sconce._export_compile import Compiler, instruction_set, settings, version_of
 from sconce._export_errors import CONTAINERS, ExportError, cured
@@ -38,6 +38,7 @@ class ModelReport:
     constants: list  # names of what the package holds, as Sconce lists them
     unused: list     # names of state_dict() that the graph does not use; push weights with ignore= them
     inlined: list    # names of state_dict() that the graph uses, but that are in the code and cannot be replaced
+    rows: object     # RowProof: whether requests may share runs; None: no input's first dimension is dynamic
 
 
 @dataclasses.dataclass
@@ -59,6 +60,8 @@ class ExportReport:
                 lines.append(f"  not used by the graph: {', '.join(model.unused)}")
             if model.inlined:
                 lines.append(f"  in the code, cannot be replaced: {', '.join(model.inlined)}")
+            if model.rows is not None:
+                lines.append(f"  {model.rows}")
             lines += [str(one) for one in model.comparisons]
         return "\n".join(lines + ([] if self.checked else ["not compared with the model"]))
 
@@ -83,11 +86,15 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
         "none": the server gets them as an update.
     updatable: keeps every parameter and buffer under its name in state_dict(). False lets the compiler fold and pack them,
         which may make the model faster.
-    threads: OpenMP threads of compiled loops; None: as many as this machine has cores. metadata: text to record.
+    threads: OpenMP threads of compiled loops; None: as many as this machine has cores. metadata: text to record, under keys
+        that do not begin with "sconce_".
     check: runs the package and compares; at two batch sizes if there are two. tolerance: how far floating-point outputs may
         be off, as a share of the output's largest value; None: by dtype (float32 2e-4, float16 1e-2, bfloat16 4e-2).
     strict: torch.export's mode. options: AOTInductor settings to add. progress: a line on stderr that says what is under way
         and for how long; None: if stderr is a terminal.
+
+    If the first dimension is dynamic, the export tries to prove that the rows of a batch do not influence each other. The package
+    records the result, and a server lets requests share runs of the model only with a proof or by the user's order.
 
     Returns an ExportReport. Raises ExportError with the cure where one is known, ExportMismatch if the answers differ.
     """
@@ -143,7 +150,7 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
             program = subject.export(strict)
             stages.begin(f"torch compiles model {name}")
             try:
-                files[name] = compiler.compile(name, program, patches)
+                files[name] = compiler.compile(name, program, subject.with_rows(patches, program))
             except ExportError:
                 raise
             except Exception as error:  # noqa: BLE001  the compiler may fail in any way
@@ -187,7 +194,7 @@ def reported(torch, temporary, path, cpu, subjects, check, tolerance, weights, s
             except _compare.NoSconce as missing:
                 warnings.warn(str(missing), stacklevel=3)
                 checked = False
-        models[name] = ModelReport(name, comparisons, *subject.names(temporary))
+        models[name] = ModelReport(name, comparisons, *subject.names(temporary), subject.rows)
     wrong = [one for model in models.values() for one in model.comparisons if not one]
     if wrong:
         raise ExportMismatch("Sconce's answers differ from the model's:\n" + "\n".join(map(str, wrong)), wrong)
@@ -212,6 +219,7 @@ class Subject:
         self.batch = None if batch is None else Batch(torch, args, kwargs, batch)
         self.dynamic_shapes = dynamic_shapes
         self.used = set()  # names of state_dict() that the exported graph reads
+        self.rows = None   # the RowProof of a model with a dynamic first dimension
 
     def moved(self, model, device, dtype):
         tensors = [*model.parameters(), *model.buffers()]
@@ -292,7 +300,7 @@ class Subject:
         if shapes is not None and self.batch:
             shapes = Batch(torch, args, kwargs, (self.batch.low, self.batch.high)).dynamic_shapes(self.model, args, kwargs)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), _rows.traces.of_functions(torch):
                 program = torch.export.export(self.model, args, kwargs, dynamic_shapes=shapes, strict=strict)
         except Exception as error:  # noqa: BLE001  torch has no common class for its refusals
             raise cured(error, f"torch cannot export model {self.name!r}") from error
@@ -301,6 +309,16 @@ class Subject:
         self.used = {names[node.name] for node in program.graph.nodes if node.op == "placeholder" and node.name in names
                      and node.users}
         return program
+
+    def with_rows(self, patches, program):
+        """The compiler's settings with the proof of independent rows in the package's metadata."""
+        if _rows.has_batch(self.torch, program):
+            self.rows = _rows.prove(self.torch, program)
+        _rows.traces.shorten(program.graph_module)
+        if self.rows is None:
+            return patches
+        known = patches.get("aot_inductor.metadata", {})
+        return {**patches, "aot_inductor.metadata": {**known, _rows.KEY: self.rows.metadata()}}
 
     def cloned(self, value):
         """The model may write its arguments."""

@@ -30,7 +30,7 @@ REASON = why_not()
 if not INSTALLED and not REASON:
     sys.path.insert(0, str(BUILD / "python"))
 # These need only what is Python alone (pure.py).
-PURE = {"test_client.py", "test_client_weights.py", "test_first_answer.py", "test_export.py"}
+PURE = {"test_client.py", "test_client_weights.py", "test_first_answer.py", "test_export.py", "test_rows.py"}
 collect_ignore = [p.name for p in (ROOT / "tests/python").glob("test_*.py") if p.name not in PURE] if REASON else []
 
 

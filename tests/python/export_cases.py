@@ -54,7 +54,8 @@ def told(report):
             "outputs": [r.output for m in report.models.values() for c in m.comparisons for r in c.rows],
             "constants": {m.name: m.constants for m in report.models.values()},
             "unused": {m.name: m.unused for m in report.models.values()},
-            "inlined": {m.name: m.inlined for m in report.models.values()}}
+            "inlined": {m.name: m.inlined for m in report.models.values()},
+            "rows": {m.name: None if m.rows is None else json.loads(m.rows.metadata()) for m in report.models.values()}}
 
 
 # What is exported
@@ -64,6 +65,22 @@ def batch(folder):
     model = Net()
     result = told(export(model, rows(1), folder / "batch.pt2", batch=(1, 64), kwargs={"y": rows(1)}))
     return {**result, "state": list(model.state_dict()), "training": model.training}
+
+
+class Joined(torch.nn.Module):
+    def forward(self, x):
+        return centred(x)
+
+
+def centred(x):
+    return x - x.mean(0)
+
+
+@case
+def joined(folder):
+    """A model whose rows meet and one whose rows do not, with metadata of the user's."""
+    return told(export({"meets": (Joined(), (rows(),)), "alone": (Net(), (rows(),))}, folder / "joined.pt2", batch=8,
+                       metadata={"who": "me"}))
 
 
 @case
@@ -410,6 +427,11 @@ def no_cpu(path):
 @refusal
 def rows_outside(path):
     export(Net(), rows(3), path, batch=(4, 8))
+
+
+@refusal
+def reserved_metadata(path):
+    export(Net(), rows(), path, metadata={"sconce_rows": '{"version":1,"independent":true}'})
 
 
 @refusal

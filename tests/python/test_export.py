@@ -100,6 +100,34 @@ def test_the_same_model_gives_the_same_bytes(torch_python):
     assert one(torch_python, "again")["same"]
 
 
+def recorded(path):
+    """name of a model -> its metadata in the package."""
+    with zipfile.ZipFile(path) as archive:
+        return {name.split("/")[-2]: json.loads(archive.read(name)) for name in archive.namelist() if name.endswith("_metadata.json")}
+
+
+def test_the_package_records_whether_rows_are_independent(torch_python):
+    found = one(torch_python, "batch")
+    assert found["rows"]["model"] == {"version": 1, "independent": True}
+    assert "rows are independent: requests may share runs" in found["text"]
+    assert json.loads(recorded(found["path"])["model"]["sconce_rows"]) == found["rows"]["model"]
+
+
+def test_the_package_records_why_rows_are_not_independent(torch_python):
+    found = one(torch_python, "joined")
+    written = recorded(found["path"])
+    assert all(json.loads(written[name]["sconce_rows"]) == found["rows"][name] and written[name]["who"] == "me" for name in written)
+    assert found["rows"]["alone"]["independent"] and not found["rows"]["meets"]["independent"]
+    assert found["rows"]["meets"]["operator"] == "aten.mean.dim"
+    assert re.search(r"rows are not independent: aten\.mean\.dim at export_cases\.py:\d+ in centred: return x - x\.mean\(0\): joins all rows",
+                     found["text"])
+
+
+def test_a_package_without_a_batch_records_no_proof(torch_python):
+    found = one(torch_python, "native")
+    assert found["rows"] == {"model": None} and "sconce_rows" not in recorded(found["path"])["model"]
+
+
 def test_avx512(torch_python):
     if "avx512vl" not in pathlib.Path("/proc/cpuinfo").read_text():
         pytest.skip("this machine has no AVX-512, without which torch makes none")
@@ -193,6 +221,7 @@ REFUSALS = {
     "old_cpu": ("ValueError", "has no AVX2"),
     "no_cpu": ("ValueError", "knows no -march=z80"),
     "rows_outside": ("ValueError", "not within (4, 8)"),
+    "reserved_metadata": ("ValueError", "keys that begin with 'sconce_' are Sconce's own: 'sconce_rows'"),
     "wrong_name": ("ValueError", "expected NAME.pt2"),
     "wrong_weights": ("ValueError", "'inside', 'beside' or 'none'"),
 }

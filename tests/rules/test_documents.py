@@ -423,6 +423,8 @@ OTHERS = {
     "stage      checks names": said,
     "DIR/MODEL/VERSION/journal.json": said,
     "receiving --> staged": run_by("tests/server/admin/push/push_ledger_test.cpp::push ledger: a push from its first byte"),
+    "rows are independent: requests may share runs": run_by(
+        "tests/python/test_export.py::test_the_package_records_why_rows_are_not_independent", "of the models in export_cases.py"),
     "weights_peers = ": run_by("tests/server/admin/push/push_peers_test.cpp::push peers: hosts, ports, schemes"),
     "model.pt2": said,
     "Model::run(inputs)": said,
