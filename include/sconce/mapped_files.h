@@ -13,11 +13,11 @@ namespace sconce {
 // the library does not.
 void guard_mapped_files() noexcept;
 
-// Installs handlers of SIGFPE, SIGSEGV, SIGILL and SIGBUS. With them, a fault of a package's own code (an integer division
-// by zero, an access to memory that it may not touch, an instruction that this CPU lacks) ends the run with kModelFailed
-// and nothing else; without them, it ends the process. Checks of generated code that fail (an index out of bounds) end the
-// run in both cases. Faults in other code, and signals that somebody sent, go to the previous handlers. Does what
-// guard_mapped_files() does, too. Thread-safe. The `sconce` program calls this; the library does not.
+// Installs handlers of SIGFPE, SIGSEGV, SIGILL and SIGBUS. With them, a fault of a package's own code (an integer
+// division by zero, an access to memory that it may not touch, an instruction that this CPU lacks) ends the run with
+// kModelFailed and nothing else; without them, it ends the process. Checks of generated code that fail (an index out of
+// bounds) end the run in both cases. Faults in other code, and signals that somebody sent, go to the previous handlers.
+// Does what guard_mapped_files() does, too. Thread-safe. The `sconce` program calls this; the library does not.
 //
 // A run that ends so may lose memory of the package's own objects: docs/faults.md.
 void guard_package_faults() noexcept;

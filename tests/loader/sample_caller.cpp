@@ -2,6 +2,7 @@
 #include "sample_regions.h"
 
 extern "C" void sample_kernel(const SampleWork& work);
+extern "C" void sample_serial_kernel(const SampleWork& work);
 extern "C" void sample_catching_kernel(const SampleWork& work);
 extern "C" void sample_nested_kernel(const SampleWork& work);
 
@@ -18,6 +19,10 @@ struct Object {
 extern "C" [[gnu::visibility("default")]] void sample_call(const SampleWork& work) {
   const Object object;
   sample_kernel(work);
+}
+extern "C" [[gnu::visibility("default")]] void sample_serial_call(const SampleWork& work) {
+  const Object object;
+  sample_serial_kernel(work);
 }
 extern "C" [[gnu::visibility("default")]] void sample_catching_call(const SampleWork& work) {
   const Object object;

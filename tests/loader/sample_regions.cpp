@@ -4,6 +4,8 @@
 #include "sample_regions.h"
 
 #include <omp.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <stdexcept>
@@ -16,8 +18,43 @@ extern "C" void aoti_torch_check(bool condition, const char* function, const cha
 
 namespace {
 
+volatile int zero = 0, sink = 0;
+int* volatile null = nullptr;
+int* volatile wild = reinterpret_cast<int*>(0x123456789000);
+
+// A page of a file that ends before it.
+int* unreadable() {
+  const int file = memfd_create("sample", 0);
+  void* const page = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+  close(file);
+  return static_cast<int*>(page);
+}
+
+[[gnu::noinline]] void raise(SampleFault kind) {
+  static int* const beyond = unreadable();
+  switch (kind) {
+    case SampleFault::kDivision:
+      sink = 7 / zero;
+      break;
+    case SampleFault::kNull:
+      *null = 1;
+      break;
+    case SampleFault::kWild:
+      sink = *wild;
+      break;
+    case SampleFault::kIllegal:
+      __builtin_trap();
+    case SampleFault::kUnreadable:
+      sink = *static_cast<volatile int*>(beyond);
+      break;
+    case SampleFault::kCheck:
+      break;
+  }
+}
+
 void check(const SampleWork& work, int place) {
   const bool fails = work.failure.place == place && (work.failure.threads >> omp_get_thread_num() & 1U);
+  if (fails) raise(work.failure.kind);
   aoti_torch_check(!fails, "kernel", "kernel.cpp", static_cast<uint32_t>(place), "index out of bounds");
 }
 
@@ -39,6 +76,12 @@ SAMPLE_EXPORT void sample_kernel(const SampleWork& work) {
     }
     check(work, 3);
   }
+}
+
+// Without a region: all is done by the calling thread.
+SAMPLE_EXPORT void sample_serial_kernel(const SampleWork& work) {
+  check(work, 0);
+  for (int i = 0; i < work.count; ++i) work.out[i] = static_cast<float>(3 * i + 1);
 }
 
 // As at::parallel_for: the body catches what its function throws, and the caller throws it again.

@@ -4,9 +4,11 @@
 
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "package_format/elf_image.h"
+#include "sconce/mapped_files.h"
 #include "src/loader/library/shared_library.h"
 #include "tests/loader/sample_file.h"
 #include "tests/loader/sample_regions.h"
@@ -98,7 +100,7 @@ TEST_CASE("parallel regions: more threads than cores, on many callers at once, t
   for (int caller = 0; caller < 4; ++caller)
     callers.emplace_back([&, caller] {
       int& errors = wrong[static_cast<size_t>(caller)];
-      for (int i = 0; i < 1000; ++i) {
+      for (int i = 0; i < 500; ++i) {
         const int place = (i + caller) % 4;
         const auto failing = static_cast<unsigned>(i) % 8;
         errors += outcome(call, 3, {failing, place}) != (failing ? text_of(place) : "");
@@ -107,6 +109,42 @@ TEST_CASE("parallel regions: more threads than cores, on many callers at once, t
   for (std::thread& caller : callers) caller.join();
   for (const int errors : wrong) CHECK(errors == 0);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have handlers of their own
+TEST_CASE("parallel regions: instructions that raise a signal end the run, on any thread, thousands of times") {
+  guard_package_faults();
+  struct Case {
+    SampleFault kind;
+    const char* text;
+  };
+  const Case cases[] = {{SampleFault::kDivision, "integer division by zero"},
+                        {SampleFault::kNull, "memory at 0 that may not be accessed (SIGSEGV)"},
+                        {SampleFault::kWild, "memory that may not be accessed (SIGSEGV)"},
+                        {SampleFault::kIllegal, "an instruction that this CPU does not execute (SIGILL)"},
+                        {SampleFault::kUnreadable, "memory that cannot be read (SIGBUS)"}};
+  for (const char* name : {"sample_regions", "sample_regions_together"}) {
+    CAPTURE(name);
+    const SharedLibrary library = loaded(name);
+    for (const auto& [function, kernel, most] :
+         {std::tuple{"sample_call", "(sample_kernel)", 3}, {"sample_serial_call", "(sample_serial_kernel)", 1}}) {
+      CAPTURE(function);
+      auto* const call = library.function<Call>(function);
+      for (const Case& one : cases)
+        for (int round = 0; round < 100; ++round) {
+          const int threads = 1 + round % most, place = most == 1 ? 0 : round % 4;
+          const unsigned failing = 1U << (round / 4) % threads | static_cast<unsigned>(round % 2);
+          const std::string text = outcome(call, threads, {failing, place, one.kind});
+          REQUIRE_MESSAGE(text.find(one.text) != std::string::npos, text);
+          // Of functions in one file, the innermost may be another one.
+          if (std::string(name) == "sample_regions") REQUIRE_MESSAGE(text.find(kernel) != std::string::npos, text);
+          REQUIRE(outcome(call, threads, {}).empty());
+        }
+    }
+    auto* const objects = library.function<int()>("sample_objects");
+    CHECK((objects() == 0) == (std::string(name) == "sample_regions"));
+  }
+}
+#endif
 
 TEST_CASE("parallel regions: a body that catches the failure gets it") {
   const SharedLibrary library = loaded("sample_regions");
