@@ -13,6 +13,7 @@
 #include "package_format/wrapper/wrapper_mutation.h"
 #include "package_format/wrapper/wrapper_rows.h"
 #include "package_format/wrapper/wrapper_source.h"
+#include "package_format/wrapper/wrapper_values.h"
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 
@@ -124,6 +125,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
   spec.may_write_constants = weights.writable;
   find_mutated(text, source, weights.writable, spec);
   find_joined_rows(source, kernels, spec);
+  find_values(source, kernels, spec);
   complete_devices(spec);
   return result;
 }
@@ -145,6 +147,16 @@ std::shared_ptr<const Package> Package::open(std::span<const std::byte> bytes, s
   package->path_ = name;
   const ErrorContext context(package->path_.native());
   package->archive_ = ArchiveReader::open(bytes, std::move(owner), package->path_);
+  package->read_models();
+  return package;
+}
+
+std::shared_ptr<const Package> Package::open(std::span<const MemoryFile> files, std::shared_ptr<const void> owner,
+                                             const std::string& name) {
+  std::shared_ptr<Package> package(new Package);
+  package->path_ = name;
+  const ErrorContext context(package->path_.native());
+  package->archive_ = ArchiveReader::open(files, std::move(owner), package->path_);
   package->read_models();
   return package;
 }

@@ -2,10 +2,13 @@
 // immutable once open, so it is thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +32,24 @@ struct Dim {
   bool is_static() const noexcept { return min == max; }
 };
 
+// Which elements of an input a model takes, as far as its generated source tells: indices of its tables, divisors. For
+// inputs that nobody sent; requests are not held to it, since the model checks them.
+struct ValueBounds {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool not_zero = false;
+
+  bool known() const noexcept { return not_zero || std::isfinite(low) || std::isfinite(high); }
+  // The nearest value within the bounds; whole: an integer, if there is one within them.
+  double nearest(double value, bool whole) const noexcept {
+    if (!known()) return value;
+    if (std::isnan(value)) value = 0;
+    const double least = whole && std::ceil(low) <= std::floor(high) ? std::ceil(low) : low;
+    const double most = whole && std::ceil(low) <= std::floor(high) ? std::floor(high) : high;
+    value = std::max(least, std::min(most, whole ? std::round(value) : value));
+    return value != 0 || !not_zero ? value : most >= 1 ? 1 : -1;
+  }
+};
+
 struct TensorSpec {
   std::string name;            // as in the generated code: "arg0_1", "output0"
   std::optional<DType> dtype;  // nullopt: not recorded (source stripped, or torch 2.6)
@@ -38,6 +59,7 @@ struct TensorSpec {
   std::vector<std::optional<int64_t>> strides;  // per dimension; nullopt where dynamic or unknown; empty if unknown
   bool none = false;                            // an output that is always None
   bool may_be_written = true;                   // for inputs: false if the source only reads it
+  ValueBounds values{};                         // of an input's elements
 };
 
 enum class ConstantType : int8_t { kUnknown = 0, kParameter = 1, kBuffer = 2, kTensorConstant = 3, kFolded = 4 };
@@ -120,6 +142,12 @@ struct PackageMember {
   std::string path{};  // with that folder
 };
 
+// A file of a directory, in memory.
+struct MemoryFile {
+  std::string path;  // below the directory
+  std::span<const std::byte> bytes;
+};
+
 class ArchiveReader;  // package_format/archive/archive_reader.h
 
 class Package {
@@ -135,6 +163,11 @@ class Package {
   // unlike a file, memory cannot be watched. Constants that do not lie at a multiple of 64 bytes are copied, as from a
   // file: align the bytes to 64 to have one copy of the weights. What a model writes is always a copy.
   static std::shared_ptr<const Package> open(std::span<const std::byte> bytes,
+                                             std::shared_ptr<const void> owner = nullptr,
+                                             const std::string& name = "<memory>");
+
+  // The same for the files of a directory laid out as an archive.
+  static std::shared_ptr<const Package> open(std::span<const MemoryFile> files,
                                              std::shared_ptr<const void> owner = nullptr,
                                              const std::string& name = "<memory>");
 

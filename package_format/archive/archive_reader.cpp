@@ -76,6 +76,30 @@ std::unique_ptr<ArchiveReader> ArchiveReader::open(std::span<const std::byte> by
   return reader;
 }
 
+std::unique_ptr<ArchiveReader> ArchiveReader::open(std::span<const MemoryFile> files, std::shared_ptr<const void> owner,
+                                                   const fs::path& name) {
+  std::unique_ptr<ArchiveReader> reader(new ArchiveReader);
+  reader->path_ = name;
+  reader->owner_ = std::move(owner);
+  reader->kind_ = Kind::kDirectory;
+  for (const MemoryFile& file : files) reader->add(file.path, file.bytes, file.bytes.size(), 0, 0, false);
+  reader->index_members();
+  return reader;
+}
+
+std::vector<SharedFile> ArchiveReader::share(uint64_t most_copied) const {
+  std::vector<SharedFile> shared;
+  if (files_.empty()) {
+    SCONCE_CHECK(image_.size() <= most_copied, kUnsupported,
+                 "the package is in memory, and too large for a copy: ", image_.size(), " bytes");
+    shared.push_back(SharedFile::copy_of(image_, path_));
+    return shared;
+  }
+  for (size_t i = 0; i < files_.size(); ++i)
+    shared.push_back(files_[i].share(kind_ == Kind::kDirectory ? fs::path(members_[i].path) : path_));
+  return shared;
+}
+
 void ArchiveReader::open_image(std::span<const std::byte> bytes) {
   image_ = bytes;
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4));

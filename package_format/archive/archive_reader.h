@@ -18,6 +18,7 @@
 
 #include "package_format/files/mapped_file.h"
 #include "sconce/mutex.h"
+#include "sconce/package.h"
 
 namespace sconce {
 
@@ -48,6 +49,9 @@ class ArchiveReader {
   // From bytes in memory, which nobody changes and which `owner` (may be null) keeps. The name stands for a path.
   static std::unique_ptr<ArchiveReader> open(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                              const std::filesystem::path& name);
+  // From the files of a directory in memory, by their paths below it.
+  static std::unique_ptr<ArchiveReader> open(std::span<const MemoryFile> files, std::shared_ptr<const void> owner,
+                                             const std::filesystem::path& name);
   ~ArchiveReader();
 
   Kind kind() const noexcept { return kind_; }
@@ -74,6 +78,10 @@ class ArchiveReader {
   bool rereadable(std::span<const std::byte> bytes) const noexcept;
   // Frees the pages of bytes in a file's mapping; reading them loads them again. Other memory stays.
   void give_up_pages(std::span<const std::byte> bytes) const noexcept;
+
+  // What another process needs to open the same bytes: one file, or those of a directory by their paths below it.
+  // Memory that was opened is copied if it is at most `most_copied` bytes, else kUnsupported. kIo, kOutOfMemory.
+  std::vector<SharedFile> share(uint64_t most_copied) const;
 
   // Whether somebody writes one of the files in place, so that check_files() must look. Costs one load.
   bool concerned() const noexcept { return concern_.load(std::memory_order_acquire) != 0; }

@@ -242,6 +242,15 @@ void KeptFile::lose(State reason) noexcept {
   tell(0);
 }
 
+SharedFile KeptFile::share(const std::filesystem::path& path) {
+  {
+    const MutexLock copying(copy_mutex_);
+    const MutexLock looking(look_mutex_);
+    if (state_.load() == kMapped && fd_ >= 0) return SharedFile::of_descriptor(fd_, size_, path);
+  }
+  return SharedFile::copy_of(bytes(), path);
+}
+
 void KeptFile::give_up_pages(std::span<const std::byte> bytes) noexcept {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   if (!copy_mutex_.try_lock()) return;

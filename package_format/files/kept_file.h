@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "package_format/files/content_stamp.h"
 #include "package_format/files/fault_guard.h"
 #include "package_format/files/file_lease.h"
+#include "package_format/files/shared_file.h"
 #include "sconce/mutex.h"
 
 namespace sconce {
@@ -35,6 +37,9 @@ class KeptFile final : public LeaseHolder, public std::enable_shared_from_this<K
   void check();
   // The reason for that, as far as it is known without looking; empty: none is known.
   std::string why_lost() const;
+  // The same bytes for another process: the file itself while it is mapped, else a copy. `path` names it there. Whether
+  // the file stayed as it was is known by check() afterwards. kIo, kOutOfMemory.
+  SharedFile share(const std::filesystem::path& path);
   // Frees pages; reading them loads them again.
   void give_up_pages(std::span<const std::byte> bytes) noexcept;
   // Unmaps it. Call this before the last reference goes.

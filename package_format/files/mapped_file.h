@@ -34,6 +34,8 @@ class MappedFile {
   void check() const { file_->check(); }
   // The reason for that, as far as it is known without looking; empty: none is known.
   std::string why_lost() const { return file_->why_lost(); }
+  // The same bytes for another process, under this path. The errors of KeptFile::share().
+  SharedFile share(const std::filesystem::path& path) const { return file_->share(path); }
   // Frees pages; reading them loads them again.
   void give_up_pages(std::span<const std::byte> bytes) const noexcept { file_->give_up_pages(bytes); }
 
