@@ -225,6 +225,10 @@ typedef struct sconce_load_options {
   int32_t device_outputs;    /* 1: outputs of CUDA models stay on the device; 0: they come in host memory */
   int32_t cuda_graphs;       /* CUDA graphs that a replica keeps; 0: 8, -1: none */
   int32_t allow_tf32;        /* 1: float32 matrix products on CUDA devices may round operands to 10 bits */
+  /* The program `sconce`, by which a load may run a CPU model of 1 MiB of weights or more once, so that first runs need
+   * not pack them: a child process makes that run on made-up inputs first. NULL: a load runs nothing of its own. */
+  const char* trial_program;
+  int64_t trial_timeout_ms; /* of that child, which then is ended; 0: 10 seconds */
 } sconce_load_options;
 
 /* Loads a model and makes it ready. It keeps what it needs of the package. */

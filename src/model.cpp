@@ -106,6 +106,9 @@ RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, ui
                    const WeightSet* weights, const SequenceStep& step, bool device_outputs) {
   return impl_->runner.run(inputs, outputs, affinity, weights, step, device_outputs);
 }
+WarmUp Model::warm_up(std::optional<uint64_t> expected) {
+  return in_memory("warm_up", [&] { return impl_->runner.warm_up(expected); });
+}
 bool Model::runs_on_caller() const noexcept { return impl_->runner.runs_on_caller(); }
 void Model::submit(RunRequest& request) { impl_->runner.submit(request); }
 void Model::check_inputs(std::span<const Tensor> inputs) const { impl_->runner.check_inputs(inputs); }

@@ -17,6 +17,7 @@
 #include "sconce/error.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
+#include "sconce/trial/trial_process.h"
 #include "sconce/weights.h"
 
 namespace sconce {
@@ -75,11 +76,15 @@ struct LoadOptions {
   // Checks static sizes, ranges, equal symbols and strides of inputs. Count, dtype and rank are always checked.
   bool check_inputs = true;
   bool verify = false;  // compares the CRC of weights too
-  // Does ahead what the first runs would wait for: load() runs a CPU model of at least 1 MiB of weights once, on the
-  // first replica and made-up inputs, which packs its weights for all replicas, and new weights are packed before they
-  // are published. That run changes no buffer and draws no random number; a model that calls operators of a library, or
-  // has a loop, is not run. Constants are always folded before load() returns and before new weights are published.
+  // Does ahead what the first runs would wait for: new weights are packed before they are published, and where `trial`
+  // has a program, load() makes a warm-up run of a CPU model of at least 1 MiB of weights (Model::warm_up()), after a
+  // child process made the same run to its end. Constants are always folded before load() returns and before new
+  // weights are published.
   bool warm_up = true;
+  // The program and the limits of that child process. Without a program a load runs nothing, and the first runs pack
+  // weights. If the child fails, ends by a signal or passes a limit, the model is loaded all the same, and
+  // ModelInfo::no_warm_up says why it was not run.
+  TrialSettings trial;
   // For CUDA models: outputs arrive in pinned host memory. Otherwise they are tensors on the device.
   bool host_outputs = true;
   // How many CUDA graphs each replica keeps, one for each shape of inputs that it has run a few times; 0: none. A model
@@ -123,6 +128,12 @@ struct ModelInfo {
   std::chrono::nanoseconds load_time{};
   uint64_t constant_bytes = 0;  // of one constant set
   std::string no_warm_up;       // why load() made no run, or it failed, if one was due: the first requests take longer
+};
+
+// What a warm-up run did.
+struct WarmUp {
+  uint64_t inputs = 0;  // a digest of the inputs; 0: there were none
+  std::string problem;  // why the model did not run, or how its run failed; empty: it ran
 };
 
 struct RunInfo {
@@ -217,6 +228,11 @@ class Model : public std::enable_shared_from_this<Model> {
   // weights, step, device_outputs: as in RunRequest.
   RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity = 0,
               const WeightSet* weights = nullptr, const SequenceStep& step = {}, bool device_outputs = false);
+  // Runs the model once on made-up inputs, on the first replica: that packs its weights for all replicas and touches
+  // the memory of runs. It changes no buffer and draws no random number; a model that calls operators of a library is
+  // not run. Nobody vouches for such inputs: they may end the process, so a child process calls this first
+  // (TrialProcess). expected: runs only if the inputs have this digest, which the child's WarmUp had.
+  WarmUp warm_up(std::optional<uint64_t> expected = std::nullopt);
   // Queues the request on the lane of the least loaded replica, or of the replica of its affinity. The request receives
   // all errors, those of its arguments too.
   void submit(RunRequest& request);

@@ -62,7 +62,8 @@ std::shared_ptr<LoadedModel> load(nb::handle source, const std::string& model_na
                                   const std::vector<std::string>& devices, int replicas, int threads,
                                   const std::vector<int>& cpu_set, bool check_inputs, bool verify, bool warm_up,
                                   const std::string& outputs, int cuda_graphs, bool allow_tf32,
-                                  const std::vector<std::filesystem::path>& op_libraries) {
+                                  const std::vector<std::filesystem::path>& op_libraries,
+                                  const std::filesystem::path& trial_program) {
   std::shared_ptr<const Package> package = open_package(source);
   LoadOptions options;
   options.model_name = model_name;
@@ -81,6 +82,7 @@ std::shared_ptr<LoadedModel> load(nb::handle source, const std::string& model_na
   options.cuda_graphs = cuda_graphs;
   options.allow_tf32 = allow_tf32;
   options.op_libraries = op_libraries;
+  options.trial.program = trial_program;
   if (form == OutputForm::kTorch) nb::module_::import_("torch");
   return std::make_shared<LoadedModel>(std::move(package), std::move(options), form);
 }
@@ -155,13 +157,14 @@ void bind_model(nb::module_& module) {
           [](ModelObject* self, nb::handle source, const std::string& model_name,
              const std::vector<std::string>& devices, int replica_count, int threads, const std::vector<int>& cpu_set,
              bool check_inputs, bool verify, bool warm_up, const std::string& outputs, int cuda_graphs, bool allow_tf32,
-             const std::vector<std::filesystem::path>& op_libraries) {
-            new (self) ModelObject{load(source, model_name, devices, replica_count, threads, cpu_set, check_inputs,
-                                        verify, warm_up, outputs, cuda_graphs, allow_tf32, op_libraries)};
+             const std::vector<std::filesystem::path>& op_libraries, const std::filesystem::path& trial_program) {
+            new (self)
+                ModelObject{load(source, model_name, devices, replica_count, threads, cpu_set, check_inputs, verify,
+                                 warm_up, outputs, cuda_graphs, allow_tf32, op_libraries, trial_program)};
           },
           nb::arg("source").none(), nb::arg("model_name"), nb::arg("devices"), nb::arg("replicas"), nb::arg("threads"),
           nb::arg("cpu_set"), nb::arg("check_inputs"), nb::arg("verify"), nb::arg("warm_up"), nb::arg("outputs"),
-          nb::arg("cuda_graphs"), nb::arg("allow_tf32"), nb::arg("op_libraries"))
+          nb::arg("cuda_graphs"), nb::arg("allow_tf32"), nb::arg("op_libraries"), nb::arg("trial_program"))
       .def(
           "submit",
           [](const ModelObject& self, nb::args args, nb::kwargs kwargs) {

@@ -64,6 +64,12 @@ def _cores_of(given: _Iterable[int]) -> list[int]:
     return cores
 
 
+def _trial_program() -> str:
+    """The program of this wheel, which tries made-up inputs in a child process; "" where the package is no wheel."""
+    program = f"{_os.path.dirname(_os.path.abspath(__file__))}/bin/sconce"
+    return program if _os.access(program, _os.X_OK) else ""
+
+
 def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str] | None = None, replicas: int = 1,
          threads: int = 0, cpu_set: _Iterable[int] = (), check_inputs: bool = True, verify: bool = False,
          warm_up: bool = True, outputs: str | None = None, cuda_graphs: int = 8, allow_tf32: bool = False,
@@ -80,8 +86,9 @@ def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str]
     cpu_set: numbers of cores to pin replicas to.
     check_inputs: checks sizes, ranges and strides of inputs. Count, dtype and rank are always checked.
     verify: compares checksums of the weights, too.
-    warm_up: does ahead what the first calls would wait for: loading runs a model of at least 1 MiB of weights once, on
-        made-up inputs and without a trace, and new weights are packed before they serve.
+    warm_up: does ahead what the first calls would wait for: loading runs a CPU model of at least 1 MiB of weights once, on
+        made-up inputs and without a trace, and new weights are packed before they serve. A child process, the program
+        that the wheel ships, makes that run first; without it, or if it fails there, loading runs nothing.
     outputs: "numpy", "dlpack" (sconce.Tensor, where the model put it) or "torch". None: "numpy" for models on the CPU,
         "dlpack" for others.
     cuda_graphs: how many CUDA graphs each replica keeps, one for each shape of inputs; 0: none.
@@ -106,7 +113,7 @@ def load(package: _Source, *, model_name: str = "", device: str | _Sequence[str]
     return Model(package, model_name=model_name, devices=list(map(str, devices)), replicas=replicas, threads=threads,
                  cpu_set=_cores_of(cpu_set), check_inputs=bool(check_inputs), verify=bool(verify), warm_up=bool(warm_up),
                  outputs=outputs or "", cuda_graphs=cuda_graphs, allow_tf32=bool(allow_tf32),
-                 op_libraries=_paths_of("op_libraries", op_libraries))
+                 op_libraries=_paths_of("op_libraries", op_libraries), trial_program=_trial_program() if warm_up else "")
 
 
 def check(package: _Source, *, model_name: str = "", op_libraries: _Iterable[_Path] = ()) -> CheckResult:

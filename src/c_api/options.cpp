@@ -75,6 +75,11 @@ LoadOptions load_options_of(const sconce_load_options* given) {
   SCONCE_CHECK(options.cuda_graphs >= -1, kInvalidArgument, "options: cuda_graphs is below -1: ", options.cuda_graphs);
   if (options.cuda_graphs != 0) result.cuda_graphs = options.cuda_graphs < 0 ? 0 : options.cuda_graphs;
   result.allow_tf32 = switch_of(options.allow_tf32, "allow_tf32");
+  if (options.trial_program) result.trial.program = options.trial_program;
+  constexpr int64_t kMostMilliseconds = int64_t{1000} * 3600 * 24 * 365;
+  SCONCE_CHECK(options.trial_timeout_ms >= 0 && options.trial_timeout_ms <= kMostMilliseconds, kInvalidArgument,
+               "options: trial_timeout_ms is out of range: ", options.trial_timeout_ms);
+  if (options.trial_timeout_ms > 0) result.trial.time = std::chrono::milliseconds(options.trial_timeout_ms);
   return result;
 }
 

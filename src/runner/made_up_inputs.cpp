@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sconce/check.h"
+#include "src/tensor/fill.h"
 
 namespace sconce {
 namespace {
@@ -44,6 +45,8 @@ std::vector<Tensor> made_up_inputs(std::span<const TensorSpec> specs, MadeUpSize
     SCONCE_CHECK(fits, kUnsupported, "input '", name, "' is too large to be made up");
     Tensor input = Tensor::empty_strided(shape, strides_for(spec, shape), *spec.dtype);
     if (input.storage()->bytes() > 0) std::memset(input.storage()->data(), 0, input.storage()->bytes());
+    // Where zero is no index of a table, or a divisor, the nearest value that the model takes.
+    if (const double value = spec.values.nearest(0, !is_floating(*spec.dtype)); value != 0) fill(input, value);
     inputs.push_back(std::move(input));
   }
   return inputs;

@@ -104,6 +104,11 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
   check_openmp_limits(spec.threads);
   info_.spec = spec;
   info_.devices = devices;
+  // The child loads the model at the same time as this process.
+  std::optional<WarmUpTrial> trial;
+  const bool tried = options.warm_up && devices.front().type == DeviceType::kCpu && !options.trial.program.empty();
+  if (tried && spec.weights_bytes >= kWarmUpBytes && why_no_made_up_run(spec).empty())
+    trial.emplace(*package_, spec, options);
   module_ = loader::Module::load(package_, spec);
 
   SCONCE_CHECK(options.cuda_graphs >= 0 && options.cuda_graphs <= 1024, kInvalidArgument,
@@ -123,7 +128,7 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
                 share(options.cpu_set, i, count));
   load_constants(options);
   if (warm_up_ && devices.front().type == DeviceType::kCpu && info_.constant_bytes >= kWarmUpBytes)
-    info_.no_warm_up = warm_up(slots_[0]);
+    info_.no_warm_up = tried ? warm_up_tried(trial, options) : "no program was given that tries made-up inputs first";
   info_.load_time = std::chrono::steady_clock::now() - start;
 }
 
@@ -135,6 +140,14 @@ Runner::~Runner() {
   active_.reset();
   for (const Device device : devices)
     if (device.type != DeviceType::kCpu) device_backend(device).trim(device);
+}
+
+// Returns why the model did not run; empty: it did, after the child.
+std::string Runner::warm_up_tried(std::optional<WarmUpTrial>& trial, const LoadOptions& options) const {
+  if (std::string why = why_no_made_up_run(info_.spec); !why.empty()) return why;
+  if (!trial) trial.emplace(*package_, info_.spec, options);
+  const WarmUp learned = trial->wait();
+  return learned.problem.empty() ? warm_up(learned.inputs).problem : learned.problem;
 }
 
 void Runner::load_constants(const LoadOptions& options) {

@@ -32,6 +32,8 @@
 
 namespace sconce::runner {
 
+class WarmUpTrial;
+
 class Runner {
  public:
   Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options);
@@ -94,6 +96,7 @@ class Runner {
 
   int add_replica(Device device, std::vector<int> cpus);
   void remove_replica(int index);
+  WarmUp warm_up(std::optional<uint64_t> expected) const SCONCE_EXCLUDES(work_mutex_);  // warm_up.cpp
   std::vector<ReplicaInfo> replicas() const { return slots_.describe(); }
   void give_back_idle_memory() noexcept;
   bool runs_on_caller() const noexcept { return on_caller_.load(std::memory_order_relaxed); }
@@ -119,8 +122,7 @@ class Runner {
   };
 
   void load_constants(const LoadOptions& options);
-  // warm_up.cpp: runs the model once on made-up inputs. Returns why that was not done or failed; empty: it ran.
-  std::string warm_up(ReplicaSlot& slot) const SCONCE_EXCLUDES(work_mutex_);
+  std::string warm_up_tried(std::optional<WarmUpTrial>& trial, const LoadOptions& options) const;
   // Used around work on the slot's device: if the work loses the device, it is lost for good, and requests and updates
   // use other replicas.
   class Watch {

@@ -1,9 +1,15 @@
 #include "src/runner/warm_up.h"
 
 #include <algorithm>
+#include <cstring>
 #include <future>
 
+#include "package_format/text/json_text.h"
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "sconce/hash.h"
 #include "sconce/made_up_inputs.h"
+#include "sconce/parse_number.h"
 #include "src/custom_ops/registry.h"
 #include "src/device/made_up_run.h"
 #include "src/runner/runner.h"
@@ -15,10 +21,13 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 24;  // of a made-up input, on average
 
+std::vector<std::string> texts_of(const std::vector<std::filesystem::path>& paths) {
+  return {paths.begin(), paths.end()};
+}
+
 }  // namespace
 
 std::string why_no_made_up_run(const ModelSpec& spec) {
-  if (spec.loops) return "a loop of its graph may not end with made-up inputs";
   const std::vector<std::string> known =
       spec.proxy_targets.empty() ? std::vector<std::string>() : custom_ops::aten_operators();
   for (const std::string& target : spec.proxy_targets) {
@@ -32,20 +41,80 @@ std::string why_no_made_up_run(const ModelSpec& spec) {
   return {};
 }
 
-std::string Runner::warm_up(ReplicaSlot& slot) const {
-  if (std::string why = why_no_made_up_run(info_.spec); !why.empty()) return why;
+uint64_t digest_of_inputs(std::span<const Tensor> inputs) {
+  uint64_t digest = kFnvStart;
+  const auto add = [&](uint64_t word) { digest = mixed_bits(digest ^ word) + kGoldenStep; };
+  for (const Tensor& input : inputs) {
+    add(static_cast<uint64_t>(input.dtype()));
+    for (const int64_t size : input.sizes()) add(static_cast<uint64_t>(size));
+    const std::span bytes(static_cast<const std::byte*>(input.storage()->data()), input.storage()->bytes());
+    size_t at = 0;
+    for (uint64_t word = 0; at + sizeof word <= bytes.size(); at += sizeof word) {
+      std::memcpy(&word, bytes.data() + at, sizeof word);
+      add(word);
+    }
+    for (; at < bytes.size(); ++at) add(static_cast<uint64_t>(bytes[at]));
+  }
+  return digest == 0 ? 1 : digest;
+}
+
+std::vector<Tensor> warm_up_inputs(const ModelSpec& spec) {
+  std::vector<Tensor> inputs =
+      made_up_inputs(spec.inputs, {.most_elements = kMostElements * static_cast<int64_t>(spec.inputs.size())});
+  // Integers are ones: an index of most tables, and a divisor.
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool whole = !is_floating(inputs[i].dtype());
+    fill(inputs[i], spec.inputs[i].values.nearest(whole ? 1 : 0.5, whole));
+  }
+  return inputs;
+}
+
+WarmUpTrial::WarmUpTrial(const Package& package, const ModelSpec& spec, const LoadOptions& options)
+    : child_(options.trial, package,
+             SortedJson{{"model", spec.name},
+                        {"threads", options.threads},
+                        {"op_libraries", texts_of(options.op_libraries)},
+                        {"warm_up", true}}
+                 .dump(-1, ' ', true, SortedJson::error_handler_t::replace)) {}
+
+WarmUp WarmUpTrial::wait() {
+  const TrialEnd end = child_.wait();
+  WarmUp learned;
+  for (const std::string& line : end.lines) {
+    const SortedJson report = parse_json(line, "a trial's report", 8);
+    if (!report.is_object() || !report.contains("warm_up")) continue;
+    const SortedJson& run = report["warm_up"];
+    const auto text = [&](const char* key) {
+      return run.is_object() && run.contains(key) && run[key].is_string() ? run[key].get<std::string>() : std::string();
+    };
+    learned.problem = excerpt(text("problem"));
+    if (!learned.problem.empty()) continue;
+    learned.inputs = parse_number<uint64_t>(text("inputs")).value_or(0);
+  }
+  if (learned.inputs == 0 && learned.problem.empty())
+    learned.problem = "its trial in a child process " + (end.problem.empty() ? "reports nothing" : end.problem);
+  return learned;
+}
+
+WarmUp Runner::warm_up(std::optional<uint64_t> expected) const {
+  WarmUp result{.inputs = 0, .problem = why_no_made_up_run(info_.spec)};
+  if (!result.problem.empty()) return result;
   const MutexLock work(work_mutex_);
   const Generation& served = *active();
-  if (!served.missing.empty()) return {};
+  if (!served.missing.empty()) {
+    result.problem = "the package brings no weights";
+    return result;
+  }
+  ReplicaSlot& slot = slots_[0];
   const std::vector<int>& cpus = slot.lane.cpus();
-  const auto run = [&]() -> std::string {
+  const auto run = [&] {
     if (!cpus.empty()) stay_on(cpus);
+    const Held held(slot);
     const bool failed = shim::guard("a run on made-up inputs", [&] {
-      const std::vector<TensorSpec>& specs = info_.spec.inputs;
-      std::vector<Tensor> inputs =
-          made_up_inputs(specs, {.most_elements = kMostElements * static_cast<int64_t>(specs.size())});
-      // Integers are ones: an index that is in range, and no divisor that ends the process.
-      for (Tensor& input : inputs) is_floating(input.dtype()) ? fill(input, 0.5) : fill(input, int64_t{1});
+      const std::vector<Tensor> inputs = warm_up_inputs(info_.spec);
+      result.inputs = digest_of_inputs(inputs);
+      SCONCE_CHECK(!expected || *expected == result.inputs, kFailedPrecondition,
+                   "a child process has run other inputs than these");
       // What the model writes to its buffers must not stay.
       std::unique_ptr<BoundContainer> own;
       if (table_->any_mutated()) own = slot.replica->bind(module_, *table_, *served.set, {}, nullptr, nullptr);
@@ -55,11 +124,15 @@ std::string Runner::warm_up(ReplicaSlot& slot) const {
       slot.replica->run(bound, inputs, outputs, {});
     });
     const std::optional<shim::ShimError> error = shim::take_error();
-    return !failed ? "" : error ? error->text : "a run on made-up inputs: no memory is left";
+    if (failed) result.problem = error ? error->text : "a run on made-up inputs: no memory is left";
   };
   // Runs that take several threads are a lane's. If this thread kept a team of OpenMP's for ever, there would be more
   // threads than cores, and libgomp's threads would sleep at each barrier instead of spinning.
-  return on_caller_ ? run() : std::async(std::launch::async, run).get();
+  if (on_caller_)
+    run();
+  else
+    std::async(std::launch::async, run).get();
+  return result;
 }
 
 }  // namespace sconce::runner

@@ -1,6 +1,7 @@
 #include "fake_container.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -114,6 +115,10 @@ bool fail(AtenTensorHandle tensor, const char* where) {
       return false;
     case FakeFailure::kUnknown:
       throw 42;
+    case FakeFailure::kEnd:
+      std::abort();
+    case FakeFailure::kHang:
+      for (;;) ::pause();
   }
   throw std::runtime_error(std::string("fake model: told to fail in ") + where);
 }

@@ -12,6 +12,8 @@ enum class FakeFailure : int64_t {
   kShim,       // a function of the host fails, and the model checks its result
   kUnchecked,  // the same, but the model ignores it and returns success with a null output
   kUnknown,    // throws something that is no std::exception
+  kEnd,        // ends the process by SIGABRT
+  kHang,       // never returns
 };
 
 struct FakeKnobs {
