@@ -3,13 +3,16 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sconce/error.h"
 #include "sconce/mapped_files.h"
+#include "sconce/trial/trial_process.h"
 #include "sconce/version.h"
 #include "server/commands/command.h"
+#include "server/commands/trial.h"
 
 namespace {
 
@@ -75,6 +78,9 @@ int main(int argc, char** argv) {
   sconce::guard_package_faults();
   bool parsed = false;
   try {
+    // The child of another process of this program: it has nothing to parse, and its start counts.
+    if (argc == 2 && std::string_view(argv[1]) == sconce::kTrialCommand)
+      return sconce::server::commands::run_trial_task();
     CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
     try {
       return dispatch(app, argc, argv, parsed);

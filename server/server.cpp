@@ -116,6 +116,7 @@ class Server {
     if (OtlpExporter* const otlp = service_.otlp.get())
       service_.operations.on_end([otlp](const Operation& over) { otlp->add(update_record(over)); });
     service_.pushes.on_end([this](const PushRecord& push) { keep_end(push); });
+    control_.try_with("/proc/self/exe");
     control_.on_loaded([this](const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
       const std::string problem = problem_of([&] {
         service_.pushes.restore(place_of(served), start.pushes, start.generation);
@@ -192,7 +193,7 @@ class Server {
     if (remote_) remote_->start();
     control_.start();
     context_.run();
-    control_.stop();
+    stop_control();
     guard_keeper_.leave();
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -303,10 +304,28 @@ class Server {
     });
   }
 
+  // Waits for the load that runs, if there is one. A second signal ends the process meanwhile, and after that.
+  void stop_control() {
+    if (draining_) {
+      context_.restart();
+      std::thread waiting([this] {
+        control_.stop();
+        context_.stop();
+      });
+      context_.run();
+      waiting.join();
+    }
+    control_.stop();
+    boost::system::error_code ignored;
+    signals_.clear(ignored);
+  }
+
   void drain() {
+    draining_ = true;
     log_info("draining: not ready from now on, serving for {} ms more",
              std::chrono::duration_cast<std::chrono::milliseconds>(config_.drain_grace).count());
     service_.draining = true;
+    control_.end_trials();
     signals_.async_wait([](const boost::system::error_code& ec, int signal) {
       if (ec) return;
       log_warn("second signal: ending at once");
@@ -408,6 +427,7 @@ class Server {
   std::unique_ptr<GrpcFront> grpc_;
   IoThread::Clock::time_point drain_end_;
   int endings_ = 0;
+  bool draining_ = false;  // a signal has come
   std::exception_ptr failure_;
 };
 

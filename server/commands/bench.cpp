@@ -20,6 +20,7 @@
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/commands/model_inputs.h"
+#include "server/commands/tried_inputs.h"
 #include "server/terminal/text.h"
 
 namespace sconce::server::commands {
@@ -96,6 +97,9 @@ Samples run_concurrently(Model& model, const BenchOptions& options, int callers)
 }
 
 OrderedJson measure(const BenchOptions& options, int replicas, int threads) {
+  LoadSettings tried = options.load;
+  tried.threads = threads;
+  const std::string untried = try_made_up_inputs(tried, options.inputs);
   const uint64_t memory_before = proportional_bytes();
   Clock::time_point start = Clock::now();
   LoadOptions load = load_options(options.load);
@@ -103,6 +107,7 @@ OrderedJson measure(const BenchOptions& options, int replicas, int threads) {
   load.threads = threads;
   const std::shared_ptr<Model> model = Model::load(Package::open(options.load.path), load);
   const double load_s = seconds_since(start);
+  SCONCE_CHECK(untried.empty(), kModelFailed, untried);
   const std::vector<Tensor> inputs = make_inputs(model->info().spec, options.inputs);
   manual_seed(options.inputs.seed);
   start = Clock::now();

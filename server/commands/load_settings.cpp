@@ -29,11 +29,14 @@ LoadOptions load_options(const LoadSettings& settings) {
   options.check_inputs = !settings.no_input_checks;
   options.verify = settings.verify;
   options.op_libraries.assign(settings.op_libraries.begin(), settings.op_libraries.end());
+  options.trial.program = "/proc/self/exe";
   return options;
 }
 
-std::shared_ptr<Model> load_model(const LoadSettings& settings) {
-  return Model::load(Package::open(settings.path), load_options(settings));
+std::shared_ptr<Model> load_for_one_run(const LoadSettings& settings) {
+  LoadOptions options = load_options(settings);
+  options.trial.program.clear();
+  return Model::load(Package::open(settings.path), options);
 }
 
 }  // namespace sconce::server::commands

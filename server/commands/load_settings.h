@@ -25,6 +25,7 @@ Argument add_op_library_option(CommandLine& app, std::vector<std::string>& paths
 // The positional PACKAGE and the options for loading.
 void add_load_options(CommandLine& app, LoadSettings& settings);
 LoadOptions load_options(const LoadSettings& settings);
-std::shared_ptr<Model> load_model(const LoadSettings& settings);
+// Without a warm-up run, which would take as long as the run itself.
+std::shared_ptr<Model> load_for_one_run(const LoadSettings& settings);
 
 }  // namespace sconce::server::commands

@@ -52,7 +52,7 @@ std::vector<Tensor> random_inputs(const ModelSpec& spec, const TensorNames& name
   }
   std::vector<Tensor> inputs =
       made_up_inputs(specs, {.chosen = read_sizes(options.sizes), .others = 2, .most_elements = INT64_MAX}, shown);
-  for (size_t i = 0; i < inputs.size(); ++i) fill_random(inputs[i], options.seed + i);
+  for (size_t i = 0; i < inputs.size(); ++i) fill_random(inputs[i], options.seed + i, specs[i].values);
   return inputs;
 }
 

@@ -23,8 +23,8 @@ void check_input_options(const InputOptions& options);
 
 // Tensors in flat order, in the strides that the package recorded. A .json file has an object of nested lists by name,
 // or one nested list for NAME=FILE. Without files all inputs are random: floats from a normal distribution, integers 0
-// and 1 (safe as indices), sizes those of --size or the smallest allowed ones that are at least 2. kInvalidArgument
-// names the input.
+// and 1, or what the package's source tells of tables and divisors (TensorSpec::values), sizes those of --size or the
+// smallest allowed ones that are at least 2. kInvalidArgument names the input.
 std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options);
 
 }  // namespace sconce::server::commands

@@ -14,6 +14,7 @@
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/commands/model_inputs.h"
+#include "server/commands/tried_inputs.h"
 #include "server/json/tensor_json.h"
 #include "server/signature/names.h"
 #include "server/terminal/text.h"
@@ -91,7 +92,9 @@ void print(const TensorNames& names, const std::vector<Tensor>& outputs) {
 }
 
 int run(const RunOptions& options) {
-  const std::shared_ptr<Model> model = load_model(options.load);
+  const std::string untried = try_made_up_inputs(options.load, options.inputs);
+  const std::shared_ptr<Model> model = load_for_one_run(options.load);
+  SCONCE_CHECK(untried.empty(), kModelFailed, untried);
   const ModelSpec& spec = model->info().spec;
   const std::vector<Tensor> inputs = make_inputs(spec, options.inputs);
   manual_seed(options.inputs.seed);

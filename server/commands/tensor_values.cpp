@@ -1,5 +1,7 @@
 #include "server/commands/tensor_values.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -21,20 +23,27 @@ void grow(ElementSink& sink) {
 }
 
 template <class T>
-void fill(std::byte* data, size_t count, std::mt19937_64& engine) {
+void fill(std::byte* data, size_t count, std::mt19937_64& engine, const ValueBounds& bounds) {
   if constexpr (kIsComplex<T>) {
     using Component = std::conditional_t<std::is_same_v<T, ComplexHalf>, Half, float>;
     using Wide = std::conditional_t<std::is_same_v<T, ComplexDouble>, double, Component>;
-    fill<Wide>(data, 2 * count, engine);
+    fill<Wide>(data, 2 * count, engine, bounds);
   } else if constexpr (std::is_floating_point_v<T> || kIsSmallFloat<T>) {
     std::normal_distribution<float> normal;
+    const bool between = std::isfinite(bounds.low) && std::isfinite(bounds.high);
+    std::uniform_real_distribution<float> uniform(0, 1);
     for (size_t i = 0; i < count; ++i) {
-      const T value = static_cast<T>(normal(engine));
+      const double number = between ? bounds.low + uniform(engine) * (bounds.high - bounds.low) : normal(engine);
+      const T value = static_cast<T>(static_cast<float>(bounds.nearest(number, false)));
       std::memcpy(data + i * sizeof(T), &value, sizeof(T));
     }
   } else {
-    std::memset(data, 0, count * sizeof(T));
-    for (size_t i = 0; i < count; ++i) data[i * sizeof(T)] = static_cast<std::byte>(engine() >> 63);  // little endian
+    const double least = std::isfinite(bounds.low) ? std::max(0.0, std::ceil(bounds.low)) : 0;
+    for (size_t i = 0; i < count; ++i) {
+      const double number = bounds.nearest(least + static_cast<double>(engine() >> 63), true);
+      const auto value = static_cast<int64_t>(std::clamp(number, -0x1p62, 0x1p62));
+      std::memcpy(data + i * sizeof(T), &value, sizeof(T));  // little endian
+    }
   }
 }
 
@@ -58,13 +67,13 @@ Tensor read_json_tensor(JsonCursor& cursor, DType dtype) {
   return tensor;
 }
 
-void fill_random(Tensor& tensor, uint64_t seed) {
+void fill_random(Tensor& tensor, uint64_t seed, const ValueBounds& bounds) {
   std::mt19937_64 engine(seed);
   auto* data = static_cast<std::byte*>(tensor.storage()->data());
   const size_t item = tensor.itemsize();
   // Fills the whole storage, because strides may leave gaps that a kernel reads.
   const size_t count = storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, item) / item;
-  with_cpp_type(tensor.dtype(), [&]<class T>() { fill<T>(data, count, engine); });
+  with_cpp_type(tensor.dtype(), [&]<class T>() { fill<T>(data, count, engine, bounds); });
 }
 
 void copy_elements(const Tensor& from, Tensor& to) {

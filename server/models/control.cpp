@@ -8,11 +8,9 @@
 #include "sconce/excerpt.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
-#include "server/batching/batch_policy.h"
 #include "server/models/warm_up_requests.h"
-#include "server/signature/output_probe.h"
-#include "server/signature/row_trial.h"
 #include "server/terminal/load_progress.h"
+#include "server/trial/load_trial.h"
 
 namespace sconce::server {
 namespace {
@@ -125,11 +123,16 @@ void Control::start() {
   thread_ = std::thread([this] { run(); });
 }
 
+void Control::end_trials() noexcept {
+  ending_ = true;
+  turns_.stop();
+}
+
 void Control::stop() {
+  end_trials();
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
-    ending_ = true;
   }
   wake_.notify_all();
   if (on_demand_) on_demand_->stop();
@@ -252,6 +255,7 @@ void Control::load_first() {
         load(package);
       }
     } catch (...) {
+      if (ending_) return;  // by a signal, which is no failure
       if (config_.exit_on_error) return failed_(std::current_exception());
       watch_.failed(package.file.stem);
     }
@@ -278,20 +282,14 @@ void Control::load(const PackageEntry& package) {
       SCONCE_CHECK(reason.empty(), kUnavailable, reason);
       return;
     }
+    const ModelConfig config = repository_.config_of(package);
+    LoadTrial trial(turns_, trial_program_, package, config);  // at the same time
     LoadedModel loaded = repository_.load(package, rewritten, finder_.signatures());
+    trial.finish();
+    trial.warm_up(*loaded.model);
+    trial.take(loaded.interface);
     loaded.kept = store_.of(package.name, package.file.version);
     StartingWeights start = start_weights(package, loaded);
-    if (!loaded.interface.outputs_described()) {
-      try {
-        probe_outputs(*loaded.model, loaded.interface);
-      } catch (const std::exception& e) {
-        log_info("model {}: the package does not describe its outputs, and it does not run on zeros: {}", package.name,
-                 printable(e.what()));
-      }
-    }
-    const ModelConfig config = repository_.config_of(package);
-    const int64_t rows = rows_to_try(loaded.interface, config);
-    if (rows > 1) try_rows(*loaded.model, loaded.interface, rows);
     if (!config.loop.empty()) {
       loaded.loop =
           std::make_shared<const LoopPlan>(plan_loop(read_loop(read_settings_text(config.loop), config.loop),
@@ -312,9 +310,8 @@ void Control::load(const PackageEntry& package) {
       log_debug("{}", ready);
     else
       log_info("{}", ready);
-    if (!info.no_warm_up.empty())
-      log_info("model {}: its first requests take longer, as it was not warmed up: {}", package.name,
-               printable(info.no_warm_up));
+    if (const std::string missing = trial.not_learned(); !missing.empty())
+      log_info("model {}: {}", package.name, printable(missing));
     const auto tell = [&](const std::shared_ptr<ServedModel>& served) {
       if (loaded_) loaded_(served, start);
     };

@@ -23,6 +23,7 @@
 #include "server/models/repository.h"
 #include "server/repositories/folder_events.h"
 #include "server/repositories/repository_watch.h"
+#include "server/trial/trial_turns.h"
 
 namespace sconce::server {
 
@@ -49,7 +50,12 @@ class Control {
   // start().
   using Loaded = std::function<void(const std::shared_ptr<ServedModel>&, const StartingWeights&)>;
   void on_loaded(Loaded loaded) { loaded_ = std::move(loaded); }
+  // The program that tries models on inputs that nobody sent (TrialSettings::program). Before start(); without it,
+  // nothing is tried.
+  void try_with(std::filesystem::path program) { trial_program_ = std::move(program); }
   void start();
+  // On any thread: a load that waits for a trial, or for weights of a peer, ends now; so does any later one.
+  void end_trials() noexcept;
   // Finishes the current task; the others get kUnavailable.
   void stop();
 
@@ -108,6 +114,8 @@ class Control {
   std::vector<PackageEntry> first_;
   const std::function<void(std::exception_ptr)> failed_;
   Loaded loaded_;
+  std::filesystem::path trial_program_;
+  TrialTurns turns_;
   const std::vector<std::filesystem::path> folders_;  // the repositories
   RepositoryWatch watch_;
   std::unique_ptr<FolderEvents> events_;  // while repositories are watched
@@ -120,7 +128,7 @@ class Control {
   std::deque<Task> tasks_ SCONCE_GUARDED_BY(mutex_);
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
   bool changed_ SCONCE_GUARDED_BY(mutex_) = false;  // something in the repositories, since the last look
-  std::atomic<bool> ending_{false};                 // as stopping_, for what takes long
+  std::atomic<bool> ending_{false};                 // for what takes long
   std::thread thread_;
 };
 

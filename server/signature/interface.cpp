@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "sconce/check.h"
+
 namespace sconce::server {
 namespace {
 
@@ -85,28 +87,30 @@ bool ModelInterface::outputs_described() const noexcept {
                      [](const TensorInterface& output) { return output.dtype && output.shape_known; });
 }
 
-void ModelInterface::observe_outputs(const std::vector<Tensor>& first, const std::vector<Tensor>& second,
-                                     int64_t first_batch, int64_t second_batch) {
+void ModelInterface::observe_outputs(const OutputProbe& probe) {
+  SCONCE_CHECK(probe.first.outputs.size() == outputs.size() && probe.second.outputs.size() == outputs.size(),
+               kInvalidArgument, "two runs have ", probe.first.outputs.size(), " and ", probe.second.outputs.size(),
+               " outputs, and the model has ", outputs.size());
   bool batched = true;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!first[i].defined() || !second[i].defined()) continue;
+    const OutputProbe::Output &first = probe.first.outputs[i], &second = probe.second.outputs[i];
+    if (first.none || second.none) continue;
     TensorInterface& output = outputs[i];
     if (!output.dtype) {
-      output.dtype = first[i].dtype();
-      output.datatype = dtype_oip(first[i].dtype());
+      output.dtype = first.dtype;
+      output.datatype = dtype_oip(first.dtype);
     }
-    if (!output.shape_known && first[i].dim() == second[i].dim()) {
+    if (!output.shape_known && first.sizes.size() == second.sizes.size()) {
       output.shape.clear();
-      for (int64_t d = 0; d < first[i].dim(); ++d) {
-        output.shape.push_back(first[i].size(d) == second[i].size(d) ? first[i].size(d) : -1);
-      }
+      for (size_t d = 0; d < first.sizes.size(); ++d)
+        output.shape.push_back(first.sizes[d] == second.sizes[d] ? first.sizes[d] : -1);
       if (has_component_dimension(output.dtype)) output.shape.push_back(2);
       output.shape_known = true;
     }
-    batched = batched && first[i].dim() > 0 && second[i].dim() > 0 && first[i].size(0) == first_batch &&
-              second[i].size(0) == second_batch;
+    batched = batched && !first.sizes.empty() && !second.sizes.empty() && first.sizes[0] == probe.first.batch &&
+              second.sizes[0] == probe.second.batch;
   }
-  batch_observed = batched && first_batch != second_batch;
+  batch_observed = batched && probe.first.batch != probe.second.batch;
   if (batched) {
     derive_batch();
   } else {

@@ -21,6 +21,20 @@ struct TensorInterface {
   std::vector<int64_t> shape;  // v2's: -1 if variable, a last dimension of 2 for complex; [-1] if not known
 };
 
+// What two runs returned. The sizes of all variable input dimensions differed between them.
+struct OutputProbe {
+  struct Output {
+    bool none = true;  // the model returned None
+    DType dtype = DType::kFloat32;
+    std::vector<int64_t> sizes;
+  };
+  struct Run {
+    int64_t batch = 0;  // size of the batch dimension; 0: there is none
+    std::vector<Output> outputs;
+  };
+  Run first, second;
+};
+
 struct ModelInterface {
   std::string name;
   int64_t version = 1;
@@ -45,10 +59,8 @@ struct ModelInterface {
 
   ModelInterface(std::string name, int64_t version, ModelSpec spec);
 
-  // Learns from two runs about outputs that the package does not describe. The sizes of all variable input dimensions
-  // differed between the runs. batch: the sizes of the batch dimension, 0 if there is none.
-  void observe_outputs(const std::vector<Tensor>& first, const std::vector<Tensor>& second, int64_t first_batch,
-                       int64_t second_batch);
+  // Learns about outputs that the package does not describe. kInvalidArgument unless the runs have all outputs.
+  void observe_outputs(const OutputProbe& probe);
   bool outputs_described() const noexcept;
   // Symbol of the dimension that could be the batch, by the inputs alone; empty if there is none.
   std::string batch_symbol() const;

@@ -3,19 +3,33 @@
 #include "sconce/made_up_inputs.h"
 
 namespace sconce::server {
+namespace {
 
-void probe_outputs(Model& model, ModelInterface& interface) {
-  if (interface.mutates_constants || model.info().devices.front().type != DeviceType::kCpu) return;
-  const std::vector<TensorSpec>& specs = interface.spec.inputs;
-  const std::vector<Tensor> first = made_up_inputs(specs, {.others = 1, .step = 2}),
-                            second = made_up_inputs(specs, {.others = 1, .shift = 1, .step = 2});
-  std::vector<Tensor> outputs(interface.outputs.size()), others(interface.outputs.size());
-  model.run(first, outputs);
-  model.run(second, others);
-  const auto batch = [&](const std::vector<Tensor>& inputs) {
-    return interface.batch_symbol().empty() ? 0 : inputs[0].size(0);
-  };
-  interface.observe_outputs(outputs, others, batch(first), batch(second));
+OutputProbe::Run run_on(Model& model, const ModelInterface& interface, const MadeUpSizes& sizes) {
+  const std::vector<Tensor> inputs = made_up_inputs(interface.spec.inputs, sizes);
+  std::vector<Tensor> outputs(interface.outputs.size());
+  model.run(inputs, outputs);
+  OutputProbe::Run run;
+  run.batch = interface.batch_symbol().empty() ? 0 : inputs[0].size(0);
+  for (const Tensor& output : outputs) {
+    OutputProbe::Output& seen = run.outputs.emplace_back();
+    if (!output.defined()) continue;
+    seen = {.none = false, .dtype = output.dtype(), .sizes = {output.sizes().begin(), output.sizes().end()}};
+  }
+  return run;
+}
+
+}  // namespace
+
+bool probes_outputs(const ModelInterface& interface, DeviceType device) noexcept {
+  return !interface.outputs_described() && !interface.mutates_constants && device == DeviceType::kCpu;
+}
+
+OutputProbe probe_outputs(Model& model, const ModelInterface& interface) {
+  OutputProbe probe;
+  probe.first = run_on(model, interface, {.others = 1, .step = 2});
+  probe.second = run_on(model, interface, {.others = 1, .shift = 1, .step = 2});
+  return probe;
 }
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// Runs the model to learn what its package does not record of outputs. Control thread, before the model is served.
+// Runs the model to learn what its package does not record of outputs.
 #pragma once
 
 #include "sconce/model.h"
@@ -6,9 +6,11 @@
 
 namespace sconce::server {
 
-// Finds dtype, rank and variable dimensions of outputs by two runs on zeros of different sizes. Does nothing for a
-// model on a device or one that writes its buffers. Errors of made_up_inputs() and of Model::run: some models do not
+// Whether runs on zeros may tell more of the outputs: not of a model on a device, nor of one that writes its buffers.
+bool probes_outputs(const ModelInterface& interface, DeviceType device) noexcept;
+
+// The outputs of two runs on zeros of different sizes. Errors of made_up_inputs() and of Model::run: some models do not
 // run on zeros.
-void probe_outputs(Model& model, ModelInterface& interface);
+OutputProbe probe_outputs(Model& model, const ModelInterface& interface);
 
 }  // namespace sconce::server

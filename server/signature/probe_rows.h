@@ -3,12 +3,13 @@
 
 #include <cstdint>
 
+#include "sconce/package.h"
 #include "sconce/tensor.h"
 
 namespace sconce::server {
 
-// Kinds of floating-point rows. Integers and booleans are 0 and 1, which index any table; kinds differ in how many are
-// 1.
+// Kinds of floating-point rows. Integers and booleans are 0 and 1, which index most tables; kinds differ in how many
+// are 1.
 enum class RowKind : int8_t {
   kOrdinary,
   kSmall,       // a thousandth of ordinary ones
@@ -34,8 +35,9 @@ struct RowStyle {
 };
 
 // Fills `count` rows of an input from row `first` on. A row has the same elements wherever it stands. Rows are stored
-// one after the other. Returns false for unsupported dtypes.
+// one after the other. Returns false for unsupported dtypes. Where `bounds` tell what the model takes, numbers lie
+// within them: the largest are the bounds themselves, and none is NaN or infinite.
 bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count, const ProbeRow& row,
-               const RowStyle& style);
+               const RowStyle& style, const ValueBounds& bounds);
 
 }  // namespace sconce::server

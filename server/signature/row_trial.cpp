@@ -110,7 +110,8 @@ bool RowTrial::ask(std::span<const ProbeRow> rows, RowAnswers& answers) {
     elements_ += input.numel() / count;
     bool filled = input.storage()->bytes() == input.bytes();
     for (size_t k = 0; filled && k < rows.size(); ++k)
-      filled = fill_rows(input, i, static_cast<int64_t>(k) * block_, block_, rows[k], style_);
+      filled = fill_rows(input, i, static_cast<int64_t>(k) * block_, block_, rows[k], style_,
+                         interface_.spec.inputs[i].values);
     if (!filled) {
       problem_ = "nothing can be made up for input '" + interface_.input_names.name(i) + "'";
       return false;

@@ -24,6 +24,7 @@ const Rooms kServer = {
     "server/signature/",     "server/pipelines/",
     "server/loops/",         "server/batching/",
     "server/judging/",       "server/repositories/",
+    "server/trial/",  // of models, in a child process
     "server/demand/",        "server/models/",
     "server/protocols/",     "server/observe/",
     "server/observe/otlp/",  "server/observe/traces/",
@@ -80,7 +81,8 @@ const Rooms kPackages = {
 };
 const Rooms kCustomOps = {"src/custom_ops/operator/", "src/custom_ops/aten/", "src/custom_ops/"};
 const Rooms kLoader = {"src/loader/library/", "src/loader/"};
-const Rooms kRunner = {"src/runner/constants/", "src/runner/sets/", "src/runner/replicas/", "src/runner/"};
+const Rooms kRunner = {"src/runner/constants/", "src/runner/sets/", "src/runner/replicas/", "src/runner/trial/",
+                       "src/runner/"};
 const std::vector<const Rooms*> kAll = {&kServer, &kOperators, &kCuda, &kPackages, &kCustomOps, &kLoader, &kRunner};
 
 // Rooms of src/cuda that are not families of operators.

@@ -105,13 +105,17 @@ TEST_CASE("batch policy: what two runs showed counts where the package is silent
   TensorSpec unknown;
   unknown.name = "c";
   ModelInterface observed = model({rows("a")}, {unknown});
-  const auto output = [](int64_t size) {
-    return std::vector<Tensor>{Tensor::empty(std::array<int64_t, 2>{size, 4}, DType::kFloat32)};
+  const auto runs = [](int64_t first, int64_t second) {
+    const auto run = [](int64_t batch, int64_t size) {
+      return OutputProbe::Run{.batch = batch,
+                              .outputs = {{.none = false, .dtype = DType::kFloat32, .sizes = {size, 4}}}};
+    };
+    return OutputProbe{run(1, first), run(2, second)};
   };
-  observed.observe_outputs(output(1), output(2), 1, 2);
+  observed.observe_outputs(runs(1, 2));
   CHECK(policy(observed).alone == "");
   ModelInterface other = model({rows("a")}, {unknown});
-  other.observe_outputs(output(5), output(5), 1, 2);
+  other.observe_outputs(runs(5, 5));
   CHECK_FALSE(policy(other).alone.empty());
 }
 

@@ -195,8 +195,8 @@ TEST_CASE("row trial: made-up rows are the same wherever they stand") {
     for (const RowKind kind : {RowKind::kOrdinary, RowKind::kSmall, RowKind::kConstant, RowKind::kZeros,
                                RowKind::kLargeUp, RowKind::kLargeDown, RowKind::kNotANumber, RowKind::kInfinite}) {
       const Tensor tensor = Tensor::empty(std::array<int64_t, 2>{3, 40}, dtype);
-      for (const int64_t first : {0, 2}) CHECK(fill_rows(tensor, 0, first, 1, {.kind = kind, .seed = 7}, style));
-      CHECK(fill_rows(tensor, 0, 1, 1, {.kind = RowKind::kOrdinary, .seed = 8}, style));
+      for (const int64_t first : {0, 2}) CHECK(fill_rows(tensor, 0, first, 1, {.kind = kind, .seed = 7}, style, {}));
+      CHECK(fill_rows(tensor, 0, 1, 1, {.kind = RowKind::kOrdinary, .seed = 8}, style, {}));
       const size_t bytes = 40 * tensor.itemsize();
       const auto* data = static_cast<const std::byte*>(tensor.data());
       CHECK(std::equal(data, data + bytes, data + 2 * bytes));

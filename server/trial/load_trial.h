@@ -1,0 +1,55 @@
+// LoadTrial: the trial of a model that is being loaded. A child process loads the same bytes at the same time as this
+// process, runs the model on inputs that nobody sent, and reports what it has learned.
+//
+//   start() --child--> finish() --> warm_up(), take()
+//
+// If the child ends, hangs or fails, the model is served without what the trial would have found. Used by one thread.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sconce/model.h"
+#include "server/base/config.h"
+#include "server/repositories/package_finder.h"
+#include "server/trial/trial_report.h"
+#include "server/trial/trial_request.h"
+#include "server/trial/trial_turns.h"
+
+namespace sconce::server {
+
+// What a child is to find out before the model is served; nullopt: nothing, or nothing may be tried (a model on a
+// device, a setting, no program).
+std::optional<TrialRequest> trial_for(const PackageEntry& package, const ModelConfig& config);
+
+class LoadTrial {
+ public:
+  // program: as TrialSettings has it. Waits for a turn, then starts the child, if there is something to find out.
+  // kUnavailable if the server ends meanwhile.
+  LoadTrial(TrialTurns& turns, const std::filesystem::path& program, const PackageEntry& package,
+            const ModelConfig& config);
+
+  // Waits for the child. kUnavailable if the server ends meanwhile.
+  void finish();
+  // After finish(). The run by which the first request finds the model ready, on the inputs that the child has run to
+  // their end. It needs the weights of the package.
+  void warm_up(Model& model);
+  // After finish(). Takes over what was learned of outputs and rows.
+  void take(ModelInterface& interface) const;
+  // What was not learned, and why, in one line; empty: nothing is missing.
+  std::string not_learned() const;
+
+ private:
+  const PackageEntry& package_;
+  TrialTurns& turns_;
+  const std::optional<TrialRequest> request_;
+  std::optional<TrialTurns::Turn> turn_;
+  std::unique_ptr<TrialProcess> child_;
+  TrialReport report_;
+  std::string problem_;  // of the child
+  std::string cold_;     // why there was no warm-up run
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,161 @@
+#include "server/trial/trial_report.h"
+
+#include <algorithm>
+
+#include "sconce/check.h"
+#include "sconce/excerpt.h"
+#include "sconce/parse_number.h"
+#include "server/base/json_cursor.h"
+#include "server/base/json_document.h"
+#include "server/base/log.h"
+
+namespace sconce::server {
+namespace {
+
+constexpr size_t kMostOutputs = 65536;
+constexpr size_t kMostDimensions = 64;
+constexpr size_t kMostText = 2000;  // bytes
+
+OrderedJson json_of(const OutputProbe::Run& run) {
+  OrderedJson outputs = OrderedJson::array();
+  for (const OutputProbe::Output& output : run.outputs) {
+    if (output.none)
+      outputs.push_back(nullptr);
+    else
+      outputs.push_back({{"dtype", dtype_name(output.dtype)}, {"sizes", output.sizes}});
+  }
+  return {{"batch", run.batch}, {"outputs", std::move(outputs)}};
+}
+
+std::string text_of(JsonCursor& json) {
+  return shortened(printable(json.string("a text of a trial's report")), kMostText);
+}
+
+int64_t size_of(JsonCursor& json) {
+  const uint64_t size = json.unsigned_integer("a size in a trial's report");
+  SCONCE_CHECK(size <= uint64_t{INT64_MAX}, kInvalidArgument, "a size in a trial's report is too large: ", size);
+  return static_cast<int64_t>(size);
+}
+
+OutputProbe::Output read_output(JsonCursor& json) {
+  OutputProbe::Output output;
+  if (json.consume_null()) return output;
+  output.none = false;
+  json.object("an output", [&](std::string_view key) {
+    if (key == "dtype") {
+      const std::string_view name = json.string("a dtype");
+      const std::optional<DType> dtype = dtype_from_name(name);
+      SCONCE_CHECK(dtype, kInvalidArgument, "a trial reports an unknown dtype: ", excerpt(name));
+      output.dtype = *dtype;
+    } else if (key == "sizes") {
+      json.array("sizes", [&](size_t index) {
+        SCONCE_CHECK(index < kMostDimensions, kInvalidArgument, "a trial reports an output of too many dimensions");
+        output.sizes.push_back(size_of(json));
+      });
+    } else {
+      fail_member("an output", key);
+    }
+  });
+  return output;
+}
+
+OutputProbe::Run read_run(JsonCursor& json) {
+  OutputProbe::Run run;
+  json.object("a run", [&](std::string_view key) {
+    if (key == "batch") {
+      run.batch = size_of(json);
+    } else if (key == "outputs") {
+      json.array("outputs", [&](size_t index) {
+        SCONCE_CHECK(index < kMostOutputs, kInvalidArgument, "a trial reports too many outputs");
+        run.outputs.push_back(read_output(json));
+      });
+    } else {
+      fail_member("a run", key);
+    }
+  });
+  return run;
+}
+
+void read_outputs(JsonCursor& json, TrialReport& report) {
+  OutputProbe probe;
+  bool ran = false;
+  json.object("outputs", [&](std::string_view key) {
+    if (key == "problem") {
+      report.outputs_problem = text_of(json);
+    } else if (key == "first" || key == "second") {
+      (key == "first" ? probe.first : probe.second) = read_run(json);
+      ran = true;
+    } else {
+      fail_member("outputs", key);
+    }
+  });
+  if (ran) report.outputs = std::move(probe);
+}
+
+void read_warm_up(JsonCursor& json, TrialReport& report) {
+  WarmUp& run = report.warm_up.emplace();
+  json.object("warm_up", [&](std::string_view key) {
+    if (key == "inputs")
+      run.inputs = parse_number<uint64_t>(std::string(json.string("a digest"))).value_or(0);
+    else if (key == "problem")
+      run.problem = text_of(json);
+    else
+      fail_member("warm_up", key);
+  });
+}
+
+void read_rows(JsonCursor& json, TrialReport& report) {
+  TrialRows& rows = report.rows.emplace();
+  json.object("rows", [&](std::string_view key) {
+    if (key == "independent")
+      rows.independent = json.boolean("independent");
+    else if (key == "reason")
+      rows.reason = text_of(json);
+    else
+      fail_member("rows", key);
+  });
+  SCONCE_CHECK(rows.independent == rows.reason.empty(), kInvalidArgument,
+               "a trial reports rows without a reason, or with one too many");
+}
+
+}  // namespace
+
+std::string warm_up_line(const WarmUp& run) {
+  // A number of 64 bits is not safe in JSON.
+  return dump(OrderedJson{{"warm_up", {{"inputs", std::to_string(run.inputs)}, {"problem", run.problem}}}});
+}
+
+std::string outputs_line(const OutputProbe& probe) {
+  return dump(OrderedJson{{"outputs", {{"first", json_of(probe.first)}, {"second", json_of(probe.second)}}}});
+}
+
+std::string outputs_line(std::string_view problem) { return dump(OrderedJson{{"outputs", {{"problem", problem}}}}); }
+
+std::string rows_line(const TrialRows& rows) {
+  return dump(OrderedJson{{"rows", {{"independent", rows.independent}, {"reason", rows.reason}}}});
+}
+
+std::string inputs_line(std::string_view problem) { return dump(OrderedJson{{"inputs", problem}}); }
+
+TrialReport read_trial_report(std::span<const std::string> lines) {
+  TrialReport report;
+  for (const std::string& line : lines) {
+    JsonCursor json(line);
+    json.object("a trial's report", [&](std::string_view key) {
+      if (key == "warm_up")
+        read_warm_up(json, report);
+      else if (key == "outputs")
+        read_outputs(json, report);
+      else if (key == "rows")
+        read_rows(json, report);
+      else if (key == "inputs")
+        report.inputs = text_of(json);
+      else
+        fail_member("a trial's report", key);
+    });
+    json.finish();
+  }
+  return report;
+}
+
+}  // namespace sconce::server

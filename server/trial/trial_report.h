@@ -1,0 +1,38 @@
+// What a trial reports: a line of JSON for each step, as soon as the step is over. The parent takes nothing on trust:
+// shapes, numbers and texts are bounded here.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sconce/model.h"
+#include "server/signature/interface.h"
+
+namespace sconce::server {
+
+struct TrialRows {
+  bool independent = false;
+  std::string reason;  // why not, or why it is not known
+};
+
+struct TrialReport {
+  std::optional<WarmUp> warm_up;
+  std::optional<OutputProbe> outputs;
+  std::string outputs_problem;  // why the model did not run for them
+  std::optional<TrialRows> rows;
+  std::optional<std::string> inputs;  // empty: the run on made-up inputs came to its end; else why not
+};
+
+// A line of one step.
+std::string warm_up_line(const WarmUp& run);
+std::string outputs_line(const OutputProbe& probe);
+std::string outputs_line(std::string_view problem);
+std::string rows_line(const TrialRows& rows);
+std::string inputs_line(std::string_view problem);
+
+// Later lines of a step replace earlier ones. kInvalidArgument for what is no report.
+TrialReport read_trial_report(std::span<const std::string> lines);
+
+}  // namespace sconce::server
