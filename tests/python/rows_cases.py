@@ -148,6 +148,16 @@ def positions(m, x):
     return x + torch.zeros(x.shape[0], 1) + m.weight[:1].expand(x.shape[0], -1)
 
 
+@independent((8,), None)
+def without_an_option(m, x, mask):
+    return x if mask is None else x * mask
+
+
+@refused("aten.empty_permuted", (8,))
+def unwritten_memory(m, x):
+    return x + torch.empty_like(m.weight[0])
+
+
 @independent((8,))
 def quiet(m, x):
     with torch.no_grad():
@@ -285,7 +295,13 @@ def other_rows(m, ids, x):
 
 @refused("aten.as_strided", (8,))
 def memory(m, x):
-    return torch.as_strided(x, (x.shape[0], 8), (8, 1))
+    return torch.as_strided(x, (x.shape[0], 7), (8, 1))
+
+
+@independent((4, 5, 5))
+def pooled_to_one_element(m, x):
+    """With channels last, which ends in as_strided()."""
+    return F.adaptive_avg_pool2d(x.to(memory_format=torch.channels_last), 1)
 
 
 @refused("", (8,))
@@ -318,7 +334,7 @@ class writes(torch.nn.Module):
 
 def shapes_of(module, inputs, length):
     batch, size = torch.export.Dim("batch", min=1, max=64), torch.export.Dim("length", min=2, max=64)
-    shapes = tuple({0: batch, **({1: size} if i in length else {})} for i in range(len(inputs)))
+    shapes = tuple(one if one is None else {0: batch, **({1: size} if i in length else {})} for i, one in enumerate(inputs))
     return {"given": shapes} if isinstance(module, Function) else shapes
 
 

@@ -55,3 +55,16 @@ def test_every_operator_has_a_decision(told):
     found = told["decisions"]
     assert found["count"] > 100 and found["rows"] > 150
     assert not found["core"] and not found["table"]
+
+
+def test_random_graphs():
+    """A sample of tests/truth/rows/compare.py, which docs/correctness.md runs with 20,000 graphs."""
+    for python in PYTHONS:
+        for manner, graphs in (("record", 300), ("export", 10)):
+            done = subprocess.run([python, "-W", "ignore", pure.ROOT / "tests/truth/rows/compare.py", "--graphs", str(graphs), "--workers", "1",
+                                   "--prove", manner], capture_output=True, text=True, env=ENVIRONMENT, timeout=900)
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+            counted = json.loads(done.stdout.splitlines()[-1])
+            assert counted["wrong"] == [] and counted["graphs"] == graphs
+            assert counted["proved"] >= 0.8 * counted["independent by trial"] > 0, counted
+            assert manner == "export" or counted["independent by trial"] < 0.9 * graphs, counted

@@ -41,10 +41,11 @@ def has_batch(torch, program):
 
 
 def inputs_of(program):
-    """(name, fake tensor) of the user's inputs."""
+    """(name, fake tensor or symbolic number) of the user's inputs. None and numbers are part of the graph, and no inputs."""
     names = set(program.graph_signature.user_inputs)
     return [(node.name, node.meta.get("val")) for node in program.graph.nodes
-            if node.op == "placeholder" and node.name in names]
+            if node.op == "placeholder" and node.name in names
+            and not isinstance(node.meta.get("val"), (bool, int, float, str, type(None)))]
 
 
 def prove(torch, program):
@@ -53,13 +54,23 @@ def prove(torch, program):
     if batch is None:
         return RowProof(False, why)
     try:
-        decomposed = program.run_decompositions()
+        decomposed = program.run_decompositions(decompositions(torch))
     except Exception as error:  # noqa: BLE001  torch has no common class for its refusals
         return RowProof(False, f"torch cannot decompose the graph: {type(error).__name__}")
     try:
         return of_core(torch, decomposed)
     except Exception as error:  # noqa: BLE001  a graph of a form that this version of torch makes and no rule expects
         return RowProof(False, f"the graph cannot be followed: {type(error).__name__}: {error}")
+
+
+def decompositions(torch):
+    """torch's table for its core operators, without attention: its decomposition has other strides than the graph was exported with,
+    so that a view of the result may fail, and a rule knows it."""
+    table = torch.export.exported_program.default_decompositions()
+    kept = torch.ops.aten.scaled_dot_product_attention.default
+    if kept in table:
+        table.pop(kept)
+    return table
 
 
 def of_core(torch, program):
@@ -71,7 +82,7 @@ def of_core(torch, program):
     for kind in ("buffers_to_mutate", "user_inputs_to_mutate", "parameters_to_mutate"):
         for target in (getattr(signature, kind, None) or {}).values():
             return RowProof(False, f"a run writes {target}")
-    users = set(signature.user_inputs)
+    users = {name for name, _ in inputs_of(program)}
     inputs = [ROWS if node.name in users else CONSTANT for node in program.graph.nodes if node.op == "placeholder"]
     outputs = analysed(torch, program.graph_module, batch, inputs)
     own = [value for spec, value in zip(signature.output_specs, outputs) if spec.kind.name == "USER_OUTPUT"]

@@ -30,6 +30,7 @@ class Analysis:
     def __init__(self, torch, sized):
         self.torch, self.sizes = torch, sized
         self.values = {}
+        self.given = {sized.batch}  # symbols of the inputs' sizes
         self.tainted = {}  # symbols of sizes that depend on the rows' values -> the Unknown that made them
 
     def is_node(self, argument):
@@ -41,6 +42,8 @@ class Analysis:
         for node in graph_module.graph.nodes:
             if node.op == "placeholder":
                 self.values[node] = next(rest)
+                for size in getattr(node.meta.get("val"), "shape", ()):
+                    self.given |= sizes.symbols(sizes.expression(size))
             elif node.op == "get_attr":
                 self.values[node] = CONSTANT
             elif node.op == "call_function":
@@ -106,7 +109,7 @@ class Analysis:
         held = [call.value_of(one) for one in call.tensors()]
         fixed = held and not counts and not cause and all(isinstance(one, Constant) for one in held) and \
             self.torch.Tag.nondeterministic_seeded not in node.target.tags
-        if fixed and name.startswith("aten."):
+        if fixed and name.startswith("aten.") and not (known and known.shape_only):
             return call.each(CONSTANT)
         if name in rules.REFUSED:
             return Unknown(rules.REFUSED[name], label_of(node), node)
@@ -116,7 +119,7 @@ class Analysis:
             return Unknown("computes with the batch's size", label_of(node), node)
         if not known.numbered and any(isinstance(one, Rows) and one.kind is Kind.NUMBER for one in held):
             return Unknown("computes with the numbers of rows", label_of(node), node)
-        if fixed:
+        if fixed and not known.shape_only:
             return call.each(CONSTANT)
         try:
             return known.apply(call)
@@ -182,7 +185,7 @@ class Analysis:
             # Sizes that this operator makes are of its rows' values.
             for size in shape:
                 for symbol in sizes.symbols(size):
-                    if str(symbol).startswith("u"):  # unbacked, as torch calls them
+                    if symbol not in self.given and str(symbol).startswith("u"):  # unbacked, as torch calls them
                         self.tainted.setdefault(symbol, value)
             return value
         for size in shape:

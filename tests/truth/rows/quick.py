@@ -8,6 +8,8 @@ import torch
 from torch._decomp import core_aten_decompositions
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import pure  # noqa: F401  makes sconce importable
+
 from sconce import _rows
 
 B = sympy.Symbol("s0", integer=True, positive=True)

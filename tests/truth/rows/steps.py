@@ -19,7 +19,7 @@ BINARY = {
 REDUCTIONS = {
     "sum": torch.sum, "mean": torch.mean, "amax": torch.amax, "amin": torch.amin, "prod": lambda a, d, keepdim: a.clamp(-2, 2).prod(d, keepdim),
     "logsumexp": torch.logsumexp, "var": lambda a, d, keepdim: a.var(d, correction=0, keepdim=keepdim), "norm": lambda a, d, keepdim: a.norm(2, d, keepdim),
-    "argmax": lambda a, d, keepdim: a.argmax(d, keepdim).double(), "median": lambda a, d, keepdim: a.median(d, keepdim)[0],
+    "argmax": lambda a, d, keepdim: a.argmax(d, keepdim).double(), "median": lambda a, d, keepdim: a.contiguous().median(d, keepdim)[0],
     "any": lambda a, d, keepdim: (a > 1).any(d, keepdim).double(), "all": lambda a, d, keepdim: (a > -1).all(d, keepdim).double(),
     "max": lambda a, d, keepdim: a.max(d, keepdim)[0], "count": lambda a, d, keepdim: (a > 0).sum(d, keepdim).double(),
     "std": lambda a, d, keepdim: a.std(d, correction=0, keepdim=keepdim), "kthvalue": lambda a, d, keepdim: a.kthvalue(1, d, keepdim)[0]}

@@ -14,8 +14,11 @@ refuse("nonzero nonzero_static nonzero_numpy argwhere masked_select masked_scatt
 refuse("bincount histc histogram histogram_bin_ct _histogramdd_from_bin_cts _histogramdd_bin_edges _histogramdd_from_bin_tensors",
        "counts all rows of the batch")
 refuse("equal is_nonzero item _local_scalar_dense allclose", "makes one value of all rows")
-refuse("as_strided as_strided_copy as_strided_scatter resize resize_as set _reshape_alias resize_ resize_as_ set_ _unsafe_masked_index "
+refuse("as_strided_copy as_strided_scatter resize resize_as set _reshape_alias resize_ resize_as_ set_ _unsafe_masked_index "
        "_unsafe_masked_index_put_accumulate", "addresses memory beyond its row")
+refuse("torchvision.nms", "compares every box with every other")
+refuse("torchvision.roi_align torchvision.roi_pool torchvision.ps_roi_align torchvision.ps_roi_pool",
+       "takes from the picture that a region names by its number")
 refuse("fill_ bernoulli_", "writes a tensor in place")
 refuse("put diagonal_scatter trace block_diag cartesian_prod combinations meshgrid vander kron tensordot", "relates elements of all rows")
 refuse("_pdist_forward _pdist_backward _cdist_backward pdist corrcoef cov", "relates all rows to each other")

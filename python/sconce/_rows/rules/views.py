@@ -20,13 +20,10 @@ def transpose(call):
     return value.at({a: b, b: a}.get(value.dim, value.dim))
 
 
-@rule("t t_copy numpy_T mT mH adjoint", numbered=True)
-def transpose_last(call):
+@rule("t t_copy", numbered=True)
+def transpose_matrix(call):
     value, rank = call.value("self"), call.rank("self")
-    if isinstance(value, Constant) or rank < 2:
-        return value
-    return value.at({rank - 1: rank - 2, rank - 2: rank - 1}.get(value.dim, value.dim if rank == 2 or "numpy" not in str(call.node.target)
-                                                                else rank - 1 - value.dim))
+    return value.at(rank - 1 - value.dim) if isinstance(value, Rows) else value
 
 
 @rule("movedim moveaxis", numbered=True)
@@ -123,11 +120,11 @@ def slice_(call):
     value, rank = call.value("self"), call.rank("self")
     dim = call.dimension("dim", rank)
     start = call.number("start") or 0
-    if call.number("step" if "step" in call else "dim") != 1 and "step" in call and isinstance(value, Rows) and value.dim == dim:
-        raise Refused("takes some rows of the batch")
     if isinstance(value, Constant) or value.dim != dim:
         call.without_batch(*[name for name in ("start", "end", "length", "step") if name in call])
         return value
+    if "step" in call and call.number("step") != 1:
+        raise Refused("takes some rows of the batch")
     whole = call.shape("self")[dim]
     start = sizes.expression(start)
     if start.is_Integer and start < 0:
@@ -267,3 +264,15 @@ def shuffle(call):
     if isinstance(value, Rows) and value.dim >= call.rank("self") - (3 if "pixel" in str(call.node.target) else call.rank("self") - 1):
         raise Refused("moves elements between rows")
     return value
+
+
+@rule("as_strided", sized=True, numbered=True)
+def as_strided(call):
+    """The tensor itself under strides that differ only where the size is 1, as adaptive pooling to one element ends."""
+    given = call.arguments["self"].meta["val"]
+    shape, strides = call.shape("self"), [sizes.expression(one) for one in given.stride()]
+    size, wanted = (list(map(sizes.expression, call.numbers_in(name))) for name in ("size", "stride"))
+    if list(shape) != size or call.arguments["storage_offset"] is not None or \
+            any(a != b for a, b, length in zip(strides, wanted, shape) if length != 1):
+        raise Refused("addresses memory beyond its row")
+    return call.value("self")

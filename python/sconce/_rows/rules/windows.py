@@ -100,3 +100,13 @@ def convolution(call):
     if channels is None or (call.is_tensor(call.arguments.get("bias")) and bias != Rows(0, 1, channels, bias.kind)):
         raise Refused("its bias is not the groups'")
     return Rows(1, 1, channels)
+
+
+@rule("torchvision.deform_conv2d")
+def deformed(call):
+    """A picture, offsets and a mask of each row."""
+    call.constant("weight", "bias")
+    values = [call.value(name) for name in ("input", "offset", "mask")]
+    if not all(isinstance(one, Rows) and one.dim == 0 and one.place() == values[0].place() for one in values):
+        raise Refused("joins each row with other rows")
+    return values[0].data()
