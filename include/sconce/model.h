@@ -75,6 +75,10 @@ struct LoadOptions {
   std::vector<int> cpu_set;
   // Checks static sizes, ranges, equal symbols and strides of inputs. Count, dtype and rank are always checked.
   bool check_inputs = true;
+  // With check_inputs, also looks at integer inputs that the package says are indices (sconce.export records them), and
+  // refuses those out of bounds before the run. Tensors on a device are fetched for that. On a GPU an index out of
+  // bounds would end the process's use of the device.
+  bool check_indices = true;
   bool verify = false;  // compares the CRC of weights too
   // Does ahead what the first runs would wait for: new weights are packed before they are published, and where `trial`
   // has a program, load() makes a warm-up run of a CPU model of at least 1 MiB of weights (Model::warm_up()), after a

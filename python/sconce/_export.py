@@ -10,7 +10,7 @@ import re
 import shutil
 import warnings
 
-from sconce import _compare, _rows
+from sconce import _compare, _index_bounds, _rows
 from sconce._errors import InvalidArgument
 from sconce._export_compile import Compiler, instruction_set, settings, version_of
 from sconce._export_errors import CONTAINERS, ExportError, cured
@@ -150,7 +150,7 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
             program = subject.export(strict)
             stages.begin(f"torch compiles model {name}")
             try:
-                files[name] = compiler.compile(name, program, subject.with_rows(patches, program))
+                files[name] = compiler.compile(name, program, subject.with_index_bounds(subject.with_rows(patches, program), program))
             except ExportError:
                 raise
             except Exception as error:  # noqa: BLE001  the compiler may fail in any way
@@ -319,6 +319,13 @@ class Subject:
             return patches
         known = patches.get("aot_inductor.metadata", {})
         return {**patches, "aot_inductor.metadata": {**known, _rows.KEY: self.rows.metadata()}}
+
+    def with_index_bounds(self, patches, program):
+        """The compiler's settings with the bounds of inputs that are indices in the package's metadata."""
+        text = _index_bounds.metadata(self.torch, program)
+        if text is None:
+            return patches
+        return {**patches, "aot_inductor.metadata": {**patches.get("aot_inductor.metadata", {}), _index_bounds.KEY: text}}
 
     def cloned(self, value):
         """The model may write its arguments."""

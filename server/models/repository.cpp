@@ -247,6 +247,7 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify, const Sig
   options.cpu_set = find_cores(config.cpu_set);
   options.warm_up = config.warm_up;
   options.check_inputs = config.check_inputs;
+  options.check_indices = config.check_indices;
   options.verify = config.verify || verify;
   options.sets = static_cast<int>(config.sets);
   options.sets_memory = static_cast<uint64_t>(config.sets_memory);

@@ -23,8 +23,8 @@ class ProxyExecutor {
   // the operator throws.
   void call(int64_t node, std::span<const int64_t> ints, std::span<const AtenTensorHandle> tensors);
   // From now on a failed call of aoti_torch_proxy_executor_call_function() throws kModelFailed, after the error was
-  // kept, instead of returning 1. Generated code ignores its return code and would go on with results that were never
-  // written: on a GPU, its kernels read them as addresses or indices, and the process loses the device.
+  // kept, instead of returning 1. Code that torch 2.11 generated ignores the return code and would go on with results
+  // that were never written: on a GPU, its kernels read them as addresses or indices, and the process loses the device.
   void leave_run_on_failure() noexcept { leaves_run_ = true; }
   bool leaves_run() const noexcept { return leaves_run_; }
   // For messages, like "aten::mm".

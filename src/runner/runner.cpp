@@ -72,6 +72,7 @@ std::vector<bool> written(const std::vector<TensorSpec>& inputs) {
 Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
     : package_(std::move(package)),
       check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs),
+      indices_(spec, options.check_inputs && options.check_indices),
       slots_([this](ReplicaSlot& slot, RunRequest& request) {
         {
           const Held held(slot);
@@ -82,6 +83,8 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
             request.preparing();
           }
           check_(request.inputs);
+          indices_.of_host(request.inputs);
+          check_device_indices(slot, request.inputs);
           run_on(slot, request.inputs, request.outputs, request.weights, request.step,
                  {request.device_outputs, request.last_rows}, request.info);
           request.ran();
@@ -219,6 +222,12 @@ Runner::Watch::~Watch() {
   if (runner_.slots_.all_failed()) runner_.failed_.store(true);
 }
 
+void Runner::check_device_indices(ReplicaSlot& slot, std::span<const Tensor> inputs) {
+  if (!slot.replica->lane() || !indices_.any_on_device(inputs)) return;  // entering a lane is a call of CUDA
+  const DeviceLane::Scope on_device(slot.replica->lane());
+  indices_.of_device(inputs);
+}
+
 void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                     const WeightSet* weights, const SequenceStep& step, const Delivery& delivery, RunInfo& info) {
   struct Pin {
@@ -276,7 +285,7 @@ void Runner::check_results(std::span<Tensor> outputs, std::chrono::steady_clock:
 
 RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
                     const WeightSet* weights, const SequenceStep& step, bool device_outputs) {
-  check_(inputs);
+  check_inputs(inputs);
   if (inline_runs_) {
     std::exception_ptr error;
     ReplicaSlot* const own = step.sequence ? slot_for(step, -1, error) : nullptr;
@@ -285,6 +294,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
       RunInfo info;
       {
         const Held held(*slot, Held::Adopt{});
+        check_device_indices(*slot, inputs);
         run_on(*slot, inputs, outputs, weights, step, {.device_outputs = device_outputs, .last_rows = {}}, info);
       }
       settle_packed();

@@ -24,6 +24,7 @@
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/constants/staging.h"
 #include "src/runner/replicas/generation.h"
+#include "src/runner/replicas/index_check.h"
 #include "src/runner/replicas/input_check.h"
 #include "src/runner/replicas/replica_slots.h"
 #include "src/runner/replicas/sequence_places.h"
@@ -42,7 +43,10 @@ class Runner {
   RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity, const WeightSet* weights,
               const SequenceStep& step, bool device_outputs);
   void submit(RunRequest& request) noexcept;
-  void check_inputs(std::span<const Tensor> inputs) const { check_(inputs); }
+  void check_inputs(std::span<const Tensor> inputs) const {
+    check_(inputs);
+    indices_.of_host(inputs);
+  }
 
   const ModelInfo& info() const noexcept { return info_; }
   uint64_t generation() const noexcept { return published_number_.load(std::memory_order_relaxed); }
@@ -135,6 +139,8 @@ class Runner {
     ReplicaSlot& slot_;
     int before_;
   };
+  // Of inputs on the replica's device, before a run.
+  void check_device_indices(ReplicaSlot& slot, std::span<const Tensor> inputs);
   void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, const WeightSet* weights,
               const SequenceStep& step, const Delivery& delivery, RunInfo& info);
   // Runs the container and checks afterwards that the package is unchanged, if the run read it.
@@ -235,6 +241,7 @@ class Runner {
   std::shared_ptr<const loader::Module> module_;
   std::unique_ptr<ConstantTable> table_;
   InputCheck check_;
+  IndexCheck indices_;
   ModelInfo info_;
   Replica::Settings replica_settings_;
   bool warm_up_ = true;

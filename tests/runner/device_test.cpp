@@ -7,7 +7,9 @@
 
 #include "fake_cuda.h"
 #include "sconce/weight_sources.h"
+#include "src/device/device_backend.h"
 #include "src/runner/replicas/graph_runs.h"
+#include "src/runner/replicas/index_check.h"
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
@@ -262,4 +264,26 @@ TEST_CASE("devices: of an output whose last rows are wanted these alone come to 
       CHECK((whole.is_cpu() && whole.dtype() == DType::kFloat32 && whole.dim() == 2 && whole.numel() == 8));
     }
   }
+}
+
+TEST_CASE("devices: indices that lie on a device are fetched for their check") {
+  devices();
+  ModelSpec spec;
+  spec.inputs.resize(1);
+  spec.inputs[0].name = "ids";
+  spec.metadata["sconce_index_bounds"] = R"({"version": 1, "bounds": [{"input": 0, "low": -100, "high": 99}]})";
+  const IndexCheck check(spec, true);
+  const int64_t sizes[] = {3};
+  Tensor here = Tensor::empty(sizes, DType::kInt64), there = Tensor::empty(sizes, DType::kInt64, kFirst);
+  const auto send = [&](int64_t second) {
+    const int64_t values[] = {0, second, 99};
+    std::copy(std::begin(values), std::end(values), here.data_as<int64_t>());
+    device_backend(kFirst).copy(here, there);
+  };
+  send(-100);
+  check.of_device({&there, 1});
+  send(100);
+  check.of_host({&there, 1});  // leaves it alone
+  CHECK_THROWS_WITH_AS(check.of_device({&there, 1}), "input 0 (ids): index 100 at [1] is out of bounds: -100 to 99",
+                       Error);
 }

@@ -151,6 +151,7 @@ const char* Lane::fault() noexcept {
     cudaGetLastError();
     error = cudaStreamSynchronize(stream_);  // an error that persists comes back here
   }
+  *noted_ = 0;  // what kernels of the failed run noted must not fail the next run
   return ends_device(error) ? cudaGetErrorString(error) : nullptr;
 }
 

@@ -145,3 +145,20 @@ TEST_CASE("pinned memory: what nobody uses goes back to the system when it is tr
   host.trim();
   CHECK(fake_runtime().live_pinned == pinned);
 }
+
+TEST_CASE("cuda lane: what kernels of a failed run noted does not fail the next run") {
+  cuda::Lane lane(kFirst);
+  {
+    const DeviceLane::Scope scope(&lane);
+    *cuda::noted_by_kernels() = static_cast<int>(cuda::Noted::kIndex);
+  }
+  // The run failed on the host before it came to synchronize(), so the runner asks for the device's state.
+  CHECK(lane.fault() == nullptr);
+  lane.synchronize();
+  {
+    const DeviceLane::Scope scope(&lane);
+    *cuda::noted_by_kernels() = static_cast<int>(cuda::Noted::kRegion);
+  }
+  CHECK_THROWS_WITH_AS(lane.synchronize(), "a region is of an image that the input does not have", Error);
+  lane.synchronize();
+}
