@@ -80,8 +80,12 @@ WarmUpTrial::WarmUpTrial(const Package& package, const ModelSpec& spec, const Lo
 WarmUp WarmUpTrial::wait() {
   const TrialEnd end = child_.wait();
   WarmUp learned;
+  constexpr int kMostLevels = 8;
   for (const std::string& line : end.lines) {
-    const SortedJson report = parse_json(line, "a trial's report", 8);
+    // Deeper than parse_json() takes, or not: it is none of the lines that are looked for.
+    const auto opens = std::count_if(line.begin(), line.end(), [](char c) { return c == '{' || c == '['; });
+    if (opens > kMostLevels) continue;
+    const SortedJson report = parse_json(line, "a trial's report", kMostLevels);
     if (!report.is_object() || !report.contains("warm_up")) continue;
     const SortedJson& run = report["warm_up"];
     const auto text = [&](const char* key) {

@@ -67,6 +67,7 @@ int perform(const TrialTask& task) {
     take_memory();
   } else if (request == "nonsense") {
     report_trial("\xff{[");
+    report_trial(std::string(10000, '['));
     report_trial(R"({"warm_up":7})");
     report_trial(R"({"warm_up":{"inputs":"a lot"}})");
   } else if (request.starts_with("{")) {
