@@ -21,6 +21,7 @@
 #include "python/native/tensor_object.h"
 #include "python/native/weight_updates.h"
 #include "sconce/check.h"
+#include "sconce/mapped_files.h"
 #include "sconce/random.h"
 #include "sconce/runnable.h"
 #include "sconce/version.h"
@@ -266,6 +267,12 @@ NB_MODULE(_native, module) {
   module.def("operators", &implemented_operators, "Names of the operators that this build implements, sorted.");
   module.def("manual_seed", &manual_seed, nb::arg("seed"),
              "Seeds the default random generators of the CPU and of GPUs, as torch.manual_seed does.");
+  module.def(
+      "guard_package_faults", &guard_package_faults,
+      "Installs handlers of SIGFPE, SIGSEGV, SIGILL and SIGBUS for the whole process. With them, a fault of a "
+      "package's "
+      "own code (an integer division by zero) raises ModelFailed; without them, it ends the process. Other faults go "
+      "to the previous handlers, such as faulthandler's.");
   module.def("version", &version);
   module.def("_end", [] {
     end_completions();

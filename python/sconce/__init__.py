@@ -29,7 +29,7 @@ except ImportError as _error:
 from sconce._description import (  # noqa: E402
     Constant, Constants, Dim, ModelInfo, PackageInfo, Replica, Signature, Structure, TensorInfo, WeightSet, package_of)
 from sconce._model import Model  # noqa: E402
-from sconce._native import Tensor, manual_seed, operators  # noqa: E402
+from sconce._native import Tensor, guard_package_faults, manual_seed, operators  # noqa: E402
 from sconce._results import CheckResult, RunInfo  # noqa: E402
 
 _Path: _TypeAlias = "str | _os.PathLike[str]"
@@ -41,7 +41,8 @@ __all__ = [
     "Busy", "Cancelled", "CheckResult", "Constant", "Constants", "CorruptPackage", "DeadlineExceeded", "DeviceError", "Dim",
     "Error", "FailedPrecondition", "FileNotFound", "Incompatible", "InputOutputError", "InvalidArgument", "Model",
     "ModelFailed", "ModelInfo", "NotFound", "OutOfMemory", "PackageInfo", "Replica", "RunInfo", "Signature", "Structure",
-    "Tensor", "TensorInfo", "Unavailable", "Unsupported", "WeightSet", "check", "cmake_prefix", "inspect", "load", "manual_seed", "operators"]
+    "Tensor", "TensorInfo", "Unavailable", "Unsupported", "WeightSet", "check", "cmake_prefix", "guard_package_faults", "inspect", "load",
+    "manual_seed", "operators"]
 
 # Pending runs finish, and give their results, before the interpreter goes.
 _atexit.register(_native._end)

@@ -2,7 +2,6 @@
 
 #include <unwind.h>
 
-#include <cstring>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -17,8 +16,6 @@
 
 namespace sconce::faults {
 namespace {
-
-thread_local bool frames_left = false;
 
 // Whether a package's handler of this type takes a sconce::Error. LeaveRegion meets handlers only where an Error would.
 bool takes_errors(const std::type_info* type) {
@@ -108,9 +105,6 @@ static_assert(sizeof(std::exception_ptr) == sizeof(void*));
 
 SCONCE_LEAVABLE Exit find_exit(uintptr_t raised) { return Search(raised).run(); }
 
-bool take_left_frames() noexcept { return std::exchange(frames_left, false); }
-void note_left_frames() noexcept { frames_left = true; }
-
 SCONCE_LEAVABLE void resume(const Frame& frame, void (*function)(void*), void* argument) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_handle_no_return();
@@ -135,7 +129,6 @@ SCONCE_LEAVABLE void resume(const Frame& frame, void (*function)(void*), void* a
 SCONCE_LEAVABLE void leave(std::exception_ptr error) {
   const Exit exit = find_exit();
   if (!exit.reached || !exit.left) std::rethrow_exception(std::move(error));
-  note_left_frames();
   Packed packed;
   new (&packed.error) std::exception_ptr(std::move(error));
   resume(exit.frame, &throw_packed, packed.pointer);

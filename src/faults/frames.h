@@ -42,10 +42,6 @@ Exit find_exit(uintptr_t raised = 0);
 // Calls function(argument), a SCONCE_RESUMED function that throws, as though the frame's last call had been to it.
 [[noreturn]] void resume(const Frame& frame, void (*function)(void*), void* argument);
 
-// Whether frames were left on this thread since the last call of take_left_frames(): their objects are lost.
-bool take_left_frames() noexcept;
-void note_left_frames() noexcept;
-
 // Throws `error`, a sconce::Error or a LeaveRegion. Its callers must own nothing: they may be left.
 [[noreturn]] void leave(std::exception_ptr error);
 

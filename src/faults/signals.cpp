@@ -79,7 +79,6 @@ std::exception_ptr error_of(const Fault& what) {
 }
 
 [[noreturn]] SCONCE_RESUMED void throw_fault(void* what) {
-  note_left_frames();
   std::rethrow_exception(error_of(*static_cast<const Fault*>(what)));
 }
 
