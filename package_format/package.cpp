@@ -7,6 +7,7 @@
 #include "package_format/elf_image.h"
 #include "package_format/manifest.h"
 #include "package_format/producer.h"
+#include "package_format/sizes/recorded_sizes.h"
 #include "package_format/text/json_text.h"
 #include "package_format/text/json_value.h"
 #include "package_format/weights_index.h"
@@ -100,6 +101,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
     text = archive.read_text(*files.wrapper);
     source = read_wrapper_source(text, spec);
     spec.has_source = source.found;
+    apply_recorded_sizes(spec);
     spec.threads = kernel_threads(text);
   }
   result.producer = find_producer(so, text, files.so->path);

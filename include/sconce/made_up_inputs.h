@@ -12,10 +12,11 @@
 
 namespace sconce {
 
-// Sizes of the dimensions that are not fixed. Dimensions with equal symbols get equal sizes.
+// Sizes of the dimensions that are not fixed. Expressions of symbols ("2*s17") follow from these.
 struct MadeUpSizes {
-  std::map<std::string, int64_t> chosen = {};  // by symbol; used even if the package's range does not have them
-  // Every other size is at least `others`. The n-th symbol, counted from 0 and with `chosen` before it, has
+  // By symbol, or by expression, which then says its symbol; used even if the package's range does not have them.
+  std::map<std::string, int64_t> chosen = {};
+  // Every other symbol is at least `others`. The n-th one, counted from 0 and with `chosen` before it, has
   // `shift + n * step` more. Ranges limit both.
   int64_t others = 16;
   int64_t shift = 0, step = 0;
@@ -23,8 +24,9 @@ struct MadeUpSizes {
 };
 
 // One tensor of zeros, or of the nearest value that TensorSpec::values allows, in host memory for each input, with its
-// dtype and in the strides that strides_for() gives; gaps between elements are zero. kUnsupported if the package does not describe an input in full, or if there would be
-// too many elements. names: what errors call the inputs, one for each; empty: by the names in the specs.
+// dtype and in the strides that strides_for() gives; gaps between elements are zero. kUnsupported if the package does not
+// describe an input in full, if no sizes were found that fit its relations, or if there would be too many elements.
+// names: what errors call the inputs, one for each; empty: by the names in the specs.
 std::vector<Tensor> made_up_inputs(std::span<const TensorSpec> specs, MadeUpSizes sizes = {},
                                    std::span<const std::string> names = {});
 

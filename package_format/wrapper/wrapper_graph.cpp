@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "package_format/sizes/size_expression.h"
 #include "package_format/wrapper/source_call.h"
 
 namespace sconce {
@@ -162,7 +163,10 @@ std::string GraphReader::symbol(std::string_view text) const {
       result += alias == aliases_.end() ? word : alias->second;
     }
   }
-  return result;
+  // Calls of C++ functions read better in Python's form.
+  if (result.find('<') == std::string::npos && result.find("::") == std::string::npos) return result;
+  const auto expression = SizeExpression::parse(result);
+  return expression ? expression->text() : result;
 }
 
 Dim GraphReader::dim(std::string_view text) const {

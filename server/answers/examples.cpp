@@ -1,9 +1,10 @@
 #include "server/answers/examples.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
+#include <set>
 
+#include "sconce/sizes/size_relations.h"
 #include "server/base/json_document.h"
 
 namespace sconce::server {
@@ -291,20 +292,22 @@ class ExampleWriter {
 }  // namespace
 
 std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelInterface& model) {
-  std::map<std::string, int64_t> chosen;
   const std::vector<TensorSpec>& specs = model.spec.inputs;
-  // A symbol that is some input's first dimension stays small wherever it stands.
-  for (const bool first : {true, false}) {
-    for (const TensorSpec& spec : specs) {
-      for (size_t d = 0; d < spec.dims.size(); ++d) {
-        const Dim& dim = spec.dims[d];
-        if (dim.is_static() || dim.symbol.empty() || (first && d > 0)) continue;
-        // torch.export records 2 where it may be 1.
-        const int64_t least = dim.min <= 2 ? 1 : dim.min;
-        chosen.emplace(dim.symbol, first ? least : std::clamp(kUsualSize, least, std::max(least, dim.max)));
-      }
-    }
+  // A symbol that is in some input's first dimension stays small wherever it stands.
+  std::set<std::string> small;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].dims.empty()) continue;
+    small.insert(std::to_string(i) + ",0");
+    for (const std::string& symbol : symbols_of(specs[i].dims[0].symbol)) small.insert(symbol);
   }
+  const SizeRelations relations(specs);
+  const auto chosen = relations.sizes({}, [&](const std::string& symbol, SizeRelations::Range range) {
+    // torch.export records 2 where it may be 1.
+    const int64_t least = range.least <= 2 ? 1 : range.least;
+    return small.contains(symbol) ? least : std::clamp(kUsualSize, least, std::max(least, range.most));
+  });
+  if (!chosen) return std::nullopt;
+  auto next = chosen->begin();
   std::vector<std::vector<int64_t>> all;
   int64_t elements = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -312,15 +315,8 @@ std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelInterf
     if (!spec.has_shape || !model.inputs[i].dtype) return std::nullopt;
     std::vector<int64_t> sizes;
     int64_t count = 1;
-    for (size_t d = 0; d < spec.dims.size(); ++d) {
-      const Dim& dim = spec.dims[d];
-      if (dim.is_static())
-        sizes.push_back(dim.min);
-      else if (!dim.symbol.empty())
-        sizes.push_back(chosen.at(dim.symbol));
-      else
-        sizes.push_back(d == 0 ? std::max<int64_t>(dim.min, 1)
-                               : std::clamp(kUsualSize, std::max<int64_t>(dim.min, 1), std::max<int64_t>(dim.max, 1)));
+    for (const Dim& dim : spec.dims) {
+      sizes.push_back(dim.is_static() ? dim.min : *next++);
       if (__builtin_mul_overflow(count, sizes.back(), &count)) return std::nullopt;
     }
     if (__builtin_add_overflow(elements, count, &elements) || elements > kMostElements) return std::nullopt;

@@ -1,10 +1,9 @@
 #include "server/batching/batch_policy.h"
 
 #include <algorithm>
-#include <cctype>
-#include <string_view>
 
 #include "sconce/check.h"
+#include "sconce/sizes/size_relations.h"
 
 namespace sconce::server {
 namespace {
@@ -21,16 +20,11 @@ bool rows_outermost(const TensorSpec& spec) {
   return true;
 }
 
-// Whether a dimension other than the first depends on the batch: "2*s0" contains s0, "s01" does not.
-bool batch_elsewhere(const TensorSpec& spec, std::string_view symbol) {
-  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  for (size_t d = 1; d < spec.dims.size(); ++d) {
-    const std::string_view text = spec.dims[d].symbol;
-    for (size_t at = text.find(symbol); at != std::string_view::npos; at = text.find(symbol, at + 1)) {
-      const size_t end = at + symbol.size();
-      if ((at == 0 || !in_name(text[at - 1])) && (end == text.size() || !in_name(text[end]))) return true;
-    }
-  }
+// Whether a dimension other than the first depends on a symbol of the batch: of "2*s0", "1 + s0" does.
+bool batch_elsewhere(const TensorSpec& spec, const std::vector<std::string>& symbols) {
+  for (size_t d = 1; d < spec.dims.size(); ++d)
+    for (const std::string& symbol : symbols_of(spec.dims[d].symbol))
+      if (std::find(symbols.begin(), symbols.end(), symbol) != symbols.end()) return true;
   return false;
 }
 
@@ -40,10 +34,13 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
   if (model.mutates_constants) return "the model writes its buffers";
   const std::string symbol = model.batch_symbol();
   if (symbol.empty()) return "its inputs share no variable first dimension";
+  if (!closed_under_sums(symbol))
+    return "its first dimension is " + symbol + ", which the rows of several requests together are not";
+  const std::vector<std::string> symbols = symbols_of(symbol);
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     if (!rows_outermost(model.spec.inputs[i]))
       return "rows of input '" + model.input_names.name(i) + "' are not stored one after the other";
-    if (batch_elsewhere(model.spec.inputs[i], symbol))
+    if (batch_elsewhere(model.spec.inputs[i], symbols))
       return "input '" + model.input_names.name(i) + "' has the batch in another dimension, too";
   }
   for (size_t i = 0; i < model.outputs.size(); ++i) {
@@ -53,7 +50,7 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
     if (!output.has_shape) return "the package does not record the shape of " + name;
     if (output.dims.empty() || output.dims[0].symbol != symbol)
       return name + " does not have a row for each of the inputs";
-    if (batch_elsewhere(output, symbol)) return name + " has the batch in another dimension, too";
+    if (batch_elsewhere(output, symbols)) return name + " has the batch in another dimension, too";
   }
   if (model.max_batch_size <= 1) return "it takes one row at a time";
   return {};

@@ -5,6 +5,7 @@
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 #include "sconce/excerpt.h"
+#include "sconce/sizes/size_relations.h"
 #include "server/loops/row_plan.h"
 
 namespace sconce::server {
@@ -12,15 +13,10 @@ namespace {
 
 bool is_number(DType dtype) noexcept { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
-// A recorded minimum of 2 may mean 1 (sconce/package.h).
-int64_t least_of(const Dim& dim) noexcept { return dim.min == 2 && !dim.is_static() ? 1 : dim.min; }
-
-bool takes(const Dim& dim, int64_t size) noexcept { return takes_size(dim, size); }
-
 class Planner {
  public:
   Planner(const LoopSpec& spec, const ModelInterface& model)
-      : spec_(spec), model_(model), filled_(model.inputs.size()) {
+      : spec_(spec), model_(model), relations_(model.spec.inputs), filled_(model.inputs.size()) {
     for (const ControlInput& control : model.controls) filled_[control.input] = true;
   }
 
@@ -71,6 +67,11 @@ class Planner {
                  excerpt(name), "'");
     return model_.spec.inputs[input].dims;
   }
+  // Whether some request may have this size.
+  bool takes(size_t input, size_t d, int64_t size) const {
+    const Dim& dim = model_.spec.inputs[input].dims[d];
+    return dim.is_static() ? size == dim.min : relations_.takes({input, d}, size);
+  }
   DType number_dtype(size_t input, const std::string& name) const {
     const std::optional<DType> dtype = model_.inputs[input].dtype;
     SCONCE_CHECK(dtype && is_number(*dtype), kInvalidArgument, "input '", excerpt(name), "' is ",
@@ -91,10 +92,14 @@ class Planner {
     const size_t positions = has_positions(dims) ? dims.size() - 1 : dims.size();
     const auto rows_at = [&](size_t d) { return d == 0 ? std::max<int64_t>(plan_.rows, 1) : 1; };
     for (size_t d = 0; d < positions; ++d)
-      SCONCE_CHECK(takes(dims[d], rows_at(d)), kInvalidArgument, "dimension ", d, " of input '", excerpt(name),
-                   "' does not take ", rows_at(d) == 1 ? "one row" : std::to_string(rows_at(d)) + " rows");
+      SCONCE_CHECK(takes(plan_.token_input, d, rows_at(d)), kInvalidArgument, "dimension ", d, " of input '",
+                   excerpt(name), "' does not take ",
+                   rows_at(d) == 1 ? "one row" : std::to_string(rows_at(d)) + " rows");
     if (positions < dims.size()) {
-      plan_.least_tokens = std::max<int64_t>(least_of(dims.back()), 1);
+      const size_t last = dims.size() - 1;
+      plan_.least_tokens = dims.back().is_static()
+                               ? std::max<int64_t>(dims.back().min, 1)
+                               : std::max<int64_t>(relations_.range({plan_.token_input, last}).least, 1);
       plan_.most_tokens = dims.back().max;
     }
     SCONCE_CHECK(spec_.prefix || plan_.least_tokens == 1, kInvalidArgument, "input '", excerpt(name), "' takes ",
@@ -145,11 +150,11 @@ class Planner {
                      excerpt(feed.input), "' is variable: 'feed' must say the 'shape' of its first value");
         made.shape.push_back(batch ? 1 : dims[d].min);
       }
-      SCONCE_CHECK(!output.has_shape || !output.dims[d].is_static() || takes(dims[d], output.dims[d].min),
+      SCONCE_CHECK(!output.has_shape || !output.dims[d].is_static() || takes(made.input, d, output.dims[d].min),
                    kInvalidArgument, "output '", excerpt(feed.output), "' has ", output.dims[d].min, " in dimension ",
                    d, ", which input '", excerpt(feed.input), "' does not take");
-      SCONCE_CHECK(takes(dims[d], made.shape[d]), kInvalidArgument, "input '", excerpt(feed.input), "' does not take ",
-                   made.shape[d], " in dimension ", d);
+      SCONCE_CHECK(takes(made.input, d, made.shape[d]), kInvalidArgument, "input '", excerpt(feed.input),
+                   "' does not take ", made.shape[d], " in dimension ", d);
       SCONCE_CHECK(
           !__builtin_mul_overflow(elements, std::max<int64_t>(made.shape[d], 1), &elements) && elements <= INT32_MAX,
           kInvalidArgument, "the first value of input '", excerpt(feed.input), "' is too large");
@@ -164,7 +169,7 @@ class Planner {
     made.rank = dims.size();
     made.each = has_positions(dims) && !dims.back().is_static() && plan_.rows == 0;
     for (size_t d = plan_.rows > 0 ? 1 : 0; d + (made.each ? 1 : 0) < dims.size(); ++d)
-      SCONCE_CHECK(takes(dims[d], 1), kInvalidArgument, "dimension ", d, " of input '", excerpt(count.input),
+      SCONCE_CHECK(takes(made.input, d, 1), kInvalidArgument, "dimension ", d, " of input '", excerpt(count.input),
                    "' does not take one number");
     SCONCE_CHECK(!made.each || plan_.most_tokens > 1, kInvalidArgument, "input '", excerpt(count.input),
                  "' takes a number for each token of a step, and '", excerpt(spec_.token_input), "' takes one token");
@@ -176,13 +181,14 @@ class Planner {
 
   const LoopSpec& spec_;
   const ModelInterface& model_;
+  const SizeRelations relations_;
   std::vector<bool> filled_;
   LoopPlan plan_;
 };
 
 }  // namespace
 
-bool takes_size(const Dim& dim, int64_t size) noexcept { return size >= least_of(dim) && size <= dim.max; }
+bool takes_size(const Dim& dim, int64_t size) noexcept { return sconce::takes_size(dim, size); }
 
 int64_t LoopPlan::room_after(int64_t prompt) const noexcept {
   int64_t most = INT64_MAX;

@@ -7,6 +7,7 @@
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 #include "sconce/excerpt.h"
+#include "sconce/sizes/size_relations.h"
 #include "server/pipelines/cast.h"
 
 namespace sconce::server {
@@ -24,33 +25,42 @@ std::string shape_text(const std::vector<Dim>& dims) {
 // Sizes that must be equal, each with the range that all who use it accept.
 class Sizes {
  public:
-  // A new class for the dimension.
-  size_t add(const Dim& dim) {
-    // A recorded minimum of 2 is torch.export's; models accept 1 there.
-    classes_.push_back({classes_.size(), dim.is_static() || dim.min != 2 ? dim.min : 1, dim.max});
+  // A new class for the dimension. symbols: the classes of the symbols in its expression, by name; empty if it has
+  // none.
+  size_t add(const Dim& dim, std::map<std::string, size_t> symbols = {}) {
+    classes_.push_back({classes_.size(), least_size(dim), dim.max, dim.symbol, std::move(symbols)});
     return classes_.size() - 1;
   }
   // False if no size is in both ranges.
   bool join(size_t a, size_t b) {
     a = find(a);
     b = find(b);
+    if (a == b) return true;
     Class &into = classes_[a], &from = classes_[b];
     into.min = std::max(into.min, from.min);
     into.max = std::min(into.max, from.max);
+    // A size of two steps is a symbol of the pipeline: each step checks its own expression.
+    into.symbols.clear();
     from.parent = a;
     return into.min <= into.max;
   }
   Dim dim(size_t id) {
-    const Class& found = classes_[find(id)];
+    const Class found = classes_[find(id)];
     if (found.min == found.max) return {found.min, found.max, {}};
-    return {found.min, found.max, "d" + std::to_string(find(id))};
+    if (found.symbols.empty()) return {found.min, found.max, name(id)};
+    return {found.min, found.max, renamed_symbols(found.expression, [&](const std::string& symbol) {
+              return name(found.symbols.at(symbol));
+            })};
   }
 
  private:
   struct Class {
     size_t parent;
     int64_t min, max;
+    std::string expression;
+    std::map<std::string, size_t> symbols;
   };
+  std::string name(size_t id) { return "d" + std::to_string(find(id)); }
   size_t find(size_t id) {
     while (classes_[id].parent != id) id = classes_[id].parent = classes_[classes_[id].parent].parent;
     return id;
@@ -126,10 +136,17 @@ class Planner {
   // The class of a size of a step's model: dimensions with one symbol are equal.
   size_t size_of(size_t step, const Dim& dim) {
     if (dim.is_static() || dim.symbol.empty()) return sizes_.add(dim);
+    std::map<std::string, size_t> parts;
+    for (const std::string& symbol : symbols_of(dim.symbol)) {
+      if (symbol == dim.symbol) break;
+      const auto [part, fresh] = symbols_.try_emplace({step, symbol}, 0);
+      if (fresh) part->second = sizes_.add({0, INT64_MAX, symbol});
+      parts.emplace(symbol, part->second);
+    }
     const auto [found, fresh] = symbols_.try_emplace({step, dim.symbol}, 0);
     if (fresh)
-      found->second = sizes_.add(dim);
-    else
+      found->second = sizes_.add(dim, std::move(parts));
+    else if (parts.empty())
       sizes_.join(found->second, sizes_.add(dim));
     return found->second;
   }

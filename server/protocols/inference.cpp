@@ -403,19 +403,26 @@ void Inference::succeed() {
   chosen_.counters->total_ns.fetch_add(static_cast<uint64_t>((now - start_).count()), std::memory_order_relaxed);
 }
 
+// Clients know inputs by other names than the package's: "input 1 (arg1_1)" becomes "input 'ARGS[1]'", wherever it
+// stands in what the check of the inputs says.
 std::string Inference::explain(std::string message) const {
   constexpr std::string_view kInput = "input ";
   if (!model_ || !message.starts_with(kInput)) return message;
-  const char* const digits = message.data() + kInput.size();
-  const char* const end = message.data() + message.size();
-  size_t index = 0;
-  const auto [next, ec] = std::from_chars(digits, end, index);
-  const size_t close = message.find(')');
-  if (ec != std::errc() || !std::string_view(next, static_cast<size_t>(end - next)).starts_with(" (") ||
-      close == std::string::npos || index >= model_->interface().inputs.size()) {
-    return message;
+  const ModelInterface& interface = model_->interface();
+  std::string shown;
+  size_t done = 0;
+  for (size_t at = 0; at != std::string::npos; at = message.find(kInput, at + 1)) {
+    const char* const digits = message.data() + at + kInput.size();
+    size_t index = 0;
+    const auto [next, ec] = std::from_chars(digits, message.data() + message.size(), index);
+    if (at < done || ec != std::errc() || index >= interface.spec.inputs.size()) continue;
+    const size_t end = static_cast<size_t>(next - message.data());
+    const std::string name = " (" + interface.spec.inputs[index].name + ")";
+    if (message.compare(end, name.size(), name) != 0) continue;
+    shown += message.substr(done, at - done) + "input '" + interface.input_names.name(index) + "'";
+    done = end + name.size();
   }
-  return "input '" + model_->interface().input_names.name(index) + "'" + message.substr(close + 1);
+  return shown + message.substr(done);
 }
 
 void Inference::fail(ErrorCode code) noexcept {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sconce/made_up_inputs.h"
+#include "sconce/sizes/size_relations.h"
 #include "server/base/log.h"
 #include "server/signature/probe_rows.h"
 #include "server/signature/row_answers.h"
@@ -40,9 +41,9 @@ class RowTrial {
  public:
   RowTrial(Model& model, const ModelInterface& interface, int64_t most_rows, RowEffort effort)
       : model_(model), interface_(interface), batch_(interface.batch_symbol()), effort_(effort) {
-    // A recorded minimum of 2 may mean 1 (sconce/package.h).
-    const int64_t least = interface.spec.inputs[0].dims[0].min;
-    block_ = least <= 2 ? 1 : least;
+    const Dim& rows = interface.spec.inputs[0].dims[0];
+    block_ = std::max<int64_t>(least_size(rows), 1);
+    while (block_ < most_rows && !takes_size(rows, block_)) ++block_;  // multiples, if the batch is an expression
     most_ = most_rows / block_;
     for (size_t i = 0; i < interface.inputs.size(); ++i) names_.push_back(interface.input_names.name(i));
     on_device_ = model.info().devices.front().type != DeviceType::kCpu;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "src/device/empty_memory.h"
 
 namespace sconce {
 namespace {
@@ -144,13 +145,14 @@ void CpuArena::unref() noexcept {
 CpuArena::~CpuArena() { trim(); }
 
 StoragePtr allocate_cpu(size_t bytes) {
+  if (bytes == 0) return StoragePtr::adopt(new Storage(empty_memory(), 0, Device{}, nullptr, nullptr));
   if (current_arena) return current_arena->allocate(bytes);
   const size_t total = (bytes + 63) / 64 * 64;
   SCONCE_CHECK(total >= bytes, kOutOfMemory, "cannot allocate ", bytes, " bytes");
   struct Free {
     void operator()(void* data) const noexcept { std::free(data); }
   };
-  std::unique_ptr<void, Free> data(std::aligned_alloc(64, total ? total : 64));
+  std::unique_ptr<void, Free> data(std::aligned_alloc(64, total));
   SCONCE_CHECK(data, kOutOfMemory, "cannot allocate ", bytes, " bytes");
   auto storage = StoragePtr::adopt(new Storage(data.get(), bytes, Device{}, &free_heap, nullptr));
   data.release();

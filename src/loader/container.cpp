@@ -198,7 +198,13 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
   };
   const Handles own_inputs{input_handles_}, own_outputs{output_handles_};
   shim::in_memory("the handles of a run's inputs", [&] {
-    for (size_t i = 0; i < num_inputs_; ++i) input_handles_[i] = shim::new_handle(inputs[i]);
+    for (size_t i = 0; i < num_inputs_; ++i) {
+      const Tensor& input = inputs[i];
+      const bool empty = input.is_cpu() && input.layout() == Layout::kStrided && input.numel() == 0;
+      // Behind the caller's pointer may be anything.
+      input_handles_[i] =
+          shim::new_handle(empty ? Tensor::empty_strided(input.sizes(), input.strides(), input.dtype()) : input);
+    }
   });
   const auto run = api.run_single_threaded ? api.run_single_threaded : api.run;
   const RuntimeError rc = run(handle_.get(), input_handles_.data(), num_inputs_, output_handles_.data(), num_outputs_,

@@ -4,26 +4,30 @@
 #include <cstring>
 
 #include "sconce/check.h"
+#include "sconce/sizes/size_relations.h"
 #include "src/tensor/fill.h"
 
 namespace sconce {
 namespace {
 
-int64_t size_of(const Dim& dim, const std::string& symbol, MadeUpSizes& sizes) {
-  if (dim.is_static()) return dim.min;
-  const auto [it, fresh] = sizes.chosen.emplace(symbol, 0);
-  if (fresh) {
-    const int64_t least = std::max({dim.min, sizes.others, int64_t{1}});
-    const int64_t more = sizes.shift + sizes.step * static_cast<int64_t>(sizes.chosen.size() - 1);
-    it->second = least < dim.max && more < dim.max - least ? least + more : dim.max;
-  }
-  return it->second;
+// The sizes of all dimensions that are not fixed.
+std::vector<int64_t> made_up_sizes(const SizeRelations& relations, MadeUpSizes& sizes) {
+  auto count = static_cast<int64_t>(sizes.chosen.size());
+  const auto made = relations.sizes(sizes.chosen, [&](const std::string&, SizeRelations::Range range) {
+    const int64_t least = std::max({range.least, sizes.others, int64_t{1}});
+    const int64_t more = sizes.shift + sizes.step * count++;
+    return least < range.most && more < range.most - least ? least + more : range.most;
+  });
+  SCONCE_CHECK(made, kUnsupported, "no sizes were found that the package's relations allow");
+  return *made;
 }
 
 }  // namespace
 
 std::vector<Tensor> made_up_inputs(std::span<const TensorSpec> specs, MadeUpSizes sizes,
                                    std::span<const std::string> names) {
+  const std::vector<int64_t> made = made_up_sizes(SizeRelations(specs), sizes);
+  auto next = made.begin();
   std::vector<Tensor> inputs;
   int64_t elements = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -34,11 +38,8 @@ std::vector<Tensor> made_up_inputs(std::span<const TensorSpec> specs, MadeUpSize
     std::vector<int64_t> shape;
     int64_t product = 1;
     bool fits = true;
-    for (size_t d = 0; d < spec.dims.size(); ++d) {
-      const Dim& dim = spec.dims[d];
-      // No symbol has a comma.
-      const std::string symbol = dim.symbol.empty() ? std::to_string(i) + "," + std::to_string(d) : dim.symbol;
-      shape.push_back(size_of(dim, symbol, sizes));
+    for (const Dim& dim : spec.dims) {
+      shape.push_back(dim.is_static() ? dim.min : *next++);
       fits = fits && !__builtin_mul_overflow(product, shape.back(), &product);
     }
     fits = fits && !__builtin_add_overflow(elements, product, &elements) && elements <= sizes.most_elements;

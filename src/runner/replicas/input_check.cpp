@@ -1,6 +1,6 @@
 #include "src/runner/replicas/input_check.h"
 
-#include <map>
+#include <array>
 
 #include "sconce/check.h"
 
@@ -27,20 +27,15 @@ bool looks_row_major(const TensorSpec& spec) {
 
 InputCheck::InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full,
                        const std::vector<int>& least_ranks)
-    : device_(device), full_(full) {
-  std::map<std::string, Symbol> first;
+    : relations_(inputs), device_(device), full_(full) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorSpec& spec = inputs[i];
     Input input{
         spec.name, spec.dtype, spec.has_shape, i < least_ranks.size() ? least_ranks[i] : 0, looks_row_major(spec), {}};
     for (size_t d = 0; d < spec.dims.size(); ++d) {
       const Dim& dim = spec.dims[d];
-      CheckedDim checked{dim.min == 2 && !dim.is_static() ? 1 : dim.min, dim.max, -1, {-1, -1}};
+      CheckedDim checked{dim.is_static() ? dim.min : -1, dim.min, -1};
       if (d < spec.strides.size() && spec.strides[d]) checked.stride = *spec.strides[d];
-      if (!dim.symbol.empty()) {
-        const auto [it, inserted] = first.emplace(dim.symbol, Symbol{static_cast<int32_t>(i), static_cast<int32_t>(d)});
-        if (!inserted) checked.same_as = it->second;
-      }
       input.dims.push_back(checked);
     }
     inputs_.push_back(std::move(input));
@@ -68,32 +63,51 @@ void InputCheck::operator()(std::span<const Tensor> inputs) const {
     }
     SCONCE_CHECK(t.dim() == static_cast<int64_t>(spec.dims.size()), kInvalidArgument, label(i), ": expected ",
                  spec.dims.size(), " dimensions, got ", t.dim(), " in ", to_string(t.sizes()));
-    if (full_) check_shape(inputs, i);
+    if (full_) check_fixed(t, i);
+  }
+  if (!full_) return;
+  check_relations(inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) check_strides(inputs[i], i);
+}
+
+void InputCheck::check_fixed(const Tensor& t, size_t i) const {
+  const Input& spec = inputs_[i];
+  for (size_t d = 0; d < spec.dims.size(); ++d) {
+    const int64_t size = t.size(static_cast<int64_t>(d)), fixed = spec.dims[d].fixed;
+    SCONCE_CHECK(fixed < 0 || size == fixed, kInvalidArgument, label(i), ": expected size ", fixed, " at dimension ", d,
+                 ", got ", size, " in ", to_string(t.sizes()));
   }
 }
 
-void InputCheck::check_shape(std::span<const Tensor> inputs, size_t i) const {
-  const Tensor& t = inputs[i];
-  const Input& spec = inputs_[i];
-  for (size_t d = 0; d < spec.dims.size(); ++d) {
-    const CheckedDim& dim = spec.dims[d];
-    const int64_t size = t.size(static_cast<int64_t>(d));
-    if (dim.min == dim.max) {
-      SCONCE_CHECK(size == dim.min, kInvalidArgument, label(i), ": expected size ", dim.min, " at dimension ", d,
-                   ", got ", size, " in ", to_string(t.sizes()));
-    } else {
-      SCONCE_CHECK(size >= dim.min, kInvalidArgument, label(i), ": expected size >= ", dim.min, " at dimension ", d,
-                   ", got ", size, " in ", to_string(t.sizes()));
-      SCONCE_CHECK(size <= dim.max, kInvalidArgument, label(i), ": expected size <= ", dim.max, " at dimension ", d,
-                   ", got ", size, " in ", to_string(t.sizes()));
-    }
-    if (dim.same_as.input >= 0) {
-      const int64_t other = inputs[static_cast<size_t>(dim.same_as.input)].size(dim.same_as.dim);
-      SCONCE_CHECK(size == other, kInvalidArgument, label(i), ": expected size ", other, " at dimension ", d,
-                   " as in dimension ", dim.same_as.dim, " of ", label(static_cast<size_t>(dim.same_as.input)),
-                   ", got ", size);
-    }
+void InputCheck::check_relations(std::span<const Tensor> inputs) const {
+  const std::vector<SizeRelations::Place>& places = relations_.places();
+  if (places.empty()) return;
+  std::array<int64_t, 64> few;
+  std::vector<int64_t> many;
+  if (places.size() > few.size()) many.resize(places.size());
+  const std::span<int64_t> sizes = many.empty() ? std::span(few).first(places.size()) : std::span(many);
+  for (size_t k = 0; k < places.size(); ++k)
+    sizes[k] = inputs[places[k].input].size(static_cast<int64_t>(places[k].dim));
+  if (!relations_.agrees(sizes)) [[unlikely]] {
+    const auto violation = relations_.violation(sizes, [&](size_t i) { return label(i); });
+    const size_t i = violation->place.input;
+    SCONCE_CHECK(!violation->undecidable, kUnsupported, label(i), ": ", violation->text, " in ",
+                 to_string(inputs[i].sizes()));
+    SCONCE_FAIL(kInvalidArgument, label(i), ": ", violation->text, " in ", to_string(inputs[i].sizes()));
   }
+  if (device_.type == DeviceType::kCpu) return;
+  // On the CPU, an access behind a tensor without elements reads zeros. A device would be lost for all models.
+  for (size_t k = 0; k < places.size(); ++k) {
+    const auto [i, d] = places[k];
+    SCONCE_CHECK(sizes[k] > 0 || inputs_[i].dims[d].least == 0, kInvalidArgument, label(i),
+                 ": expected size >= 1 at dimension ", d, ", got 0 in ", to_string(inputs[i].sizes()),
+                 ": for a device, the package must record that it may be 0");
+  }
+}
+
+void InputCheck::check_strides(const Tensor& t, size_t i) const {
+  const Input& spec = inputs_[i];
+  if (!spec.has_shape) return;
   if (t.numel() == 0) return;
   int64_t contiguous = 1;
   for (size_t d = spec.dims.size(); d-- > 0;) {

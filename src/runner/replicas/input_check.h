@@ -1,8 +1,7 @@
 // InputCheck: checks what the model assumes of its inputs before it sees them. Immutable and thread-safe.
 //
-// Always checks count, dtype, device and rank; with `full`, also fixed sizes, ranges, equal symbols and strides. A
-// recorded minimum of 2 accepts 1: torch.export writes 2 for a dimension of 1.. (0/1 specialisation), and the code
-// works for 1. Strides of dimensions of size 1 and of empty tensors are ignored.
+// Always checks count, dtype, device and rank; with `full`, also fixed sizes, the relations of all others
+// (sconce/sizes/size_relations.h) and strides. Strides of dimensions of size 1 and of empty tensors are ignored.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "sconce/package.h"
+#include "sconce/sizes/size_relations.h"
 #include "sconce/tensor.h"
 
 namespace sconce::runner {
@@ -19,18 +19,16 @@ class InputCheck {
  public:
   // least_ranks: by input, for those of unknown shape.
   InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full, const std::vector<int>& least_ranks = {});
-  // kInvalidArgument names the input, what was expected and what came. Allocates only if it throws.
+  // kInvalidArgument names the input, what was expected and what came; kUnsupported if the package does not say what
+  // sizes go together. Allocates only if it throws, or if more than 64 sizes vary.
   void operator()(std::span<const Tensor> inputs) const;
   bool full() const noexcept { return full_; }
 
  private:
-  struct Symbol {  // the first place where it occurs: dimension `dim` of input `input`
-    int32_t input, dim;
-  };
   struct CheckedDim {
-    int64_t min, max;
+    int64_t fixed;   // -1: the size varies
+    int64_t least;   // recorded
     int64_t stride;  // -1: not known
-    Symbol same_as;  // input -1: none
   };
   struct Input {
     std::string name;
@@ -40,10 +38,13 @@ class InputCheck {
     bool row_major;  // assume unknown strides to be those of a contiguous tensor
     std::vector<CheckedDim> dims;
   };
-  void check_shape(std::span<const Tensor> inputs, size_t i) const;
+  void check_fixed(const Tensor& tensor, size_t i) const;
+  void check_strides(const Tensor& tensor, size_t i) const;
+  void check_relations(std::span<const Tensor> inputs) const;
   std::string label(size_t i) const;
 
   std::vector<Input> inputs_;
+  SizeRelations relations_;
   Device device_;
   bool full_;
 };

@@ -1,0 +1,91 @@
+// SizeSystem: the relations of a package's sizes, put in the order in which they are solved. Immutable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "package_format/sizes/size_expression.h"
+#include "sconce/package.h"
+#include "sconce/sizes/size_relations.h"
+
+namespace sconce {
+
+struct SizeSystem {
+  using Place = SizeRelations::Place;
+  using Range = SizeRelations::Range;
+
+  struct Symbol {
+    std::string name;
+    Range recorded, accepted;  // accepted: 0 and 1 too, where the recorded minimum is 2
+    bool known = false;        // a size says it
+    size_t size = 0;           // the place of that one in `sizes`
+  };
+  // A dimension that is not fixed.
+  struct Size {
+    Place place;
+    std::string text;  // the expression; empty: none
+    std::optional<SizeExpression> expression;
+    std::vector<size_t> symbols;  // those of the expression
+    Range recorded, accepted;     // accepted: what symbols do not imply
+  };
+  enum class Kind : uint8_t {
+    kRange,        // the size is within its range, and nothing else is known of it
+    kEqual,        // it is that of `other`
+    kSymbol,       // it is the symbol, which no step before says
+    kSame,         // it is the symbol
+    kAffine,       // its expression is a*s + b for the symbol s; all others are known
+    kStrict,       // its expression grows with the symbol; all others are known
+    kComputed,     // all of its symbols are known
+    kUndecidable,  // what it says of its symbols is not known
+  };
+  struct Step {
+    Kind kind;
+    uint32_t size = 0;   // which one
+    uint32_t other = 0;  // a symbol, or another size
+  };
+  enum class Failure : uint8_t {
+    kNone,
+    kTooSmall,
+    kTooLarge,
+    kUnequal,
+    kNotWhole,
+    kSymbolRange,
+    kUntold,
+    kOverflow,
+    kUndecidable
+  };
+  struct Outcome {
+    Failure failure = Failure::kNone;
+    size_t step = 0;
+  };
+
+  explicit SizeSystem(std::span<const TensorSpec> inputs);
+
+  // given: one for each of `sizes`. values: room for one of each symbol; those of the steps before a failure are set.
+  Outcome solve(const int64_t* given, int64_t* values) const noexcept;
+  // How a size of this growth says its symbol; nullopt if it may not.
+  static std::optional<Kind> kind_of(SizeExpression::Growth growth) noexcept;
+  // The expression of a size. values: of all symbols.
+  std::optional<int64_t> value(const Size& size, const int64_t* values) const noexcept;
+  // Sets values[symbol] so that the expression has the value `wanted`. All other symbols of it are set.
+  Failure invert(const SizeExpression& expression, std::span<const size_t> symbols, size_t symbol, Kind kind,
+                 int64_t wanted, int64_t* values) const noexcept;
+
+  std::vector<Size> sizes;
+  std::vector<Symbol> symbols;
+  std::vector<Step> steps;
+
+ private:
+  void add_plain();
+  void add_expressions();
+  void add_rest();
+  bool add_expression(size_t size);
+  void learn_range(const Size& size, size_t symbol);
+  void finish_ranges();
+};
+
+}  // namespace sconce
