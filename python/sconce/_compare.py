@@ -157,6 +157,8 @@ def _widened(kind, content, shape):
     """Of the values, in a dtype that NumPy has."""
     if kind == "bfloat16":
         return (np.frombuffer(content, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(shape)
+    if kind.startswith("float4"):  # two numbers in a byte
+        return np.frombuffer(content, np.uint8).reshape([*shape[:-1], shape[-1] // 2])
     if kind.startswith("float8"):
         return np.frombuffer(content, np.uint8).reshape(shape)
     return np.frombuffer(content, kind).reshape(shape)
@@ -170,7 +172,7 @@ def _array(value):
         kind = str(value.dtype).removeprefix("torch.")
         if kind == "bfloat16":
             return kind, value.to(torch.float32).numpy()
-        if kind.startswith("float8"):
+        if kind.startswith(("float8", "float4")):
             return kind, value.contiguous().view(torch.uint8).numpy()
         return kind, value.resolve_conj().resolve_neg().numpy()
     if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):

@@ -13,7 +13,8 @@ PIECE = 8 << 20
 _NAMES = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "int32": "I32", "uint32": "U32",
           "int64": "I64", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
           "complex64": "C64", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
-          "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ", "float8_e8m0fnu": "F8_E8M0"}
+          "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ", "float8_e8m0fnu": "F8_E8M0",
+          "float4_e2m1fn_x2": "F4"}
 
 
 class _Array:
@@ -43,7 +44,7 @@ class _TorchTensor:
         if not self.bytes:
             return
         torch = sys.modules["torch"]
-        tensor = self.tensor.resolve_conj().resolve_neg() if self.tensor.is_complex() else self.tensor
+        tensor = self.tensor.resolve_conj().resolve_neg()  # bits that say how to read the memory
         flat = tensor.contiguous().reshape(-1).view(torch.uint8)
         if self.host:
             whole = flat.numpy()
@@ -91,6 +92,15 @@ def _tensor(name, value):
     return _Array(name, array)
 
 
+def _written_shape(name, tensor):
+    """safetensors counts the two numbers in a byte of float4 one by one, torch counts bytes."""
+    if tensor.dtype != "float4_e2m1fn_x2":
+        return tensor.shape
+    if not tensor.shape:
+        raise InvalidArgument(f"{name}: a tensor of dtype {tensor.dtype} without dimensions cannot be sent")
+    return [*tensor.shape[:-1], 2 * tensor.shape[-1]]
+
+
 class Weights:
     """The encoded file: bytes is its size, pieces() its content. The tensors must not change while it is sent."""
 
@@ -102,7 +112,8 @@ class Weights:
             tensor = _tensor(name, value)
             if tensor.dtype not in _NAMES:
                 raise InvalidArgument(f"{name}: a tensor of dtype {tensor.dtype} cannot be sent")
-            header[name] = {"dtype": _NAMES[tensor.dtype], "shape": tensor.shape, "data_offsets": [at, at + tensor.bytes]}
+            header[name] = {"dtype": _NAMES[tensor.dtype], "shape": _written_shape(name, tensor),
+                            "data_offsets": [at, at + tensor.bytes]}
             at += tensor.bytes
             self.tensors.append(tensor)
         text = json.dumps(header, separators=(",", ":")).encode()

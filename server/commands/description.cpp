@@ -24,6 +24,21 @@ using Json = nlohmann::ordered_json;
 // Longest list that describe_text prints in full.
 constexpr size_t kShortList = 24;
 
+// Names come from the package: a terminal must not follow control characters in them, which are ASCII's and, in UTF-8,
+// those from U+0080 to U+009F.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool second = i > 0 && text[i - 1] == '\xc2' && c >= 0x80 && c < 0xa0;
+    if (c < 0x20 || c == 0x7f || second)
+      out += fmt::format("\\x{:02x}", c);
+    else
+      out += text[i];
+  }
+  return out;
+}
+
 std::string or_unknown(const std::string& text) { return text.empty() ? "unknown" : text; }
 
 std::string describe_dim(const Dim& dim) {
@@ -75,7 +90,7 @@ std::string describe_tree(const SpecNode& node, std::span<const std::string> nam
 
 void add_line(std::string& out, std::string_view label, std::string_view text) {
   out += bold(fmt::format("{:<14}", label));
-  out += text;
+  out += escaped(text);
   out += '\n';
 }
 
@@ -83,7 +98,8 @@ void add_tensors(std::string& out, std::string_view label, const std::vector<Ten
                  const TensorNames& names) {
   add_line(out, label, std::to_string(tensors.size()));
   for (size_t i = 0; i < tensors.size(); ++i)
-    out += fmt::format("  {}  {}  {}\n", names.name(i), faint(tensors[i].name), describe(tensors[i]));
+    out += fmt::format("  {}  {}  {}\n", escaped(names.name(i)), faint(escaped(tensors[i].name)),
+                       escaped(describe(tensors[i])));
 }
 
 void add_constants(std::string& out, const ModelSpec& model, bool all) {
@@ -94,7 +110,7 @@ void add_constants(std::string& out, const ModelSpec& model, bool all) {
       break;
     }
     const ConstantSpec& c = model.constants[i];
-    out += fmt::format("  {}  {} {}  {}  {}\n", c.fqn.empty() ? c.name : c.fqn,
+    out += fmt::format("  {}  {} {}  {}  {}\n", escaped(c.fqn.empty() ? c.name : c.fqn),
                        c.dtype ? dtype_name(*c.dtype) : std::string_view("dtype unknown"),
                        to_string(std::span<const int64_t>(c.shape)), format_bytes(c.data_size), faint(marks_of(c)));
   }
@@ -106,10 +122,10 @@ void add_operators(std::string& out, const ModelSpec& model) {
   add_line(out, "operators", std::to_string(operators.size() + model.proxy_targets.size()));
   for (const std::string& name : operators) {
     const bool known = std::binary_search(implemented.begin(), implemented.end(), name);
-    out += known ? fmt::format("  {}\n", name) : fmt::format("  {}  {}\n", name, red("not implemented"));
+    out += known ? fmt::format("  {}\n", name) : fmt::format("  {}  {}\n", escaped(name), red("not implemented"));
   }
   for (const std::string& name : model.proxy_targets)
-    out += fmt::format("  {}  {}\n", name, faint("through the proxy executor"));
+    out += fmt::format("  {}  {}\n", escaped(name), faint("through the proxy executor"));
 }
 
 void add_model(std::string& out, const ModelSpec& model, bool all) {

@@ -106,7 +106,12 @@ void read_descr(std::string_view descr, std::string_view where, NpyHeader& heade
       header.swap_bytes = order == '>' && dtype_bytes(row.dtype) > 1;
       return;
     }
-  SCONCE_FAIL(kUnsupported, "npy: no tensor type for NumPy's type: ", where, ": descr '", excerpt(descr), "'");
+  // NumPy knows the types of ml_dtypes as bytes of a size.
+  const std::string_view bytes = descr.substr(1);
+  SCONCE_FAIL(kUnsupported, "npy: no tensor type for NumPy's type: ", where, ": descr '", excerpt(descr), "'",
+              bytes == "V2"   ? ", as NumPy writes bfloat16 of ml_dtypes; a safetensors file carries bfloat16"
+              : bytes == "V1" ? ", as NumPy writes types of ml_dtypes with 8 bits; a safetensors file carries float8"
+                              : "");
 }
 
 void set_strides(bool fortran_order, std::string_view where, NpyHeader& header) {

@@ -24,6 +24,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   const std::string& reason() const noexcept { return reason_; }
 
   bool start_object(size_t) override {
+    if (other_) return ++nested_;
     if (level_ == Level::kOutside) return enter(Level::kTop);
     if (level_ != Level::kTop) return wrong("an object");
     if (name_ == kMetadata) return enter(Level::kMetadata);
@@ -32,11 +33,13 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return enter(Level::kEntry);
   }
   bool end_object() override {
+    if (other_) return end_nested();
     if (level_ == Level::kEntry && !(has_dtype_ && has_shape_ && has_offsets_))
       return fail("a tensor lacks dtype, shape or data_offsets: " + excerpt(name_));
     return enter(level_ == Level::kTop ? Level::kOutside : Level::kTop);
   }
   bool key(std::string& text) override {
+    if (other_) return true;
     if (level_ == Level::kTop) {
       name_ = text;
       return names_.insert(text).second || fail("a name occurs twice: " + text);
@@ -47,10 +50,13 @@ class HeaderReader : public nlohmann::json_sax<Json> {
                  : text == "shape"        ? &has_shape_
                  : text == "data_offsets" ? &has_offsets_
                                           : nullptr;
-    if (!seen || *seen) return fail("unexpected field \"" + excerpt(text) + "\" of tensor: " + excerpt(name_));
+    // The library leaves unknown fields out, too.
+    if (!seen) return other_ = true;
+    if (*seen) return fail("unexpected field \"" + excerpt(text) + "\" of tensor: " + excerpt(name_));
     return *seen = true;
   }
   bool string(std::string& text) override {
+    if (other_) return skip_value();
     if (level_ == Level::kMetadata) return header_.metadata[field_] = text, true;
     if (level_ != Level::kEntry || field_ != "dtype") return wrong("a string");
     const std::optional<DType> dtype = dtype_from_safetensors(text);
@@ -62,11 +68,13 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return true;
   }
   bool start_array(size_t) override {
+    if (other_) return ++nested_;
     if (level_ != Level::kEntry || field_ == "dtype") return wrong("an array");
     numbers_.clear();
     return enter(Level::kNumbers);
   }
   bool end_array() override {
+    if (other_) return end_nested();
     level_ = Level::kEntry;
     if (field_ == "shape") {
       entry().shape.assign(numbers_.begin(), numbers_.end());
@@ -78,16 +86,20 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return true;
   }
   bool number_unsigned(number_unsigned_t value) override {
+    if (other_) return skip_value();
     if (level_ != Level::kNumbers) return wrong("a number");
     if (value > uint64_t{std::numeric_limits<int64_t>::max()} || numbers_.size() == Tensor::kMaxRank)
       return fail("too large a number or too many, in " + field_ + " of tensor: " + excerpt(name_));
     numbers_.push_back(value);
     return true;
   }
-  bool number_integer(number_integer_t) override { return wrong("a negative number"); }
-  bool number_float(number_float_t, const std::string&) override { return wrong("a fraction"); }
-  bool null() override { return wrong("null"); }
-  bool boolean(bool) override { return wrong("a boolean"); }
+  bool number_integer(number_integer_t) override { return other_ ? skip_value() : wrong("a negative number"); }
+  bool number_float(number_float_t, const std::string&) override { return other_ ? skip_value() : wrong("a fraction"); }
+  bool null() override {
+    if (other_) return skip_value();
+    return (level_ == Level::kTop && name_ == kMetadata) || wrong("null");
+  }
+  bool boolean(bool) override { return other_ ? skip_value() : wrong("a boolean"); }
   bool binary(binary_t&) override { return wrong("binary data"); }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
     return fail("invalid JSON at byte " + std::to_string(position));
@@ -100,6 +112,15 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool enter(Level level) {
     level_ = level;
     return true;
+  }
+  // The value of an unknown field, or a part of it.
+  bool skip_value() {
+    if (nested_ == 0) other_ = false;
+    return true;
+  }
+  bool end_nested() {
+    --nested_;
+    return skip_value();
   }
   bool fail(std::string reason) {
     reason_ = std::move(reason);
@@ -115,6 +136,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::unordered_set<std::string> names_;
   std::vector<uint64_t> numbers_;
   bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false, unsupported_ = false;
+  bool other_ = false;  // within the value of an unknown field
+  size_t nested_ = 0;   // arrays and objects in it that are open
 };
 
 // Bytes of the elements by `shape` and the file's dtype. Halves the last dimension of float4.

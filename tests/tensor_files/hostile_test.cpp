@@ -147,6 +147,12 @@ TEST_CASE("hostile: safetensors headers") {
   const std::string good = entry("F32", "[1]", "[0,4]");
   CHECK(refusal(kSafetensors, safetensors("{\"a\":" + good + "}  ", four)) == "");
   CHECK(refusal(kSafetensors, safetensors("{}")) == "");
+  // As the library takes them.
+  CHECK(refusal(kSafetensors, safetensors("{\"__metadata__\":null,\"a\":" + good + "}", four)) == "");
+  CHECK(refusal(kSafetensors,
+                safetensors(R"({"a":{"x":{"y":[1,-2,0.5,null,true,"z",{}]},"dtype":"F32","shape":[1],"more":[[]],)"
+                            R"("data_offsets":[0,4],"last":"text"}})",
+                            four)) == "");
   refused("{\"a\":" + entry("F32", "[2]", "[0,4]") + "}", "expected 8 bytes");
   refused("{\"a\":" + entry("F32", "[1]", "[0,5]") + "}", "outside the file");
   refused("{\"a\":" + entry("F32", "[1]", "[4,0]") + "}", "outside the file");
@@ -168,9 +174,12 @@ TEST_CASE("hostile: safetensors headers") {
   refused("{\"a\":" + entry("F32", "[9223372036854775808]", "[0,0]") + "}", "too large");
   refused(R"({"a":{"dtype":"F32","shape":[1]}})", "lacks dtype, shape or data_offsets: a");
   refused(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "unexpected field \"dtype\"");
-  refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", "unexpected field \"x\"");
+  refused(R"({"a":{"x":[1,{"dtype":"F32"}],"shape":[1],"data_offsets":[0,4]}})",
+          "lacks dtype, shape or data_offsets: a");
+  refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":[}})", "invalid JSON");
   refused(R"({"a":[]})", "array at: a");
   refused(R"({"a":7})", "number at: a");
+  refused(R"({"a":null})", "null at: a");
   refused(R"({"__metadata__":{"a":1}})", "number at: __metadata__");
   refused(R"({"a":)", "invalid JSON");
   refused("[]", "start with '{'");

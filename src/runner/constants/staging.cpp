@@ -1,6 +1,7 @@
 #include "src/runner/constants/staging.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "sconce/check.h"
@@ -46,6 +47,23 @@ Tensor scratch_for(const WeightEntry& entry, size_t bytes) {
 
 std::span<std::byte> storage_bytes(const Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.storage()->data()), tensor.storage()->bytes()};
+}
+
+// As copy(), into a constant that may be an expanded view: one element in memory stands for all along a dimension of
+// stride 0, so the values must be equal there.
+void assign(const Tensor& values, Tensor& target, const std::string& name) {
+  std::vector<int64_t> sizes(target.sizes().begin(), target.sizes().end());
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (target.stride(static_cast<int64_t>(d)) == 0 && sizes[d] > 1) sizes[d] = 1;
+  if (std::equal(sizes.begin(), sizes.end(), target.sizes().begin())) return copy(values, target);
+  Tensor elements = target.as_strided(sizes, target.strides(), target.storage_offset());
+  copy(values.as_strided(sizes, values.strides(), values.storage_offset()), elements);
+  Tensor given = Tensor::empty(target.sizes(), target.dtype()), seen = Tensor::empty(target.sizes(), target.dtype());
+  copy(values, given);
+  copy(target, seen);
+  SCONCE_CHECK(std::memcmp(given.data(), seen.data(), given.bytes()) == 0, kInvalidArgument, "constant '",
+               excerpt(name), "': it is an expanded view of ", elements.numel(), " of its ", target.numel(),
+               " elements (strides ", to_string(target.strides()), "), and the new values differ where it has one");
 }
 
 }  // namespace
@@ -221,7 +239,7 @@ void Staging::complete(size_t index) {
   if (rules_.keep && entry.bytes > 0 && !entry.ignored) {
     const Tensor& values = entry.scratch.defined() ? entry.scratch : entry.targets.front().tensor;
     for (Target& target : entry.targets)
-      if (target.tensor.storage() != values.storage()) copy(values, target.tensor);
+      if (target.tensor.storage() != values.storage()) assign(values, target.tensor, entry.declared.name);
   }
   entry.scratch = Tensor();
   entry.handed_out = {};
@@ -232,7 +250,7 @@ void Staging::give(size_t index, const Tensor& value, bool in_place) {
   Entry& entry = at(index, "give");
   for (Target& target : entry.targets) {
     if (!in_place) {
-      copy(value, target.tensor);
+      assign(value, target.tensor, entry.declared.name);
       continue;
     }
     const ConstantSpec& spec = table_.stored()[target.constants.front()].spec;

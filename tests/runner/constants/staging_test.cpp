@@ -277,3 +277,32 @@ TEST_CASE("staging: names to ignore that nobody has, and what is not ignored") {
   CHECK(contains(message_of(constants, {entry("huge", {int64_t{1} << 40, int64_t{1} << 40})}, {.ignore = {"huge"}}),
                  "invalid sizes"));
 }
+
+TEST_CASE("staging: a constant that is an expanded view takes values that are equal where it has one element") {
+  Constants constants;
+  constants.add("e", "e", {4, 3}, {0, 1}, ConstantType::kBuffer);
+  const ConstantTable table = constants.table();
+  const auto staged = [&](const std::vector<float>& values) {
+    Staging staging(table, std::vector<WeightEntry>{entry("e", {4, 3})}, {});
+    staging.allocate();
+    write(staging.memory(0), values);
+    staging.complete(0);
+    return elements(staging.finish(ConstantSet(constants.values))->tensors()[0]);
+  };
+  const std::vector<float> equal{5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6, 7};
+  CHECK(staged(equal) == equal);
+  std::vector<float> other = equal;
+  other[7] = 8;
+  CHECK_THROWS_WITH_AS(staged(other),
+                       "constant 'e': it is an expanded view of 3 of its 12 elements (strides [0, 1]), and the new "
+                       "values differ where it has one",
+                       Error);
+  // A tensor that is such a view itself.
+  Staging staging(table, std::vector<WeightEntry>{entry("e", {4, 3})}, {});
+  staging.allocate();
+  Tensor one = Tensor::empty(Ints{1, 3}, DType::kFloat32);
+  for (int i = 0; i < 3; ++i) one.data_as<float>()[i] = static_cast<float>(i);
+  staging.give(0, one.as_strided(Ints{4, 3}, Ints{0, 1}, 0), false);
+  CHECK(elements(staging.finish(ConstantSet(constants.values))->tensors()[0]) ==
+        std::vector<float>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2});
+}
