@@ -10,7 +10,7 @@ import re
 import shutil
 import warnings
 
-from sconce import _compare, _index_bounds, _rows
+from sconce import _compare, _export_sizes, _index_bounds, _rows
 from sconce._errors import InvalidArgument
 from sconce._export_compile import Compiler, instruction_set, settings, version_of
 from sconce._export_errors import CONTAINERS, ExportError, cured
@@ -150,7 +150,8 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
             program = subject.export(strict)
             stages.begin(f"torch compiles model {name}")
             try:
-                files[name] = compiler.compile(name, program, subject.with_index_bounds(subject.with_rows(patches, program), program))
+                recorded = with_sizes(subject.with_index_bounds(subject.with_rows(patches, program), program), program)
+                files[name] = compiler.compile(name, program, recorded)
             except ExportError:
                 raise
             except Exception as error:  # noqa: BLE001  the compiler may fail in any way
@@ -163,6 +164,15 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
         finally:
             shutil.rmtree(os.path.dirname(temporary), ignore_errors=True)
     return report
+
+
+def with_sizes(patches, program):
+    """The compiler's settings with what the source will not say of the inputs' sizes in the package's metadata."""
+    text = _export_sizes.recorded(program)
+    if text is None:
+        return patches
+    known = patches.get("aot_inductor.metadata", {})
+    return {**patches, "aot_inductor.metadata": {**known, _export_sizes.KEY: text}}
 
 
 def check_device(torch, device):
