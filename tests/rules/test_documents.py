@@ -288,7 +288,7 @@ COMMANDS = {
     "tests/truth/rows/compare.py": needs_torch(reduced="--graphs 40 --workers 1"),
     "tests/truth/rows/architectures.py": needs_torch(without="it needs timm and transformers"),
     "python tests/truth/rows/compare.py --graphs 20000 --seed 3": needs_torch(reduced="--graphs 40 --workers 1"),
-    "python tests/truth/rows/compare.py --graphs 400 --seed 4 --prove export": needs_torch(reduced="--graphs 4 --workers 1 --prove export"),
+    "python tests/truth/rows/compare.py --graphs 150 --seed 4 --prove export": needs_torch(reduced="--graphs 4 --workers 1 --prove export"),
     "python tests/truth/rows/architectures.py": needs_torch(without="it needs timm and transformers"),
     "tests/truth/on_gpu.sh": script(without=GPU),
     "tests/opinfo/run.py": needs_torch(),
