@@ -189,7 +189,7 @@ void TrialProcess::Child::enqueue(const Package& package, std::string_view reque
   head.files = files.size();
   head.directory = package.archive().kind() == ArchiveReader::Kind::kDirectory ? 1 : 0;
   head.text = text.size();
-  pieces.push_back({std::string(reinterpret_cast<const char*>(&head), sizeof head), {}});
+  pieces.emplace_back().bytes.assign(reinterpret_cast<const char*>(&head), sizeof head);
   for (size_t i = 0; i < files.size(); i += kFilesPerMessage) {
     Piece& piece = pieces.emplace_back(Piece{"F", {}});
     for (size_t k = i; k < std::min(i + kFilesPerMessage, files.size()); ++k)
