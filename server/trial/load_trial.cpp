@@ -88,13 +88,10 @@ void LoadTrial::warm_up(Model& model) {
 void LoadTrial::take(ModelInterface& interface) const {
   if (!request_) return;
   if (report_.outputs) interface.observe_outputs(*report_.outputs);
-  if (report_.rows) {
-    interface.rows_independent = report_.rows->independent;
-    interface.rows_reason = report_.rows->reason;
-  } else if (request_->rows && !problem_.empty()) {
-    interface.rows_reason =
-        "it is not known whether rows influence each other: its trial in a child process " + problem_;
-  }
+  // A trial that does not come to an end finds nothing against a proof: not_learned() says so.
+  if (!report_.rows) return;
+  interface.rows_independent = report_.rows->independent;
+  interface.rows_reason = report_.rows->reason;
 }
 
 std::string LoadTrial::not_learned() const {
