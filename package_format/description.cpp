@@ -128,6 +128,10 @@ Json json_of(const ModelSpec& model) {
   json["weights"]["bytes"] = model.weights_bytes;
   json["inputs"] = json_of(model.inputs, true);
   json["outputs"] = json_of(model.outputs, false);
+  json["rows"] = Json::object();
+  json["rows"]["independent"] = model.rows.independent;
+  json["rows"]["by"] = or_null(model.rows.by);
+  json["rows"]["reason"] = or_null(model.rows.reason);
   json["call_spec"] = json_of(model.call_spec);
   json["constants"] = Json::array();
   for (const ConstantSpec& constant : model.constants) json["constants"].push_back(json_of(constant));

@@ -11,8 +11,8 @@
 #include "package_format/text/json_text.h"
 #include "package_format/text/json_value.h"
 #include "package_format/weights_index.h"
+#include "package_format/wrapper/rows/row_proof.h"
 #include "package_format/wrapper/wrapper_mutation.h"
-#include "package_format/wrapper/wrapper_rows.h"
 #include "package_format/wrapper/wrapper_source.h"
 #include "package_format/wrapper/wrapper_values.h"
 #include "sconce/check.h"
@@ -126,7 +126,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
   if (!small && spec.so_bytes / 2 > (inside ? weights.bytes : 0)) archive.read(*files.so);
   spec.may_write_constants = weights.writable;
   find_mutated(text, source, weights.writable, spec);
-  find_joined_rows(source, kernels, spec);
+  prove_rows(source, kernels, spec);
   find_values(source, kernels, spec);
   complete_devices(spec);
   return result;

@@ -103,6 +103,14 @@ struct CallSpec {
 
 enum class WeightsForm : int8_t { kNone, kEmbedded, kAppended, kBlob, kFiles, kUserProvided };
 
+// Whether the rows of the batch, the first dimension that all inputs share, are computed apart: an output's row depends
+// on the same row of the inputs, and neither on other rows nor on its place among them nor on how many there are.
+struct RowProof {
+  bool independent = false;  // proved
+  std::string by;            // what proves it: "sconce.export" or "the generated source"
+  std::string reason;        // why it is not proved
+};
+
 struct ModelSpec {
   std::string name;                                            // "model"
   std::string device_key;                                      // "cpu", "cuda"
@@ -119,9 +127,7 @@ struct ModelSpec {
   CallSpec call_spec;
   WeightsForm weights_form = WeightsForm::kNone;
   uint64_t weights_bytes = 0;
-  // The name ("buf0") of a fixed-size tensor that the graph makes from all rows of the batch and uses for outputs.
-  // Empty: none was found, though there may be one.
-  std::string rows_joined;
+  RowProof rows;
   std::optional<DType> coarsest_buffer;  // bfloat16 or float16, if the graph has such a buffer
   bool loops = false;                    // the graph has a loop whose end may depend on values
   int threads = 0;                       // num_threads(N) of the compiled kernels; 0: none are parallel or unknown

@@ -56,6 +56,11 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
   return {};
 }
 
+std::string not_proved(const RowProof& proof) {
+  return "it is not proved that rows do not influence each other: " +
+         (proof.reason.empty() ? std::string("it was not tried") : proof.reason);
+}
+
 int64_t rows_together(const ModelInterface& model, const ModelConfig& config) {
   int64_t rows = config.max_batch_size;
   if (rows == 0)
@@ -66,7 +71,7 @@ int64_t rows_together(const ModelInterface& model, const ModelConfig& config) {
 }  // namespace
 
 int64_t rows_to_try(const ModelInterface& model, const ModelConfig& config) {
-  if (config.batching != Batching::kAuto || !why_alone(model, config).empty()) return 1;
+  if (config.batching != Batching::kAuto || !model.spec.rows.independent || !why_alone(model, config).empty()) return 1;
   return rows_together(model, config);
 }
 
@@ -77,12 +82,14 @@ BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config)
   if (policy.alone.empty()) {
     policy.max_rows = rows_together(model, config);
     if (policy.max_rows <= 1) policy.alone = "setting max_batch_size is 1";
-    if (policy.max_rows > 1 && config.batching == Batching::kAuto && !model.rows_independent) {
+    if (policy.max_rows > 1 && config.batching == Batching::kAuto &&
+        (!model.spec.rows.independent || !model.rows_reason.empty())) {
       policy.max_rows = 1;
-      policy.alone = model.rows_reason;
+      policy.alone = model.rows_reason.empty() ? not_proved(model.spec.rows) : model.rows_reason;
     }
   }
   if (policy.alone.empty()) {
+    policy.shared_by = config.batching == Batching::kOn ? "set by batching=on" : "proved by " + model.spec.rows.by;
     std::copy_if(config.preferred_batch_sizes.begin(), config.preferred_batch_sizes.end(),
                  std::back_inserter(policy.preferred), [&](int64_t size) { return size <= policy.max_rows; });
   }

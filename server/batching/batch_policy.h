@@ -16,6 +16,7 @@ namespace sconce::server {
 struct BatchPolicy {
   int64_t max_rows = 1;            // of a run that requests share; 1: each runs alone
   std::string alone;               // why each request runs alone; empty if they share runs
+  std::string shared_by{};         // why they share runs: "proved by sconce.export"; empty if they do not
   int64_t most_rows = INT64_MAX;   // of one request, if a setting limits it
   std::vector<int64_t> preferred;  // preferred sizes in rows, ascending; used as long as there is time to wait
   // How long a request waits for others to join it. nullopt: as long as it pays (server/batching/batch_pace.h).
@@ -30,8 +31,9 @@ struct BatchPolicy {
 };
 
 // Requests share runs if all inputs and outputs have the batch as first dimension, rows are stored one after the other,
-// the model does not change its own state, and a trial showed that rows do not influence each other
-// (server/signature/row_trial.h). Unknown counts as no. kInvalidArgument for settings that contradict each other.
+// the model does not change its own state, and a proof says that rows do not influence each other (ModelSpec::rows)
+// that a trial did not contradict (server/signature/row_trial.h), or settings say so. Unknown counts as no.
+// kInvalidArgument for settings that contradict each other.
 BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config);
 
 // Whether a model's requests are steps of sequences.
@@ -39,7 +41,7 @@ inline bool has_sequences(const ModelInterface& model, const ModelConfig& config
   return config.sequences > 0 && model.mutates_constants && !model.pipeline;
 }
 
-// The most rows of a run if a trial showed that requests may share it; 1 if no trial is needed.
+// The most rows of a run if a trial finds nothing against sharing it; 1 if no trial is needed.
 int64_t rows_to_try(const ModelInterface& model, const ModelConfig& config);
 
 }  // namespace sconce::server

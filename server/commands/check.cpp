@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "sconce/runnable.h"
 #include "server/commands/command.h"
+#include "server/commands/description.h"
 #include "server/commands/load_settings.h"
 #include "server/terminal/progress.h"
 #include "server/terminal/text.h"
@@ -30,6 +32,14 @@ int check(const CheckOptions& options) {
   else
     check_runnable(*package, options.model, libraries);
   std::cout << fmt::format("{}: {}\n", options.path, green("ok"));
+  // Where a batch is, requests could share runs.
+  for (const ModelSpec& model : package->models()) {
+    const bool batch = std::any_of(model.inputs.begin(), model.inputs.end(), [](const TensorSpec& input) {
+      return !input.dims.empty() && !input.dims[0].is_static();
+    });
+    if (batch && !model.rows.independent && (options.model.empty() || options.model == model.name))
+      std::cout << fmt::format("{}: {}\n", options.path, describe_rows(model));
+  }
   return 0;
 }
 

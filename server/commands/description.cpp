@@ -12,6 +12,7 @@
 #include "sconce/model.h"
 #include "sconce/runnable.h"
 #include "server/base/enum_name.h"
+#include "server/base/log.h"
 #include "server/signature/constant_type.h"
 #include "server/signature/names.h"
 #include "server/terminal/text.h"
@@ -143,6 +144,7 @@ void add_model(std::string& out, const ModelSpec& model, bool all) {
   add_line(out, "signature",
            model.has_source ? "from the generated source" : "the package has no source: shapes are unknown");
   add_line(out, "call", describe_call(model));
+  add_line(out, "rows", describe_rows(model));
   add_tensors(out, "inputs", model.inputs, TensorNames::of_inputs(model));
   add_tensors(out, "outputs", model.outputs, TensorNames::of_outputs(model));
   add_constants(out, model, all);
@@ -178,6 +180,11 @@ Json to_json(const ModelSpec& model) {
 }
 
 }  // namespace
+
+std::string describe_rows(const ModelSpec& model) {
+  if (model.rows.independent) return "requests may share runs: proved by " + model.rows.by;
+  return "it is not proved that requests may share runs: " + printable(model.rows.reason);
+}
 
 std::string describe_call(const ModelSpec& model) {
   if (!model.call_spec.known) return "unknown";

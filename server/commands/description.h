@@ -17,6 +17,8 @@ nlohmann::ordered_json describe_json(const Package& package, std::span<const Mod
 std::string describe(const TensorSpec& spec);
 // "(x, {'shift': arg1_1}, scale=arg2_1) -> output0", with tensors by their names in the code.
 std::string describe_call(const ModelSpec& model);
+// Whether it is proved that rows of the batch do not influence each other, and by what, or why not.
+std::string describe_rows(const ModelSpec& model);
 const char* form_name(WeightsForm form);
 // How many constants there are, or what is known of them before the model is loaded.
 std::string describe_constants(const ModelSpec& model);

@@ -182,6 +182,7 @@ std::string facts_table(const ModelSpec& model) {
   fact("code", fmt::format("{}, {}", format_bytes(model.so_bytes), model.so_member));
   fact("weights", fmt::format("{}, {}", format_bytes(model.weights_bytes), form_name(model.weights_form)));
   fact("call", describe_call(model));
+  fact("rows", describe_rows(model));
   for (const auto& [key, value] : model.metadata) fact(key.c_str(), value);
   return table.end();
 }

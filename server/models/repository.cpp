@@ -310,8 +310,8 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
     log_debug("model {} version {}: runs of up to {} rows{}{}", package.name, package.file.version, policy.max_rows,
               policy.alone.empty() ? "" : ": ", policy.alone);
   } else if (policy.alone.empty()) {
-    log_info("model {} version {}: requests share runs of up to {} rows", package.name, package.file.version,
-             policy.max_rows);
+    log_info("model {} version {}: requests share runs of up to {} rows: {}", package.name, package.file.version,
+             policy.max_rows, policy.shared_by);
   } else {
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }

@@ -44,11 +44,11 @@ struct ModelInterface {
   std::vector<TensorInterface> inputs, outputs;
   // Largest first dimension, if all inputs and outputs share it as a variable one; else 0.
   int64_t max_batch_size = 0;
-  std::vector<std::string> labels;  // names of classes, for the classification extension
-  bool batch_observed = false;      // two runs showed that each output has one row per input row
-  bool rows_independent = false;    // a trial showed that rows do not influence each other
-  std::string rows_reason = "it was not tried whether rows influence each other";  // why they may, else
-  bool pipeline = false;                                                           // it is made of other models
+  std::vector<std::string> labels;     // names of classes, for the classification extension
+  bool batch_observed = false;         // two runs showed that each output has one row per input row
+  bool rows_independent = false;       // a trial found nothing against the proof that rows are apart (spec.rows)
+  std::string rows_reason;             // what the trial found against it; empty: nothing, or there was none
+  bool pipeline = false;               // it is made of other models
   bool mutates_constants = false;      // a run may change what the next one returns
   std::vector<ControlInput> controls;  // inputs that the server fills
   bool is_control(size_t input) const noexcept {

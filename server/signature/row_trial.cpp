@@ -362,11 +362,7 @@ std::string RowTrial::try_sizes() {
 }  // namespace
 
 void try_rows(Model& model, ModelInterface& interface, int64_t most_rows, RowEffort effort) {
-  if (!interface.spec.rows_joined.empty()) {
-    interface.rows_reason = "its generated source joins the rows of a run: '" + interface.spec.rows_joined +
-                            "' is made of all of them, and outputs of it";
-    return;
-  }
+  if (!interface.spec.rows.independent) return;
   interface.rows_reason = RowTrial(model, interface, most_rows, effort).why_not();
   interface.rows_independent = interface.rows_reason.empty();
 }

@@ -96,6 +96,7 @@ class TritonConfigReader {
   void read(const TextMessage& text) {
     for (const TextField& field : text.fields) read_field(field);
     if (!config_.ensemble) read_groups();
+    if (!batching_.empty()) set("batching", batching_);
     if (most_sequences_ >= 0) set("sequences", std::to_string(std::min(most_sequences_, kMostPlaces) * instances_));
   }
 
@@ -123,10 +124,12 @@ class TritonConfigReader {
       if (string_of(field) != "pytorch") ignore(field, {}, "the package decides");
     } else if (name == "max_batch_size") {
       config_.max_batch_size = count_of(field);
-      if (config_.max_batch_size > 0)
+      if (config_.max_batch_size > 0) {
         set("max_batch_size", std::to_string(config_.max_batch_size));
-      else
-        set("batching", "off");
+        batching_ = batching_.empty() ? "on" : batching_;
+      } else {
+        batching_ = "off";
+      }
     } else if (name == "input") {
       config_.inputs.push_back(read_tensor(field));
     } else if (name == "output") {
@@ -134,6 +137,7 @@ class TritonConfigReader {
     } else if (name == "instance_group") {
       groups_.push_back(&field);
     } else if (name == "dynamic_batching") {
+      if (batching_.empty()) batching_ = "on";
       read_batching(message_of(field));
     } else if (name == "version_policy") {
       read_versions(field);
@@ -525,6 +529,7 @@ class TritonConfigReader {
   TritonConfig& config_;
   std::vector<const TextField*> groups_;
   int64_t instances_ = 1;
+  std::string batching_;  // as in Triton, the file's author says whether requests may share runs; empty: does not
   int64_t most_sequences_ = -1;  // of an instance; -1: the file does not ask for sequences
 };
 

@@ -241,7 +241,9 @@ std::map<std::string, std::vector<std::byte>> members(const std::map<std::string
     if (with_source) result[stem + ".cpp"] = bytes_of(source(model));
     result[stem + "_metadata.json"] = bytes_of(concat({R"({"AOTI_DEVICE_KEY": ")", model.cuda ? "cuda" : "cpu",
                                                        R"(", "AOTI_PLATFORM": "linux", "AOTI_MACHINE": "x86_64", )"
-                                                       R"("AOTI_CPU_ISA": "AVX2", "AOTI_COMPUTE_CAPABILITY": ""})"}));
+                                                       R"("AOTI_CPU_ISA": "AVX2", "AOTI_COMPUTE_CAPABILITY": "", )"
+                                                       // As sconce.export proves it: the kernel has no source.
+                                                       R"("sconce_rows": "{\"version\":1,\"independent\":true}"})"}));
     if (model.weights == Model::Weights::kExternal) result[stem + "_weights.blob"] = weights(model);
   }
   return result;

@@ -9,6 +9,7 @@
 #include "package_format/call_spec.h"
 #include "package_format/elf_image.h"
 #include "package_format/weights_index.h"
+#include "package_format/wrapper/rows/row_proof.h"
 #include "package_format/wrapper/wrapper_mutation.h"
 #include "package_format/wrapper/wrapper_source.h"
 #include "sconce/check.h"
@@ -80,6 +81,8 @@ bool run_source(std::string_view text) {
     kernel_threads(text);
     find_mutated(text, source, false, spec);
     find_mutated(text, source, true, spec);
+    spec.device_key = "cpu";
+    prove_rows(source, std::array{text}, spec);
     if (!source.in_spec.empty()) {
       CallSpec call = parse_call_spec(source.in_spec, source.out_spec);
       map_inputs(call, spec.inputs);

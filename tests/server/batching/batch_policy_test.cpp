@@ -11,6 +11,7 @@ namespace {
 
 ModelInterface tried(ModelSpec spec) {
   ModelInterface interface("m", 1, std::move(spec));
+  interface.spec.rows = {.independent = true, .by = "a test", .reason = {}};
   interface.rows_independent = true;
   return interface;
 }
@@ -119,14 +120,19 @@ TEST_CASE("batch policy: what two runs showed counts where the package is silent
   CHECK_FALSE(policy(other).alone.empty());
 }
 
-TEST_CASE("batch policy: without a try that showed it, rows are not taken for independent") {
+TEST_CASE("batch policy: without a proof, rows are not taken for independent") {
   ModelInterface unknown = model({rows("a")}, {rows("c")});
+  CHECK(policy(unknown).shared_by == "proved by a test");
   unknown.rows_independent = false;
-  CHECK(policy(unknown).alone == "it was not tried whether rows influence each other");
+  unknown.spec.rows = {.independent = false, .by = {}, .reason = "a reason"};
+  CHECK(policy(unknown).alone == "it is not proved that rows do not influence each other: a reason");
+  CHECK(policy(unknown).shared_by == "");
   CHECK(policy(unknown).max_rows == 1);
-  unknown.rows_reason = "a reason";
-  CHECK(policy(unknown).alone == "a reason");
+  CHECK(rows_to_try(unknown, with("m.batching=auto")) == 1);
+  unknown.rows_reason = "what a try showed";
+  CHECK(policy(unknown).alone == "what a try showed");
   CHECK(policy(unknown, "m.batching=on").alone == "");
+  CHECK(policy(unknown, "m.batching=on").shared_by == "set by batching=on");
   CHECK(policy(unknown, "m.batching=on").max_rows == 64);
   CHECK(policy(unknown, "m.batching=off").alone == "setting batching is off");
 }

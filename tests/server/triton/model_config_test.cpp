@@ -26,7 +26,7 @@ std::string ignored_in(std::string_view text) {
 }  // namespace
 
 TEST_CASE("config.pbtxt: fields that become settings") {
-  CHECK(settings_of("max_batch_size: 8") == "max_batch_size=8");
+  CHECK(settings_of("max_batch_size: 8") == "max_batch_size=8 batching=on");
   CHECK(settings_of("max_batch_size: 0") == "batching=off");
   CHECK(settings_of("instance_group [ { count: 4 kind: KIND_CPU } ]") == "replicas=4 devices=cpu");
   CHECK(settings_of("instance_group { kind: KIND_GPU gpus: [0, 2] }") == "replicas=1 devices=cuda:0,cuda:2");
@@ -34,16 +34,19 @@ TEST_CASE("config.pbtxt: fields that become settings") {
   CHECK(settings_of("instance_group { count: 2 }") == "replicas=2 devices=auto");
   CHECK(settings_of("instance_group { count: 2 gpus: 0 kind: KIND_GPU } instance_group { count: 2 kind: KIND_CPU }") ==
         "replicas=2 devices=cuda:0,cpu");
-  CHECK(settings_of("dynamic_batching { }") == "");
+  // What the author says holds without a proof; 0 rows are no batch, in whatever order.
+  CHECK(settings_of("dynamic_batching { }") == "batching=on");
+  CHECK(settings_of("max_batch_size: 0 dynamic_batching { }") == "batching=off");
+  CHECK(settings_of("dynamic_batching { } max_batch_size: 0") == "batching=off");
   CHECK(settings_of("dynamic_batching { preferred_batch_size: [8, 4] max_queue_delay_microseconds: 500 }") ==
-        "batch_delay=500us preferred_batch_sizes=4,8");
+        "batch_delay=500us preferred_batch_sizes=4,8 batching=on");
   CHECK(settings_of("dynamic_batching { priority_levels: 3 default_priority_level: 2 }") ==
-        "priority_levels=3 default_priority=2");
+        "priority_levels=3 default_priority=2 batching=on");
   CHECK(settings_of("dynamic_batching { default_queue_policy { timeout_action: DELAY max_queue_size: 100 "
                     "default_timeout_microseconds: 2000 allow_timeout_override: true } }") ==
-        "timeout_action=delay queue=100 queue_timeout=2000us timeout_override=true");
+        "timeout_action=delay queue=100 queue_timeout=2000us timeout_override=true batching=on");
   // Triton's default.
-  CHECK(settings_of("dynamic_batching { default_queue_policy { } }") == "timeout_override=false");
+  CHECK(settings_of("dynamic_batching { default_queue_policy { } }") == "timeout_override=false batching=on");
   CHECK(settings_of("version_policy { latest { num_versions: 2 } }") == "version_policy=latest:2");
   CHECK(settings_of("version_policy: { all { } }") == "version_policy=all");
   CHECK(settings_of("version_policy { specific { versions: [3, 1] } }") == "version_policy=1,3");

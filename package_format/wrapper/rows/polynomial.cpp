@@ -1,0 +1,266 @@
+#include "package_format/wrapper/rows/polynomial.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sconce::rows {
+namespace {
+
+constexpr size_t kMostTerms = 48;
+constexpr size_t kMostAtoms = 8;  // of a term
+
+// Whether all atoms of `part` are among those of `whole`; the others go to `rest`.
+bool divides(const std::vector<Atom>& part, const std::vector<Atom>& whole, std::vector<Atom>& rest) {
+  if (!std::includes(whole.begin(), whole.end(), part.begin(), part.end())) return false;
+  rest.clear();
+  std::set_difference(whole.begin(), whole.end(), part.begin(), part.end(), std::back_inserter(rest));
+  return true;
+}
+
+}  // namespace
+
+Polynomial::Polynomial(int64_t value) {
+  if (value != 0) terms_.push_back({{}, value});
+}
+
+Polynomial Polynomial::of(Atom atom) {
+  Polynomial result;
+  result.terms_.push_back({{atom}, 1});
+  return result;
+}
+
+Polynomial Polynomial::unknown() {
+  Polynomial result;
+  result.known_ = false;
+  return result;
+}
+
+bool Polynomial::is(int64_t value) const noexcept {
+  if (!known_) return false;
+  if (terms_.empty()) return value == 0;
+  return terms_.size() == 1 && terms_[0].atoms.empty() && terms_[0].factor == value;
+}
+
+void Polynomial::add(const Term& term) {
+  if (!known_ || term.factor == 0) return;
+  const auto at = std::lower_bound(terms_.begin(), terms_.end(), term,
+                                   [](const Term& a, const Term& b) { return a.atoms < b.atoms; });
+  if (at == terms_.end() || at->atoms != term.atoms) {
+    if (terms_.size() >= kMostTerms || term.atoms.size() > kMostAtoms)
+      *this = unknown();
+    else
+      terms_.insert(at, term);
+    return;
+  }
+  if (__builtin_add_overflow(at->factor, term.factor, &at->factor)) {
+    *this = unknown();
+  } else if (at->factor == 0) {
+    terms_.erase(at);
+  }
+}
+
+Polynomial Polynomial::operator+(const Polynomial& other) const {
+  if (!other.known_) return other;
+  Polynomial result = *this;
+  for (const Term& term : other.terms_) result.add(term);
+  return result;
+}
+
+Polynomial Polynomial::operator-(const Polynomial& other) const { return *this + other * Polynomial(-1); }
+
+Polynomial Polynomial::operator*(const Polynomial& other) const {
+  if (!known_ || !other.known_) return unknown();
+  Polynomial result;
+  for (const Term& a : terms_)
+    for (const Term& b : other.terms_) {
+      Term product;
+      if (__builtin_mul_overflow(a.factor, b.factor, &product.factor)) return unknown();
+      std::merge(a.atoms.begin(), a.atoms.end(), b.atoms.begin(), b.atoms.end(), std::back_inserter(product.atoms));
+      result.add(product);
+    }
+  return result;
+}
+
+bool Polynomial::split(const Polynomial& divisor, Polynomial& quotient, Polynomial& rest) const {
+  quotient = rest = Polynomial();
+  if (!known_ || !divisor.known_ || divisor.terms_.size() != 1 || divisor.terms_[0].factor <= 0) return false;
+  const Term& by = divisor.terms_[0];
+  for (const Term& term : terms_) {
+    Term part;
+    if (term.factor % by.factor == 0 && divides(by.atoms, term.atoms, part.atoms)) {
+      part.factor = term.factor / by.factor;
+      quotient.add(part);
+    } else {
+      rest.add(term);
+    }
+  }
+  return true;
+}
+
+bool Polynomial::coefficient(Atom atom, Polynomial& factor, Polynomial& rest) const {
+  factor = rest = Polynomial();
+  if (!known_) return false;
+  for (const Term& term : terms_) {
+    const auto count = std::count(term.atoms.begin(), term.atoms.end(), atom);
+    if (count > 1) return false;
+    if (count == 0) {
+      rest.add(term);
+      continue;
+    }
+    Term part = term;
+    part.atoms.erase(std::find(part.atoms.begin(), part.atoms.end(), atom));
+    factor.add(part);
+  }
+  return true;
+}
+
+Atom Atoms::size(uint8_t bits) {
+  known_.push_back(
+      {.bits = bits, .is_size = true, .may_be_negative = false, .last = Polynomial::unknown(), .data = {}});
+  return static_cast<Atom>(known_.size()) - 1;
+}
+
+Atom Atoms::index(uint8_t bits, Polynomial last) {
+  known_.push_back({.bits = bits, .is_size = false, .may_be_negative = false, .last = std::move(last), .data = {}});
+  return static_cast<Atom>(known_.size()) - 1;
+}
+
+uint8_t Atoms::nature(const Polynomial& value) const {
+  if (!value.known()) return kStray;
+  uint8_t bits = kFixed;
+  for (const Term& term : value.terms())
+    for (const Atom atom : term.atoms) bits |= nature(atom);
+  return bits;
+}
+
+std::vector<Atom> Atoms::data(const Polynomial& value) const {
+  std::vector<Atom> found;
+  for (const Term& term : value.terms())
+    for (const Atom atom : term.atoms) {
+      const Known& known = known_[static_cast<size_t>(atom)];
+      if (known.bits == kData && known.data.empty()) found.push_back(atom);
+      found.insert(found.end(), known.data.begin(), known.data.end());
+    }
+  return found;
+}
+
+// The largest value as a polynomial of sizes; unknown if there is no bound.
+Polynomial Atoms::largest(const Polynomial& value) const {
+  if (!value.known()) return value;
+  Polynomial result;
+  for (const Term& term : value.terms()) {
+    Polynomial product(term.factor);
+    for (const Atom atom : term.atoms) {
+      const Known& known = known_[static_cast<size_t>(atom)];
+      if (known.may_be_negative) return Polynomial::unknown();
+      if (known.is_size)
+        product = product * Polynomial::of(atom);
+      else if (term.factor < 0)
+        product = Polynomial();  // an index may be 0
+      else
+        product = product * known.last;
+    }
+    result = result + product;
+  }
+  return result;
+}
+
+// Of a polynomial of sizes >= 1: whether each negative term is outweighed by a positive one with all its atoms.
+bool Atoms::not_negative(const Polynomial& value) const {
+  if (!value.known()) return false;
+  std::vector<Term> positive;
+  for (const Term& term : value.terms()) {
+    for (const Atom atom : term.atoms)
+      if (!known_[static_cast<size_t>(atom)].is_size) return false;
+    if (term.factor > 0) positive.push_back(term);
+  }
+  std::vector<Atom> rest;
+  for (const Term& term : value.terms()) {
+    int64_t missing = term.factor < 0 ? -term.factor : 0;
+    for (Term& other : positive) {
+      if (missing <= 0) break;
+      if (!divides(term.atoms, other.atoms, rest)) continue;
+      const int64_t taken = std::min(missing, other.factor);
+      other.factor -= taken;
+      missing -= taken;
+    }
+    if (missing > 0) return false;
+  }
+  return true;
+}
+
+// The smallest value has indices of 0 where they add, and the largest ones where they subtract.
+bool Atoms::at_least_zero(const Polynomial& value) const {
+  return not_negative(largest(value * Polynomial(-1)) * Polynomial(-1));
+}
+
+bool Atoms::within(const Polynomial& value, const Polynomial& bound) const {
+  return at_least_zero(value) && not_negative(bound - Polynomial(1) - largest(value));
+}
+
+Atom Atoms::made_of(char kind, const Polynomial& value, const Polynomial& divisor, Polynomial last) {
+  std::string key(1, kind);
+  for (const Polynomial* part : {&value, &divisor}) {
+    for (const Term& term : part->terms()) {
+      key += std::to_string(term.factor);
+      for (const Atom atom : term.atoms) key.append("*").append(std::to_string(atom));
+      key += '+';
+    }
+    key += '/';
+  }
+  const auto [at, added] = made_.emplace(key, static_cast<Atom>(known_.size()));
+  if (!added) return at->second;
+  auto bits = static_cast<uint8_t>(nature(value) | nature(divisor));
+  if ((bits & kPlaced) != 0) bits |= kStray;
+  std::vector<Atom> data;
+  for (const Polynomial* part : {&value, &divisor})
+    for (const Atom atom : this->data(*part))
+      if (std::find(data.begin(), data.end(), atom) == data.end()) data.push_back(atom);
+  if (data.size() > kMostTerms) {
+    data.clear();
+    bits |= kStray;
+  }
+  known_.push_back({.bits = bits,
+                    .is_size = false,
+                    .may_be_negative = kind == '>' || (kind == '/' && !at_least_zero(value)),
+                    .last = std::move(last),
+                    .data = std::move(data)});
+  return at->second;
+}
+
+Polynomial Atoms::quotient(const Polynomial& value, const Polynomial& divisor) {
+  Polynomial whole, rest;
+  if (!value.split(divisor, whole, rest)) return Polynomial::unknown();
+  if (within(rest, divisor)) return whole;
+  // Only a positive number of which the bound is a number has a bound here.
+  Polynomial last = Polynomial::unknown();
+  const Polynomial most = largest(rest);
+  const auto number = [](const Polynomial& p) {
+    return p.known() && p.terms().size() == 1 && p.terms()[0].atoms.empty();
+  };
+  if (number(most) && number(divisor) && most.terms()[0].factor > 0)
+    last = Polynomial(most.terms()[0].factor / divisor.terms()[0].factor);
+  return whole + Polynomial::of(made_of('/', rest, divisor, last));
+}
+
+Polynomial Atoms::truncated(const Polynomial& value, const Polynomial& divisor) {
+  Polynomial whole, rest;
+  if (value.split(divisor, whole, rest) && rest.is(0)) return whole;
+  if ((nature(value) & kPlaced) != 0 && !at_least_zero(value)) return Polynomial::unknown();
+  return quotient(value, divisor);
+}
+
+Polynomial Atoms::remainder(const Polynomial& value, const Polynomial& divisor) {
+  if ((nature(value) & kPlaced) != 0 && !at_least_zero(value)) return Polynomial::unknown();
+  Polynomial whole, rest;
+  if (!value.split(divisor, whole, rest)) return Polynomial::unknown();
+  if (within(rest, divisor)) return rest;
+  return Polynomial::of(made_of('%', rest, divisor, divisor - Polynomial(1)));
+}
+
+Polynomial Atoms::larger(const Polynomial& a, const Polynomial& b) {
+  if (!a.known() || !b.known()) return Polynomial::unknown();
+  return Polynomial::of(made_of('>', a, b, Polynomial::unknown()));
+}
+
+}  // namespace sconce::rows

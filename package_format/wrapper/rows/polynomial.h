@@ -1,0 +1,105 @@
+// Integers that a run knows by name: sizes, loop variables, quotients and remainders, and polynomials of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace sconce::rows {
+
+using Atom = int32_t;
+
+// What an integer may depend on, as bits.
+enum Nature : uint8_t {
+  kFixed = 0,    // nothing but the sizes of other dimensions, and places within a row
+  kBatch = 1,    // the number of rows
+  kRow = 2,      // a row's place
+  kLane = 4,     // the lane of a vector that spans rows
+  kStray = 8,    // the rows in a way that is not understood
+  kData = 16,    // values of tensors
+  kPlaced = 15,  // any of the first four
+};
+
+struct Term {
+  std::vector<Atom> atoms;  // ascending; an atom may be there more than once
+  int64_t factor = 0;
+  bool operator==(const Term&) const = default;
+};
+
+// A sum of products. Results that overflow or grow too long are unknown.
+class Polynomial {
+ public:
+  Polynomial() = default;
+  Polynomial(int64_t value);  // NOLINT(google-explicit-constructor)
+  static Polynomial of(Atom atom);
+  static Polynomial unknown();
+
+  bool known() const noexcept { return known_; }
+  bool is(int64_t value) const noexcept;
+  const std::vector<Term>& terms() const noexcept { return terms_; }
+  bool operator==(const Polynomial&) const = default;
+
+  Polynomial operator+(const Polynomial& other) const;
+  Polynomial operator-(const Polynomial& other) const;
+  Polynomial operator*(const Polynomial& other) const;
+
+  // Splits the terms into multiples of `divisor`, a single term, and the rest: *this = quotient * divisor + rest.
+  // False if the divisor is no single positive term.
+  bool split(const Polynomial& divisor, Polynomial& quotient, Polynomial& rest) const;
+  // The terms with `atom`, divided by it; the others are the rest. False if a term has it more than once.
+  bool coefficient(Atom atom, Polynomial& factor, Polynomial& rest) const;
+
+ private:
+  friend class Atoms;
+  void add(const Term& term);
+  bool known_ = true;
+  std::vector<Term> terms_;  // ascending by atoms; no factor is 0
+};
+
+// Knows the atoms of one graph. All atoms are >= 0; sizes are >= 1: code for an empty tensor does nothing.
+class Atoms {
+ public:
+  // A size; `bits` is kBatch for the number of rows.
+  Atom size(uint8_t bits = kFixed);
+  // An integer in [0, last]; `last` unknown: no bound.
+  Atom index(uint8_t bits, Polynomial last = Polynomial::unknown());
+
+  // Rounded down.
+  Polynomial quotient(const Polynomial& value, const Polynomial& divisor);
+  // C++'s `/` and `%`, which differ from that for negative values: unknown where that could tell of a row's place.
+  Polynomial truncated(const Polynomial& value, const Polynomial& divisor);
+  Polynomial remainder(const Polynomial& value, const Polynomial& divisor);
+  Polynomial larger(const Polynomial& a, const Polynomial& b);
+
+  uint8_t nature(Atom atom) const { return known_[static_cast<size_t>(atom)].bits; }
+  uint8_t nature(const Polynomial& value) const;
+  // The largest value of an index; unknown: no bound.
+  const Polynomial& last(Atom atom) const { return known_[static_cast<size_t>(atom)].last; }
+  bool is_size(Atom atom) const { return known_[static_cast<size_t>(atom)].is_size; }
+  // Whether 0 <= value < bound for all values of the atoms; false if that is not known.
+  bool within(const Polynomial& value, const Polynomial& bound) const;
+  // Whether there are too many to go on.
+  bool exhausted() const noexcept { return known_.size() > 200000; }
+  // The atoms of kind kData in the value, those within quotients and remainders included.
+  std::vector<Atom> data(const Polynomial& value) const;
+
+ private:
+  struct Known {
+    uint8_t bits = kFixed;
+    bool is_size = false;
+    bool may_be_negative = false;
+    Polynomial last = Polynomial::unknown();
+    std::vector<Atom> data;  // of a quotient or remainder: those of kind kData that it is made of
+  };
+  Atom made_of(char kind, const Polynomial& value, const Polynomial& divisor, Polynomial last);
+  Polynomial largest(const Polynomial& value) const;
+  bool at_least_zero(const Polynomial& value) const;
+  bool not_negative(const Polynomial& value) const;
+
+  std::vector<Known> known_;
+  std::unordered_map<std::string, Atom> made_;
+};
+
+}  // namespace sconce::rows
