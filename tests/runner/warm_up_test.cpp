@@ -89,7 +89,7 @@ TEST_CASE("warm-up: a model that fails on made-up inputs is loaded and says why"
 
 TEST_CASE("warm-up: a model that ends its process or never returns ends the child alone") {
   const Variable fails("FAKE_MODEL_FAIL_IN_RUNS", "1");
-  for (const auto [kind, why] :
+  for (const auto& [kind, why] :
        {std::pair(FakeFailure::kEnd, "its trial in a child process ended by SIGABRT after "),
         std::pair(FakeFailure::kHang, "its trial in a child process was ended at its limit after ")}) {
     CAPTURE(why);
