@@ -66,6 +66,9 @@ struct WeightEntry {
   std::string name;  // FQN, or the constant's own name if it has none
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
+  // Other names of this tensor, by its source: those that safetensors.torch.save_model() left out of the file. Names
+  // that the model does not have are ignored.
+  std::vector<std::string> tied = {};
 };
 
 // A set that is being filled, by one thread at a time. Destroying it before finish() frees everything.
@@ -76,7 +79,8 @@ class WeightUpdate {
   // Call this once, first. In a gradual update each call adds entries, which are numbered on; after an error it is
   // over. kNotFound for an unknown name; kInvalidArgument for a wrong dtype or shape, a name given twice, a missing
   // name with `full`, and a name in `ignore` that is neither declared nor the model's; kUnsupported for a constant that
-  // cannot be replaced (oneDNN-packed); kOutOfMemory.
+  // cannot be replaced (oneDNN-packed); kOutOfMemory. Entries may name one constant by several of its tied names: then
+  // complete() compares their bytes, and says kInvalidArgument with both names if they differ.
   virtual void declare(std::span<const WeightEntry> entries) = 0;
   // Where to put the bytes of an entry: exactly its size, 64-byte aligned, valid until complete() is called for it. If
   // the model keeps the constant row-major, this is its final place, else scratch memory for one tensor.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "sconce/check.h"
@@ -158,6 +159,16 @@ uint64_t count_bytes(SafetensorsEntry& entry, std::string_view where) {
   return empty ? 0 : static_cast<uint64_t>(bytes);
 }
 
+// "__metadata__" may hold any text, so only what says one of the header's names counts.
+void note_tied_names(SafetensorsHeader& header) {
+  if (header.metadata.empty()) return;
+  std::unordered_map<std::string_view, SafetensorsEntry*> by_name;
+  for (SafetensorsEntry& entry : header.entries) by_name[entry.name] = &entry;
+  for (const auto& [name, kept] : header.metadata)
+    if (const auto at = by_name.find(kept); at != by_name.end() && !by_name.contains(name))
+      at->second->tied.push_back(name);
+}
+
 std::string quoted(const std::string& text, std::string_view where) {
   std::string json = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   SCONCE_CHECK(Json::parse(json).get_ref<const std::string&>() == text, kInvalidArgument,
@@ -198,6 +209,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<
   }
   SCONCE_CHECK(!known_bytes || position == data_bytes, kCorruptPackage,
                "safetensors: file has bytes of no tensor: ", where, ": ", data_bytes - position);
+  note_tied_names(header);
   return header;
 }
 

@@ -24,6 +24,9 @@ struct SafetensorsEntry {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;  // the tensor's: float4 counts pairs, so half of what the file says in the last dimension
   uint64_t begin = 0, end = 0;
+  // Names of the same tensor that safetensors.torch.save_model() left out: {"left out": "kept"} in "__metadata__". Of a
+  // header that was parsed; never the name of another entry.
+  std::vector<std::string> tied = {};
 };
 
 struct SafetensorsHeader {

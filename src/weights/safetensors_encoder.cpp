@@ -24,6 +24,7 @@ SafetensorsEncoder::SafetensorsEncoder(std::unique_ptr<WeightFile> file) : file_
     const uint64_t begin = position;
     position += file_->bytes(i);
     header.entries.push_back({entry.name, entry.dtype, entry.shape, begin, position});
+    for (const std::string& name : entry.tied) header.metadata[name] = entry.name;
   }
   header_ = tensor_files::make_safetensors_header(header, "weights");
 }

@@ -24,7 +24,7 @@ void add_entries(weights::PlacedWeights& weights, weights::InputFile input) {
   sort_by_offset(header);
   for (SafetensorsEntry& entry : header.entries) {
     const uint64_t offset = data + entry.begin;
-    weights.add({std::move(entry.name), entry.dtype, std::move(entry.shape)}, {}, file, offset);
+    weights.add({std::move(entry.name), entry.dtype, std::move(entry.shape), std::move(entry.tied)}, {}, file, offset);
   }
 }
 

@@ -118,7 +118,8 @@ class WeightStream::Decoder {
     total_ = before + left_;
     std::vector<WeightEntry> declared;
     declared.reserve(entries_.entries.size());
-    for (const tensor_files::SafetensorsEntry& e : entries_.entries) declared.push_back({e.name, e.dtype, e.shape});
+    for (const tensor_files::SafetensorsEntry& e : entries_.entries)
+      declared.push_back({e.name, e.dtype, e.shape, e.tied});
     update_.declare(declared);
     phase_ = Phase::kData;
     begin_entry(0);

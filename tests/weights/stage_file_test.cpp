@@ -448,3 +448,20 @@ TEST_CASE("safetensors encoder: any file becomes a stream that decodes to the sa
       check_same(staged(folder.write("out.safetensors", bytes)), read_tensors(kData / name));
     }
 }
+
+TEST_CASE("stage file: names that save_model() left out, also through the encoder and from shards") {
+  const TempFolder folder;
+  std::string json = R"({"__metadata__":{"b":"a","format":"pt"},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
+  json.append((8 - json.size() % 8) % 8, ' ');
+  std::string bytes(1, static_cast<char>(json.size()));
+  bytes += std::string(7, '\0') + json + "xy";
+  const std::filesystem::path path = folder.write("tied.safetensors", bytes);
+  const std::vector<std::string> tied{"b"};
+  CHECK(WeightFile::open(path)->entries()[0].tied == tied);
+  CHECK(WeightFile::open_shards(std::vector{path})->entries()[0].tied == tied);
+  SafetensorsEncoder encoder(WeightFile::open(path));
+  std::string again;
+  std::vector<std::byte> block(64);
+  while (const size_t n = encoder.read(block)) again.append(reinterpret_cast<const char*>(block.data()), n);
+  CHECK(WeightFile::open(folder.write("again.safetensors", again))->entries()[0].tied == tied);
+}

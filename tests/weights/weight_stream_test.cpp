@@ -286,3 +286,19 @@ TEST_CASE("weight stream: random damage gives an error or other weights, never a
   CHECK(accepted > 10);
   CHECK(refused > 1000);
 }
+
+TEST_CASE("weight stream: names that save_model() left out come with the entry that it kept") {
+  const std::string data = pattern(8, 1);
+  const std::string file =
+      with_length(R"({"__metadata__":{"format":"pt","b":"a","d":"a","c":"a","e":"gone","g":"f","f":"g"},)"
+                  R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+                  R"("c":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})") +
+      data;
+  FakeUpdate update;
+  decode(update, file, {}, 5);
+  REQUIRE(update.whole());
+  // "c" has an entry of its own; no entry is called "gone", "f" or "g".
+  CHECK(update.entry("a")->tied == std::vector<std::string>{"b", "d"});
+  CHECK(update.entry("c")->tied.empty());
+  CHECK(update.bytes("a") == data.substr(0, 4));
+}

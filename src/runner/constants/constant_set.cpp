@@ -6,6 +6,7 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "src/runner/constants/set_digest.h"
+#include "src/runner/constants/tied_names.h"
 
 namespace sconce::runner {
 namespace {
@@ -65,6 +66,21 @@ ConstantTable::ConstantTable(const std::vector<loader::ContainerConstant>& const
     if (!spec.fqn.empty()) by_fqn_[spec.fqn].push_back(stored_.size());
     stored_.push_back({spec, layouts[i]});
   }
+  add_tied_names(model);
+}
+
+void ConstantTable::add_tied_names(const ModelSpec& model) {
+  tied_.resize(stored_.size());
+  for (const std::vector<std::string>& names : tied_names(model)) {
+    std::vector<size_t> constants;
+    for (const std::string& name : names)
+      if (const auto at = by_fqn_.find(name); at != by_fqn_.end())
+        constants.insert(constants.end(), at->second.begin(), at->second.end());
+    if (constants.empty()) continue;  // the compiler wrote the tensor into the code, or the graph makes no use of it
+    for (const size_t i : constants) tied_[i] = true;
+    for (const std::string& name : names)
+      if (!has(name)) by_tied_name_[name] = constants;
+  }
 }
 
 void ConstantTable::assume_undescribed(const std::vector<size_t>& which, bool runs_write) {
@@ -82,6 +98,7 @@ void ConstantTable::assume_undescribed(const std::vector<size_t>& which, bool ru
 const std::vector<size_t>& ConstantTable::indices(std::string_view name) const {
   if (const auto it = by_fqn_.find(name); it != by_fqn_.end()) return it->second;
   if (const auto it = by_name_.find(name); it != by_name_.end()) return it->second;
+  if (const auto it = by_tied_name_.find(name); it != by_tied_name_.end()) return it->second;
   for (const ConstantSpec& spec : all_)
     SCONCE_CHECK(spec.name != name && spec.fqn != name, kInvalidArgument, "constant '", name,
                  "' is folded: it is computed from others and cannot be given");
@@ -89,7 +106,7 @@ const std::vector<size_t>& ConstantTable::indices(std::string_view name) const {
 }
 
 bool ConstantTable::has(std::string_view name) const noexcept {
-  return by_fqn_.contains(name) || by_name_.contains(name) ||
+  return by_fqn_.contains(name) || by_name_.contains(name) || by_tied_name_.contains(name) ||
          std::any_of(all_.begin(), all_.end(), [&](const ConstantSpec& c) { return c.name == name || c.fqn == name; });
 }
 

@@ -38,20 +38,23 @@ class ConstantTable {
 
   const std::vector<StoredConstant>& stored() const noexcept { return stored_; }
   const std::vector<ConstantSpec>& all() const noexcept { return all_; }  // in the container's order
-  // Stored constants by FQN (the compiler may make several of one tensor), else by their own name; never empty.
-  // kNotFound; kInvalidArgument for a folded one.
+  // Stored constants by FQN (the compiler may make several of one tensor), else by their own name, else by another of
+  // the tied names that the package records (tied_names.h); never empty. kNotFound; kInvalidArgument for a folded one.
   const std::vector<size_t>& indices(std::string_view name) const;
   bool has(std::string_view name) const noexcept;
+  bool is_tied(size_t stored) const noexcept { return tied_[stored]; }  // whether it has other names
   bool any_mutated() const noexcept { return any_mutated_; }
   bool any_folded() const noexcept { return stored_.size() < all_.size(); }
 
  private:
+  void add_tied_names(const ModelSpec& model);
   // Decides which of these, which no source describes, count as written.
   void assume_undescribed(const std::vector<size_t>& which, bool runs_write);
 
   std::vector<StoredConstant> stored_;
   std::vector<ConstantSpec> all_;
-  std::map<std::string, std::vector<size_t>, std::less<>> by_fqn_, by_name_;
+  std::map<std::string, std::vector<size_t>, std::less<>> by_fqn_, by_name_, by_tied_name_;
+  std::vector<bool> tied_;
   bool any_mutated_ = false;
 };
 

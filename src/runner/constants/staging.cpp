@@ -69,7 +69,7 @@ void assign(const Tensor& values, Tensor& target, const std::string& name) {
 }  // namespace
 
 Staging::Staging(const ConstantTable& table, std::span<const WeightEntry> entries, Rules rules)
-    : table_(table), rules_(std::move(rules)), named_(table.stored().size()) {
+    : table_(table), rules_(std::move(rules)), named_(table.stored().size()), named_by_(named_.size()) {
   std::sort(rules_.ignore.begin(), rules_.ignore.end());
   add(entries);
   if (!rules_.gradual) check_names();
@@ -100,7 +100,9 @@ bool Staging::is_ignored(std::string_view name) const noexcept {
 void Staging::check_known(std::span<const WeightEntry> entries) const {
   std::vector<const WeightEntry*> unknown;
   for (const WeightEntry& entry : entries)
-    if (!table_.has(entry.name) && !is_ignored(entry.name)) unknown.push_back(&entry);
+    if (!is_ignored(entry.name) && !table_.has(entry.name) &&
+        std::none_of(entry.tied.begin(), entry.tied.end(), [&](const std::string& name) { return table_.has(name); }))
+      unknown.push_back(&entry);
   if (unknown.empty()) return;
   const bool inlined =
       std::all_of(unknown.begin(), unknown.end(), [](const WeightEntry* entry) { return is_inlined(entry->shape); });
@@ -140,7 +142,15 @@ void Staging::check_ignored() const {
 }
 
 void Staging::add_targets(Entry& entry) {
-  const std::string& name = entry.declared.name;
+  entry.tied = !entry.declared.tied.empty();
+  if (table_.has(entry.declared.name)) add_targets(entry, entry.declared.name);
+  for (const std::string& name : entry.declared.tied)
+    if (table_.has(name) && !is_ignored(name)) add_targets(entry, name);
+  // Values are brought to the first layout, which should be row-major if one is.
+  std::stable_partition(entry.targets.begin(), entry.targets.end(), [](const Target& t) { return t.row_major; });
+}
+
+void Staging::add_targets(Entry& entry, const std::string& name) {
   for (const size_t i : table_.indices(name)) {
     const ConstantSpec& spec = table_.stored()[i].spec;
     SCONCE_CHECK(!spec.opaque, kUnsupported, "constant '", excerpt(name),
@@ -150,8 +160,11 @@ void Staging::add_targets(Entry& entry) {
     SCONCE_CHECK(entry.declared.shape == spec.shape, kInvalidArgument, "constant '", excerpt(name),
                  "': expected shape ", to_string(IntSpan(spec.shape)), ", got ",
                  excerpt(to_string(IntSpan(entry.declared.shape))));
-    SCONCE_CHECK(!named_[i], kInvalidArgument, "constant '", excerpt(name), "' is given twice");
+    entry.bytes = storage_bytes_needed(spec.shape, row_major(spec.shape), 0, dtype_bytes(entry.declared.dtype));
+    entry.tied = entry.tied || table_.is_tied(i);
+    if (is_named(i)) continue;
     named_[i] = true;
+    named_by_[i] = entries_.size() - 1;
     const auto same = std::find_if(entry.targets.begin(), entry.targets.end(), [&](const Target& target) {
       return table_.stored()[target.constants.front()].spec.strides == spec.strides;
     });
@@ -162,12 +175,8 @@ void Staging::add_targets(Entry& entry) {
     Target& target = entry.targets.emplace_back();
     target.constants.push_back(i);
     target.row_major = is_empty(spec.shape) || is_row_major(spec.shape, spec.strides);
-    const size_t itemsize = dtype_bytes(entry.declared.dtype);
-    target.bytes = storage_bytes_needed(spec.shape, spec.strides, 0, itemsize);
-    entry.bytes = storage_bytes_needed(spec.shape, row_major(spec.shape), 0, itemsize);
+    target.bytes = storage_bytes_needed(spec.shape, spec.strides, 0, dtype_bytes(entry.declared.dtype));
   }
-  // Values are brought to the first layout, which should be row-major if one is.
-  std::stable_partition(entry.targets.begin(), entry.targets.end(), [](const Target& t) { return t.row_major; });
 }
 
 void Staging::check_named() const {
@@ -210,7 +219,7 @@ std::span<std::byte> Staging::memory(size_t index) {
   Entry& entry = at(index, "memory");
   spare_.clear();
   if (!entry.asked) {
-    const bool direct = rules_.keep && !entry.ignored && entry.targets.front().row_major;
+    const bool direct = rules_.keep && !entry.targets.empty() && entry.targets.front().row_major;
     // Entries that go straight to a device need no host memory.
     if (rules_.device && rules_.keep)
       for (const Target& target : entry.targets) entry.promises.emplace_back("a weight update", target.bytes);
@@ -236,14 +245,14 @@ void Staging::complete(size_t index) {
   SCONCE_CHECK(entry.asked || entry.bytes == 0, kFailedPrecondition, "complete: constant '", entry.declared.name,
                "' has no values yet");
   if (!entry.ignored) scan(entry, entry.handed_out);
-  if (rules_.keep && entry.bytes > 0 && !entry.ignored) {
+  if (rules_.keep && entry.bytes > 0 && !entry.targets.empty()) {
     const Tensor& values = entry.scratch.defined() ? entry.scratch : entry.targets.front().tensor;
     for (Target& target : entry.targets)
       if (target.tensor.storage() != values.storage()) assign(values, target.tensor, entry.declared.name);
   }
-  entry.scratch = Tensor();
   entry.handed_out = {};
   entry.complete = true;
+  compare_twins(index);
 }
 
 void Staging::give(size_t index, const Tensor& value, bool in_place) {
@@ -261,7 +270,12 @@ void Staging::give(size_t index, const Tensor& value, bool in_place) {
     target.tensor = value;
     user_managed_ = true;
   }
+  if (entry.targets.empty() && entry.bytes > 0) {
+    entry.scratch = scratch_for(entry.declared, entry.bytes);
+    copy(value.is_cpu() ? value : on_host(value), entry.scratch);
+  }
   entry.complete = true;
+  compare_twins(index);
 }
 
 void Staging::check_complete() const {

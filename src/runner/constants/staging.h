@@ -66,17 +66,25 @@ class Staging {
   struct Entry {
     WeightEntry declared;
     size_t bytes = 0;
-    std::vector<Target> targets;  // empty if the entry is ignored
-    Tensor scratch;               // row-major, if no target is or nothing is kept
+    std::vector<Target> targets;  // empty if the entry is ignored, or twins have all its constants
+    Tensor scratch;               // row-major, if no target is or nothing is kept; values for twins that are to come
     std::span<std::byte> handed_out;
     std::vector<MemoryPromise> promises;
+    std::vector<size_t> twins;  // entries that name constants of this one by another of their tied names
     bool asked = false, complete = false, ignored = false;
+    bool tied = false;  // a constant of it has other names
   };
   Entry& at(size_t entry, const char* what);
   bool is_ignored(std::string_view name) const noexcept;
   void check_known(std::span<const WeightEntry> entries) const;
   void ignore(Entry& entry) const;
   void add_targets(Entry& entry);
+  void add_targets(Entry& entry, const std::string& name);
+  // Whether the last entry's constant was named already: by itself, or by another entry that becomes its twin.
+  // kInvalidArgument if that other entry has the same name or no tied one.
+  bool is_named(size_t constant);
+  // An entry is complete: compares its values with those of its twins, and keeps them only as long as needed.
+  void compare_twins(size_t entry);
   void check_ignored() const;
   void check_named() const;
   void check_names() const;  // all of them, once they are there
@@ -88,6 +96,7 @@ class Staging {
   Rules rules_;
   std::vector<Entry> entries_;
   std::vector<bool> named_;
+  std::vector<size_t> named_by_;            // the entry, of each named constant
   std::vector<StoragePtr> spare_, blocks_;  // of the device: to be used, and used
   MemoryPromise promise_;                   // for what comes to the host
   size_t placed_ = 0;                       // entries that have memory

@@ -42,6 +42,7 @@ void Staging::take(std::span<const FilePart> parts, const std::function<void(uin
     Tensor& tensor = entry.targets.front().tensor;
     tensor = part_of(memory, offsets[i], tensor);
     entry.complete = true;
+    compare_twins(parts[i].entry);
   }
 }
 

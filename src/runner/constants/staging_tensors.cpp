@@ -36,7 +36,7 @@ bool Staging::takes(size_t index, const Tensor& values) const {
   if (!rules_.device || !rules_.keep || rules_.check_finite || index >= entries_.size()) return false;
   if (!values.defined() || values.device().type != rules_.device->type) return false;
   const Entry& entry = entries_[index];
-  if (entry.asked || entry.complete || entry.ignored || entry.bytes == 0) return false;
+  if (entry.asked || entry.complete || entry.targets.empty() || entry.bytes == 0) return false;
   const auto same = [](IntSpan a, const std::vector<int64_t>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   };
@@ -132,7 +132,10 @@ void Staging::take(std::span<const TensorPart> parts) {
   }
   backend.wait(*rules_.device);
   for (const Piece& piece : pieces) piece.target->tensor = part_of(memory, piece.offset, piece.target->tensor);
-  for (const TensorPart& part : parts) entries_[part.entry].complete = true;
+  for (const TensorPart& part : parts) {
+    entries_[part.entry].complete = true;
+    compare_twins(part.entry);
+  }
 }
 
 }  // namespace sconce::runner
