@@ -10,7 +10,7 @@ import re
 import shutil
 import warnings
 
-from sconce import _compare, _export_sizes, _index_bounds, _rows
+from sconce import _compare, _export_sizes, _index_bounds, _rows, _tied_names
 from sconce._errors import InvalidArgument
 from sconce._export_compile import Compiler, instruction_set, settings, version_of
 from sconce._export_errors import CONTAINERS, ExportError, cured
@@ -150,7 +150,8 @@ def export(model, example_args=None, path=None, *, kwargs=None, batch=None, dyna
             program = subject.export(strict)
             stages.begin(f"torch compiles model {name}")
             try:
-                recorded = with_sizes(subject.with_index_bounds(subject.with_rows(patches, program), program), program)
+                recorded = subject.with_tied_names(subject.with_rows(patches, program))
+                recorded = with_sizes(subject.with_index_bounds(recorded, program), program)
                 files[name] = compiler.compile(name, program, recorded)
             except ExportError:
                 raise
@@ -337,6 +338,13 @@ class Subject:
             return patches
         return {**patches, "aot_inductor.metadata": {**patches.get("aot_inductor.metadata", {}), _index_bounds.KEY: text}}
 
+    def with_tied_names(self, patches):
+        """The compiler's settings with the names that share one tensor in the package's metadata."""
+        text = _tied_names.metadata(self.torch, self.model, self.used)
+        if text is None:
+            return patches
+        return {**patches, "aot_inductor.metadata": {**patches.get("aot_inductor.metadata", {}), _tied_names.KEY: text}}
+
     def cloned(self, value):
         """The model may write its arguments."""
         return self.torch.utils._pytree.tree_map(
@@ -376,6 +384,8 @@ class Subject:
         missing = [name for name in self.model.state_dict() if name not in constants]
         if not missing:
             return constants, [], []
+        tied = {name for group in _tied_names.groups(self.torch, self.model) if not set(group).isdisjoint(constants) for name in group}
+        missing = [name for name in missing if name not in tied]
         return constants, [n for n in missing if n not in self.used], [n for n in missing if n in self.used]
 
 
