@@ -57,6 +57,11 @@ bool is_mapping(nb::handle object) {
   return is == 1;
 }
 
+// Whether the object is an array or a tensor of any library. NumPy's scalars, which have dtype and shape too, are not.
+bool has_elements(nb::handle object) {
+  return !object.is_none() && !is_number(object) && nb::hasattr(object, "__dlpack__");
+}
+
 }  // namespace
 
 struct CallPlan::Flattening {
@@ -184,6 +189,11 @@ void CallPlan::walk(const Node& node, nb::handle object, Flattening& to) const {
         to.leaves.emplace_back(&node, nb::borrow(object));
       else if (node.input >= 0)
         to.inputs[static_cast<size_t>(node.input)] = to.arguments.take(object, rules_[static_cast<size_t>(node.input)]);
+      else
+        // A tensor that the model makes no use of would be an input of the package.
+        SCONCE_CHECK(!has_elements(object), kInvalidArgument, node.path,
+                     " cannot be a tensor: it was None, a number or a string when the model was exported, and the "
+                     "package takes no tensor there");
       return;
     case Kind::kNone:
       SCONCE_CHECK(object.is_none(), kInvalidArgument, node.path, ": expected None, got an object of type ",

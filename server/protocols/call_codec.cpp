@@ -189,6 +189,7 @@ class Decoder {
       for (const size_t leaf : identity) {
         SCONCE_CHECK(leaf < leaves_.size(), kInternal, "call spec has fewer leaves than inputs");
       }
+      if (spec_.known) check_dropped(identity);
       return identity;
     }
     std::vector<size_t> tensors, with_scalars;
@@ -203,6 +204,18 @@ class Decoder {
                 with_scalars.size() > model_.inputs.size()
                     ? "; send 0-dimensional tensors as {\"dtype\", \"shape\", \"base64\"} to tell them from numbers"
                     : "");
+  }
+
+  // Tensors that a model makes no use of stay inputs of the package. So a leaf without an input had another value at
+  // the export, and the code is made for that value.
+  void check_dropped(const std::vector<size_t>& leaf_of_input) const {
+    std::vector<bool> is_input(leaves_.size());
+    for (const size_t leaf : leaf_of_input) is_input[leaf] = true;
+    for (size_t i = 0; i < leaves_.size(); ++i)
+      SCONCE_CHECK(
+          is_input[i] || leaves_[i].form != Leaf::Form::kTensor, kInvalidArgument, leaves_[i].path,
+          " cannot be a tensor: it was None, a number or a string when the model was exported, and the package "
+          "takes no tensor there");
   }
 
   void read_input(size_t index, const Leaf& leaf) {

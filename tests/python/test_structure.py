@@ -137,7 +137,12 @@ def test_dataclasses_and_namedtuples_as_arguments(tmp_path):
 
 def test_numbers_that_the_compiler_dropped(tmp_path):
     # The input's name, arg0_1, says that it is the first leaf.
-    np.testing.assert_array_equal(fake(tmp_path, LEAF, LEAF)(X, 2), fake_expected(X))
+    model = fake(tmp_path, LEAF, LEAF)
+    for dropped in (2, 2.5, np.float32(2), None, "two"):
+        np.testing.assert_array_equal(model(X, dropped), fake_expected(X))
+    # What was None at the export: the answer would be that of a call without it.
+    with pytest.raises(sconce.InvalidArgument, match=r"args\[1\] cannot be a tensor: it was None, a number or a string"):
+        model(X, X)
 
 
 def test_numbers_that_the_compiler_dropped_somewhere(tmp_path, expected):

@@ -122,20 +122,26 @@ TEST_CASE("call_codec: what does not fit the call spec is refused with its place
   refuses(R"({"args":[1,[1,{"m":true}]],"kwargs":{"scale":1,"pair":[[1,2],70000]}})", "out of range");
 }
 
-TEST_CASE("call_codec: leaves that the package dropped are ignored") {
+TEST_CASE("call_codec: leaves that the package dropped take no tensor, and ignore other values") {
   ModelSpec spec = model_spec({any(DType::kFloat32), any(DType::kFloat32)}, {any(DType::kFloat32)});
   spec.call_spec.args = spec_tuple({spec_leaf(), spec_leaf(), spec_leaf()});
   spec.call_spec.kwargs = spec_node(Kind::kDict, {spec_leaf(), spec_leaf()}, {"mode", "mask"});
   spec.call_spec.input_leaf = {0, 2};
   const ModelInterface known("m", 1, spec);
   for (const char* json : {R"({"args":[[1],5,[2]],"kwargs":{"mode":"fast","mask":null}})", R"({"args":[[1],null,[2]]})",
-                           R"({"args":[[1],[1,2,3],[2]],"kwargs":{"mask":{"any":"thing"}}})"}) {
+                           R"({"args":[[1],"five",[2]],"kwargs":{"mask":true}})"}) {
     CAPTURE(std::string(json));
     const Decoded call(known, json);
     CHECK(values<float>(call.inputs[0]) == std::vector<float>{1});
     CHECK(values<float>(call.inputs[1]) == std::vector<float>{2});
   }
   CHECK(error_of(known, R"({"args":[[1]]})") == "args[2] is missing");
+  // An argument that was None at the export: the answer would be that of a call without it.
+  CHECK(contains(error_of(known, R"({"args":[[1],5,[2]],"kwargs":{"mask":[0,0]}})"),
+                 "kwargs[\"mask\"] cannot be a tensor: it was None, a number or a string when the model was exported"));
+  CHECK(contains(error_of(known, R"({"args":[[1],[],[2]]})"), "args[1] cannot be a tensor"));
+  CHECK(contains(error_of(known, R"({"args":[[1],{"dtype":"int64","shape":[],"base64":"AAAAAAAAAAA="},[2]]})"),
+                 "args[1] cannot be a tensor"));
 
   // If the package does not say which leaves the model drops, their JSON values tell.
   spec.call_spec.input_leaf.clear();
