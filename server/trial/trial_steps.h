@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "sconce/model.h"
 #include "sconce/trial/trial_process.h"
 #include "server/trial/trial_request.h"
 
