@@ -210,5 +210,6 @@ std::vector<ReplicaInfo> Model::replicas() const { return impl_->runner.replicas
 void Model::give_back_idle_memory() noexcept { impl_->runner.give_back_idle_memory(); }
 std::string Model::package_fault() const { return impl_->runner.package_fault(); }
 bool Model::failed() const noexcept { return impl_->runner.failed(); }
+bool Model::code_failed() const noexcept { return impl_->runner.code_failed(); }
 
 }  // namespace sconce

@@ -79,6 +79,11 @@ struct LoadOptions {
   // refuses those out of bounds before the run. Tensors on a device are fetched for that. On a GPU an index out of
   // bounds would end the process's use of the device.
   bool check_indices = true;
+  // How many runs may end because the model's code accessed memory that it may not, or met an instruction that this CPU
+  // lacks, before the model fails: later runs are refused with kUnavailable, since nobody knows what else the code has
+  // overwritten. 0: any number. Checks of the code that fail and divisions by zero are not counted, as inputs cause
+  // them and they overwrite nothing. Without guard_package_faults() the first such access ends the process.
+  int max_code_faults = 100;
   bool verify = false;  // compares the CRC of weights too
   // Does ahead what the first runs would wait for: new weights are packed before they are published, and where `trial`
   // has a program, load() makes a warm-up run of a CPU model of at least 1 MiB of weights (Model::warm_up()), after a
@@ -346,6 +351,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // Whether every replica has lost its device (by an illegal address, say): all runs fail, and only a new process
   // helps. Costs one atomic load.
   bool failed() const noexcept;
+  // Whether the model's code has faulted LoadOptions::max_code_faults times: all runs are refused, and the model must
+  // be loaded again. Costs one atomic load.
+  bool code_failed() const noexcept;
   // Why runs fail after somebody wrote the package's file in place and its old content could not be kept
   // (docs/security.md); empty: they do not. The model must be loaded again.
   std::string package_fault() const;

@@ -246,6 +246,8 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify, const Sig
   options.allow_tf32 = config.allow_tf32;
   options.cpu_set = find_cores(config.cpu_set);
   options.warm_up = config.warm_up;
+  options.max_code_faults =
+      static_cast<int>(std::min<int64_t>(config.max_code_faults, std::numeric_limits<int>::max()));
   options.check_inputs = config.check_inputs;
   options.check_indices = config.check_indices;
   options.verify = config.verify || verify;

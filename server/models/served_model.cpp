@@ -178,6 +178,13 @@ bool ServedModel::failed() noexcept {
     for (const std::shared_ptr<ServedModel>& member : pipeline_->members()) any = member->failed() || any;
     return any;
   }
+  if (model_->code_failed()) [[unlikely]] {
+    if (!failure_said_.exchange(true))
+      log_error(
+          "model {} version {} has failed: its code has faulted as often as max_code_faults allows; load it again",
+          interface_.name, interface_.version);
+    return true;
+  }
   if (!model_->failed()) [[likely]]
     return false;
   if (failure_said_.exchange(true)) return true;

@@ -8,6 +8,7 @@ class CodeRange {
  public:
   std::atomic<uintptr_t> begin{0}, end{0};  // 0, 0: unused
   std::atomic<bool> taken{true};
+  std::atomic<uint64_t> damage{0};
   std::string name;  // written only while the range is unused
   CodeRange* next = nullptr;
 };
@@ -15,6 +16,13 @@ class CodeRange {
 namespace {
 
 std::atomic<CodeRange*> ranges{nullptr};
+
+CodeRange* range_at(uintptr_t address) noexcept {
+  for (CodeRange* range = ranges.load(std::memory_order_acquire); range; range = range->next)
+    if (address < range->end.load(std::memory_order_acquire) && address >= range->begin.load(std::memory_order_acquire))
+      return range;
+  return nullptr;
+}
 
 }  // namespace
 
@@ -25,6 +33,7 @@ CodeRange* add_code_range(uintptr_t begin, uintptr_t end, const std::string& nam
   const bool fresh = !range;
   if (fresh) range = new CodeRange;
   range->name.swap(copy);
+  range->damage.store(0, std::memory_order_relaxed);
   range->begin.store(begin, std::memory_order_release);
   range->end.store(end, std::memory_order_release);
   if (!fresh) return range;
@@ -42,10 +51,14 @@ void remove_code_range(CodeRange* range) noexcept {
 }
 
 const char* library_at(uintptr_t address) noexcept {
-  for (CodeRange* range = ranges.load(std::memory_order_acquire); range; range = range->next)
-    if (address < range->end.load(std::memory_order_acquire) && address >= range->begin.load(std::memory_order_acquire))
-      return range->name.c_str();
-  return nullptr;
+  const CodeRange* range = range_at(address);
+  return range ? range->name.c_str() : nullptr;
 }
+
+void count_damage(uintptr_t address) noexcept {
+  if (CodeRange* range = range_at(address)) range->damage.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint64_t damage_of(const CodeRange& range) noexcept { return range.damage.load(std::memory_order_relaxed); }
 
 }  // namespace sconce::faults

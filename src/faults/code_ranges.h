@@ -17,6 +17,12 @@ CodeRange* add_code_range(uintptr_t begin, uintptr_t end, const std::string& nam
 // No thread may be inside the range.
 void remove_code_range(CodeRange* range) noexcept;
 
+// Counts a fault of the code at this address after which nothing is known about the memory around it: an access to
+// memory that it may not touch, or an instruction that does not exist. May be called in a signal handler.
+void count_damage(uintptr_t address) noexcept;
+// How many were counted for the range since it was registered.
+uint64_t damage_of(const CodeRange& range) noexcept;
+
 // The name of the library whose code this address is, or null. Valid while a thread is inside the library. May be
 // called in a signal handler.
 const char* library_at(uintptr_t address) noexcept;

@@ -91,6 +91,7 @@ bool leave_code(int signal, const siginfo_t& info, ucontext_t& context) noexcept
   if (!exit.reached || !exit.left) return false;
   fault = {signal,      info.si_code,           reinterpret_cast<uintptr_t>(info.si_addr),
            instruction, exit.frame.address - 1, region_entered_from()};
+  if (signal != SIGFPE) count_damage(instruction);
   const auto set = [&](int number, uint64_t value) { registers[number] = static_cast<greg_t>(value); };
   set(REG_RBX, exit.frame.rbx);
   set(REG_RBP, exit.frame.rbp);

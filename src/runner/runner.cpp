@@ -92,6 +92,9 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
         settle_packed();
       }) {
   const auto start = std::chrono::steady_clock::now();
+  SCONCE_CHECK(options.max_code_faults >= 0, kInvalidArgument, "max_code_faults: ", options.max_code_faults,
+               " is negative");
+  max_code_faults_ = static_cast<uint64_t>(options.max_code_faults);
   SCONCE_CHECK(!options.devices.empty(), kInvalidArgument, "devices: none given");
   std::vector<Device> devices = options.devices;
   for (Device& device : devices)
@@ -217,7 +220,10 @@ void Runner::load_constants(const LoadOptions& options) {
 Runner::Watch::Watch(Runner& runner, ReplicaSlot& slot) noexcept
     : runner_(runner), slot_(slot), before_(std::uncaught_exceptions()) {}
 Runner::Watch::~Watch() {
-  if (std::uncaught_exceptions() == before_ || !slot_.replica->lost()) return;
+  if (std::uncaught_exceptions() == before_) return;
+  if (runner_.max_code_faults_ > 0 && runner_.module_->damage() >= runner_.max_code_faults_)
+    runner_.code_failed_.store(true);
+  if (!slot_.replica->lost()) return;
   slot_.failed.store(true);
   if (runner_.slots_.all_failed()) runner_.failed_.store(true);
 }
@@ -246,6 +252,9 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
       slot.pinned.notify_all();
     }
   } pin(slot, published_);
+  if (code_failed()) [[unlikely]]
+    SCONCE_FAIL(kUnavailable, "the model's code has accessed memory that it may not, or met an illegal instruction, ",
+                max_code_faults_, " times: it does not run again before it is loaded again");
   const Generation& generation = *pin.generation;
   const Watch watch(*this, slot);
   if (step.sequence) return run_step(slot, generation, weights, step, inputs, outputs, delivery, info);

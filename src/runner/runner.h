@@ -105,6 +105,7 @@ class Runner {
   void give_back_idle_memory() noexcept;
   bool runs_on_caller() const noexcept { return on_caller_.load(std::memory_order_relaxed); }
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+  bool code_failed() const noexcept { return code_failed_.load(std::memory_order_relaxed); }
   std::string package_fault() const;
 
  private:
@@ -270,6 +271,8 @@ class Runner {
   uint64_t last_number_ SCONCE_GUARDED_BY(state_mutex_) = 0;  // of all sets, named ones too
   mutable std::atomic<int64_t> looked_{0};                    // when the package's files were last looked at
   std::atomic<bool> failed_{false};                           // no slot has a working device any more
+  std::atomic<bool> code_failed_{false};                      // the code has faulted max_code_faults_ times
+  uint64_t max_code_faults_ = 0;                              // 0: any number
   size_t bound_sets_ = 0;                                     // containers of named sets that a replica keeps
   mutable BindTimes bind_times_;                              // of these
   std::atomic<bool> packed_{false};                           // a run has packed values of a named set

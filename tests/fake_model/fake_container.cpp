@@ -98,6 +98,11 @@ bool due(std::atomic<int64_t>& counter) {
   return left == 1;
 }
 
+void access_unmapped() {
+  static volatile uintptr_t unmapped = 16;  // the compiler does not see that nothing is there
+  *reinterpret_cast<volatile int*>(unmapped) = 1;
+}
+
 // Returns false if the failure is one that the model does not notice.
 bool fail(AtenTensorHandle tensor, const char* where) {
   int64_t size;
@@ -119,6 +124,8 @@ bool fail(AtenTensorHandle tensor, const char* where) {
       std::abort();
     case FakeFailure::kHang:
       for (;;) ::pause();
+    case FakeFailure::kAccess:
+      access_unmapped();
   }
   throw std::runtime_error(std::string("fake model: told to fail in ") + where);
 }
@@ -359,6 +366,7 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
   if (sleep > 0) std::this_thread::sleep_for(std::chrono::microseconds(sleep));
   wait_while_held();
   const bool told = due(knobs().fail_in_runs);
+  if (first == kFakeFailInput && knobs().fail_kind == FakeFailure::kAccess) access_unmapped();
   if (first == kFakeFailInput) throw std::runtime_error("fake model: told to fail by its input");
   if (told && !fail(x.get(), "run")) return;
 

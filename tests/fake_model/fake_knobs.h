@@ -14,6 +14,7 @@ enum class FakeFailure : int64_t {
   kUnknown,    // throws something that is no std::exception
   kEnd,        // ends the process by SIGABRT
   kHang,       // never returns
+  kAccess,     // writes to an address that is not mapped
 };
 
 struct FakeKnobs {

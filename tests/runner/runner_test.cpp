@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "sconce/mapped_files.h"
 #include "tests/runner/fake_runner.h"
 
 using namespace sconce;
@@ -53,6 +54,32 @@ TEST_CASE("runner: whatever fails inside the model is an error, and the model go
     CHECK(run(*loaded.model, 3) == stored(3));
   }
   CHECK(loaded.knobs->live_tensors <= 2);  // the constants
+}
+
+TEST_CASE("runner: a model whose code accesses memory that it may not fails after max_code_faults runs") {
+  guard_package_faults();
+  LoadOptions options;
+  options.max_code_faults = 3;
+  Loaded loaded("fake_model", 2, true, options);
+  const auto fail = [&](FakeFailure kind) {
+    loaded.knobs->fail_kind = kind;
+    loaded.knobs->fail_in_runs = 1;
+    CHECK_THROWS_WITH_AS(run(*loaded.model, 1), doctest::Contains(kind == FakeFailure::kAccess ? "SIGSEGV" : "u0"),
+                         Error);
+  };
+  for (int i = 0; i < 5; ++i) fail(FakeFailure::kCheck);  // not counted
+  for (int i = 0; i < 2; ++i) fail(FakeFailure::kAccess);
+  CHECK(run(*loaded.model, 3) == stored(3));
+  CHECK_FALSE(loaded.model->code_failed());
+  fail(FakeFailure::kAccess);
+  CHECK(loaded.model->code_failed());
+  CHECK_FALSE(loaded.model->failed());
+  const int64_t runs = loaded.knobs->runs;
+  CHECK_THROWS_WITH_AS(run(*loaded.model, 3), doctest::Contains("3 times"), Error);
+  CHECK(loaded.knobs->runs == runs);
+
+  Loaded other("fake_model", 1, true, {});  // counts for itself
+  CHECK(run(*other.model, 3) == stored(3));
 }
 
 TEST_CASE("runner: what a partial update leaves out comes from the active set") {
@@ -242,6 +269,9 @@ TEST_CASE("runner: options out of range are refused") {
   options.replicas = 0;
   CHECK_THROWS_AS(Model::load(package, options), Error);
   options.replicas = 1;
+  options.max_code_faults = -1;
+  CHECK_THROWS_WITH_AS(Model::load(package, options), doctest::Contains("max_code_faults"), Error);
+  options.max_code_faults = 0;
   options.devices = {Device{DeviceType::kCuda, 0}};
   CHECK_THROWS_AS(Model::load(package, options), Error);
   options.devices = {Device{}};

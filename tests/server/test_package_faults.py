@@ -7,7 +7,7 @@ import signal
 import tarfile
 
 import pytest
-from serving import PACKAGES, Server, threads
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, Server, threads
 
 MODELS = ("embedding", "division", "normalised")
 CAUSE = {"embedding": "index out of bounds", "division": "integer division by zero", "normalised": "index out of bounds"}
@@ -133,6 +133,31 @@ def test_thousands_of_faults_under_load(server):
     assert next(faults) > 2500
     assert server.grown_kb(before) < 8192
     assert server.process.poll() is None
+
+
+def test_a_model_that_damages_memory_too_often_fails_until_it_is_loaded_again():
+    access = {"FAKE_MODEL_FAIL_KIND": "7"}  # FakeFailure of tests/fake_model/fake_knobs.h
+    flags = ["--set", "m.max_code_faults=3", "--http-admin", "true"]
+
+    def run(server, model, value):
+        return server.infer(model, {"ARGS[0]": ("FP32", [2, 4], [value] * 8)})
+
+    with Server(f"m={FAKE_MODELS}/fake_model.pt2", f"n={FAKE_MODELS}/fake_model.pt2", flags=flags, environment=access) as server:
+        right = outputs(run(server, "m", 3))
+        for count in range(3):
+            assert server.get("/v2/models/m/ready").status == 200
+            answer = run(server, "m", FAIL_INPUT)
+            assert answer.status == 500 and "SIGSEGV" in answer.json["error"], (count, answer.body)
+            assert outputs(run(server, "n", 3)) == right
+        answer = run(server, "m", 3)
+        assert answer.status == 503 and "3 times" in answer.json["error"]
+        assert server.get("/v2/models/m/ready").status == 503
+        assert server.get("/v2/health/ready").status == 503
+        assert outputs(run(server, "n", 3)) == right
+        assert sum("max_code_faults allows" in line for line in server.log) == 1
+        assert server.post("/v2/repository/models/m/load", b"").status == 200
+        assert outputs(run(server, "m", 3)) == right
+        server.wait_ready()
 
 
 def test_a_signal_that_somebody_sends_ends_the_process_as_ever(packages):

@@ -284,6 +284,12 @@ uint64_t SharedLibrary::find_import(const char* name) const noexcept {
   return 0;
 }
 
+uint64_t SharedLibrary::damage() const noexcept {
+  uint64_t count = 0;
+  for (const faults::CodeRange* range : code_) count += faults::damage_of(*range);
+  return count;
+}
+
 std::vector<std::string> SharedLibrary::imports_of(std::string_view prefix) const {
   std::vector<std::string> names;
   const auto* symbols = reinterpret_cast<const Elf64_Sym*>(base_ + layout_.symbols);

@@ -66,6 +66,9 @@ class SharedLibrary {
   // Makes its symbols visible to libraries that are loaded later.
   void make_global();
 
+  // How often its code has accessed memory that it may not, or met an instruction that does not exist, and was left.
+  uint64_t damage() const noexcept;
+
   // Where its code is mapped from: "memory", or "an unnamed file in /dev/shm (memory: Operation not permitted)".
   const std::string& backing() const noexcept { return backing_; }
 
