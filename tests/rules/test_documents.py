@@ -285,6 +285,13 @@ COMMANDS = {
     "python tests/truth/run.py FOLDER --device cuda --draws 60000": needs_torch(without=GPU),
     "python tests/truth/run.py build/release/testing --draw matmul:1:275": needs_torch(reduced="BUILD/testing --draw matmul:1:275"),
     "tests/truth/models.py": needs_torch(),
+    "tests/truth/relations.py": needs_torch(),
+    "python tests/truth/relations.py build/release/src/libsconce.so FOLDER --models 24 --relations 24 --draws 400": needs_torch(),
+    "tests/package_format/wrapper/rows/draw_row_models.py": needs_torch(),
+    "python tests/package_format/wrapper/rows/count_row_proofs.py build/release/server/sconce tests/server/packages/batching.tar.xz":
+        script(),
+    'test_package_format -tc="generated rows*"': built(tests="tests/package_format"),
+    'test_package_format -tc="size relations*"': built(tests="tests/package_format"),
     "tests/truth/rows/compare.py": needs_torch(reduced="--graphs 40 --workers 1"),
     "tests/truth/rows/architectures.py": needs_torch(without="it needs timm and transformers"),
     "python tests/truth/rows/compare.py --graphs 20000 --seed 3": needs_torch(reduced="--graphs 40 --workers 1"),
@@ -389,6 +396,7 @@ OTHERS = {
     "Inference --sequence_id, start, end-->": said,
     "TokenLoop --token--> ring --notice, if the answerer waits--> Exchange: a piece of the answer, in one write": said,
     "CallThreads    --message-->": said,
+    "Control::load  --TrialRequest-->  sconce trial (child)": said,
     "TokenLoop --step of one row--> LoopRows::Group --run of all rows-->": said,
     **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (
         "import numpy as np, sconce", "future = model.submit(images)", "weights = model.state_dict()",

@@ -13,6 +13,7 @@ broadcasts a size of 1, or where a symbol is below the minimum that it was expor
 """
 import argparse
 import ctypes
+import importlib.util
 import json
 import math
 import mmap
@@ -263,6 +264,8 @@ def main():
     parser.add_argument("--relations", type=int, default=24)
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
+    if importlib.util.find_spec("torch") is None and not {"-h", "--help"}.intersection(sys.argv):
+        sys.exit("relations.py: this Python has no torch: pip install torch==2.15.0 numpy")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     failures, totals, names, left_out = [], {}, set(), 0

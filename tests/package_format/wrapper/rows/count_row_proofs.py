@@ -6,18 +6,22 @@ Prints, for each suite, how many packages have a first dimension that all inputs
 proved, and the reasons of the others.
 """
 
+import argparse
 import collections
 import json
 import re
 import subprocess
-import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
 
 def main():
-    sconce, suites = sys.argv[1], sys.argv[2:]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sconce")
+    parser.add_argument("suites", nargs="+", metavar="SUITE")
+    options = parser.parse_args()
+    sconce, suites = options.sconce, options.suites
     for suite in suites:
         proved, reasons = 0, collections.Counter()
         with tempfile.TemporaryDirectory() as folder:

@@ -11,14 +11,31 @@ the reasons. Needs torch and a C++ compiler; packages hold source only, and are 
 import argparse
 import collections
 import glob
+import importlib.util
 import json
 import os
 import random
 import re
 import subprocess
+import sys
 import sysconfig
 import tempfile
 import zipfile
+
+
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sconce")
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--simdlen", type=int)
+    return parser.parse_args()
+
+
+if importlib.util.find_spec("torch") is None:
+    if not {"-h", "--help"}.intersection(sys.argv):
+        sys.exit("draw_row_models.py: this Python has no torch: pip install torch==2.15.0 numpy")
+    parsed()
 
 import torch
 from make_row_sources import answers, rows_meet, source_of
@@ -125,12 +142,7 @@ def proof_of(sconce, model, makers, config):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("sconce")
-    parser.add_argument("count", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--simdlen", type=int)
-    options = parser.parse_args()
+    options = parsed()
     config = {"cpp.simdlen": options.simdlen} if options.simdlen else {}
     draws = random.Random(options.seed)
     tally, reasons, wrong = collections.Counter(), collections.Counter(), []
