@@ -148,9 +148,9 @@ void sconce_manual_seed(uint64_t seed) SCONCE_NOEXCEPT;
 /* Installs a handler of SIGBUS for the whole process. With it, runs of a package whose file was truncated fail with
  * SCONCE_UNAVAILABLE; without it, the process ends. */
 void sconce_guard_mapped_files(void) SCONCE_NOEXCEPT;
-/* Installs handlers of SIGFPE, SIGSEGV, SIGILL and SIGBUS for the whole process. With them, a fault of a package's own code
- * (an integer division by zero) ends its run with SCONCE_MODEL_FAILED; without them, it ends the process. Other faults go
- * to the previous handlers. Does what sconce_guard_mapped_files() does, too. Thread-safe. */
+/* Installs handlers of SIGFPE, SIGSEGV, SIGILL and SIGBUS for the whole process. With them, a fault of a package's own
+ * code (an integer division by zero) ends its run with SCONCE_MODEL_FAILED; without them, it ends the process. Other
+ * faults go to the previous handlers. Does what sconce_guard_mapped_files() does, too. Thread-safe. */
 void sconce_guard_package_faults(void) SCONCE_NOEXCEPT;
 
 /* ---- Packages ---- */

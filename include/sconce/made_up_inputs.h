@@ -24,8 +24,8 @@ struct MadeUpSizes {
 };
 
 // One tensor of zeros, or of the nearest value that TensorSpec::values allows, in host memory for each input, with its
-// dtype and in the strides that strides_for() gives; gaps between elements are zero. kUnsupported if the package does not
-// describe an input in full, if no sizes were found that fit its relations, or if there would be too many elements.
+// dtype and in the strides that strides_for() gives; gaps between elements are zero. kUnsupported if the package does
+// not describe an input in full, if no sizes were found that fit its relations, or if there would be too many elements.
 // names: what errors call the inputs, one for each; empty: by the names in the specs.
 std::vector<Tensor> made_up_inputs(std::span<const TensorSpec> specs, MadeUpSizes sizes = {},
                                    std::span<const std::string> names = {});

@@ -8,7 +8,7 @@ import re
 import torch
 import torch._inductor.inductor_prims  # registers them
 import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
-import torchvision  # registers torchvision's
+import torchvision  # noqa: F401  registers torchvision's
 
 HERE = pathlib.Path(__file__).resolve().parent
 rows = set()

@@ -124,7 +124,8 @@ bool PublicApi::declares(const std::string& symbol) const {
 
 PublicApi read_public_api(const std::filesystem::path& folder) {
   PublicApi api;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
     std::ifstream file(entry.path());
     api.read({std::istreambuf_iterator<char>(file), {}});
   }

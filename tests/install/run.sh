@@ -42,7 +42,7 @@ mv "$scratch/first" "$prefix"
 {
   echo bin/sconce
   echo include/sconce.h
-  for header in "$source"/include/sconce/*.h; do echo "include/sconce/${header##*/}"; done
+  (cd "$source" && find include/sconce -name '*.h')
   echo etc/sconce/sconce.conf
   echo lib/systemd/system/sconce.service
   echo "$library/libsconce.so"
@@ -106,9 +106,9 @@ if cmake -S "$scratch/project" -B "$scratch/later" -G Ninja -DCMAKE_PREFIX_PATH=
 fi
 
 # Each header by itself, with the installed ones only.
-for header in "$prefix"/include/sconce/*.h; do
-  printf '#include "sconce/%s"\n' "${header##*/}" > "$scratch/header.cpp"
+while read -r header; do
+  printf '#include "%s"\n' "$header" > "$scratch/header.cpp"
   run "$compiler" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$prefix/include" "$scratch/header.cpp"
-done
+done < <(cd "$prefix/include" && find sconce -name '*.h')
 
 echo "1 passed, 0 failed"

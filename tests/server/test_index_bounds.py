@@ -37,7 +37,7 @@ def test_an_index_out_of_bounds_is_the_clients_error(package):
             answer = ask(server, 0, wrong)
             assert answer.status == 400, answer.json
             assert f": index {wrong} at [{place}] is out of bounds: -3 to 2" in answer.json["error"]
-            assert "input 1 (" in answer.json["error"]
+            assert "input 'ARGS[1]'" in answer.json["error"]
         call = server.post(f"/v1/models/{MODEL}:call", {"args": [[1, 2, 3], [7, 0]]})
         assert call.status == 400 and "index 7 at [0] is out of bounds" in str(call.json)
         assert ask(server, 0, 2).json["outputs"] == right.json["outputs"]

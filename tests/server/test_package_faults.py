@@ -140,9 +140,9 @@ def test_a_model_that_damages_memory_too_often_fails_until_it_is_loaded_again():
     flags = ["--set", "m.max_code_faults=3", "--http-admin", "true"]
 
     def run(server, model, value):
-        return server.infer(model, {"ARGS[0]": ("FP32", [2, 4], [value] * 8)})
+        return server.infer(model, {"INPUT__0": ("FP32", [2, 4], [value] * 8)})
 
-    with Server(f"m={FAKE_MODELS}/fake_model.pt2", f"n={FAKE_MODELS}/fake_model.pt2", flags=flags, environment=access) as server:
+    with Server(f"m={FAKE_MODELS}/fake_batched.pt2", f"n={FAKE_MODELS}/fake_batched.pt2", flags=flags, environment=access) as server:
         right = outputs(run(server, "m", 3))
         for count in range(3):
             assert server.get("/v2/models/m/ready").status == 200

@@ -11,11 +11,11 @@
 namespace sconce::runner {
 namespace {
 
-constexpr const char* kKey = "sconce_index_bounds";
+constexpr const char* kIndexBounds = "sconce_index_bounds";
 
 int64_t whole(const SortedJson& entry, const char* name) {
   SCONCE_CHECK(entry.is_object() && entry.contains(name) && entry[name].is_number_integer(), kCorruptPackage,
-               "metadata ", kKey, ": a bound has no whole number '", name, "'");
+               "metadata ", kIndexBounds, ": a bound has no whole number '", name, "'");
   return entry[name].get<int64_t>();
 }
 
@@ -59,17 +59,19 @@ template <class T>
 }  // namespace
 
 IndexCheck::IndexCheck(const ModelSpec& spec, bool on) {
-  const auto found = spec.metadata.find(kKey);
+  const auto found = spec.metadata.find(kIndexBounds);
   if (!on || found == spec.metadata.end()) return;
-  const SortedJson json = parse_json(found->second, "metadata " + std::string(kKey));
-  SCONCE_CHECK(json.is_object() && json.contains("version"), kCorruptPackage, "metadata ", kKey, ": no version");
+  const SortedJson json = parse_json(found->second, "metadata " + std::string(kIndexBounds));
+  SCONCE_CHECK(json.is_object() && json.contains("version"), kCorruptPackage, "metadata ", kIndexBounds,
+               ": no version");
   if (json["version"] != 1) return;
-  SCONCE_CHECK(json.contains("bounds") && json["bounds"].is_array(), kCorruptPackage, "metadata ", kKey,
+  SCONCE_CHECK(json.contains("bounds") && json["bounds"].is_array(), kCorruptPackage, "metadata ", kIndexBounds,
                ": no list of bounds");
   for (const SortedJson& entry : json["bounds"]) {
     const int64_t input = whole(entry, "input"), low = whole(entry, "low"), high = whole(entry, "high");
     SCONCE_CHECK(input >= 0 && static_cast<size_t>(input) < spec.inputs.size() && low <= high, kCorruptPackage,
-                 "metadata ", kKey, ": bounds ", low, " to ", high, " of input ", input, ", of ", spec.inputs.size());
+                 "metadata ", kIndexBounds, ": bounds ", low, " to ", high, " of input ", input, ", of ",
+                 spec.inputs.size());
     const auto index = static_cast<size_t>(input);
     bounds_.push_back({index, low, high, "input " + std::to_string(input) + " (" + spec.inputs[index].name + ")"});
   }

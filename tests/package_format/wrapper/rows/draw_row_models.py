@@ -37,9 +37,9 @@ if importlib.util.find_spec("torch") is None:
         sys.exit("draw_row_models.py: this Python has no torch: pip install torch==2.15.0 numpy")
     parsed()
 
-import torch
-from make_row_sources import answers, rows_meet, source_of
-from torch import nn
+import torch  # noqa: E402
+from make_row_sources import answers, rows_meet, source_of  # noqa: E402
+from torch import nn  # noqa: E402
 
 ROWS, WIDTH = 6, 12
 
