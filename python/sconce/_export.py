@@ -10,7 +10,7 @@ import re
 import shutil
 import warnings
 
-from sconce import _compare, _export_sizes, _index_bounds, _rows, _tied_names
+from sconce import _compare, _export_sizes, _index_bounds, _tied_names
 from sconce._errors import InvalidArgument
 from sconce._export_compile import Compiler, instruction_set, settings, version_of
 from sconce._export_errors import CONTAINERS, ExportError, cured
@@ -216,6 +216,8 @@ class Subject:
     """A model with its example, on its device and in its dtype."""
 
     def __init__(self, torch, name, model, args, kwargs, device, dtype, batch, dynamic_shapes):
+        from sconce import _rows  # imports sympy, which comes with torch
+        self.prover = _rows
         self.torch, self.name = torch, name
         args = (args,) if isinstance(args, torch.Tensor) else tuple(args if args is not None else ())
         kwargs = dict(kwargs or {})
@@ -311,7 +313,7 @@ class Subject:
         if shapes is not None and self.batch:
             shapes = Batch(torch, args, kwargs, (self.batch.low, self.batch.high)).dynamic_shapes(self.model, args, kwargs)
         try:
-            with torch.no_grad(), _rows.traces.of_functions(torch):
+            with torch.no_grad(), self.prover.traces.of_functions(torch):
                 program = torch.export.export(self.model, args, kwargs, dynamic_shapes=shapes, strict=strict)
         except Exception as error:  # noqa: BLE001  torch has no common class for its refusals
             raise cured(error, f"torch cannot export model {self.name!r}") from error
@@ -323,13 +325,13 @@ class Subject:
 
     def with_rows(self, patches, program):
         """The compiler's settings with the proof of independent rows in the package's metadata."""
-        if _rows.has_batch(self.torch, program):
-            self.rows = _rows.prove(self.torch, program)
-        _rows.traces.shorten(program.graph_module)
+        if self.prover.has_batch(self.torch, program):
+            self.rows = self.prover.prove(self.torch, program)
+        self.prover.traces.shorten(program.graph_module)
         if self.rows is None:
             return patches
         known = patches.get("aot_inductor.metadata", {})
-        return {**patches, "aot_inductor.metadata": {**known, _rows.KEY: self.rows.metadata()}}
+        return {**patches, "aot_inductor.metadata": {**known, self.prover.KEY: self.rows.metadata()}}
 
     def with_index_bounds(self, patches, program):
         """The compiler's settings with the bounds of inputs that are indices in the package's metadata."""
