@@ -17,7 +17,6 @@ import sysconfig
 import tempfile
 import unittest.mock
 
-from sconce._errors import InvalidArgument
 from sconce._export_errors import ExportError, cured
 
 WIDTHS = {512: ("avx512f", "avx512bw", "avx512dq", "avx512vl"), 256: ("avx2", "fma", "f16c")}
@@ -132,7 +131,7 @@ def settings(torch, *, weights, updatable, threads, metadata, more):
     patches.update(more)
     reserved = [key for key in patches.get("aot_inductor.metadata", {}) if str(key).startswith("sconce_")]
     if reserved:
-        raise InvalidArgument(f"metadata: keys that begin with 'sconce_' are Sconce's own: {', '.join(map(repr, reserved))}")
+        raise ValueError(f"metadata: keys that begin with 'sconce_' are Sconce's own: {', '.join(map(repr, reserved))}")
     return patches
 
 
