@@ -23,7 +23,8 @@
 namespace sconce {
 
 // One dimension of an input: fixed (min == max) or a range. Dimensions with equal symbols have equal sizes. A recorded
-// minimum of 2 is reported as recorded (torch.export specialises 0 and 1), but Model accepts 1 there.
+// minimum of 2 is reported as recorded (torch.export specialises 0 and 1), but Model accepts
+// 1 there, and on the CPU 0, if every size that is computed from it stays valid (sizes/size_relations.h).
 struct Dim {
   int64_t min = 0;
   int64_t max = INT64_MAX;  // INT64_MAX: unbounded
