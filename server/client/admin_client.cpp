@@ -1,31 +1,24 @@
 #include "server/client/admin_client.h"
 
-#include <poll.h>
-
 #include <algorithm>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/error.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/url/encode.hpp>
 #include <boost/url/parse.hpp>
 #include <boost/url/rfc/unreserved_chars.hpp>
 #include <boost/url/url_view.hpp>
-#include <climits>
-#include <cstring>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "sconce/check.h"
 #include "sconce/hex.h"
 #include "sconce/version.h"
 #include "server/base/json_document.h"
+#include "server/client/admin_connection.h"
 #include "server/http/chunk_decoder.h"
-#include "server/http/transport.h"
 #include "server/json/base64.h"
 
 namespace sconce::server {
@@ -38,195 +31,14 @@ using Code = beast::error_code;
 
 constexpr char kDefaultPort[] = "8003";
 constexpr size_t kBlock = size_t{1} << 20, kRead = size_t{64} << 10;
-constexpr uint64_t kMostErrorBytes = 4096;
-constexpr uint64_t kMostAnswerBytes = uint64_t{64} << 20;
 // How long to wait for a server's "100 Continue" before sending the body without it.
 constexpr int kContinueMs = 1000;
-// How often the caller's check runs while we wait for a server.
+// How often follow() asks its caller whether to go on.
 constexpr int kSliceMs = 50;
 
-// One connection. Each step waits until it is done or times out.
-class Connection {
- public:
-  Connection(const AdminServer& server, const TlsContext* tls, std::chrono::seconds patience,
-             std::function<void()> check = {})
-      : server_(server), tls_(server.tls ? tls : nullptr), patience_(patience), check_(std::move(check)) {}
-
-  void set_patience(std::chrono::seconds patience) noexcept { patience_ = patience; }
-
-  // Returns "" or the reason why it failed.
-  std::string connect() {
-    Code code;
-    asio::ip::tcp::resolver resolver(context_);
-    const auto places = resolver.resolve(server_.address.empty() ? server_.host : server_.address, server_.port, code);
-    if (code) return "cannot find " + server_.host + ": " + code.message();
-    asio::ip::tcp::socket socket(context_);
-    asio::async_connect(socket, places, [&code](Code result, const auto&) { code = result; });
-    for (auto left = std::chrono::milliseconds(patience_); left.count() > 0 && !context_.stopped();) {
-      const auto slice = std::min(left, std::chrono::milliseconds(check_ ? kSliceMs : left.count()));
-      context_.run_for(slice);
-      left -= slice;
-      if (check_) check_();
-    }
-    if (!context_.stopped()) {
-      Code ignored;
-      socket.close(ignored);
-      context_.run();
-      code = beast::error::timeout;
-    }
-    if (code) return "cannot connect: " + code.message();
-    socket.set_option(asio::ip::tcp::no_delay(true), code);
-    socket.non_blocking(true, code);
-    transport_.emplace(Descriptor(socket.release()), tls_, server_.host);
-    while (transport_->encrypted() && !transport_->handshake(code)) {
-      if (code != asio::error::would_block) return "no TLS: " + transport_->handshake_problem();
-      if ((code = wait())) return "no TLS: " + code.message();
-    }
-    return "";
-  }
-
-  Code send_head(const http::request<http::empty_body>& request) {
-    std::ostringstream head;
-    head << request.base();
-    const std::string text = head.str();
-    return send(std::as_bytes(std::span(text)));
-  }
-
-  Code send(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      Code code;
-      const asio::const_buffer left(bytes.data(), bytes.size());
-      bytes = bytes.subspan(transport_->write_some({&left, &left + 1}, code));
-      if (code && code != asio::error::would_block) return code;
-      if (code && (code = wait())) return code;
-    }
-    return {};
-  }
-
-  // Whether part of an answer has come, or the server has closed the connection.
-  bool readable(int milliseconds) {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point end = Clock::now() + std::chrono::milliseconds(milliseconds);
-    for (;;) {
-      if (buffer_.size() > 0 || transport_->has_unread()) return true;
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-      pollfd one{transport_->descriptor(), POLLIN, 0};
-      if (::poll(&one, 1, static_cast<int>(std::max<int64_t>(left, 0))) != 1) return false;
-      // With TLS, the bytes may be part of the protocol instead of an answer.
-      if (!transport_->encrypted()) return true;
-    }
-  }
-
-  // The next answer except "100 Continue"; with `invited`, that one too.
-  Code receive(Answer& answer, bool* invited = nullptr) {
-    for (;;) {
-      http::response_parser<http::string_body> parser;
-      parser.body_limit(kMostAnswerBytes);
-      parser.eager(true);
-      while (!parser.is_done()) {
-        Code code;
-        buffer_.consume(parser.put(buffer_.data(), code));
-        if (code && code != http::error::need_more) return code;
-        if (parser.is_done()) break;
-        code = more();
-        if (code == asio::error::eof && parser.got_some()) {
-          parser.put_eof(code);
-          if (!code) break;
-        }
-        if (code) return code == asio::error::eof ? Code(http::error::end_of_stream) : code;
-      }
-      if (parser.get().result_int() == 100) {
-        if (!invited) continue;
-        *invited = true;
-        return {};
-      }
-      answer.status = static_cast<int>(parser.get().result_int());
-      const auto retry_after = parser.get()[http::field::retry_after];
-      answer.retry_after.assign(retry_after.data(), retry_after.size());
-      answer.body = std::move(parser.get().body());
-      return {};
-    }
-  }
-
-  // Reads the head of an answer. If that is a 200, its body follows by take(). length: nullopt if it is not said.
-  Code receive_head(Answer& answer, http::fields& fields, std::optional<uint64_t>& length, bool& chunked) {
-    http::response_parser<http::empty_body> parser;
-    parser.body_limit(boost::none);
-    while (!parser.is_header_done()) {
-      Code code;
-      buffer_.consume(parser.put(buffer_.data(), code));
-      if (code && code != http::error::need_more) return code;
-      if (parser.is_header_done()) break;
-      if ((code = more())) return code == asio::error::eof ? Code(http::error::end_of_stream) : code;
-    }
-    answer.status = static_cast<int>(parser.get().result_int());
-    if (const auto said = parser.content_length()) length = *said;
-    chunked = parser.chunked();
-    fields = parser.get().base();
-    if (answer.status == 200) return {};
-    // An error's text is short, so it is read here and not by take().
-    const uint64_t bytes = length.value_or(0);
-    while (buffer_.size() < std::min(bytes, kMostErrorBytes)) {
-      if (const Code code = more()) return code;
-    }
-    answer.body.assign(static_cast<const char*>(buffer_.data().data()), std::min<size_t>(bytes, buffer_.size()));
-    return {};
-  }
-
-  // The next bytes of the body, at most as many as there is room for; 0 with an error.
-  size_t take(std::span<std::byte> room, Code& code) {
-    if (buffer_.size() > 0) {
-      const size_t bytes = std::min(room.size(), buffer_.size());
-      std::memcpy(room.data(), buffer_.data().data(), bytes);
-      buffer_.consume(bytes);
-      return bytes;
-    }
-    for (;;) {
-      const size_t bytes = transport_->read_some(reinterpret_cast<char*>(room.data()), room.size(), code);
-      if (code != asio::error::would_block) return code ? 0 : bytes;
-      if ((code = wait())) return 0;
-    }
-  }
-
-  void close() {
-    if (transport_) transport_->close();
-  }
-
- private:
-  Code more() {
-    for (;;) {
-      Code code;
-      const asio::mutable_buffer room = buffer_.prepare(kRead);
-      buffer_.commit(transport_->read_some(static_cast<char*>(room.data()), room.size(), code));
-      if (code != asio::error::would_block) return code;
-      if ((code = wait())) return code;
-    }
-  }
-
-  // Waits until the connection can go on.
-  Code wait() {
-    pollfd one{transport_->descriptor(), transport_->poll_events(), 0};
-    for (int64_t left = std::chrono::milliseconds(patience_).count(); left > 0;) {
-      const int64_t slice = std::min<int64_t>(left, check_ ? kSliceMs : INT_MAX);
-      if (::poll(&one, 1, static_cast<int>(slice)) != 0) return {};
-      left -= slice;
-      if (check_) check_();
-    }
-    return beast::error::timeout;
-  }
-
-  const AdminServer& server_;
-  const TlsContext* const tls_;
-  std::chrono::seconds patience_;
-  const std::function<void()> check_;
-  asio::io_context context_;
-  std::optional<Transport> transport_;
-  beast::flat_buffer buffer_;
-};
-
-http::request<http::empty_body> make_request(const AdminServer& server, const std::string& token,
-                                             std::string_view method, const std::string& target) {
-  http::request<http::empty_body> request;
+AdminConnection::Request make_request(const AdminServer& server, const std::string& token, std::string_view method,
+                                      const std::string& target) {
+  AdminConnection::Request request;
   request.method_string({method.data(), method.size()});
   request.target(server.prefix + target);
   const bool six = server.host.find(':') != std::string::npos;
@@ -356,7 +168,7 @@ std::string Answer::reason() const {
 
 namespace {
 
-Answer answer_of(Connection& connection, const http::request<http::empty_body>& head, std::string_view body) {
+Answer answer_of(AdminConnection& connection, const AdminConnection::Request& head, std::string_view body) {
   Answer answer;
   answer.problem = connection.connect();
   if (!answer.problem.empty()) return answer;
@@ -381,7 +193,7 @@ struct Begun {
   Code code;  // of sending the request and receiving the head
 };
 // answer.problem says why there is no connection.
-Begun begin(Connection& connection, const http::request<http::empty_body>& head) {
+Begun begin(AdminConnection& connection, const AdminConnection::Request& head) {
   Begun begun;
   begun.answer.problem = connection.connect();
   if (!begun.answer.problem.empty()) return begun;
@@ -393,7 +205,7 @@ Begun begin(Connection& connection, const http::request<http::empty_body>& head)
 }  // namespace
 
 Answer AdminClient::request(std::string_view method, const std::string& target, std::string_view body) const {
-  Connection connection(server_, tls_.get(), patience_);
+  AdminConnection connection(server_, tls_.get(), patience_);
   auto head = make_request(server_, token_, method, target);
   if (method != "GET") head.content_length(body.size());
   if (!body.empty()) head.set(http::field::content_type, "application/json");
@@ -403,7 +215,7 @@ Answer AdminClient::request(std::string_view method, const std::string& target, 
 Answer post_to(const AdminServer& server, const std::string& target, std::span<const HttpField> fields,
                std::string_view body, std::chrono::seconds patience, const TlsContext* tls,
                std::function<void()> check) {
-  Connection connection(server, tls, patience, std::move(check));
+  AdminConnection connection(server, tls, patience, std::move(check));
   auto head = make_request(server, {}, "POST", target);
   head.content_length(body.size());
   head.set(http::field::content_type, "application/json");
@@ -412,7 +224,7 @@ Answer post_to(const AdminServer& server, const std::string& target, std::span<c
 }
 
 Answer AdminClient::download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const {
-  Connection connection(server_, tls_.get(), patience_);
+  AdminConnection connection(server_, tls_.get(), patience_);
   auto request = make_request(server_, token_, "GET", target);
   request.set(http::field::accept, "application/octet-stream");
   auto [answer, fields, length, chunked, code] = begin(connection, request);
@@ -448,7 +260,7 @@ Answer AdminClient::download(const std::string& target, const BodyTaker& taker, 
 
 Answer AdminClient::follow(const std::string& target, const std::function<void(std::string_view)>& take,
                            const std::function<bool()>& go_on) const {
-  Connection connection(server_, tls_.get(), patience_);
+  AdminConnection connection(server_, tls_.get(), patience_);
   auto request = make_request(server_, token_, "GET", target);
   request.set(http::field::accept, "text/event-stream");
   auto [answer, fields, length, chunked, code] = begin(connection, request);
@@ -510,21 +322,17 @@ Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, 
   return upload.answer(patience_);
 }
 
-struct AdminUpload::Link {
-  Connection connection;
-};
-
 AdminUpload::AdminUpload(const AdminServer& server, const std::string& token, std::shared_ptr<const TlsContext> tls,
                          std::chrono::seconds patience, std::function<void()> check)
     : server_(server),
       token_(token),
       tls_(std::move(tls)),
-      link_(new Link{Connection(server_, tls_.get(), patience, std::move(check))}) {}
+      connection_(std::make_unique<AdminConnection>(server_, tls_.get(), patience, std::move(check))) {}
 
-AdminUpload::~AdminUpload() { link_->connection.close(); }
+AdminUpload::~AdminUpload() { connection_->close(); }
 
 bool AdminUpload::begin(const std::string& target, uint64_t bytes, const UploadFields& fields) {
-  Connection& connection = link_->connection;
+  AdminConnection& connection = *connection_;
   answer_.problem = connection.connect();
   answered_ = !answer_.problem.empty();
   if (answered_) return false;
@@ -546,7 +354,7 @@ bool AdminUpload::begin(const std::string& target, uint64_t bytes, const UploadF
 }
 
 bool AdminUpload::send(std::span<const std::byte> piece) {
-  Connection& connection = link_->connection;
+  AdminConnection& connection = *connection_;
   if (!problem_.empty() || answered_ || connection.readable(0)) return false;
   if (const Code code = connection.send(piece)) {
     problem_ = network_problem("cannot send the weights", code);
@@ -559,11 +367,11 @@ bool AdminUpload::send(std::span<const std::byte> piece) {
 const Answer& AdminUpload::answer(std::chrono::seconds patience) {
   if (std::exchange(answered_, true)) return answer_;
   answer_.delivered = problem_.empty() && left_ == 0;
-  link_->connection.set_patience(patience);
+  connection_->set_patience(patience);
   // If sending failed, an answer may say why the server refused it.
-  if (const Code code = link_->connection.receive(answer_))
+  if (const Code code = connection_->receive(answer_))
     answer_.problem = problem_.empty() ? network_problem("no answer", code) : problem_;
-  link_->connection.close();
+  connection_->close();
   return answer_;
 }
 

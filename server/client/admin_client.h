@@ -20,6 +20,8 @@
 
 namespace sconce::server {
 
+class AdminConnection;
+
 struct AdminServer {
   std::string text;  // as the user wrote it
   std::string host, port, prefix;
@@ -128,11 +130,10 @@ class AdminUpload {
   const Answer& answer(std::chrono::seconds patience);
 
  private:
-  struct Link;
   const AdminServer server_;
   const std::string token_;
   const std::shared_ptr<const TlsContext> tls_;
-  std::unique_ptr<Link> link_;
+  std::unique_ptr<AdminConnection> connection_;
   Answer answer_;
   std::string problem_;  // of sending
   uint64_t left_ = 0;
