@@ -63,7 +63,8 @@ COMMANDS = {
     **{f"tests/packaging/{kind}.sh": both(script(), in_file("dev", 'bash "tests/packaging/$kind.sh"', "./dev test runs it"))
        for kind in ("wheel", "debian")},
     "tests/console/take_pictures.py": script(without="a minute, Chromium and Pillow"),
-    "tests/lint/together.py": in_file("tests/lint/run.sh", "python3 tests/lint/together.py", "minutes: ./dev lint runs it"),
+    "tests/lint/read_sources.py":
+        in_file("tests/lint/run.sh", "python3 tests/lint/read_sources.py", "minutes: ./dev lint runs it"),
     "tests/packaging/archive.sh": both(script(), in_file("dev", "bash tests/packaging/archive.sh", "./dev test runs it")),
     "tests/packaging/cuda.sh": script(without="an hour for the build that it looks at"),
     "pip install dist/sconce-0.1.0-py3-none-manylinux_2_34_x86_64.whl": in_file(
