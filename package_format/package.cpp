@@ -12,6 +12,7 @@
 #include "package_format/text/json_value.h"
 #include "package_format/weights_index.h"
 #include "package_format/wrapper/rows/row_proof.h"
+#include "package_format/wrapper/rows/small_sizes.h"
 #include "package_format/wrapper/wrapper_mutation.h"
 #include "package_format/wrapper/wrapper_source.h"
 #include "package_format/wrapper/wrapper_values.h"
@@ -127,6 +128,7 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
   spec.may_write_constants = weights.writable;
   find_mutated(text, source, weights.writable, spec);
   prove_rows(source, kernels, spec);
+  find_small_sizes(source, kernels, spec);
   find_values(source, kernels, spec);
   complete_devices(spec);
   return result;

@@ -18,8 +18,8 @@ constexpr size_t kMostSymbols = 256;
 constexpr size_t kMostExpressions = 1024;
 
 // torch.export specialises 0 and 1, and records 2 where they are allowed.
-Range accepted_of(Range recorded) noexcept {
-  return {recorded.least == 2 && recorded.most > 2 ? 0 : std::max<int64_t>(recorded.least, 0), recorded.most};
+Range accepted_of(Range recorded, int64_t smallest) noexcept {
+  return {recorded.least == 2 && recorded.most > 2 ? smallest : std::max<int64_t>(recorded.least, 0), recorded.most};
 }
 
 std::optional<int64_t> evaluate(const SizeExpression& expression, std::span<const size_t> symbols,
@@ -43,9 +43,14 @@ SizeSystem::SizeSystem(std::span<const TensorSpec> inputs) {
       const Dim& dim = inputs[i].dims[d];
       if (dim.is_static()) continue;
       const Range recorded{dim.min, dim.max};
-      Size size{{i, d}, dim.symbol, SizeExpression::parse(dim.symbol), {}, recorded, accepted_of(recorded)};
+      Size size{{i, d}, dim.symbol, SizeExpression::parse(dim.symbol),
+                {},     recorded,   accepted_of(recorded, dim.smallest)};
       if (size.expression)
-        for (const std::string& name : size.expression->symbols()) size.symbols.push_back(symbol_named(name));
+        for (const std::string& name : size.expression->symbols()) {
+          size.symbols.push_back(symbol_named(name));
+          Symbol& symbol = symbols[size.symbols.back()];
+          symbol.smallest = std::max(symbol.smallest, dim.smallest);
+        }
       sizes.push_back(std::move(size));
     }
   }
@@ -170,7 +175,7 @@ void SizeSystem::add_rest() {
 void SizeSystem::finish_ranges() {
   std::vector<int64_t> values;
   for (Symbol& symbol : symbols) {
-    symbol.accepted = accepted_of(symbol.recorded);
+    symbol.accepted = accepted_of(symbol.recorded, symbol.smallest);
     values.push_back(symbol.recorded.least);
   }
   // A minimum that follows from the symbols' is theirs; a larger one is the dimension's own.

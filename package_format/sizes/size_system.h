@@ -20,7 +20,8 @@ struct SizeSystem {
 
   struct Symbol {
     std::string name;
-    Range recorded, accepted;  // accepted: 0 and 1 too, where the recorded minimum is 2
+    Range recorded, accepted;  // accepted: from `smallest` on, where the recorded minimum is 2
+    int64_t smallest = 0;      // Dim::smallest
     bool known = false;        // a size says it
     size_t size = 0;           // the place of that one in `sizes`
   };

@@ -28,6 +28,15 @@ class Twice(torch.nn.Module):
         return x * 2
 
 
+class Of(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
 AUTO = {0: Dim.AUTO}
 S = Dim("s", min=1, max=64)
 CASES = {
@@ -38,6 +47,12 @@ CASES = {
     "from_zero": (Twice(), (6,), ({0: Dim("b", min=0, max=8)},)),
     "from_two": (Twice(), (6,), ({0: Dim("b", min=2, max=8)},)),
     "fixed": (Twice(), (6,), None),
+    "first": (Of(lambda x: x[0]), (6,), ({0: S},)),
+    "last": (Of(lambda x: x[-1]), (6,), ({0: S},)),
+    "second": (Of(lambda x: x[1]), (6,), ({0: S},)),
+    "last_but_one": (Of(lambda x: x[-2]), (6,), ({0: S},)),
+    "piece": (Of(lambda x: x[1:2]), (6,), ({0: S},)),
+    "narrow": (Of(lambda x: x.narrow(0, 1, 1)), (6,), ({0: S},)),
 }
 
 for name, (model, rows, shapes) in CASES.items():

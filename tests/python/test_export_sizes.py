@@ -49,6 +49,12 @@ def test_expressions_and_declared_minima(recorded):
     assert first_sizes(recorded, "from_two") == [{"size": "s0", "min": 2, "max": 8}]
 
 
+def test_constant_indices_need_as_many_rows(recorded):
+    """torch.export lets x[1] through for a dimension that begins at 1; eager raises for one row."""
+    least = {case: first_sizes(recorded, case)[0]["min"] for case in ("first", "last", "second", "last_but_one", "piece", "narrow")}
+    assert least == {"first": 1, "last": 1, "second": 2, "last_but_one": 2, "piece": 2, "narrow": 2}
+
+
 def test_sizes_that_only_a_guard_ties(recorded):
     assert [entry["size"] for entry in first_sizes(recorded, "guard")] == ["s0", "s0//2"]
     x, y, z = (entry["size"] for entry in first_sizes(recorded, "longer"))

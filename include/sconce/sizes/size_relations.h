@@ -5,7 +5,8 @@
 // of another size would be read behind its end.
 //
 // torch.export does not record whether a size may be 0 or 1: it specialises both, and writes 2. So a symbol's recorded
-// minimum of 2 accepts 0 and 1 too, and a minimum of an expression is the one that follows from its symbols.
+// minimum of 2 accepts Dim::smallest, 0 or 1, too, and a minimum of an expression is the one that follows from its
+// symbols.
 #pragma once
 
 #include <compare>

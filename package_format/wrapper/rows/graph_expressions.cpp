@@ -41,9 +41,20 @@ Polynomial GraphReader::size_named(std::string_view text) {
   return value.kind == Value::Kind::kInteger ? value.integer : Polynomial::of(state_.atoms().size(kStray));
 }
 
+void GraphReader::read_sizes(const LeastSizes& least) {
+  Atoms& atoms = state_.atoms();
+  for (const auto& [name, smallest] : least) {
+    // Code is right for all recorded sizes: only smaller ones are looked at.
+    const uint8_t bits = smallest < 2 ? kSized : kFixed;
+    const Polynomial symbol = Polynomial::of(smallest == 0 ? atoms.size_or_zero(bits) : atoms.size(bits));
+    symbols_.emplace(name, symbol);
+    if (smallest > 1) state_.bounds()->assume(symbol - Polynomial(smallest));
+  }
+}
+
 void GraphReader::read_inputs(std::string_view batch) {
   const bool simple = std::all_of(batch.begin(), batch.end(), is_word);
-  if (simple) symbols_.emplace(batch, Polynomial::of(state_.batch()));
+  if (simple && !batch.empty()) symbols_.emplace(batch, Polynomial::of(state_.batch()));
   for (std::string_view rest = batch; !simple && !rest.empty();) {
     const std::string_view word = skip_word(rest);
     if (!word.empty()) symbols_.emplace(word, Polynomial::of(state_.atoms().size(kStray)));
@@ -55,7 +66,7 @@ void GraphReader::read_inputs(std::string_view batch) {
     Polynomial dense(1);
     view.strides.resize(input.dims.size());
     for (size_t d = 0; d < input.dims.size(); ++d)
-      view.sizes.push_back(d == 0                      ? Polynomial::of(state_.batch())
+      view.sizes.push_back(d == 0 && !state_.bounds()  ? Polynomial::of(state_.batch())
                            : input.dims[d].is_static() ? Polynomial(input.dims[d].min)
                                                        : size_named(input.dims[d].symbol));
     for (size_t d = input.dims.size(); d-- > 0;) {
@@ -80,7 +91,9 @@ Value GraphReader::tensor_of_constant(int64_t index) {
   for (const int64_t stride : constant.strides) view.strides.emplace_back(stride);
   int& storage = constants_[static_cast<size_t>(index)];
   if (storage < 0) {
-    storage = state_.add_storage(constant.name, {}, {});
+    storage = state_.add_storage(constant.name, state_.bounds() ? view.sizes : std::vector<Polynomial>(),
+                                 state_.bounds() ? view.strides : std::vector<Polynomial>());
+    state_.storage(storage).constant = true;
     state_.storage(storage).read_only = true;
     read_only_.push_back(storage);
   }
@@ -117,6 +130,26 @@ Value GraphReader::view_of(const Expression& call) {
             .offset = {}};
   view.offset = offset.kind == Value::Kind::kInteger ? offset.integer : Polynomial::unknown();
   if (view.sizes.size() != view.strides.size()) return {};
+  if (state_.bounds() && view.storage >= 0) {
+    Storage& storage = state_.storage(view.storage);
+    if (!storage.elements.known() && view.offset.is(0)) {
+      // What an operator has returned: it was checked when the view was made.
+      const int mixed = storage.mixed;
+      view.storage = state_.add_storage(storage.name, view.sizes, view.strides);
+      state_.storage(view.storage).mixed = mixed;
+    } else {
+      AccessBounds& bounds = *state_.bounds();
+      const size_t mark = bounds.mark();
+      Polynomial last = view.offset;
+      for (size_t d = 0; d < view.sizes.size(); ++d) {
+        last = last + (view.sizes[d] - Polynomial(1)) * view.strides[d];
+        bounds.assume(view.sizes[d] - Polynomial(1));
+      }
+      bounds.access("a view of '" + std::string(storage.name) + "'", last, storage.elements);
+      bounds.access("a view of '" + std::string(storage.name) + "'", view.offset, storage.elements);
+      bounds.leave(mark);
+    }
+  }
   return tensor(std::move(view));
 }
 

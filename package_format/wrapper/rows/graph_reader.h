@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "package_format/wrapper/rows/graph_rows.h"
 #include "package_format/wrapper/rows/kernel_library.h"
 #include "package_format/wrapper/rows/operator_rows.h"
 #include "package_format/wrapper/rows/row_state.h"
@@ -31,6 +32,14 @@ struct Value {
 
 class GraphReader {
  public:
+  // Looks at accesses instead of rows.
+  GraphReader(std::span<const std::string_view> kernels, const LeastSizes& least, const ModelSpec& spec)
+      : spec_(spec), kernels_(kernels), outputs_(spec.outputs.size()) {
+    state_.look_at_accesses();
+    read_sizes(least);
+    read_inputs({});
+  }
+
   GraphReader(std::span<const std::string_view> kernels, std::string_view batch, const ModelSpec& spec)
       : spec_(spec), kernels_(kernels), outputs_(spec.outputs.size()) {
     read_inputs(batch);
@@ -46,6 +55,11 @@ class GraphReader {
   }
 
   void read_inputs(std::string_view batch);
+  void read_sizes(const LeastSizes& least);
+  void call_outside(const Expression& call);
+  void assign(Name name, Value value);
+  // The storage for a kernel's argument.
+  int storage_of(const View& view);
   Polynomial size_named(std::string_view text);
   std::string judge();
 

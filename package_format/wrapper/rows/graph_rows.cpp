@@ -71,6 +71,16 @@ void GraphReader::assert_shape(const Expression& call) {
   if (call.children.size() < 3) return;
   const Expression& target = syntax_.expression(call.children[0]);
   const auto at = target.form == Form::kName ? values_.find(target.name) : values_.end();
+  if (state_.bounds() && at != values_.end() && at->second.kind == Value::Kind::kTensor && at->second.expected) {
+    View& view = at->second.tensor;
+    view.sizes = integers(evaluate(call.children[1]));
+    view.strides = integers(evaluate(call.children[2]));
+    view.shaped = true;
+    const int mixed = state_.storage(view.storage).mixed;
+    view.storage = state_.add_storage(target.text, view.sizes, view.strides);
+    state_.storage(view.storage).mixed = mixed;
+    return at->second.expected.reset();
+  }
   if (at == values_.end() || at->second.kind != Value::Kind::kTensor || !at->second.expected) return;
   View& view = at->second.tensor;
   view.sizes = integers(evaluate(call.children[1]));
@@ -154,6 +164,45 @@ Value GraphReader::used(Index at) {
   return value;
 }
 
+// An operator accesses the tensors that it is given within their sizes. Of its results, what was checked is known.
+void GraphReader::call_outside(const Expression& call) {
+  bool sized = false;  // it is given a value that depends on a size
+  for (const Index child : call.children) {
+    const Value value = used(child);
+    const bool tensor = value.kind == Value::Kind::kTensor && value.tensor.storage >= 0;
+    sized = sized || (tensor && state_.storage(value.tensor.storage).mixed >= 0);
+    sized = sized || (value.kind == Value::Kind::kInteger && state_.bounds()->sized(value.integer));
+  }
+  if (sized)
+    for (const Index child : call.children)
+      if (const Value value = used(child); value.kind == Value::Kind::kTensor && value.tensor.storage >= 0)
+        state_.mix(value.tensor.storage, 0);
+  std::vector<Index> open(call.children.begin(), call.children.end());
+  while (!open.empty()) {
+    const Expression& part = syntax_.expression(open.back());
+    open.pop_back();
+    if (part.form == Form::kUnary && part.text == "&" && syntax_.expression(part.children[0]).form == Form::kName) {
+      const Expression& name = syntax_.expression(part.children[0]);
+      const auto known = values_.find(name.name);
+      if (known != values_.end() && known->second.kind == Value::Kind::kTensor && known->second.tensor.shaped) continue;
+      View view;
+      view.storage = state_.add_storage(name.text, {Polynomial::unknown()}, {Polynomial::unknown()});
+      if (sized) state_.mix(view.storage, 0);
+      Value result = tensor(std::move(view));
+      result.expected = BatchPlace{};
+      values_[name.name] = std::move(result);
+    } else {
+      open.insert(open.end(), part.children.begin(), part.children.end());
+    }
+  }
+}
+
+int GraphReader::storage_of(const View& view) {
+  if (!state_.bounds() || view.storage < 0 || !view.shaped) return view.storage;
+  if (state_.storage(view.storage).elements.known()) return view.storage;
+  return state_.add_storage(state_.storage(view.storage).name, view.sizes, view.strides);
+}
+
 void GraphReader::run_operator(const Statement& statement, std::string_view name, const Expression& call) {
   std::vector<Value> values;
   std::vector<OperatorArgument> arguments;
@@ -186,12 +235,15 @@ void GraphReader::run_kernel(const Statement& statement, const Expression& call)
     const Value value = used(child);
     KernelArgument argument;
     if (value.kind == Value::Kind::kTensor) {
-      argument.storage = value.tensor.storage;
+      argument.storage = storage_of(value.tensor);
       argument.integer = value.tensor.offset;
       if (argument.storage < 0) return fail(statement.text);
     } else if (value.kind == Value::Kind::kInteger) {
       argument.is_integer = true;
       argument.integer = value.integer;
+    } else if (state_.bounds() && value.kind == Value::Kind::kOther) {
+      argument.is_integer = true;
+      argument.integer = Polynomial::of(state_.atoms().any(kSized));
     } else if (value.kind != Value::Kind::kLiteral) {
       return fail(statement.text);
     }
@@ -204,6 +256,7 @@ void GraphReader::run_kernel(const Statement& statement, const Expression& call)
 
 void GraphReader::call(const Statement& statement) {
   const Expression* call = &syntax_.expression(statement.first);
+  if (state_.bounds() && call->form == Form::kName && call->text == "break") return;
   if (call->form == Form::kMethod && (call->text == "reset" || call->text == "clear")) return;
   if (call->form != Form::kCall) return fail(statement.text);
   if (call->text == "AOTI_TORCH_ERROR_CODE_CHECK" && call->children.size() == 1) {
@@ -214,6 +267,9 @@ void GraphReader::call(const Statement& statement) {
   if (name == "__check_inputs_outputs" || name == "assert_alignment" || name == "RECORD_FUNCTION") return;
   if (name == "assert_size_stride") return assert_shape(*call);
   if (kernels_.has(name)) return run_kernel(statement, *call);
+  if (state_.bounds() && name != "aoti_torch_empty_strided" && name != "aoti_torch_assign_tensors_out" &&
+      name != "aoti_torch_new_tensor_handle")
+    return call_outside(*call);
   if (!skip(name, "aoti_torch_")) return fail(statement.text);
   if (name == "empty_strided") return empty_strided(*call);
   if ((name == "assign_tensors_out" || name == "new_tensor_handle") && call->children.size() == 2) {
@@ -240,14 +296,28 @@ void GraphReader::execute(Index at) {
       return;
     case Deed::kIf: {
       const Expression& condition = syntax_.expression(statement.first);
+      if (AccessBounds* const bounds = state_.bounds()) {
+        const bool depends = bounds->depends();
+        bounds->set_depends(true);
+        for (const Index child : statement.children) execute(child);
+        return bounds->set_depends(depends);
+      }
       if (condition.form != Form::kCall || condition.text != "_check_aoti_runtime_check_inputs_env" ||
           statement.children.size() != 1)
         return fail(statement.text);
       return execute(statement.children[0]);
     }
+    case Deed::kWhile:
+      if (!state_.bounds() || statement.children.size() != 1) return fail(statement.text);
+      return execute(statement.children[0]);
+    case Deed::kThrow:
+      if (!state_.bounds()) return fail(statement.text);
+      return;
     case Deed::kAssign: {
       const Expression& target = syntax_.expression(statement.first);
       Value value = evaluate(statement.second);
+      if (state_.bounds() && statement.mark == "=" && target.form == Form::kName)
+        return assign(target.name, std::move(value));
       if (statement.mark != "=" || target.form != Form::kElement || value.kind != Value::Kind::kTensor)
         return fail(statement.text);
       if (syntax_.expression(target.children[0]).text != "output_handles") return fail(statement.text);
@@ -260,6 +330,18 @@ void GraphReader::execute(Index at) {
     default:
       return fail(statement.text);
   }
+}
+
+// A result of one branch of a condition, or of a loop's body: another branch may give it another size.
+void GraphReader::assign(Name name, Value value) {
+  Value& target = values_[name];
+  if (target.kind == Value::Kind::kTensor && value.kind == Value::Kind::kTensor && target.tensor.storage >= 0 &&
+      value.tensor.storage >= 0 &&
+      state_.storage(target.tensor.storage).elements != state_.storage(value.tensor.storage).elements) {
+    value.tensor = {};
+    value.tensor.storage = state_.add_mixed(syntax_.word(name), "it has several sizes");
+  }
+  target = std::move(value);
 }
 
 std::string GraphReader::judge() {
@@ -287,9 +369,10 @@ std::string GraphReader::read(std::string_view body) {
   for (size_t i = 0; i < statements.size(); ++i) {
     execute(statements[i]);
     if (!problem_.empty()) return problem_;
-    if (i + 1 < statements.size()) reuse(statements[i], statements[i + 1]);
+    if (i + 1 < statements.size() && !state_.bounds()) reuse(statements[i], statements[i + 1]);
   }
   if (!problem.empty()) return not_understood(problem);
+  if (state_.bounds()) return state_.bounds()->problem();
   return judge();
 }
 
@@ -298,6 +381,11 @@ std::string GraphReader::read(std::string_view body) {
 std::string why_not_independent(const WrapperSource& source, std::span<const std::string_view> kernels,
                                 std::string_view batch, const ModelSpec& spec) {
   return graph::GraphReader(kernels, batch, spec).read(source.body);
+}
+
+std::string why_not_within(const WrapperSource& source, std::span<const std::string_view> kernels,
+                           const LeastSizes& least, const ModelSpec& spec) {
+  return graph::GraphReader(kernels, least, spec).read(source.body);
 }
 
 }  // namespace sconce::rows

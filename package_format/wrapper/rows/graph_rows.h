@@ -1,6 +1,7 @@
 // Follows the rows of a batch through a generated graph.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,5 +16,13 @@ namespace sconce::rows {
 // kernels: the source before run_impl, and the sources of its kernels.
 std::string why_not_independent(const WrapperSource& source, std::span<const std::string_view> kernels,
                                 std::string_view batch, const ModelSpec& spec);
+
+// The smallest value of each symbol of the inputs' sizes: 0, 1 or a recorded minimum.
+using LeastSizes = std::map<std::string, int64_t, std::less<>>;
+
+// Returns "" if every statement of run_impl is understood and each access of a kernel lies within its tensor for all
+// sizes from these on; else why that is not known.
+std::string why_not_within(const WrapperSource& source, std::span<const std::string_view> kernels,
+                           const LeastSizes& least, const ModelSpec& spec);
 
 }  // namespace sconce::rows

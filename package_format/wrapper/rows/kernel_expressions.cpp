@@ -44,7 +44,80 @@ Polynomial KernelReader::index(Index at) {
   if (expression.form == Form::kCall && expression.children.size() == 1 && expression.text == "static_cast" &&
       is_integer_type(expression.type))
     return index(expression.children[0]);
-  return index_of(evaluate(at));
+  const Value value = evaluate(at);
+  if (state_.bounds() && expression.form == Form::kName && value.kind == Value::Kind::kData)
+    return variable(expression.name, value);
+  return index_of(value);
+}
+
+// A check of a variable holds for its copies: "auto tmp1 = tmp0; auto tmp2 = c10::convert<int64_t>(tmp1);"
+Polynomial KernelReader::variable(Name name, const Value& value) {
+  for (int copies = 0; copies < 8; ++copies) {
+    const Index declared = slot(name).declared;
+    if (declared == kNothing) break;
+    const Expression* from = &syntax_.expression(declared);
+    const bool cast = from->form == Form::kCall && from->children.size() == 1 &&
+                      (from->text == "convert" || from->text == "static_cast") && from->type == "int64_t";
+    if (cast) from = &syntax_.expression(from->children[0]);
+    const bool once = from->form == Form::kName && from->text.starts_with("tmp") && !from->text.starts_with("tmp_acc");
+    if (!once || !slot(from->name).bound || slot(from->name).array || slot(from->name).value.kind != Value::Kind::kData)
+      break;
+    name = from->name;
+  }
+  Slot& variable = slot(name);
+  if (!variable.number) variable.number = state_.data(value.from);
+  return Polynomial::of(*variable.number);
+}
+
+// What the condition says of integers, if it holds or if it does not.
+void KernelReader::assume(Index condition, bool holds) {
+  if (!going()) return;
+  const Expression& expression = syntax_.expression(condition);
+  if (expression.form == Form::kName) {
+    const Slot& variable = slot(expression.name);
+    if (variable.bound && !variable.array && variable.declared != kNothing) assume(variable.declared, holds);
+    return;
+  }
+  if (expression.form == Form::kCall && expression.children.size() == 1 &&
+      (expression.text.starts_with("C10_") || expression.text == "from" || expression.text == "convert" ||
+       expression.text == "static_cast" || expression.text == "bool" || expression.text == "VecMask"))
+    return assume(expression.children[0], holds);
+  if (expression.form == Form::kMethod && expression.text == "all_masked") return assume(expression.children[0], holds);
+  if (expression.form == Form::kUnary && expression.text == "!") return assume(expression.children[0], !holds);
+  if (expression.form != Form::kBinary || expression.children.size() != 2) return;
+  const std::string_view mark = expression.text;
+  const bool both = mark == "&&" || mark == "&", either = mark == "||" || mark == "|";
+  if ((both && holds) || (either && !holds)) {
+    for (const Index child : expression.children) assume(child, holds);
+    return;
+  }
+  const bool less = mark == "<" || mark == "<=", more = mark == ">" || mark == ">=";
+  if (!less && !more && !(mark == "==" && holds)) return;
+  const Polynomial left = index(expression.children[0]), right = index(expression.children[1]);
+  AccessBounds& bounds = *state_.bounds();
+  if (mark == "==") {
+    bounds.assume(left - right);
+    return bounds.assume(right - left);
+  }
+  const bool strict = (mark.size() == 1) == holds;
+  const Polynomial difference = less == holds ? right - left : left - right;
+  bounds.assume(strict ? difference - Polynomial(1) : difference);
+}
+
+// condition ? a : b
+Value KernelReader::choice(const Expression& expression) {
+  AccessBounds& bounds = *state_.bounds();
+  Dependence all = data_of(evaluate(expression.children[0]));
+  const bool depends = bounds.depends();
+  bounds.set_depends(depends || all.row >= 0);
+  for (const size_t i : {1, 2}) {
+    const size_t mark = bounds.mark();
+    assume(expression.children[0], i == 1);
+    all = state_.join(all, data_of(evaluate(expression.children[i])));
+    bounds.leave(mark);
+  }
+  bounds.set_depends(depends);
+  return data(all);
 }
 
 // The elements of a vector: the place of its first one, and a lane's place from there. In a loop over vectors that span
@@ -132,6 +205,10 @@ Value KernelReader::joined(const Expression& expression, size_t from) {
 
 // A check of an index that comes from values: where the bound is the number of rows, values choose rows.
 void KernelReader::check(const Expression& expression) {
+  if (state_.bounds()) {
+    if (!expression.children.empty()) assume(expression.children[0], true);
+    return;
+  }
   bool placed = false, values = false;
   std::vector<Index> open(expression.children.begin(), expression.children.end());
   while (!open.empty() && going()) {
@@ -152,6 +229,7 @@ void KernelReader::transpose(const Expression& expression) {
   Value from = evaluate(expression.children[0]), to = evaluate(expression.children[2]);
   const auto widen = [&](Value& value, Index stride) {
     if (value.kind != Value::Kind::kPointer) return;
+    if (state_.bounds()) return;  // loops over tiles take all places
     value.integer = value.integer + index(stride) * Polynomial::of(state_.atoms().index(kFixed)) +
                     Polynomial::of(state_.atoms().index(kFixed));
   };
@@ -324,6 +402,8 @@ Value KernelReader::evaluate(Index at) {
     case Form::kLambda:
       return {.kind = Value::Kind::kLambda, .from = {}, .integer = {}, .body = expression.children[0]};
     case Form::kChoice:
+      if (state_.bounds() && expression.children.size() == 3) return choice(expression);
+      return joined(expression);
     case Form::kList:
       return joined(expression);
   }

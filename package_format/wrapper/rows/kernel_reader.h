@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct Slot {
   Value value;
   bool bound = false;
   bool array = false;
+  Index declared = kNothing;     // the expression that it is
+  std::optional<Atom> number{};  // what stands for it as an integer
 };
 
 struct Undo {
@@ -94,11 +97,15 @@ class KernelReader {
   Value invoke(const Value& lambda);
   Value joined(const Expression& expression, size_t from = 0);
   void check(const Expression& expression);
+  void assume(Index condition, bool holds);
+  Value choice(const Expression& expression);
   void transpose(const Expression& expression);
 
   Dependence data_of(const Value& value);
   Polynomial index(Index at);
   Polynomial index_of(const Value& value);
+  // The integer for which a variable of values stands, which is the same wherever it is used.
+  Polynomial variable(Name name, const Value& value);
   Polynomial lanes(Polynomial element);
   Dependence across_lanes(const Dependence& from);
   Value load(const Value& from, bool vector);
@@ -121,6 +128,7 @@ class KernelReader {
   Name lane_loop_ = -1;
   std::vector<Name> written_;  // variables whose addresses the call gets
   std::vector<Atom> vectors_;  // variables of the other loops over vectors
+  std::unordered_map<Atom, std::string_view> vector_names_;
   int calls_ = 0;
   std::string problem_;
 };

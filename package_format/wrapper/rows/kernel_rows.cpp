@@ -17,6 +17,8 @@ void KernelReader::assign(Name name, const Dependence& value, bool keep) {
   if (keep || branches_ > 0) all = state_.join(before, all);
   assigned_.push_back({name, before});
   target.value = data(all);
+  target.declared = kNothing;
+  target.number.reset();
 }
 
 void KernelReader::assign(const Statement& statement) {
@@ -44,6 +46,7 @@ void KernelReader::declare(const Statement& statement) {
       fresh.array = true;
     } else {
       fresh.value = evaluate(statement.first);
+      fresh.declared = statement.first;
       if (statement.array) fresh.value = data(data_of(fresh.value));
       if (fresh.value.kind == Value::Kind::kData) fresh.value.from = state_.join(fresh.value.from, control_);
     }
@@ -75,7 +78,16 @@ void KernelReader::branch(const Statement& statement) {
   if (!tile && !shortcut) control_ = state_.join(control_, data_of(evaluate(statement.first)));
   ++branches_;
   conditions_ += tile ? 0 : 1;
-  for (const Index child : statement.children) execute(child);
+  AccessBounds* const bounds = state_.bounds();
+  const bool depends = bounds && bounds->depends();
+  if (bounds && !tile && !shortcut) bounds->set_depends(depends || control_.row >= 0);
+  for (size_t i = 0; i < statement.children.size(); ++i) {
+    const size_t mark = bounds ? bounds->mark() : 0;
+    if (bounds) assume(statement.first, i == 0);
+    execute(statement.children[i]);
+    if (bounds) bounds->leave(mark);
+  }
+  if (bounds) bounds->set_depends(depends);
   --branches_;
   conditions_ -= tile ? 0 : 1;
   control_ = outer;
@@ -116,18 +128,34 @@ void KernelReader::loop(const Statement& statement) {
   const Name outer_loop = lane_loop_;
   const Dependence outer_control = control_;
   const size_t vectors = vectors_.size(), open = open_.size();
+  AccessBounds* const bounds = state_.bounds();
+  const bool depends = bounds && bounds->depends();
+  const size_t facts = bounds ? bounds->mark() : 0;
   const bool vector = step.kind != Value::Kind::kInteger || !step.integer.is(1);
   std::optional<Polynomial> inner;
   if (fixed(from) && from.integer.is(0) && bound.kind == Value::Kind::kInteger) inner = state_.per_row(bound.integer);
   Atom row = -1;
   Polynomial place;
-  if (lane_ >= 0 && word.ends_with("_inner") && word.substr(0, word.size() - 6) == syntax_.word(lane_loop_)) {
+  // A vector's variable stands for the places of all lanes already.
+  const bool lanes_of_vector =
+      bounds && word.ends_with("_inner") && std::any_of(vectors_.begin(), vectors_.end(), [&](Atom atom) {
+        return vector_names_[atom] == word.substr(0, word.size() - 6);
+      });
+  if (lanes_of_vector) {
+    place = Polynomial();
+  } else if (lane_ >= 0 && word.ends_with("_inner") && word.substr(0, word.size() - 6) == syntax_.word(lane_loop_)) {
     place = Polynomial::of(lane_);
   } else if (fixed(from) && fixed(bound)) {
-    const Atom atom = atoms.index(kFixed, bound.integer - from.integer - Polynomial(1));
+    const Polynomial last = bound.integer - from.integer - Polynomial(1);
+    const Atom atom = atoms.loop(atoms.nature(last) & kSized, last);
     place = from.integer + Polynomial::of(atom);
+    if (bounds) {
+      bounds->assume(last - Polynomial::of(atom));
+      bounds->set_depends(depends || bounds->sized(from.integer) || !atoms.grows(last));
+    }
     open_.push_back(atom);
     if (vector) vectors_.push_back(atom);
+    if (vector && bounds) vector_names_[atom] = word;
   } else if (inner && !(vector && lane_ >= 0)) {
     row = atoms.index(kRow, Polynomial::of(state_.batch()) - Polynomial(1));
     open_.push_back(row);
@@ -160,6 +188,7 @@ void KernelReader::loop(const Statement& statement) {
   } else {
     place = Polynomial::of(atoms.index(kStray));
     for (const Value* value : {&from, &bound}) control_ = state_.join(control_, data_of(*value));
+    if (bounds) bounds->set_depends(true);
   }
   const size_t mark = undo_.size(), assigned = assigned_.size();
   undo_.push_back({statement.name, slot(statement.name)});
@@ -171,6 +200,10 @@ void KernelReader::loop(const Statement& statement) {
   control_ = outer_control;
   vectors_.resize(vectors);
   open_.resize(open);
+  if (bounds) {
+    bounds->leave(facts);
+    bounds->set_depends(depends);
+  }
 }
 
 void KernelReader::execute(Index at) {
@@ -179,7 +212,10 @@ void KernelReader::execute(Index at) {
   switch (statement.deed) {
     case Deed::kBlock: {
       const size_t mark = undo_.size(), assigned = assigned_.size();
+      AccessBounds* const bounds = state_.bounds();
+      const size_t facts = bounds ? bounds->mark() : 0;
       for (const Index child : statement.children) execute(child);
+      if (bounds) bounds->leave(facts);
       return leave_scope(mark, assigned);
     }
     case Deed::kFor:
@@ -197,6 +233,9 @@ void KernelReader::execute(Index at) {
     case Deed::kValue:
       evaluate(statement.first);
       return;
+    case Deed::kWhile:
+    case Deed::kThrow:
+      return fail(statement.text);
   }
 }
 

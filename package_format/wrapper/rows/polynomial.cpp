@@ -115,13 +115,55 @@ bool Polynomial::coefficient(Atom atom, Polynomial& factor, Polynomial& rest) co
 }
 
 Atom Atoms::size(uint8_t bits) {
-  known_.push_back(
-      {.bits = bits, .is_size = true, .may_be_negative = false, .last = Polynomial::unknown(), .data = {}});
+  known_.push_back({.bits = bits, .is_size = true, .value = {}, .divisor = {}, .data = {}});
   return static_cast<Atom>(known_.size()) - 1;
 }
 
+Atom Atoms::size_or_zero(uint8_t bits) {
+  const Atom atom = size(bits);
+  known_.back().may_be_zero = true;
+  return atom;
+}
+
+Atom Atoms::loop(uint8_t bits, Polynomial last) {
+  const Atom atom = index(bits, std::move(last));
+  known_.back().is_loop = true;
+  return atom;
+}
+
+Atom Atoms::any(uint8_t bits) {
+  const Atom atom = index(bits);
+  known_.back().may_be_negative = true;
+  return atom;
+}
+
+bool Atoms::grows(const Polynomial& value) const {
+  if (!value.known()) return false;
+  for (const Term& term : value.terms())
+    for (const Atom atom : term.atoms) {
+      const Known& known = known_[static_cast<size_t>(atom)];
+      if (known.falls || ((known.bits & kSized) != 0 && (term.factor < 0 || known.may_be_negative))) return false;
+    }
+  return true;
+}
+
+void Atoms::add_facts(const Polynomial& value, std::vector<Polynomial>& facts) const {
+  for (const Term& term : value.terms())
+    for (const Atom atom : term.atoms) {
+      const Known& known = known_[static_cast<size_t>(atom)];
+      const Polynomial self = Polynomial::of(atom);
+      if (known.kind == '/' && !known.may_be_negative) {
+        facts.push_back(known.value - known.divisor * self);
+        facts.push_back(known.divisor * self + known.divisor - Polynomial(1) - known.value);
+      } else if (known.kind == '>') {
+        facts.push_back(self - known.value);
+        facts.push_back(self - known.divisor);
+      }
+    }
+}
+
 Atom Atoms::index(uint8_t bits, Polynomial last) {
-  known_.push_back({.bits = bits, .is_size = false, .may_be_negative = false, .last = std::move(last), .data = {}});
+  known_.push_back({.bits = bits, .last = std::move(last), .value = {}, .divisor = {}, .data = {}});
   return static_cast<Atom>(known_.size()) - 1;
 }
 
@@ -165,7 +207,8 @@ Polynomial Atoms::largest(const Polynomial& value) const {
   return result;
 }
 
-// Of a polynomial of sizes >= 1: whether each negative term is outweighed by a positive one with all its atoms.
+// Of a polynomial of sizes: whether each negative term is outweighed by a positive one with all its atoms, and no
+// others that may be 0.
 bool Atoms::not_negative(const Polynomial& value) const {
   if (!value.known()) return false;
   std::vector<Term> positive;
@@ -180,6 +223,9 @@ bool Atoms::not_negative(const Polynomial& value) const {
     for (Term& other : positive) {
       if (missing <= 0) break;
       if (!divides(term.atoms, other.atoms, rest)) continue;
+      if (std::any_of(rest.begin(), rest.end(),
+                      [&](Atom atom) { return known_[static_cast<size_t>(atom)].may_be_zero; }))
+        continue;
       const int64_t taken = std::min(missing, other.factor);
       other.factor -= taken;
       missing -= taken;
@@ -224,6 +270,10 @@ Atom Atoms::made_of(char kind, const Polynomial& value, const Polynomial& diviso
                     .is_size = false,
                     .may_be_negative = kind == '>' || (kind == '/' && !at_least_zero(value)),
                     .last = std::move(last),
+                    .falls = !grows(value) || (nature(divisor) & kSized) != 0,
+                    .kind = kind,
+                    .value = value,
+                    .divisor = divisor,
                     .data = std::move(data)});
   return at->second;
 }
@@ -232,9 +282,13 @@ Polynomial Atoms::quotient(const Polynomial& value, const Polynomial& divisor) {
   Polynomial whole, rest;
   if (!value.split(divisor, whole, rest)) return Polynomial::unknown();
   if (within(rest, divisor)) return whole;
-  // Only a positive number of which the bound is a number has a bound here.
   Polynomial last = Polynomial::unknown();
   const Polynomial most = largest(rest);
+  // floor((w * d - n) / d) <= w - 1 for n >= 1.
+  Polynomial ends, behind;
+  if (most.split(divisor, ends, behind) && !ends.is(0) && at_least_zero(Polynomial() - behind - Polynomial(1)))
+    last = ends - Polynomial(1);
+  // Only a positive number of which the bound is a number has a bound else.
   const auto number = [](const Polynomial& p) {
     return p.known() && p.terms().size() == 1 && p.terms()[0].atoms.empty();
   };
@@ -246,12 +300,12 @@ Polynomial Atoms::quotient(const Polynomial& value, const Polynomial& divisor) {
 Polynomial Atoms::truncated(const Polynomial& value, const Polynomial& divisor) {
   Polynomial whole, rest;
   if (value.split(divisor, whole, rest) && rest.is(0)) return whole;
-  if ((nature(value) & kPlaced) != 0 && !at_least_zero(value)) return Polynomial::unknown();
+  if ((nature(value) & (kPlaced | kSized)) != 0 && !at_least_zero(value)) return Polynomial::unknown();
   return quotient(value, divisor);
 }
 
 Polynomial Atoms::remainder(const Polynomial& value, const Polynomial& divisor) {
-  if ((nature(value) & kPlaced) != 0 && !at_least_zero(value)) return Polynomial::unknown();
+  if ((nature(value) & (kPlaced | kSized)) != 0 && !at_least_zero(value)) return Polynomial::unknown();
   Polynomial whole, rest;
   if (!value.split(divisor, whole, rest)) return Polynomial::unknown();
   if (within(rest, divisor)) return rest;

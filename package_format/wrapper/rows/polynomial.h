@@ -20,6 +20,7 @@ enum Nature : uint8_t {
   kStray = 8,    // the rows in a way that is not understood
   kData = 16,    // values of tensors
   kPlaced = 15,  // any of the first four
+  kSized = 32,   // any size that is not fixed; used where accesses are looked at, not rows
 };
 
 struct Term {
@@ -63,8 +64,14 @@ class Atoms {
  public:
   // A size; `bits` is kBatch for the number of rows.
   Atom size(uint8_t bits = kFixed);
+  // A size that may be 0.
+  Atom size_or_zero(uint8_t bits);
   // An integer in [0, last]; `last` unknown: no bound.
   Atom index(uint8_t bits, Polynomial last = Polynomial::unknown());
+  // A loop's variable: it takes each value in [0, last] if that depends on nothing but sizes.
+  Atom loop(uint8_t bits, Polynomial last);
+  // Any integer.
+  Atom any(uint8_t bits);
 
   // Rounded down.
   Polynomial quotient(const Polynomial& value, const Polynomial& divisor);
@@ -78,6 +85,14 @@ class Atoms {
   // The largest value of an index; unknown: no bound.
   const Polynomial& last(Atom atom) const { return known_[static_cast<size_t>(atom)].last; }
   bool is_size(Atom atom) const { return known_[static_cast<size_t>(atom)].is_size; }
+  bool is_loop(Atom atom) const { return known_[static_cast<size_t>(atom)].is_loop; }
+  bool may_be_negative(Atom atom) const { return known_[static_cast<size_t>(atom)].may_be_negative; }
+  // Whether the value is not smaller for larger sizes, as far as its terms tell.
+  bool grows(const Polynomial& value) const;
+  // Whether value >= 0 for all values of the atoms; false if that is not known.
+  bool at_least_zero(const Polynomial& value) const;
+  // Adds what is known of quotients and maxima in the value, as polynomials that are 0 or more.
+  void add_facts(const Polynomial& value, std::vector<Polynomial>& facts) const;
   // Whether 0 <= value < bound for all values of the atoms; false if that is not known.
   bool within(const Polynomial& value, const Polynomial& bound) const;
   // Whether there are too many to go on.
@@ -91,11 +106,15 @@ class Atoms {
     bool is_size = false;
     bool may_be_negative = false;
     Polynomial last = Polynomial::unknown();
-    std::vector<Atom> data;  // of a quotient or remainder: those of kind kData that it is made of
+    bool may_be_zero = false;  // of a size
+    bool is_loop = false;
+    bool falls = false;         // it may be smaller for larger sizes
+    char kind = 0;              // of a quotient '/', remainder '%' or maximum '>'
+    Polynomial value, divisor;  // of which it is made
+    std::vector<Atom> data;     // of a quotient or remainder: those of kind kData that it is made of
   };
   Atom made_of(char kind, const Polynomial& value, const Polynomial& divisor, Polynomial last);
   Polynomial largest(const Polynomial& value) const;
-  bool at_least_zero(const Polynomial& value) const;
   bool not_negative(const Polynomial& value) const;
 
   std::vector<Known> known_;

@@ -6,6 +6,14 @@ namespace sconce::rows {
 namespace {
 
 constexpr std::string_view kMeet = "values of several rows meet";
+// How far a tensor reaches.
+Polynomial elements_of(const std::vector<Polynomial>& sizes, const std::vector<Polynomial>& strides) {
+  if (sizes.size() != strides.size()) return Polynomial::unknown();
+  Polynomial last(1);
+  for (size_t d = 0; d < sizes.size(); ++d) last = last + (sizes[d] - Polynomial(1)) * strides[d];
+  return last;
+}
+
 constexpr std::string_view kPlacedValue = "a value depends on a row's place or on the number of rows";
 
 }  // namespace
@@ -35,6 +43,7 @@ std::optional<Polynomial> RowState::per_row(const Polynomial& value) const {
 }
 
 Atom RowState::data(const Dependence& dependence) {
+  if (bounds_) return atoms_.any(dependence.row >= 0 ? kSized : kFixed);
   const Atom atom = atoms_.index(kData);
   data_.emplace(atom, dependence);
   return atom;
@@ -49,6 +58,7 @@ Dependence RowState::of_data(const Polynomial& value) {
 }
 
 Dependence RowState::of_number(const Polynomial& value) {
+  if (bounds_) return bounds_->sized(value) ? Dependence{0, -1} : Dependence{};
   if ((atoms_.nature(value) & kPlaced) != 0) return mixed(kPlacedValue);
   return of_data(value);
 }
@@ -60,6 +70,12 @@ int RowState::add_mixed(std::string_view name, std::string_view why) {
 
 int RowState::add_storage(std::string_view name, const std::vector<Polynomial>& sizes,
                           const std::vector<Polynomial>& strides) {
+  if (bounds_) {
+    Storage storage{.name = name, .kind = Storage::Kind::kShared, .stride = {}, .span = {}};
+    storage.elements = elements_of(sizes, strides);
+    storages_.push_back(std::move(storage));
+    return static_cast<int>(storages_.size()) - 1;
+  }
   Storage storage{.name = name, .kind = Storage::Kind::kShared, .stride = {}, .span = {}};
   const auto carries = [&](const Polynomial& value) { return (atoms_.nature(value) & (kPlaced | kData)) != 0; };
   bool clear = sizes.size() == strides.size();
@@ -132,8 +148,14 @@ std::optional<Atom> RowState::row_of(const Storage& storage, const Polynomial& e
   return row;
 }
 
+Dependence RowState::access(Storage& storage, const Polynomial& element) {
+  bounds_->access(place_ + ": '" + std::string(storage.name) + "'", element, storage.elements);
+  return storage.mixed >= 0 || (storage.constant && bounds_->sized(element)) ? Dependence{0, -1} : Dependence{};
+}
+
 Dependence RowState::load(int number, const Polynomial& element) {
   Storage& storage = storages_[static_cast<size_t>(number)];
+  if (bounds_) return access(storage, element);
   storage.touched = true;
   if (storage.mixed >= 0) return {-1, storage.mixed};
   if (storage.stale) return mixed("it reads '" + std::string(storage.name) + "' before that is written");
@@ -146,6 +168,12 @@ Dependence RowState::load(int number, const Polynomial& element) {
 }
 
 void RowState::store(int number, const Polynomial& element, const Dependence& value) {
+  if (bounds_) {
+    Storage& target = storages_[static_cast<size_t>(number)];
+    access(target, element);
+    if (value.row >= 0) mix(number, 0);
+    return;
+  }
   storages_[static_cast<size_t>(number)].touched = true;
   const Storage storage = storages_[static_cast<size_t>(number)];
   if (storage.mixed >= 0) return;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "package_format/wrapper/rows/access_bounds.h"
 #include "package_format/wrapper/rows/polynomial.h"
 
 namespace sconce::rows {
@@ -35,6 +36,8 @@ struct Storage {
   bool stale = false;      // memory of an earlier tensor, to which nothing was written since
   bool touched = false;    // it was used: its layout is settled
   int mixed = -1;          // the reason
+  Polynomial elements = Polynomial::unknown();  // how many it has; used where accesses are looked at
+  bool constant = false;
 };
 
 // A tensor: a storage, or a part of it.
@@ -60,6 +63,10 @@ class RowState {
   RowState() : batch_(atoms_.size(kBatch)) {}
 
   Atoms& atoms() noexcept { return atoms_; }
+  // Looks at accesses instead of rows. A value then has a row if it depends on a size.
+  void look_at_accesses() { bounds_.emplace(atoms_); }
+  AccessBounds* bounds() noexcept { return bounds_ ? &*bounds_ : nullptr; }
+  const AccessBounds* bounds() const noexcept { return bounds_ ? &*bounds_ : nullptr; }
   const Atoms& atoms() const noexcept { return atoms_; }
   Atom batch() const noexcept { return batch_; }
   // The kernel or operator that reasons name from now on.
@@ -106,7 +113,10 @@ class RowState {
   // The row in which the element lies, if it is a loop's variable of rows.
   std::optional<Atom> row_of(const Storage& storage, const Polynomial& element);
 
+  Dependence access(Storage& storage, const Polynomial& element);
+
   Atoms atoms_;
+  std::optional<AccessBounds> bounds_;
   Atom batch_;
   std::string place_;
   std::vector<Storage> storages_;

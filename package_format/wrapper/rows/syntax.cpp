@@ -110,7 +110,7 @@ class Parser {
   size_t bracket_end(size_t from) const;
   size_t type_end(size_t from) const;
   Index loop();
-  Index condition();
+  Index condition(Deed deed);
   Index declaration(size_t type_end);
 
   Syntax& syntax_;
@@ -361,8 +361,8 @@ Index Parser::loop() {
   return add(std::move(loop));
 }
 
-Index Parser::condition() {
-  Statement result{.deed = Deed::kIf, .text = line(), .origin = {}, .children = {}};
+Index Parser::condition(Deed deed) {
+  Statement result{.deed = deed, .text = line(), .origin = {}, .children = {}};
   ++at_;
   if (!expect("(")) return kNothing;
   result.first = expression();
@@ -370,7 +370,7 @@ Index Parser::condition() {
   const Index yes = statement();
   if (failed()) return kNothing;
   result.children.push_back(yes);
-  if (take("else")) {
+  if (deed == Deed::kIf && take("else")) {
     const Index no = statement();
     if (failed()) return kNothing;
     result.children.push_back(no);
@@ -412,7 +412,15 @@ Index Parser::statement() {
   if (failed()) return kNothing;
   if (next("{")) return block();
   if (next("for")) return loop();
-  if (next("if")) return condition();
+  if (next("if")) return condition(Deed::kIf);
+  if (next("while")) return condition(Deed::kWhile);
+  if (next("throw")) {
+    Statement result{.deed = Deed::kThrow, .text = line(), .origin = {}, .children = {}};
+    ++at_;
+    result.first = expression();
+    if (!expect(";")) return kNothing;
+    return add(std::move(result));
+  }
   if (take(";")) return kNothing;
   if (next("[") && token(1).text == "[") at_ = bracket_end(at_);  // [[maybe_unused]]
   if (next("alignas")) {

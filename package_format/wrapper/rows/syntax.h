@@ -42,6 +42,8 @@ enum class Deed : uint8_t {
   kBlock,    // children: statements
   kFor,      // name; first: from, second: the bound, third: the step; children: the body
   kIf,       // first: the condition; children: one or two statements
+  kWhile,    // of the graph: first: the condition; children: the body
+  kThrow,    // ends the run
   kDeclare,  // name; first: the value or kNothing; array: it has elements
   kAssign,   // mark: the operator; first: the target, second: the value
   kValue,    // first: an expression

@@ -1,0 +1,112 @@
+#include "package_format/wrapper/rows/access_bounds.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace sconce::rows {
+namespace {
+
+constexpr int kMostDepth = 3;
+
+// `of` as a multiple of `by`: the atoms of the factor, which is positive.
+std::optional<Polynomial> positive_multiple(const Term& of, const Term& by) {
+  if (by.factor == 0 || of.factor % by.factor != 0 || of.factor / by.factor <= 0) return std::nullopt;
+  Polynomial factor(of.factor / by.factor);
+  std::vector<Atom> rest;
+  if (!std::includes(of.atoms.begin(), of.atoms.end(), by.atoms.begin(), by.atoms.end())) return std::nullopt;
+  std::set_difference(of.atoms.begin(), of.atoms.end(), by.atoms.begin(), by.atoms.end(), std::back_inserter(rest));
+  for (const Atom atom : rest) factor = factor * Polynomial::of(atom);
+  return factor;
+}
+
+}  // namespace
+
+// A loop over a size that is 1 has one place, so that each of its ends stands for all of it.
+Polynomial AccessBounds::at_end(const Polynomial& difference, bool last) const {
+  Polynomial result;
+  for (const Term& term : difference.terms()) {
+    Polynomial product(term.factor);
+    for (const Atom atom : term.atoms) {
+      const Polynomial size = atoms_.is_loop(atom) ? atoms_.last(atom) + Polynomial(1) : Polynomial();
+      const bool over_size = size.known() && size.terms().size() == 1 && size.terms()[0].factor == 1 &&
+                             size.terms()[0].atoms.size() == 1 && atoms_.is_size(size.terms()[0].atoms[0]) &&
+                             sized(size);
+      product = product * (!over_size ? Polynomial::of(atom) : last ? atoms_.last(atom) : Polynomial());
+    }
+    result = result + product;
+  }
+  return result;
+}
+
+// With each loop over a size at the end where the difference is smallest.
+bool AccessBounds::same_for_all_sizes(Polynomial difference) const {
+  for (int pass = 0; pass < kMostDepth; ++pass) {
+    if (!sized(difference)) return true;
+    Polynomial next;
+    bool moved = false;
+    for (const Term& term : difference.terms()) {
+      Polynomial product(term.factor);
+      for (const Atom atom : term.atoms) {
+        const bool loop = atoms_.is_loop(atom) && (atoms_.nature(atom) & kSized) != 0;
+        moved = moved || loop;
+        product = product * (!loop ? Polynomial::of(atom) : term.factor > 0 ? Polynomial() : atoms_.last(atom));
+      }
+      next = next + product;
+    }
+    if (!next.known() || !moved) return false;
+    difference = std::move(next);
+  }
+  return false;
+}
+
+bool AccessBounds::not_negative(const Polynomial& value, int depth) const {
+  if (!value.known()) return false;
+  if (atoms_.at_least_zero(value)) return true;
+  if (depth == 0) return false;
+  std::vector<Polynomial> facts = facts_;
+  atoms_.add_facts(value, facts);
+  // A fact times a factor that takes away the first term that may be negative; the others follow in turn.
+  const auto first = std::find_if(value.terms().begin(), value.terms().end(), [&](const Term& term) {
+    return !term.atoms.empty() && (term.factor < 0 || std::any_of(term.atoms.begin(), term.atoms.end(), [&](Atom atom) {
+                                     return atoms_.may_be_negative(atom);
+                                   }));
+  });
+  // Only a number is negative: a fact times a factor that takes away one of the others.
+  const bool any = first == value.terms().end();
+  for (const Term& term : value.terms()) {
+    if (any ? term.atoms.empty() : &term != &*first) continue;
+    for (const Polynomial& fact : facts)
+      for (const Term& by : fact.terms()) {
+        const std::optional<Polynomial> factor = positive_multiple(term, by);
+        if (!factor || by.atoms.empty()) continue;
+        if (--steps_ < 0) return false;
+        if (atoms_.at_least_zero(*factor) && not_negative(value - *factor * fact, depth - 1)) return true;
+      }
+  }
+  return false;
+}
+
+// A tensor that is the same for all sizes, and an element that a larger size reads too: loops over larger sizes take
+// all places that loops over smaller ones take.
+bool AccessBounds::shared(const Polynomial& element, const Polynomial& elements) const {
+  if (sized(elements) || !element.known()) return false;
+  for (const Term& term : element.terms())
+    for (const Atom atom : term.atoms)
+      if ((atoms_.nature(atom) & (kSized | kStray)) != 0 && !atoms_.is_loop(atom)) return false;
+  return true;
+}
+
+void AccessBounds::access(std::string_view tensor, const Polynomial& element, const Polynomial& elements) {
+  if (!problem_.empty()) return;
+  if (!depends_ && elements.known() && shared(element, elements)) return;
+  const Polynomial left = elements - Polynomial(1) - element;
+  const auto holds = [&](const Polynomial& difference) {
+    return (!depends_ && difference.known() &&
+            (same_for_all_sizes(difference) || same_for_all_sizes(at_end(difference, true)) ||
+             same_for_all_sizes(at_end(difference, false)))) ||
+           not_negative(difference, kMostDepth);
+  };
+  if (!holds(left) || !holds(element)) problem_ = std::string(tensor) + " may be accessed outside of its elements";
+}
+
+}  // namespace sconce::rows

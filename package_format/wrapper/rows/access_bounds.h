@@ -1,0 +1,55 @@
+// Whether generated code stays within its tensors for sizes that are smaller than those it was compiled for.
+//
+// torch.export assumes that a size is 2 or more, and lets x[1] through for a dimension that was declared to begin at 1.
+// PyTorch's code is right for all sizes that it assumes; what has to be shown is that it stays within its tensors for
+// the smaller ones. Two ways to show 0 <= element < elements of the tensor:
+//
+// - A bound that no size takes part in, once loops over sizes are at their ends, is the same for all sizes.
+// - Arithmetic: the difference is a polynomial of sizes and loop variables that is 0 or more, given what the loops, the
+//   conditions and the checks around the access say.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "package_format/wrapper/rows/polynomial.h"
+
+namespace sconce::rows {
+
+class AccessBounds {
+ public:
+  static constexpr int kMostSteps = 2'000;  // of arithmetic: some milliseconds
+
+  explicit AccessBounds(Atoms& atoms) : atoms_(atoms) {}
+
+  // Polynomials that are 0 or more until `leave` with what `mark` gave before.
+  size_t mark() const noexcept { return facts_.size(); }
+  void assume(Polynomial fact) {
+    if (fact.known()) facts_.push_back(std::move(fact));
+  }
+  void leave(size_t mark) { facts_.resize(mark); }
+  // Whether the statement runs depends on a size, until it is `false` again.
+  bool depends() const noexcept { return depends_; }
+  void set_depends(bool depends) noexcept { depends_ = depends; }
+  bool sized(const Polynomial& value) const { return (atoms_.nature(value) & (kSized | kStray)) != 0; }
+
+  // Notes an access of a tensor with so many elements; unknown: their number is not known.
+  void access(std::string_view tensor, const Polynomial& element, const Polynomial& elements);
+  // The first access that may leave its tensor; "": none.
+  const std::string& problem() const noexcept { return problem_; }
+
+ private:
+  Polynomial at_end(const Polynomial& difference, bool last) const;
+  bool same_for_all_sizes(Polynomial difference) const;
+  bool not_negative(const Polynomial& value, int depth) const;
+  bool shared(const Polynomial& element, const Polynomial& elements) const;
+
+  Atoms& atoms_;
+  std::vector<Polynomial> facts_;
+  bool depends_ = false;
+  mutable int steps_ = kMostSteps;
+  std::string problem_;
+};
+
+}  // namespace sconce::rows

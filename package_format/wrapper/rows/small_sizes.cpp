@@ -1,0 +1,76 @@
+#include "package_format/wrapper/rows/small_sizes.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "package_format/wrapper/rows/graph_rows.h"
+#include "sconce/sizes/size_relations.h"
+
+namespace sconce {
+namespace {
+
+// A package with more is looked at with all of them at once.
+constexpr size_t kMostAlone = 8;
+
+class SmallSizes {
+ public:
+  SmallSizes(const WrapperSource& source, std::span<const std::string_view> kernels, ModelSpec& spec)
+      : source_(source), kernels_(kernels), spec_(spec) {
+    for (const TensorSpec& input : spec.inputs)
+      for (const Dim& dim : input.dims) add(dim);
+  }
+
+  void find() {
+    if (open_.empty()) return;
+    if (lower(open_, 0).empty()) return;
+    spec_.why_not_smaller = lower(open_, 1);
+    if (open_.size() <= kMostAlone) lower_each(spec_.why_not_smaller.empty() ? 0 : 1);
+    for (TensorSpec& input : spec_.inputs)
+      for (Dim& dim : input.dims)
+        for (const std::string& symbol : symbols_of(dim.symbol)) dim.smallest = std::max(dim.smallest, least_[symbol]);
+  }
+
+ private:
+  // A symbol that no dimension says alone has the minimum of 2 that torch.export assumes.
+  void add(const Dim& dim) {
+    if (dim.is_static()) return;
+    for (const std::string& symbol : symbols_of(dim.symbol)) {
+      const int64_t least = symbol == dim.symbol ? dim.min : 2;
+      const auto [at, fresh] = least_.emplace(symbol, least);
+      if (!fresh && symbol == dim.symbol) at->second = std::max(at->second, least);
+    }
+    open_.clear();
+    for (const auto& [symbol, least] : least_)
+      if (least == 2) open_.push_back(symbol);
+  }
+
+  // Gives the symbols the value if accesses stay within their tensors; else says why not.
+  std::string lower(const std::vector<std::string>& symbols, int64_t value) {
+    const rows::LeastSizes before = least_;
+    for (const std::string& symbol : symbols) least_[symbol] = value;
+    std::string why = rows::why_not_within(source_, kernels_, least_, spec_);
+    if (!why.empty()) least_ = before;
+    return why;
+  }
+
+  void lower_each(int64_t value) {
+    for (const std::string& symbol : open_)
+      if (least_[symbol] == value + 1 && open_.size() > 1) lower({symbol}, value);
+  }
+
+  const WrapperSource& source_;
+  std::span<const std::string_view> kernels_;
+  ModelSpec& spec_;
+  rows::LeastSizes least_;
+  std::vector<std::string> open_;
+};
+
+}  // namespace
+
+void find_small_sizes(const WrapperSource& source, std::span<const std::string_view> kernels, ModelSpec& spec) {
+  if (!source.found || spec.device_key != "cpu") return;
+  SmallSizes(source, kernels, spec).find();
+}
+
+}  // namespace sconce
