@@ -106,6 +106,7 @@ Json json_of(const CallSpec& call) {
 }
 
 Json json_of(const ModelSpec& model) {
+  static constexpr const char* kProofs[] = {"none", "export", "source"};
   static constexpr const char* kForms[] = {"none", "embedded", "appended", "blob", "files", "user_provided"};
   Json json = Json::object();
   json["name"] = model.name;
@@ -129,8 +130,8 @@ Json json_of(const ModelSpec& model) {
   json["inputs"] = json_of(model.inputs, true);
   json["outputs"] = json_of(model.outputs, false);
   json["rows"] = Json::object();
-  json["rows"]["independent"] = model.rows.independent;
-  json["rows"]["by"] = or_null(model.rows.by);
+  json["rows"]["independent"] = model.rows.independent();
+  json["rows"]["proof"] = kProofs[static_cast<size_t>(model.rows.by)];
   json["rows"]["reason"] = or_null(model.rows.reason);
   json["call_spec"] = json_of(model.call_spec);
   json["constants"] = Json::array();

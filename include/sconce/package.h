@@ -111,9 +111,14 @@ enum class WeightsForm : int8_t { kNone, kEmbedded, kAppended, kBlob, kFiles, kU
 // Whether the rows of the batch, the first dimension that all inputs share, are computed apart: an output's row depends
 // on the same row of the inputs, and neither on other rows nor on its place among them nor on how many there are.
 struct RowProof {
-  bool independent = false;  // proved
-  std::string by;            // what proves it: "sconce.export" or "the generated source"
-  std::string reason;        // why it is not proved
+  enum class By : int8_t {
+    kNothing,
+    kExport,  // sconce.export, whose result is in the package's metadata
+    kSource,  // the generated source
+  };
+  By by = By::kNothing;
+  std::string reason{};  // why it is not proved
+  bool independent() const noexcept { return by != By::kNothing; }
 };
 
 struct ModelSpec {

@@ -28,6 +28,13 @@ bool batch_elsewhere(const TensorSpec& spec, const std::vector<std::string>& sym
   return false;
 }
 
+int64_t rows_together(const ModelInterface& model, const ModelConfig& config) {
+  int64_t rows = config.max_batch_size;
+  if (rows == 0)
+    rows = std::max(kDefaultRows, config.preferred_batch_sizes.empty() ? 0 : config.preferred_batch_sizes.back());
+  return std::min(rows, model.max_batch_size);
+}
+
 std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
   if (model.pipeline) return "each step of a pipeline shares runs by itself";
   if (config.batching == Batching::kOff) return "setting batching is off";
@@ -53,25 +60,17 @@ std::string why_alone(const ModelInterface& model, const ModelConfig& config) {
     if (batch_elsewhere(output, symbols)) return name + " has the batch in another dimension, too";
   }
   if (model.max_batch_size <= 1) return "it takes one row at a time";
+  const int64_t rows = rows_together(model, config);
+  if (rows <= 1) return "setting max_batch_size is 1";
+  if (2 * model.fewest_rows(rows) > rows) return "two requests of the fewest rows are more than a run may have";
   return {};
-}
-
-std::string not_proved(const RowProof& proof) {
-  return "it is not proved that rows do not influence each other: " +
-         (proof.reason.empty() ? std::string("it was not tried") : proof.reason);
-}
-
-int64_t rows_together(const ModelInterface& model, const ModelConfig& config) {
-  int64_t rows = config.max_batch_size;
-  if (rows == 0)
-    rows = std::max(kDefaultRows, config.preferred_batch_sizes.empty() ? 0 : config.preferred_batch_sizes.back());
-  return std::min(rows, model.max_batch_size);
 }
 
 }  // namespace
 
 int64_t rows_to_try(const ModelInterface& model, const ModelConfig& config) {
-  if (config.batching != Batching::kAuto || !model.spec.rows.independent || !why_alone(model, config).empty()) return 1;
+  if (config.batching != Batching::kAuto || !model.spec.rows.independent() || !why_alone(model, config).empty())
+    return 1;
   return rows_together(model, config);
 }
 
@@ -79,17 +78,10 @@ BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config)
   BatchPolicy policy;
   policy.alone = why_alone(model, config);
   if (config.max_batch_size > 0) policy.most_rows = config.max_batch_size;
+  policy.rows = row_sharing(model.spec.rows, model.row_finding, config.batching);
+  if (policy.alone.empty()) policy.alone = policy.rows.reason;
   if (policy.alone.empty()) {
     policy.max_rows = rows_together(model, config);
-    if (policy.max_rows <= 1) policy.alone = "setting max_batch_size is 1";
-    if (policy.max_rows > 1 && config.batching == Batching::kAuto &&
-        (!model.spec.rows.independent || !model.rows_reason.empty())) {
-      policy.max_rows = 1;
-      policy.alone = model.rows_reason.empty() ? not_proved(model.spec.rows) : model.rows_reason;
-    }
-  }
-  if (policy.alone.empty()) {
-    policy.shared_by = config.batching == Batching::kOn ? "set by batching=on" : "proved by " + model.spec.rows.by;
     std::copy_if(config.preferred_batch_sizes.begin(), config.preferred_batch_sizes.end(),
                  std::back_inserter(policy.preferred), [&](int64_t size) { return size <= policy.max_rows; });
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/base/config.h"
+#include "server/batching/row_sharing.h"
 #include "server/signature/interface.h"
 
 namespace sconce::server {
@@ -16,7 +17,7 @@ namespace sconce::server {
 struct BatchPolicy {
   int64_t max_rows = 1;            // of a run that requests share; 1: each runs alone
   std::string alone;               // why each request runs alone; empty if they share runs
-  std::string shared_by{};         // why they share runs: "proved by sconce.export"; empty if they do not
+  RowSharing rows{};               // what decides it as far as rows are concerned
   int64_t most_rows = INT64_MAX;   // of one request, if a setting limits it
   std::vector<int64_t> preferred;  // preferred sizes in rows, ascending; used as long as there is time to wait
   // How long a request waits for others to join it. nullopt: as long as it pays (server/batching/batch_pace.h).
@@ -31,8 +32,7 @@ struct BatchPolicy {
 };
 
 // Requests share runs if all inputs and outputs have the batch as first dimension, rows are stored one after the other,
-// the model does not change its own state, and a proof says that rows do not influence each other (ModelSpec::rows)
-// that a trial did not contradict (server/signature/row_trial.h), or settings say so. Unknown counts as no.
+// the model does not change its own state, and row_sharing() allows it.
 // kInvalidArgument for settings that contradict each other.
 BatchPolicy batch_policy(const ModelInterface& model, const ModelConfig& config);
 

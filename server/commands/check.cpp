@@ -37,7 +37,7 @@ int check(const CheckOptions& options) {
     const bool batch = std::any_of(model.inputs.begin(), model.inputs.end(), [](const TensorSpec& input) {
       return !input.dims.empty() && !input.dims[0].is_static();
     });
-    if (batch && !model.rows.independent && (options.model.empty() || options.model == model.name))
+    if (batch && !model.rows.independent() && (options.model.empty() || options.model == model.name))
       std::cout << fmt::format("{}: {}\n", options.path, describe_rows(model));
   }
   return 0;

@@ -182,7 +182,8 @@ Json to_json(const ModelSpec& model) {
 }  // namespace
 
 std::string describe_rows(const ModelSpec& model) {
-  if (model.rows.independent) return "requests may share runs: proved by " + model.rows.by;
+  if (model.rows.by == RowProof::By::kExport) return "requests may share runs: proved by sconce.export";
+  if (model.rows.by == RowProof::By::kSource) return "requests may share runs: proved by the generated source";
   return "it is not proved that requests may share runs: " + printable(model.rows.reason);
 }
 

@@ -251,6 +251,9 @@ std::string config_document(const ModelInterface& model, const BatchPolicy& batc
   } else {
     config["parameters"]["requests_run_alone"] = {{"string_value", batching.alone}};
   }
+  config["parameters"]["rows_proof"] = {{"string_value", name_of(batching.rows.by)}};
+  if (!batching.rows.reason.empty() && batching.rows.reason != batching.alone)
+    config["parameters"]["rows_reason"] = {{"string_value", batching.rows.reason}};
   return dump(config);
 }
 

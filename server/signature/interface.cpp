@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/sizes/size_relations.h"
 
 namespace sconce::server {
 namespace {
@@ -65,6 +66,13 @@ std::string ModelInterface::batch_symbol() const {
     symbol = input.dims[0].symbol;
   }
   return symbol;
+}
+
+int64_t ModelInterface::fewest_rows(int64_t most) const {
+  const Dim& batch = spec.inputs[0].dims[0];
+  int64_t rows = std::max<int64_t>(least_size(batch), 1);
+  while (rows < most && !takes_size(batch, rows)) ++rows;  // multiples, if the batch is an expression
+  return rows;
 }
 
 void ModelInterface::derive_batch() {

@@ -35,6 +35,18 @@ struct OutputProbe {
   Run first, second;
 };
 
+// What a trial of rows found (server/signature/row_trial.h).
+struct RowFinding {
+  enum class Kind : int8_t {
+    kNone,     // there was no trial, or it did not come to its end
+    kSame,     // each row got its own answer, whatever rows shared its run
+    kDiffers,  // a counterexample: a row's answer depended on other rows, on its place or on the number of rows
+    kUnknown,  // it could not tell
+  };
+  Kind kind = Kind::kNone;
+  std::string reason{};  // of kDiffers and kUnknown
+};
+
 struct ModelInterface {
   std::string name;
   int64_t version = 1;
@@ -46,8 +58,7 @@ struct ModelInterface {
   int64_t max_batch_size = 0;
   std::vector<std::string> labels;     // names of classes, for the classification extension
   bool batch_observed = false;         // two runs showed that each output has one row per input row
-  bool rows_independent = false;       // a trial found nothing against the proof that rows are apart (spec.rows)
-  std::string rows_reason;             // what the trial found against it; empty: nothing, or there was none
+  RowFinding row_finding;              // of a trial; server/batching/row_sharing.h says what follows
   bool pipeline = false;               // it is made of other models
   bool mutates_constants = false;      // a run may change what the next one returns
   std::vector<ControlInput> controls;  // inputs that the server fills
@@ -64,6 +75,8 @@ struct ModelInterface {
   bool outputs_described() const noexcept;
   // Symbol of the dimension that could be the batch, by the inputs alone; empty if there is none.
   std::string batch_symbol() const;
+  // The fewest rows that the batch may have; `most` if they are not below it. Needs a batch_symbol().
+  int64_t fewest_rows(int64_t most) const;
 
  private:
   void derive_batch();

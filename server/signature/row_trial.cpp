@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "sconce/check.h"
 #include "sconce/made_up_inputs.h"
-#include "sconce/sizes/size_relations.h"
 #include "server/base/log.h"
 #include "server/signature/probe_rows.h"
 #include "server/signature/row_answers.h"
@@ -41,45 +42,51 @@ class RowTrial {
  public:
   RowTrial(Model& model, const ModelInterface& interface, int64_t most_rows, RowEffort effort)
       : model_(model), interface_(interface), batch_(interface.batch_symbol()), effort_(effort) {
-    const Dim& rows = interface.spec.inputs[0].dims[0];
-    block_ = std::max<int64_t>(least_size(rows), 1);
-    while (block_ < most_rows && !takes_size(rows, block_)) ++block_;  // multiples, if the batch is an expression
+    block_ = interface.fewest_rows(most_rows);
     most_ = most_rows / block_;
     for (size_t i = 0; i < interface.inputs.size(); ++i) names_.push_back(interface.input_names.name(i));
     on_device_ = model.info().devices.front().type != DeviceType::kCpu;
   }
 
-  // Returns "" if rows are independent.
-  std::string why_not() {
-    if (most_ < 2) return "two requests of the fewest rows are more than a run may have";
+  RowFinding find() {
+    SCONCE_CHECK(most_ >= 2, kInvalidArgument, "a trial of rows needs runs of two requests");
     for (const auto step : {&RowTrial::find_inputs, &RowTrial::repeat})
-      if (std::string reason = (this->*step)(); !reason.empty()) return reason;
+      if (RowFinding found = (this->*step)(); !found.reason.empty()) return found;
     if (effort_ == RowEffort::kFew) return try_few();
     for (const auto step :
          {&RowTrial::learn_rows, &RowTrial::try_neighbours, &RowTrial::try_sizes, &RowTrial::compare_rows})
-      if (std::string reason = (this->*step)(); !reason.empty()) return reason;
-    return {};
+      if (RowFinding found = (this->*step)(); !found.reason.empty()) return found;
+    return same();
   }
 
  private:
-  std::string find_inputs();
-  std::string repeat();
-  std::string try_few();
-  std::string try_few(const ProbeRow& row);
-  std::string learn_rows();
-  std::string try_neighbours();
-  std::string try_company(std::span<const size_t> company);
-  std::string try_sizes();
-  std::string compare_rows();
+  RowFinding find_inputs();
+  RowFinding repeat();
+  RowFinding try_few();
+  RowFinding try_few(const ProbeRow& row);
+  RowFinding learn_rows();
+  RowFinding try_neighbours();
+  RowFinding try_company(std::span<const size_t> company);
+  RowFinding try_sizes();
+  RowFinding compare_rows();
 
   // Returns false, with the reason in problem_, if the model fails.
   bool run(std::span<const ProbeRow> rows, RowAnswers& answers);
   bool ask(std::span<const ProbeRow> rows, RowAnswers& answers);
   bool learn(const ProbeRow& row, std::vector<Known>& rows);
   void set_style();
-  std::string failed() const { return "a run of several made-up rows fails: " + problem_; }
-  std::string unknown(std::string_view why) const {
-    return "it is not known whether rows influence each other: " + std::string(why);
+  static RowFinding same() { return {.kind = RowFinding::Kind::kSame}; }
+  static RowFinding differs(std::string seen) {
+    return {.kind = RowFinding::Kind::kDiffers, .reason = std::move(seen)};
+  }
+  static RowFinding unknown(std::string_view why) {
+    return {.kind = RowFinding::Kind::kUnknown,
+            .reason = "it is not known whether rows influence each other: " + std::string(why)};
+  }
+  // Of rows that run by themselves. Too little memory says nothing of them.
+  RowFinding failed() const {
+    const std::string what = "a run of several made-up rows fails: " + problem_;
+    return no_memory_ ? unknown(what) : differs(what);
   }
 
   Model& model_;
@@ -98,6 +105,7 @@ class RowTrial {
   std::vector<Known> subjects_, hostile_;
   RowAnswers first_;
   std::string problem_;
+  bool no_memory_ = false;  // it is the cause of problem_
 };
 
 bool RowTrial::ask(std::span<const ProbeRow> rows, RowAnswers& answers) {
@@ -127,10 +135,13 @@ bool RowTrial::ask(std::span<const ProbeRow> rows, RowAnswers& answers) {
 }
 
 bool RowTrial::run(std::span<const ProbeRow> rows, RowAnswers& answers) {
+  no_memory_ = false;
   try {
     return ask(rows, answers);
   } catch (const std::exception& e) {
     problem_ = printable(e.what());
+    const auto* const error = dynamic_cast<const Error*>(&e);
+    no_memory_ = error ? error->code() == ErrorCode::kOutOfMemory : dynamic_cast<const std::bad_alloc*>(&e) != nullptr;
     return false;
   }
 }
@@ -158,7 +169,7 @@ void RowTrial::set_style() {
 }
 
 // Finds values and sizes of other dimensions with which a single row runs.
-std::string RowTrial::find_inputs() {
+RowFinding RowTrial::find_inputs() {
   // On a device, a number used as an index out of bounds may end the device's use, so numbers stay near 1.
   if (on_device_) style_.scale = 1e-3;
   const ProbeRow row{.seed = kFirstSeed};
@@ -168,7 +179,7 @@ std::string RowTrial::find_inputs() {
     sizes_.step = others == 1 ? 2 : 0;  // small ones differ
     for (const bool unsigned_values : {false, true}) {
       style_.unsigned_values = unsigned_values;
-      if (run({&row, 1}, first_)) return {};
+      if (run({&row, 1}, first_)) return same();
       if (problem.empty()) problem = problem_;
       if (model_.failed()) return unknown(problem);
     }
@@ -176,7 +187,7 @@ std::string RowTrial::find_inputs() {
   return unknown("it does not run on made-up inputs: " + problem);
 }
 
-std::string RowTrial::repeat() {
+RowFinding RowTrial::repeat() {
   set_style();
   // A slow row is not run twice: different neighbours also show whether it answers the same.
   if (on_device_ || time_ < kLong) {
@@ -184,7 +195,7 @@ std::string RowTrial::repeat() {
     RowAnswers again;
     if (!run({&row, 1}, again)) return unknown("it ran once, and then did not: " + problem_);
     const RowAlone alone{.answers = first_, .nudged = {}};
-    if (!row_agrees(first_, 0, again, 0, alone, other_kernels_)) return "it does not answer the same twice";
+    if (!row_agrees(first_, 0, again, 0, alone, other_kernels_)) return unknown("it does not answer the same twice");
     // Some kernels add in varying order.
     if (!row_agrees(first_, 0, again, 0, alone, {})) same_kernels_ = other_kernels_;
   }
@@ -194,7 +205,7 @@ std::string RowTrial::repeat() {
   const bool slow = time_ > kQuick && effort_ == RowEffort::kAsTimed;
   if (slow || elements_ * kCompany > sizes_.most_elements || bytes > kLargeAnswer) effort_ = RowEffort::kFew;
   of_a_row_ = time_;
-  return {};
+  return same();
 }
 
 bool RowTrial::learn(const ProbeRow& row, std::vector<Known>& rows) {
@@ -214,7 +225,7 @@ bool RowTrial::learn(const ProbeRow& row, std::vector<Known>& rows) {
 }
 
 // Seven rows in all: one by itself and beside three neighbours. The first two use the same kernels and places.
-std::string RowTrial::try_few(const ProbeRow& row) {
+RowFinding RowTrial::try_few(const ProbeRow& row) {
   RowAlone alone{.answers = first_, .nudged = {}};
   if (row.seed != kFirstSeed && !run({&row, 1}, alone.answers)) return unknown(problem_);
   // Nudging costs a run, so do it only if it decides.
@@ -238,31 +249,31 @@ std::string RowTrial::try_few(const ProbeRow& row) {
     rows[place] = row;
     rows[1 - place] = {.kind = kind, .seed = row.seed + 1};
     if (!run(rows, got)) {
-      const std::string reason = failed();
-      if (run({&rows[1 - place], 1}, got)) return reason;
+      const RowFinding found = failed();
+      if (run({&rows[1 - place], 1}, got)) return found;
       continue;  // learn_rows() leaves it out, too
     }
     blind = blind && row_agrees(alone.answers, 0, got, 1 - place, alone, {});
-    if (!agrees(alone.answers, 0, got, place, other_kernels_)) return steady ? kPlaced : unknown(kUnsteady);
-    if (place == 0 && !first.outputs.empty() && !agrees(first, 0, got, 0, same_kernels_)) return kMixed;
+    if (!agrees(alone.answers, 0, got, place, other_kernels_)) return steady ? differs(kPlaced) : unknown(kUnsteady);
+    if (place == 0 && !first.outputs.empty() && !agrees(first, 0, got, 0, same_kernels_)) return differs(kMixed);
     if (place == 0) first = got;
   }
-  return !steady ? unknown(kUnsteady) : blind ? unknown(kBlind) : std::string();
+  return !steady ? unknown(kUnsteady) : blind ? unknown(kBlind) : same();
 }
 
 // As in try_sizes(): other seeds decide.
-std::string RowTrial::try_few() {
-  std::string reason;
+RowFinding RowTrial::try_few() {
+  RowFinding found;
   for (uint32_t attempt = 0; attempt < kSeeds; ++attempt) {
-    reason = try_few({.seed = kFirstSeed + 16 * attempt});
-    if (reason != kPlaced) break;
+    found = try_few({.seed = kFirstSeed + 16 * attempt});
+    if (found.reason != kPlaced) break;
   }
-  return reason;
+  return found;
 }
 
 // Learns what rows answer by themselves. A row that fails is no neighbour: a run with it fails, and its requests then
 // run one by one.
-std::string RowTrial::learn_rows() {
+RowFinding RowTrial::learn_rows() {
   for (const uint32_t seed : {kFirstSeed, kFirstSeed + 1}) {
     if (!learn({.kind = RowKind::kOrdinary, .seed = seed}, subjects_)) return unknown(problem_);
   }
@@ -276,19 +287,22 @@ std::string RowTrial::learn_rows() {
   if (std::none_of(subjects_.begin(), subjects_.end(),
                    [&](const Known& known) { return row_is_steady(known.alone, other_kernels_); }))
     return unknown(kUnsteady);
-  return {};
+  return same();
 }
 
 // A model whose answers do not depend on its input proves nothing.
-std::string RowTrial::compare_rows() {
-  const auto same = [&](const Known& known) { return row_agrees(first_, 0, known.alone.answers, 0, known.alone, {}); };
-  if (std::all_of(subjects_.begin(), subjects_.end(), same) && std::all_of(hostile_.begin(), hostile_.end(), same))
+RowFinding RowTrial::compare_rows() {
+  const auto as_first = [&](const Known& known) {
+    return row_agrees(first_, 0, known.alone.answers, 0, known.alone, {});
+  };
+  if (std::all_of(subjects_.begin(), subjects_.end(), as_first) &&
+      std::all_of(hostile_.begin(), hostile_.end(), as_first))
     return unknown(kBlind);
-  return {};
+  return same();
 }
 
 // Same kernels and places, other neighbours: nothing may change.
-std::string RowTrial::try_company(std::span<const size_t> company) {
+RowFinding RowTrial::try_company(std::span<const size_t> company) {
   std::vector<ProbeRow> rows;
   for (const size_t i : company) rows.push_back(subjects_[i].row);
   RowAnswers expected, got;
@@ -304,26 +318,26 @@ std::string RowTrial::try_company(std::span<const size_t> company) {
       if (!run(beside, got)) return failed();
       for (size_t k = 0; k < rows.size(); ++k) {
         if (side(k) != replaced && !row_agrees(expected, k, got, k, subjects_[company[k]].alone, same_kernels_))
-          return kMixed;
+          return differs(kMixed);
       }
     }
   }
-  return {};
+  return same();
 }
 
-std::string RowTrial::try_neighbours() {
+RowFinding RowTrial::try_neighbours() {
   const auto count = static_cast<size_t>(std::min(kCompany, most_));
   for (size_t first = 0; first < subjects_.size(); first += count) {
     std::vector<size_t> company;
     for (size_t k = 0; k < count; ++k) company.push_back((first + k) % subjects_.size());
-    if (std::string reason = try_company(company); !reason.empty()) return reason;
+    if (RowFinding found = try_company(company); !found.reason.empty()) return found;
   }
-  return {};
+  return same();
 }
 
 // Compares other numbers of rows and other places with each row by itself. Other kernels round sums differently; if
 // that shows in numbers that are rounded to few values, other seeds decide.
-std::string RowTrial::try_sizes() {
+RowFinding RowTrial::try_sizes() {
   std::vector<int64_t> counts{2, 3, 5};
   const bool small = elements_ * most_ < kLargeRun && first_.bytes() * static_cast<size_t>(most_) < kLargeAnswer;
   if (small && of_a_row_ * most_ < std::chrono::milliseconds(30)) counts.push_back(most_);
@@ -354,17 +368,15 @@ std::string RowTrial::try_sizes() {
         if (!row_agrees(row.alone.answers, 0, got, k, row.alone, tolerance)) problem = kPlaced;
       }
     }
-    if (problem.empty()) return {};
+    if (problem.empty()) return same();
   }
-  return problem;
+  return differs(problem);
 }
 
 }  // namespace
 
-void try_rows(Model& model, ModelInterface& interface, int64_t most_rows, RowEffort effort) {
-  if (!interface.spec.rows.independent) return;
-  interface.rows_reason = RowTrial(model, interface, most_rows, effort).why_not();
-  interface.rows_independent = interface.rows_reason.empty();
+RowFinding try_rows(Model& model, const ModelInterface& interface, int64_t most_rows, RowEffort effort) {
+  return RowTrial(model, interface, most_rows, effort).find();
 }
 
 }  // namespace sconce::server

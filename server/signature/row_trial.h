@@ -14,10 +14,10 @@ enum class RowEffort : int8_t {
   kFew,
 };
 
-// If a proof says that rows do not influence each other (ModelSpec::rows), tests whether a row gets the same answer
-// whatever rows share its run, wherever it stands, and however many there are. Sets rows_independent, or rows_reason to
-// why not or why that is unknown. Runs have at most most_rows rows.
-// server/README.md lists what is tried.
-void try_rows(Model& model, ModelInterface& interface, int64_t most_rows, RowEffort effort = RowEffort::kAsTimed);
+// Tests whether a row gets the same answer whatever rows share its run, wherever it stands, and however many there are.
+// Runs have at most most_rows rows, which is at least twice ModelInterface::fewest_rows(). server/README.md lists the
+// runs.
+RowFinding try_rows(Model& model, const ModelInterface& interface, int64_t most_rows,
+                    RowEffort effort = RowEffort::kAsTimed);
 
 }  // namespace sconce::server

@@ -88,10 +88,7 @@ void LoadTrial::warm_up(Model& model) {
 void LoadTrial::take(ModelInterface& interface) const {
   if (!request_) return;
   if (report_.outputs) interface.observe_outputs(*report_.outputs);
-  // A trial that does not come to an end finds nothing against a proof: not_learned() says so.
-  if (!report_.rows) return;
-  interface.rows_independent = report_.rows->independent;
-  interface.rows_reason = report_.rows->reason;
+  interface.row_finding = report_.rows;
 }
 
 std::string LoadTrial::not_learned() const {
@@ -100,11 +97,15 @@ std::string LoadTrial::not_learned() const {
   const bool slow = package_.package->model(package_.model).weights_bytes >= kSlowWeights;
   if (request_->warm_up && slow && (!report_.warm_up || !cold_.empty())) without.emplace_back("a warm-up run");
   if (request_->outputs && !report_.outputs) without.emplace_back("the shapes of its outputs");
-  if (request_->rows && !report_.rows && !problem_.empty()) without.emplace_back("a trial of shared runs");
+  const RowFinding& rows = report_.rows;
+  const bool untold = rows.kind == RowFinding::Kind::kUnknown;
+  if (request_->rows && (untold || (rows.kind == RowFinding::Kind::kNone && !problem_.empty())))
+    without.emplace_back("a trial of shared runs");
   if (without.empty()) return {};
   std::string why = !problem_.empty()                  ? "its trial in a child process " + problem_
                     : !cold_.empty()                   ? cold_
                     : !report_.outputs_problem.empty() ? "it does not run on zeros: " + report_.outputs_problem
+                    : untold                           ? rows.reason
                                                        : "its trial in a child process does not report it";
   return "it is served without " + joined(without) + ": " + why;
 }

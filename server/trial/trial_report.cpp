@@ -1,6 +1,7 @@
 #include "server/trial/trial_report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
@@ -15,6 +16,10 @@ namespace {
 constexpr size_t kMostOutputs = 65536;
 constexpr size_t kMostDimensions = 64;
 constexpr size_t kMostText = 2000;  // bytes
+
+constexpr std::pair<RowFinding::Kind, const char*> kFound[] = {{RowFinding::Kind::kSame, "same"},
+                                                               {RowFinding::Kind::kDiffers, "differs"},
+                                                               {RowFinding::Kind::kUnknown, "unknown"}};
 
 OrderedJson json_of(const OutputProbe::Run& run) {
   OrderedJson outputs = OrderedJson::array();
@@ -104,18 +109,25 @@ void read_warm_up(JsonCursor& json, TrialReport& report) {
   });
 }
 
+RowFinding::Kind found_from_name(std::string_view name) {
+  for (const auto& [kind, known] : kFound)
+    if (known == name) return kind;
+  SCONCE_FAIL(kInvalidArgument, "a trial reports an unknown finding of rows: ", excerpt(name));
+}
+
 void read_rows(JsonCursor& json, TrialReport& report) {
-  TrialRows& rows = report.rows.emplace();
+  RowFinding& rows = report.rows;
+  rows = {};
   json.object("rows", [&](std::string_view key) {
-    if (key == "independent")
-      rows.independent = json.boolean("independent");
+    if (key == "found")
+      rows.kind = found_from_name(json.string("found"));
     else if (key == "reason")
       rows.reason = text_of(json);
     else
       fail_member("rows", key);
   });
-  SCONCE_CHECK(rows.independent == rows.reason.empty(), kInvalidArgument,
-               "a trial reports rows without a reason, or with one too many");
+  SCONCE_CHECK(rows.kind != RowFinding::Kind::kNone && (rows.kind == RowFinding::Kind::kSame) == rows.reason.empty(),
+               kInvalidArgument, "a trial reports rows without a reason, or with one too many");
 }
 
 }  // namespace
@@ -131,8 +143,10 @@ std::string outputs_line(const OutputProbe& probe) {
 
 std::string outputs_line(std::string_view problem) { return dump(OrderedJson{{"outputs", {{"problem", problem}}}}); }
 
-std::string rows_line(const TrialRows& rows) {
-  return dump(OrderedJson{{"rows", {{"independent", rows.independent}, {"reason", rows.reason}}}});
+std::string rows_line(const RowFinding& rows) {
+  for (const auto& [kind, name] : kFound)
+    if (kind == rows.kind) return dump(OrderedJson{{"rows", {{"found", name}, {"reason", rows.reason}}}});
+  SCONCE_FAIL(kInternal, "a trial of rows ends without a finding");
 }
 
 std::string inputs_line(std::string_view problem) { return dump(OrderedJson{{"inputs", problem}}); }

@@ -12,16 +12,11 @@
 
 namespace sconce::server {
 
-struct TrialRows {
-  bool independent = false;
-  std::string reason;  // why not, or why it is not known
-};
-
 struct TrialReport {
   std::optional<WarmUp> warm_up;
   std::optional<OutputProbe> outputs;
   std::string outputs_problem;  // why the model did not run for them
-  std::optional<TrialRows> rows;
+  RowFinding rows;
   std::optional<std::string> inputs;  // empty: the run on made-up inputs came to its end; else why not
 };
 
@@ -29,7 +24,7 @@ struct TrialReport {
 std::string warm_up_line(const WarmUp& run);
 std::string outputs_line(const OutputProbe& probe);
 std::string outputs_line(std::string_view problem);
-std::string rows_line(const TrialRows& rows);
+std::string rows_line(const RowFinding& rows);
 std::string inputs_line(std::string_view problem);
 
 // Later lines of a step replace earlier ones. kInvalidArgument for what is no report.

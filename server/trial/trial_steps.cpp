@@ -29,15 +29,14 @@ void try_outputs(Model& model, ModelInterface& interface) {
   if (problem.empty()) interface.observe_outputs(probe);
 }
 
-void try_shared_runs(Model& model, ModelInterface& interface, const TrialRequest::Rows& wanted) {
+void try_shared_runs(Model& model, const ModelInterface& interface, const TrialRequest::Rows& wanted) {
   ModelConfig config;
   config.batching = Batching::kAuto;
   config.max_batch_size = wanted.max_batch_size;
   config.preferred_batch_sizes = wanted.preferred;
   const int64_t rows = rows_to_try(interface, config);
   if (rows <= 1) return;
-  try_rows(model, interface, rows);
-  report_trial(rows_line({interface.rows_independent, interface.rows_reason}));
+  report_trial(rows_line(try_rows(model, interface, rows)));
 }
 
 }  // namespace

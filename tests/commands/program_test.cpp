@@ -100,6 +100,9 @@ TEST_CASE("program: inspect, text and JSON, without colour in a pipe") {
   CHECK(model.at("outputs").size() == 2);
   CHECK(model.at("constants").size() == 8);
   CHECK(model.at("operators_missing").empty());
+  CHECK(model.at("rows").at("proof") == "source");
+  CHECK(model.at("rows").at("reason").is_null());
+  CHECK(contains(text.output, "requests may share runs: proved by the generated source"));
 }
 
 TEST_CASE("program: a package with operators of a library") {

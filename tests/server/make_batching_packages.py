@@ -191,8 +191,8 @@ def models():
     add(ALONE, "first_row", lambda x: x - x[:1], x16)
     add(ALONE, "tokens_mean", lambda t: t - t.float().mean(0), torch.randint(0, 9, (4, 7)))
     add(ALONE, "noise", lambda x: x + torch.rand_like(x), x16)
-    add(ALONE, "always_the_same", lambda x: (x == 12345).float(), x16)
 
+    add(SHARE, "always_the_same", lambda x: (x == 12345).float(), x16)
     add(SHARE, "float_indices", Table(), torch.full((4,), 1003.0))
     add(SHARE, "mlp", mlp(64, 256, 128, 10), x64)
     add(SHARE, "mlp_bfloat16", mlp(64, 256, 10).bfloat16(), x64.bfloat16())

@@ -260,6 +260,8 @@ def test_quantised_by_all_rows_each_client_gets_its_own_numbers(batching):
             config = server.get("/v2/models/m/config").json
             assert "dynamic_batching" not in config
             assert config["parameters"]["requests_run_alone"]["string_value"].startswith("it is not proved that rows do not")
+        parameters = server.get("/v2/models/m/config").json["parameters"]
+        assert parameters["rows_proof"]["string_value"] == {"on": "setting", "auto": "none"}[batching]
 
 
 def test_quantised_by_row_two_clients_share_a_run():

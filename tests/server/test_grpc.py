@@ -98,6 +98,7 @@ def test_config(server, client):
     assert config.input[0].data_type == client_module.model_config_pb2.TYPE_FP32
     assert config.backend == over_http["backend"] and config.default_model_filename == over_http["default_model_filename"]
     assert config.HasField("dynamic_batching") == ("dynamic_batching" in over_http)
+    assert config.parameters["rows_proof"].string_value == over_http["parameters"]["rows_proof"]["string_value"] == "source"
     fake = client.get_model_config("fake").config
     if fake.HasField("dynamic_batching"):
         assert fake.dynamic_batching.default_queue_policy.max_queue_size == 1000

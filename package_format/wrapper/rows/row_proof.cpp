@@ -46,10 +46,10 @@ RowProof exported_proof(const ModelSpec& spec) {
     const auto value = json.find(key);
     return value != json.end() && value->is_string() ? value->get<std::string>() : std::string();
   };
-  proof.by = "sconce.export";
-  proof.independent = json.value("independent", SortedJson()) == true;
-  if (proof.independent) return proof;
-  proof.by.clear();
+  if (json.value("independent", SortedJson()) == true) {
+    proof.by = RowProof::By::kExport;
+    return proof;
+  }
   proof.reason = text("reason");
   for (const char* key : {"operator", "at"})
     if (const std::string value = text(key); !value.empty() && proof.reason.find(value) == std::string::npos)
@@ -62,7 +62,7 @@ RowProof exported_proof(const ModelSpec& spec) {
 void prove_rows(const WrapperSource& source, std::span<const std::string_view> kernels, ModelSpec& spec) {
   if (source.found) spec.coarsest_buffer = coarsest_buffer(source.body);
   spec.rows = exported_proof(spec);
-  if (spec.rows.independent) return;
+  if (spec.rows.independent()) return;
   const std::string_view batch = batch_symbol(spec);
   const auto otherwise = [&](std::string reason) {
     if (spec.rows.reason.empty()) spec.rows.reason = std::move(reason);
@@ -72,7 +72,7 @@ void prove_rows(const WrapperSource& source, std::span<const std::string_view> k
   if (spec.device_key != "cpu") return otherwise("the generated source is read of models for the CPU only");
   std::string reason = rows::why_not_independent(source, kernels, batch, spec);
   if (reason.empty()) {
-    spec.rows = {.independent = true, .by = "the generated source", .reason = {}};
+    spec.rows = {.by = RowProof::By::kSource};
     return;
   }
   otherwise(std::move(reason));

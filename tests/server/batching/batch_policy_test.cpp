@@ -11,8 +11,7 @@ namespace {
 
 ModelInterface tried(ModelSpec spec) {
   ModelInterface interface("m", 1, std::move(spec));
-  interface.spec.rows = {.independent = true, .by = "a test", .reason = {}};
-  interface.rows_independent = true;
+  interface.spec.rows = {.by = RowProof::By::kSource};
   return interface;
 }
 ModelInterface model(std::vector<TensorSpec> inputs, std::vector<TensorSpec> outputs) {
@@ -122,19 +121,40 @@ TEST_CASE("batch policy: what two runs showed counts where the package is silent
 
 TEST_CASE("batch policy: without a proof, rows are not taken for independent") {
   ModelInterface unknown = model({rows("a")}, {rows("c")});
-  CHECK(policy(unknown).shared_by == "proved by a test");
-  unknown.rows_independent = false;
-  unknown.spec.rows = {.independent = false, .by = {}, .reason = "a reason"};
+  CHECK(policy(unknown).rows.by == RowSharing::By::kSource);
+  unknown.spec.rows = {.reason = "a reason"};
   CHECK(policy(unknown).alone == "it is not proved that rows do not influence each other: a reason");
-  CHECK(policy(unknown).shared_by == "");
+  CHECK(policy(unknown).rows.by == RowSharing::By::kNothing);
   CHECK(policy(unknown).max_rows == 1);
   CHECK(rows_to_try(unknown, with("m.batching=auto")) == 1);
-  unknown.rows_reason = "what a try showed";
-  CHECK(policy(unknown).alone == "what a try showed");
   CHECK(policy(unknown, "m.batching=on").alone == "");
-  CHECK(policy(unknown, "m.batching=on").shared_by == "set by batching=on");
+  CHECK(policy(unknown, "m.batching=on").rows.by == RowSharing::By::kSetting);
   CHECK(policy(unknown, "m.batching=on").max_rows == 64);
   CHECK(policy(unknown, "m.batching=off").alone == "setting batching is off");
+}
+
+TEST_CASE("batch policy: two requests of the fewest rows must fit into a run") {
+  const auto wide = [](int64_t least, int64_t most) {
+    return model({rows("a", {variable_dim("s0", least, most), fixed_dim(8)})},
+                 {rows("c", {variable_dim("s0", least, most)})});
+  };
+  const std::string narrow = "two requests of the fewest rows are more than a run may have";
+  CHECK(policy(wide(4, 7)).alone == narrow);
+  CHECK(rows_to_try(wide(4, 7), with("m.batching=auto")) == 1);
+  CHECK(policy(wide(4, 8)).alone == "");
+  CHECK(policy(wide(4, 64), "m.max_batch_size=7").alone == narrow);
+}
+
+TEST_CASE("batch policy: a trial that saw rows meet, and one that could not tell") {
+  ModelInterface met = model({rows("a")}, {rows("c")});
+  met.row_finding = {.kind = RowFinding::Kind::kDiffers, .reason = "what a try showed"};
+  CHECK(policy(met).alone == "what a try showed");
+  CHECK(policy(met).max_rows == 1);
+  CHECK(policy(met).rows.contradicted);
+  CHECK(policy(met, "m.batching=on").alone == "");
+  met.row_finding.kind = RowFinding::Kind::kUnknown;
+  CHECK(policy(met).alone == "");
+  CHECK(policy(met).max_rows == 64);
 }
 
 TEST_CASE("batch policy: what is tried is what requests would share") {

@@ -5,7 +5,9 @@
 #include <array>
 #include <new>
 #include <string>
+#include <utility>
 
+#include "server/base/json_document.h"
 #include "tests/runner/counted_memory.h"
 
 using namespace sconce;
@@ -45,4 +47,30 @@ TEST_CASE("documents: a key of the call spec that is no 64-bit integer stays tex
   model.spec.call_spec.known = true;
   model.spec.call_spec.args = {SpecNode::Kind::kDict, "builtins.dict", {"123456789012345678901"}, {true}, {SpecNode()}};
   CHECK(metadata_document(model, {}).find(R"("keys":["123456789012345678901"])") != std::string::npos);
+}
+
+TEST_CASE("documents: the config says what decides whether requests share runs") {
+  const auto parameters = [](const BatchPolicy& policy) {
+    const ModelInterface model("m", 1, ModelSpec());
+    const ModelConfig settings = ServerConfig().model("m");
+    const OrderedJson config = parse_document(config_document(model, policy, settings, nullptr));
+    CHECK(config.contains("dynamic_batching") == policy.alone.empty());
+    std::string text;
+    for (const auto& [name, value] : config["parameters"].items())
+      text += name + "=" + value["string_value"].get<std::string>() + ";";
+    return text;
+  };
+  using By = RowSharing::By;
+  BatchPolicy policy;
+  for (const auto& [by, name] :
+       {std::pair(By::kExport, "export"), {By::kSource, "source"}, {By::kSetting, "setting"}}) {
+    policy.rows = {.shared = true, .by = by};
+    CHECK(parameters(policy) == std::string("rows_proof=") + name + ";");
+  }
+  policy.rows = {.reason = "relu at model.py:7"};
+  policy.alone = policy.rows.reason;
+  CHECK(parameters(policy) == "requests_run_alone=relu at model.py:7;rows_proof=none;");
+  policy.alone = "setting batching is off";
+  CHECK(parameters(policy) ==
+        "requests_run_alone=setting batching is off;rows_proof=none;rows_reason=relu at model.py:7;");
 }

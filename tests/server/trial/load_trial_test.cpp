@@ -40,7 +40,7 @@ struct Tried {
     trial.finish();
     ModelInterface interface("m", 1, entry.package->model());
     trial.take(interface);
-    CHECK_FALSE(interface.rows_independent);
+    CHECK(interface.row_finding.kind == RowFinding::Kind::kNone);
     return trial.not_learned();
   }
 };

@@ -22,8 +22,9 @@ TEST_CASE("trial report: each step's line is read as it was written") {
   probe.second = probe.first;
   probe.second.batch = 2;
   probe.second.outputs[1].sizes[0] = 2;
-  const TrialReport report = read({warm_up_line({.inputs = UINT64_MAX, .problem = ""}), outputs_line(probe),
-                                   rows_line({.independent = false, .reason = "they \"meet\"\n"}), inputs_line("")});
+  const TrialReport report =
+      read({warm_up_line({.inputs = UINT64_MAX, .problem = ""}), outputs_line(probe),
+            rows_line({.kind = RowFinding::Kind::kDiffers, .reason = "they \"meet\"\n"}), inputs_line("")});
   REQUIRE(report.warm_up);
   CHECK(report.warm_up->inputs == UINT64_MAX);
   CHECK(report.warm_up->problem.empty());
@@ -34,16 +35,18 @@ TEST_CASE("trial report: each step's line is read as it was written") {
   CHECK(report.outputs->second.outputs[1].dtype == DType::kBFloat16);
   CHECK(report.outputs->second.outputs[1].sizes == std::vector<int64_t>{2, 4});
   CHECK_FALSE(report.outputs->second.outputs[2].none);
-  REQUIRE(report.rows);
-  CHECK_FALSE(report.rows->independent);
-  CHECK(report.rows->reason == "they \"meet\"\\x0a");
+  CHECK(report.rows.kind == RowFinding::Kind::kDiffers);
+  CHECK(report.rows.reason == "they \"meet\"\\x0a");
   CHECK(report.inputs == "");
 
   const TrialReport failed = read({warm_up_line({.inputs = 0, .problem = "why"}), outputs_line("no zeros")});
   CHECK(failed.warm_up->problem == "why");
   CHECK_FALSE(failed.outputs);
   CHECK(failed.outputs_problem == "no zeros");
-  CHECK_FALSE(failed.rows);
+  CHECK(failed.rows.kind == RowFinding::Kind::kNone);
+  CHECK(read({rows_line({.kind = RowFinding::Kind::kSame})}).rows.kind == RowFinding::Kind::kSame);
+  CHECK(read({rows_line({.kind = RowFinding::Kind::kUnknown, .reason = "why"})}).rows.reason == "why");
+  CHECK(code_of([] { rows_line({}); }) == ErrorCode::kInternal);
   CHECK_FALSE(read({}).warm_up);
 }
 
@@ -57,9 +60,10 @@ TEST_CASE("trial report: nonsense is refused") {
   flat += "]}]}}}";
   for (const std::string& line :
        {std::string("\xff{["), std::string(""), std::string("7"), std::string(R"({"warm_up":7})"),
-        std::string(R"({"else":1})"), std::string(R"({"warm_up":{"other":1}})"),
-        std::string(R"({"rows":{"independent":1}})"), std::string(R"({"rows":{"independent":true,"reason":"but"}})"),
-        std::string(R"({"rows":{}})"), std::string(R"({"outputs":{"first":{"batch":-1}}})"),
+        std::string(R"({"else":1})"), std::string(R"({"warm_up":{"other":1}})"), std::string(R"({"rows":{"found":1}})"),
+        std::string(R"({"rows":{"found":"same","reason":"but"}})"), std::string(R"({"rows":{"found":"differs"}})"),
+        std::string(R"({"rows":{"found":"else","reason":"why"}})"), std::string(R"({"rows":{}})"),
+        std::string(R"({"outputs":{"first":{"batch":-1}}})"),
         std::string(R"({"outputs":{"first":{"batch":9223372036854775808}}})"),
         std::string(R"({"outputs":{"first":{"outputs":[{"dtype":"float33"}]}}})"), std::string(R"({"inputs":""} more)"),
         deep, many, flat}) {
