@@ -15,6 +15,7 @@ struct InputOptions {
   std::vector<std::string> files;  // "NAME=FILE", or "FILE" with tensors named like the inputs
   std::vector<std::string> sizes;  // "SYMBOL=N", for random inputs
   uint64_t seed = 0;
+  bool random_on_device = false;  // random inputs may run on a device too
 };
 
 void add_input_options(CommandLine& app, InputOptions& options);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "sconce/check.h"
 #include "sconce/trial/trial_process.h"
 #include "server/trial/trial_report.h"
 #include "server/trial/trial_request.h"
@@ -11,7 +12,14 @@ namespace sconce::server::commands {
 
 std::string try_made_up_inputs(const LoadSettings& load, const InputOptions& inputs) {
   const LoadOptions options = load_options(load);
-  if (!inputs.files.empty() || options.devices.front().type != DeviceType::kCpu) return {};
+  if (!inputs.files.empty()) return {};
+  const std::shared_ptr<const Package> package = Package::open(load.path);
+  if (options.devices.front().type != DeviceType::kCpu) {
+    SCONCE_CHECK(inputs.random_on_device || package->model(load.model).inputs.empty(), kInvalidArgument,
+                 "random inputs may be no index of the model's tables, and a failed assertion on ", load.device,
+                 " would end this process's use of it: give inputs with --input, or say --random-inputs");
+    return {};
+  }
   TrialRequest request;
   request.model = load.model;
   request.threads = load.threads;
@@ -21,7 +29,7 @@ std::string try_made_up_inputs(const LoadSettings& load, const InputOptions& inp
   // The user waits for the run and may end it, so it takes what it needs.
   const TrialSettings settings{
       .program = options.trial.program, .time = std::chrono::hours(24 * 365), .memory = UINT64_MAX};
-  const TrialEnd end = TrialProcess(settings, *Package::open(load.path), to_text(request)).wait();
+  const TrialEnd end = TrialProcess(settings, *package, to_text(request)).wait();
   const TrialReport report = read_trial_report(end.lines);
   // An error of the run comes again in this process, with its code.
   if (report.inputs) return {};

@@ -105,6 +105,19 @@ TEST_CASE("program: inspect, text and JSON, without colour in a pipe") {
   CHECK(contains(text.output, "requests may share runs: proved by the generated source"));
 }
 
+TEST_CASE("program: random inputs run on a device only if the user says so") {
+  for (const std::string command : {"run ", "bench --duration 0.01 "}) {
+    const Result refused = start(command + kDigits + " --device cuda");
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.output, "give inputs with --input, or say --random-inputs"));
+    // Then something else is wrong: this package is for the CPU.
+    const Result said = start(command + kDigits + " --device cuda --random-inputs");
+    CHECK(said.status == 1);
+    CHECK_FALSE(contains(said.output, "--random-inputs"));
+    CHECK(start(command + kDigits + " --random-inputs").status == 0);
+  }
+}
+
 TEST_CASE("program: a package with operators of a library") {
   const std::string package = std::string(SCONCE_SOURCE_DIR) + "/tests/custom_ops/packages/rotate.pt2";
   const std::string library = " --op-library " SCONCE_GEOMETRY;
