@@ -79,8 +79,7 @@ int main(int argc, char** argv) {
   bool parsed = false;
   try {
     // The child of another process of this program: it has nothing to parse, and its start counts.
-    if (argc == 2 && std::string_view(argv[1]) == sconce::kTrialCommand)
-      return sconce::server::commands::run_trial_task();
+    if (argc == 2 && std::string_view(argv[1]) == sconce::kTrialCommand) sconce::server::commands::run_trial_task();
     CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
     try {
       return dispatch(app, argc, argv, parsed);

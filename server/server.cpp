@@ -35,6 +35,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+// Of the children that try models: this program, also where its file has been replaced.
+constexpr const char* kProgram = "/proc/self/exe";
 // How often to look at the files of tokens, certificates and keys.
 constexpr std::chrono::seconds kLook{1};
 // How long a connection has, in a shutdown, for the answer that its time is up.
@@ -63,7 +65,8 @@ uint64_t request_memory(const ServerConfig& config) {
 // The main thread: waits for signals and goes through the phases of a shutdown.
 class Server {
  public:
-  explicit Server(const ServerConfig& config)
+  // trial: a child that waits for a task, or null.
+  Server(const ServerConfig& config, std::unique_ptr<TrialProcess> trial)
       : remote_(RemoteSources::of(config)),
         config_(remote_ ? remote_->with_folders(config) : config),
         threads_(io_threads(config)),
@@ -103,6 +106,7 @@ class Server {
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
         timer_(context_) {
+    control_.try_with(kProgram, std::move(trial));
     files_ = {};
     if (on_demand_)
       on_demand_->ask_before_unloading([this](const ServedModel& model) { return service_.claims.claimed(model); });
@@ -116,7 +120,6 @@ class Server {
     if (OtlpExporter* const otlp = service_.otlp.get())
       service_.operations.on_end([otlp](const Operation& over) { otlp->add(update_record(over)); });
     service_.pushes.on_end([this](const PushRecord& push) { keep_end(push); });
-    control_.try_with("/proc/self/exe");
     control_.on_loaded([this](const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
       const std::string problem = problem_of([&] {
         service_.pushes.restore(place_of(served), start.pushes, start.generation);
@@ -445,6 +448,9 @@ void log_file_event(const MappedFileEvent& event) noexcept {
 }  // namespace
 
 bool run_server(const ServerConfig& config) {
+  // Started first, so that it is ready for its task when the first package is open. Without it, the load starts one.
+  std::unique_ptr<TrialProcess> trial;
+  if (config.tries_at_start()) succeeds([&] { trial = std::make_unique<TrialProcess>(kProgram); });
   start_log(config.log_level, config.log_format);
   keep_log_lines();
   struct LastLines {
@@ -458,7 +464,7 @@ bool run_server(const ServerConfig& config) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is its writer's error
   log_info("sconce {}", version());
-  Server(config).run();
+  Server(config, std::move(trial)).run();
   log_info("ended");
   return restart_wanted();
 }

@@ -295,6 +295,10 @@ ServerConfig::ServerConfig() {
   }
 }
 
+bool ServerConfig::tries_at_start() const {
+  return !serve.empty() && load == LoadWhen::kStart && model("*").trial_timeout.count() > 0;
+}
+
 ModelConfig ServerConfig::model(std::string_view name, std::span<const ModelSetting> beside) const {
   ModelConfig config;
   for (const SettingRow& row : setting_rows()) {

@@ -86,6 +86,8 @@ struct ServerConfig {
 
   // Settings of the named model: defaults, then those of a file beside the model, of "*", and its own.
   ModelConfig model(std::string_view name, std::span<const ModelSetting> beside = {}) const;
+  // Whether models are loaded at the start that a child process may try first.
+  bool tries_at_start() const;
   // kInvalidArgument if a setting is for a model that is not among the names.
   void check_model_names(std::span<const std::string> names) const;
 

@@ -31,14 +31,14 @@ void try_inputs(const TrialTask& task, const TrialRequest& request) {
 
 }  // namespace
 
-int run_trial_task() {
+void run_trial_task() {
   const TrialTask task = receive_trial();
   const TrialRequest request = trial_request(task.request);
   if (request.inputs)
     try_inputs(task, request);
   else
     try_load(task, request);
-  return 0;
+  end_trial();
 }
 
 }  // namespace sconce::server::commands

@@ -3,7 +3,8 @@
 
 namespace sconce::server::commands {
 
-// Receives a task, runs it and reports. Errors are thrown; what they say is told to the parent by main.
-int run_trial_task();
+// Receives a task, runs it, reports and ends the process. Errors are thrown; what they say is told to the parent by
+// main.
+[[noreturn]] void run_trial_task();
 
 }  // namespace sconce::server::commands

@@ -10,7 +10,6 @@
 #include "server/base/log.h"
 #include "server/models/warm_up_requests.h"
 #include "server/terminal/load_progress.h"
-#include "server/trial/load_trial.h"
 
 namespace sconce::server {
 namespace {
@@ -101,6 +100,9 @@ Control::Control(const ServerConfig& config, const PackageFinder& finder, Reposi
       failed_(std::move(failed)),
       folders_(finder.repositories()),
       watch_(repository_files_of(first_, finder, files)) {
+  // Models come before the pipelines that are made of them, and pipelines that others are made of may come in any
+  // order.
+  std::stable_partition(first_.begin(), first_.end(), [](const PackageEntry& entry) { return !entry.pipeline; });
   if (on_demand_) on_demand_->start([this](const PackageEntry& package) { load(package); });
 }
 
@@ -117,6 +119,12 @@ std::vector<PackageEntry> Control::open(const PackageFinder& finder, const std::
   }
   PackageFinder::sort(entries);
   return entries;
+}
+
+void Control::try_with(std::filesystem::path program, std::unique_ptr<TrialProcess> waiting) {
+  trial_program_ = std::move(program);
+  waiting_ = std::move(waiting);
+  if (!first_.empty()) ahead_ = begin_ahead(first_.front());
 }
 
 void Control::start() {
@@ -233,18 +241,18 @@ void Control::perform(Task task) {
 }
 
 void Control::load_first() {
-  // Models come before the pipelines that are made of them, and pipelines that others are made of may come in any
-  // order.
-  std::stable_partition(first_.begin(), first_.end(), [](const PackageEntry& entry) { return !entry.pipeline; });
   for (const PackageEntry& package : first_)
     if (package.pipeline) succeeds([&] { repository_.publish_pipeline(package); });
   LoadProgress progress(sizes_of(first_));
-  for (const PackageEntry& package : first_) {
+  for (size_t i = 0; i < first_.size(); ++i) {
+    const PackageEntry& package = first_[i];
     {
       const MutexLock lock(mutex_);
       if (stopping_) return;
     }
     progress.next();
+    std::unique_ptr<LoadTrial> trial = std::move(ahead_);
+    if (i + 1 < first_.size()) ahead_ = begin_ahead(first_[i + 1]);
     std::optional<Demand::Turn> turn;
     if (on_demand_) turn.emplace(on_demand_->turn(package.name));
     try {
@@ -252,7 +260,7 @@ void Control::load_first() {
         const std::vector<ModelUse> steps = on_demand_->bring_steps(*package.pipeline);
         load(package);
       } else {
-        load(package);
+        load(package, std::move(trial));
       }
     } catch (...) {
       if (ending_) return;  // by a signal, which is no failure
@@ -263,9 +271,29 @@ void Control::load_first() {
   first_ = {};
   if (on_demand_) log_info("{} models are known and loaded on demand", on_demand_->size());
   if (repository_.snapshot()->is_ready()) log_info("ready");
+  waiting_.reset();
 }
 
-void Control::load(const PackageEntry& package) {
+bool Control::serves_any() const {
+  const auto catalog = repository_.snapshot();
+  return std::any_of(catalog->entries().begin(), catalog->entries().end(), [](const Catalog::Entry& entry) {
+    return std::any_of(entry.versions.begin(), entry.versions.end(),
+                       [](const Catalog::Version& v) { return v.loaded(); });
+  });
+}
+
+std::unique_ptr<LoadTrial> Control::begin_ahead(const PackageEntry& package) {
+  std::unique_ptr<LoadTrial> trial;
+  // The load finds any problem again.
+  succeeds([&] {
+    if (package.pipeline || !package.opened()) return;
+    trial = std::make_unique<LoadTrial>(turns_, trial_program_, package, repository_.config_of(package));
+    if (!trial->begin_at_once(serves_any(), waiting_)) trial.reset();
+  });
+  return trial;
+}
+
+void Control::load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial) {
   idle_watch_.ran();  // it will be tried on made-up inputs
   try {
     const bool rewritten = repository_.was_rewritten(package);
@@ -283,11 +311,14 @@ void Control::load(const PackageEntry& package) {
       return;
     }
     const ModelConfig config = repository_.config_of(package);
-    LoadTrial trial(turns_, trial_program_, package, config);  // at the same time
+    if (!trial) {
+      trial = std::make_unique<LoadTrial>(turns_, trial_program_, package, config);
+      trial->begin(serves_any());
+    }
     LoadedModel loaded = repository_.load(package, rewritten, finder_.signatures());
-    trial.finish();
-    trial.warm_up(*loaded.model);
-    trial.take(loaded.interface);
+    trial->finish();
+    trial->warm_up(*loaded.model);
+    trial->take(loaded.interface);
     loaded.kept = store_.of(package.name, package.file.version);
     StartingWeights start = start_weights(package, loaded);
     if (!config.loop.empty()) {
@@ -310,7 +341,7 @@ void Control::load(const PackageEntry& package) {
       log_debug("{}", ready);
     else
       log_info("{}", ready);
-    if (const std::string missing = trial.not_learned(); !missing.empty())
+    if (const std::string missing = trial->not_learned(); !missing.empty())
       log_info("model {}: {}", package.name, printable(missing));
     const auto tell = [&](const std::shared_ptr<ServedModel>& served) {
       if (loaded_) loaded_(served, start);

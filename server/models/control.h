@@ -23,6 +23,7 @@
 #include "server/models/repository.h"
 #include "server/repositories/folder_events.h"
 #include "server/repositories/repository_watch.h"
+#include "server/trial/load_trial.h"
 #include "server/trial/trial_turns.h"
 
 namespace sconce::server {
@@ -50,9 +51,10 @@ class Control {
   // start().
   using Loaded = std::function<void(const std::shared_ptr<ServedModel>&, const StartingWeights&)>;
   void on_loaded(Loaded loaded) { loaded_ = std::move(loaded); }
-  // The program that tries models on inputs that nobody sent (TrialSettings::program). Before start(); without it,
-  // nothing is tried.
-  void try_with(std::filesystem::path program) { trial_program_ = std::move(program); }
+  // The program that tries models on inputs that nobody sent (TrialSettings::program), and a child of it that waits for
+  // a task, if there is one. The trial of the first model begins now, while the server still starts. Before start();
+  // without a program, nothing is tried.
+  void try_with(std::filesystem::path program, std::unique_ptr<TrialProcess> waiting);
   void start();
   // On any thread: a load that waits for a trial, or for weights of a peer, ends now; so does any later one.
   void end_trials() noexcept;
@@ -87,7 +89,11 @@ class Control {
   void wait_for_work(Clock::time_point next_look, Clock::time_point next_rest) SCONCE_REQUIRES(mutex_);
   void load_first();
   void perform(Task task);
-  void load(const PackageEntry& package);  // for whoever has the model's turn, too
+  // For whoever has the model's turn, too. trial: one that has begun; null: it begins here.
+  void load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial = nullptr);
+  // Begins the trial of a model that is loaded later. Null if there is nothing to find out, or no turn now.
+  std::unique_ptr<LoadTrial> begin_ahead(const PackageEntry& package);
+  bool serves_any() const;
   bool serves(const PackageEntry& package) const;
   StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
   // The packages found for a model, and the first error that kept others from being opened.
@@ -116,6 +122,8 @@ class Control {
   Loaded loaded_;
   std::filesystem::path trial_program_;
   TrialTurns turns_;
+  std::unique_ptr<TrialProcess> waiting_;             // a child without a task, until the first models are loaded
+  std::unique_ptr<LoadTrial> ahead_;                  // of the next one of first_
   const std::vector<std::filesystem::path> folders_;  // the repositories
   RepositoryWatch watch_;
   std::unique_ptr<FolderEvents> events_;  // while repositories are watched

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sconce/check.h"
@@ -54,21 +55,40 @@ std::optional<TrialRequest> trial_for(const PackageEntry& package, const ModelCo
   return request;
 }
 
-LoadTrial::LoadTrial(TrialTurns& turns, const std::filesystem::path& program, const PackageEntry& package,
+LoadTrial::LoadTrial(TrialTurns& turns, std::filesystem::path program, const PackageEntry& package,
                      const ModelConfig& config)
-    : package_(package), turns_(turns), request_(program.empty() ? std::nullopt : trial_for(package, config)) {
-  if (!request_) return;
+    : package_(package),
+      turns_(turns),
+      settings_(settings_of(program, config)),
+      request_(program.empty() ? std::nullopt : trial_for(package, config)) {}
+
+void LoadTrial::begin(bool gives_way) {
+  if (!request_ || turn_) return;
   SCONCE_CHECK(turns_.take(), kUnavailable, "the server is ending");
+  start(gives_way, nullptr);
+}
+
+bool LoadTrial::begin_at_once(bool gives_way, std::unique_ptr<TrialProcess>& waiting) {
+  if (!request_ || turn_ || !turns_.take_at_once()) return false;
+  start(gives_way, std::exchange(waiting, nullptr));
+  return true;
+}
+
+void LoadTrial::start(bool gives_way, std::unique_ptr<TrialProcess> waiting) {
   turn_.emplace(turns_);
   problem_ = problem_of([&] {
-    child_ = std::make_unique<TrialProcess>(settings_of(program, config), *package.package, to_text(*request_));
+    TrialSettings settings = settings_;
+    settings.gives_way = gives_way;
+    if (!waiting) waiting = std::make_unique<TrialProcess>(settings.program);
+    child_ = std::move(waiting);
+    child_->give(settings, *package_.package, to_text(*request_));
   });
+  if (!problem_.empty()) child_.reset();
 }
 
 void LoadTrial::finish() {
-  if (!child_) return;
+  if (!child_) return turn_.reset();
   const TrialEnd end = child_->wait(turns_.descriptor());
-  child_.reset();
   turn_.reset();
   SCONCE_CHECK(!end.stopped, kUnavailable, "the server is ending");
   const std::string nonsense = problem_of([&] { report_ = read_trial_report(end.lines); });

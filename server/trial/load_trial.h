@@ -1,9 +1,10 @@
 // LoadTrial: the trial of a model that is being loaded. A child process loads the same bytes at the same time as this
 // process, runs the model on inputs that nobody sent, and reports what it has learned.
 //
-//   start() --child--> finish() --> warm_up(), take()
+//   begin() --child--> finish() --> warm_up(), take()
 //
-// If the child ends, hangs or fails, the model is served without what the trial would have found. Used by one thread.
+// If the child ends, hangs or fails, the model is served without what the trial would have found. Used by one thread at
+// a time.
 #pragma once
 
 #include <filesystem>
@@ -26,11 +27,15 @@ std::optional<TrialRequest> trial_for(const PackageEntry& package, const ModelCo
 
 class LoadTrial {
  public:
-  // program: as TrialSettings has it. Waits for a turn, then starts the child, if there is something to find out.
-  // kUnavailable if the server ends meanwhile.
-  LoadTrial(TrialTurns& turns, const std::filesystem::path& program, const PackageEntry& package,
-            const ModelConfig& config);
+  // program: as TrialSettings has it.
+  LoadTrial(TrialTurns& turns, std::filesystem::path program, const PackageEntry& package, const ModelConfig& config);
 
+  // Waits for a turn, then starts the child, if there is something to find out. gives_way: as TrialSettings has it.
+  // kUnavailable if the server ends meanwhile.
+  void begin(bool gives_way);
+  // The same, if there is something to find out and a turn now; else returns false. Takes a child that waits for a
+  // task, if there is one.
+  bool begin_at_once(bool gives_way, std::unique_ptr<TrialProcess>& waiting);
   // Waits for the child. kUnavailable if the server ends meanwhile.
   void finish();
   // After finish(). The run by which the first request finds the model ready, on the inputs that the child has run to
@@ -42,8 +47,11 @@ class LoadTrial {
   std::string not_learned() const;
 
  private:
+  void start(bool gives_way, std::unique_ptr<TrialProcess> waiting);
+
   const PackageEntry& package_;
   TrialTurns& turns_;
+  const TrialSettings settings_;
   const std::optional<TrialRequest> request_;
   std::optional<TrialTurns::Turn> turn_;
   std::unique_ptr<TrialProcess> child_;

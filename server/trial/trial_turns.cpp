@@ -21,6 +21,13 @@ bool TrialTurns::take() {
   return true;
 }
 
+bool TrialTurns::take_at_once() noexcept {
+  const MutexLock lock(mutex_);
+  if (left_ == 0 || stopped_) return false;
+  --left_;
+  return true;
+}
+
 void TrialTurns::stop() noexcept {
   {
     const MutexLock lock(mutex_);

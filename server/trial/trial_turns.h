@@ -25,6 +25,8 @@ class TrialTurns {
   };
   // Waits for a turn. Returns false after stop(); then there is no Turn to make.
   bool take();
+  // Takes a turn if there is one now, unless stop() was called.
+  bool take_at_once() noexcept;
   // From now on nobody gets a turn, and the descriptor is readable. Once.
   void stop() noexcept;
   int descriptor() const noexcept { return stop_.get(); }

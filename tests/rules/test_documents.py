@@ -355,6 +355,7 @@ COMMANDS = {
     "tests/bench/http/overload.py": script(),
     "ninja -C build/release sconce_program fake_models": ninja,
     "tests/bench/http/idle.py --models 100": script(),
+    "tests/bench/start/start.py build/release/server/sconce": script(),
     "tests/bench/fleet/simulate.py": both(script(), run_by("tests/bench/fleet/test_fleet.py::test_the_tables_of_the_document")),
     "tests/bench/http/consoles.py": script(),
     "tests/bench/fleet/on_demand.py build/release/server/sconce": script(),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace sconce::runner {
 
@@ -12,6 +13,8 @@ inline constexpr size_t kMostTrialFiles = 65536;
 inline constexpr size_t kMostTrialText = size_t{64} << 20;
 // Descriptors that go with one byte. The kernel allows 253.
 inline constexpr size_t kFilesPerMessage = 128;
+// The last line of a report that is complete. Lines of JSON begin with a brace.
+inline constexpr std::string_view kTrialEnd = "end";
 
 struct TrialHead {
   uint64_t magic = kTrialMagic;

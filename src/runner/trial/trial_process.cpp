@@ -98,7 +98,7 @@ struct TrialProcess::Child {
   };
 
   std::filesystem::path program;
-  Clock::time_point start = Clock::now(), end;
+  Clock::time_point start, end;  // of the task
   std::chrono::nanoseconds time{};
   pid_t process = -1;
   bool reaped = false;
@@ -108,10 +108,13 @@ struct TrialProcess::Child {
   std::vector<Piece> pieces;       // that are to be sent, the first one last
   std::string report, words;
 
-  void spawn(uint64_t memory);
+  void spawn();
+  void prepare(const TrialSettings& settings, const Package& package, std::string_view request);
+  void begin(const TrialSettings& settings);
   void enqueue(const Package& package, std::string_view request);
   void send();
   bool read_report();
+  bool reported_all() const noexcept;
   void read_words();
   bool ended() noexcept;
   void kill() noexcept;
@@ -122,7 +125,7 @@ struct TrialProcess::Child {
   }
 };
 
-void TrialProcess::Child::spawn(uint64_t memory) {
+void TrialProcess::Child::spawn() {
   int sockets[2], pipes[2];
   SCONCE_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0, kIo,
                "cannot start a trial: no socket: ", std::strerror(errno));
@@ -164,16 +167,29 @@ void TrialProcess::Child::spawn(uint64_t memory) {
   std::string path = program.native(), command = kTrialCommand;
   char* const arguments[] = {path.data(), command.data(), nullptr};
   check_started(::posix_spawn(&process, path.c_str(), &actions, &attributes, arguments, environ), program);
+  handle.set(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+}
 
+void TrialProcess::Child::prepare(const TrialSettings& settings, const Package& package, std::string_view request) {
+  start = Clock::now();
+  enqueue(package, request);
+  uint64_t bytes = 0;
+  for (const SharedFile& file : files) bytes += file.bytes();
+  time = settings.time +
+         std::chrono::duration_cast<std::chrono::nanoseconds>(kPerGigabyte * (static_cast<double>(bytes) / (1 << 30)));
+  end = start + time;
+}
+
+void TrialProcess::Child::begin(const TrialSettings& settings) {
   // Before the child gets anything to run: it waits for its task.
   limit(process, RLIMIT_CORE, 0);
   const auto seconds = static_cast<uint64_t>(std::ceil(std::chrono::duration<double>(time).count())) + 1;
   limit(process, RLIMIT_CPU, seconds * std::max(1U, std::thread::hardware_concurrency()));
 #ifndef __SANITIZE_ADDRESS__  // whose shadow memory is larger than any limit
-  limit(process, RLIMIT_DATA, memory);
+  limit(process, RLIMIT_DATA, memory_of(settings));
 #endif
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(process), kNice);
-  handle.set(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (settings.gives_way) ::setpriority(PRIO_PROCESS, static_cast<id_t>(process), kNice);
+  send();
 }
 
 void TrialProcess::Child::enqueue(const Package& package, std::string_view request) {
@@ -242,6 +258,13 @@ bool TrialProcess::Child::read_report() {
   }
 }
 
+bool TrialProcess::Child::reported_all() const noexcept {
+  std::string_view text = report;
+  if (!text.ends_with('\n')) return false;
+  text.remove_suffix(1);
+  return text == kTrialEnd || (text.ends_with(kTrialEnd) && text[text.size() - kTrialEnd.size() - 1] == '\n');
+}
+
 void TrialProcess::Child::read_words() {
   std::array<char, 4096> buffer;
   // A child that never stops to write is left for the next look.
@@ -281,18 +304,22 @@ std::string TrialProcess::Child::why_ended() const {
   return {};
 }
 
+TrialProcess::TrialProcess(std::filesystem::path program) : child_(std::make_unique<Child>()) {
+  child_->program = std::move(program);
+  child_->spawn();
+}
+
 TrialProcess::TrialProcess(const TrialSettings& settings, const Package& package, std::string_view request)
     : child_(std::make_unique<Child>()) {
-  Child& child = *child_;
-  child.program = settings.program;
-  child.enqueue(package, request);
-  uint64_t bytes = 0;
-  for (const SharedFile& file : child.files) bytes += file.bytes();
-  child.time = settings.time + std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   kPerGigabyte * (static_cast<double>(bytes) / (1 << 30)));
-  child.end = child.start + child.time;
-  child.spawn(memory_of(settings));
-  child.send();
+  child_->program = settings.program;
+  child_->prepare(settings, package, request);
+  child_->spawn();
+  child_->begin(settings);
+}
+
+void TrialProcess::give(const TrialSettings& settings, const Package& package, std::string_view request) {
+  child_->prepare(settings, package, request);
+  child_->begin(settings);
 }
 
 TrialProcess::~TrialProcess() { child_->kill(); }
@@ -301,7 +328,7 @@ TrialEnd TrialProcess::wait(int stop) {
   Child& child = *child_;
   TrialEnd end;
   bool reports = true;
-  while (!child.ended()) {
+  while (!child.reported_all() && !child.ended()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(child.end - Clock::now()).count();
     if (left <= 0) {
       child.kill();
@@ -331,15 +358,18 @@ TrialEnd TrialProcess::wait(int stop) {
     }
     if (events[3].revents != 0) child.read_words();
   }
-  if (end.problem.empty()) {
+  if (child.reported_all()) {
+    ::kill(-child.process, SIGKILL);  // it has nothing more to do
+  } else if (end.problem.empty()) {
     child.read_report();
     child.read_words();
-    end.problem = child.why_ended();
+    if (!child.reported_all()) end.problem = child.why_ended();
   }
   for (size_t at = 0, line = child.report.find('\n'); line != std::string::npos; line = child.report.find('\n', at)) {
     end.lines.push_back(child.report.substr(at, line - at));
     at = line + 1;
   }
+  if (!end.lines.empty() && end.lines.back() == kTrialEnd) end.lines.pop_back();
   return end;
 }
 

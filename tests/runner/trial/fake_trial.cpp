@@ -1,6 +1,7 @@
 // A child for tests of trials: does what the request says. JSON is the request of a load's warm-up run.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -40,6 +41,8 @@ int perform(const TrialTask& task) {
   } else if (request == "descriptors") {
     for (int fd = 0; fd < 1024; ++fd)
       if (::fcntl(fd, F_GETFD) >= 0) report_trial(std::to_string(fd));
+  } else if (request == "nice") {
+    report_trial(std::to_string(::getpriority(PRIO_PROCESS, 0)));
   } else if (request == "abort") {
     report_trial("before");
     throw std::runtime_error("told to end");  // nobody catches it
@@ -60,11 +63,22 @@ int perform(const TrialTask& task) {
   } else if (request == "words") {
     for (int i = 0; i < 100000; ++i) std::printf("a line of output that nobody reads to the end\n");
     report_trial("after");
+  } else if (request == "complete" || request == "complete and hang") {
+    report_trial("a line that says end");
+    if (request == "complete") end_trial();
+    report_trial("end");
+    wait_for_ever();
+  } else if (request == "half an end") {
+    report_trial("extend");
+    [[maybe_unused]] const ssize_t n = ::write(3, "end", 3);
+    return 3;
   } else if (request == "half") {
     report_trial("whole");
     [[maybe_unused]] const ssize_t n = ::write(3, "half", 4);
   } else if (request == "memory") {
     take_memory();
+  } else if (request.starts_with("report ")) {
+    report_trial(request.substr(7));
   } else if (request == "nonsense") {
     report_trial("\xff{[");
     report_trial(std::string(10000, '['));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,47 @@ TEST_CASE("trial process: how a child ended, and its last words") {
   CHECK(failed.problem.starts_with("ended with status 3 after "));
   CHECK(failed.problem.ends_with(": the last words"));
   CHECK_FALSE(has_children());
+}
+
+TEST_CASE("trial process: a child that has reported all is not waited for") {
+  for (const char* request : {"complete", "complete and hang"}) {
+    CAPTURE(request);
+    const TrialEnd end = end_of(request, settings(1h));
+    CHECK(end.problem == "");
+    CHECK(end.lines == std::vector<std::string>{"a line that says end"});
+  }
+  const TrialEnd broken = end_of("half an end");
+  CHECK(broken.problem.starts_with("ended with status 3 after "));
+  CHECK(broken.lines == std::vector<std::string>{"extend"});
+  CHECK_FALSE(has_children());
+}
+
+TEST_CASE("trial process: a child that was started ahead takes its task later, from another thread") {
+  const Packages packages;
+  TrialProcess child(FAKE_TRIAL_PROGRAM);
+  TrialEnd end;
+  std::thread other([&] {
+    child.give(settings(), *packages.archive, "say");
+    end = child.wait();
+  });
+  other.join();
+  CHECK(end.problem == "");
+  REQUIRE(end.lines.size() > 2);
+  CHECK(end.lines[0] == "model");
+  // One that never gets a task.
+  { const TrialProcess forgotten{FAKE_TRIAL_PROGRAM}; }
+  CHECK(code_of([] { TrialProcess{"/no/such/program"}; }) == ErrorCode::kIo);
+}
+
+TEST_CASE("trial process: where nothing else is served, the child does not give way") {
+  const Packages packages;
+  TrialSettings with = settings();
+  const int before = ::getpriority(PRIO_PROCESS, 0);
+  for (const bool gives_way : {false, true}) {
+    with.gives_way = gives_way;
+    const TrialEnd end = TrialProcess(with, *packages.archive, "nice").wait();
+    CHECK(end.lines == std::vector<std::string>{std::to_string(gives_way ? std::min(before + 10, 19) : before)});
+  }
 }
 
 TEST_CASE("trial process: a child that hangs is ended at the limit, and so are its own children") {

@@ -37,6 +37,7 @@ struct Tried {
   }
   std::string not_learned(const ModelConfig& with) {
     LoadTrial trial(turns, FAKE_TRIAL_PROGRAM, entry, with);
+    trial.begin(true);
     trial.finish();
     ModelInterface interface("m", 1, entry.package->model());
     trial.take(interface);
@@ -68,10 +69,12 @@ TEST_CASE("load trial: a server that ends waits neither for a turn nor for a chi
   Tried tried("hang");
   const ModelConfig config = tried.config("trial_timeout=60m");
   LoadTrial running(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config);
+  running.begin(true);
   std::thread ending([&] { tried.turns.stop(); });
   CHECK(code_of([&] { running.finish(); }) == ErrorCode::kUnavailable);
   ending.join();
-  CHECK(code_of([&] { LoadTrial(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config); }) == ErrorCode::kUnavailable);
+  LoadTrial late(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config);
+  CHECK(code_of([&] { late.begin(true); }) == ErrorCode::kUnavailable);
 }
 
 TEST_CASE("load trial: nothing is tried without a program, a time or a question") {
@@ -79,6 +82,7 @@ TEST_CASE("load trial: nothing is tried without a program, a time or a question"
   CHECK(trial_for(tried.entry, tried.config()));
   CHECK_FALSE(trial_for(tried.entry, tried.config("trial_timeout=0")));
   LoadTrial none(tried.turns, "", tried.entry, tried.config());
+  none.begin(true);
   none.finish();
   CHECK(none.not_learned().empty());
 
@@ -95,6 +99,53 @@ TEST_CASE("load trial: nothing is tried without a program, a time or a question"
 TEST_CASE("load trial: a program that cannot be started is a reason too") {
   Tried tried("abort");
   LoadTrial trial(tried.turns, "/no/such/program", tried.entry, tried.config());
+  trial.begin(true);
   trial.finish();
   CHECK(trial.not_learned().find("cannot start a trial by /no/such/program") != std::string::npos);
+}
+
+TEST_CASE("load trial: one that begins ahead takes the child that waits, and never waits for a turn") {
+  Tried tried("hang");
+  const ModelConfig config = tried.config("trial_timeout=60m");
+  auto waiting = std::make_unique<TrialProcess>(FAKE_TRIAL_PROGRAM);
+  LoadTrial first(tried.turns, "/no/such/program", tried.entry, config);
+  CHECK(first.begin_at_once(false, waiting));
+  CHECK_FALSE(waiting);
+  LoadTrial second(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config);
+  CHECK(second.begin_at_once(false, waiting));
+  waiting = std::make_unique<TrialProcess>(FAKE_TRIAL_PROGRAM);
+  LoadTrial third(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config);
+  CHECK_FALSE(third.begin_at_once(false, waiting));
+  CHECK(waiting);
+  LoadTrial nothing(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, tried.config("trial_timeout=0"));
+  CHECK_FALSE(nothing.begin_at_once(false, waiting));
+  CHECK(waiting);
+  tried.turns.stop();
+  CHECK(code_of([&] { first.finish(); }) == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("load trial: what a trial found of rows, and what it could not tell") {
+  const auto taken = [](const std::string& report, std::string& not_learned) {
+    Tried tried(report, "fake_batched");
+    const auto request = trial_for(tried.entry, tried.config());
+    REQUIRE(request);
+    CHECK(request->rows);
+    LoadTrial trial(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, tried.config());
+    trial.begin(true);
+    trial.finish();
+    ModelInterface interface("m", 1, tried.entry.package->model());
+    trial.take(interface);
+    not_learned = trial.not_learned();
+    return interface.row_finding;
+  };
+  using Kind = RowFinding::Kind;
+  std::string missing;
+  CHECK(taken(R"(report {"rows":{"found":"same","reason":""}})", missing).kind == Kind::kSame);
+  CHECK(missing.find("shared runs") == std::string::npos);
+  CHECK(taken(R"(report {"rows":{"found":"differs","reason":"they meet"}})", missing).kind == Kind::kDiffers);
+  CHECK(missing.find("shared runs") == std::string::npos);
+  const RowFinding untold = taken(R"(report {"rows":{"found":"unknown","reason":"it is too slow"}})", missing);
+  CHECK(untold.kind == Kind::kUnknown);
+  CHECK(untold.reason == "it is too slow");
+  CHECK(missing == "it is served without a trial of shared runs: it is too slow");
 }
