@@ -63,4 +63,16 @@ std::optional<std::string> skip_string(std::string_view& text) {
   }
 }
 
+size_t literal_length(std::string_view text) noexcept {
+  const char quote = text.front();
+  for (size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == quote) {
+      return i + 1;
+    }
+  }
+  return text.size();
+}
+
 }  // namespace sconce

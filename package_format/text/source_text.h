@@ -72,4 +72,7 @@ inline std::optional<std::string_view> skip_line(std::string_view& text) noexcep
 // literal or one does not end.
 std::optional<std::string> skip_string(std::string_view& text);
 
+// The length of the literal, in ' or ", at the front of `text`; all of the text if nothing ends it.
+size_t literal_length(std::string_view text) noexcept;
+
 }  // namespace sconce

@@ -5,19 +5,6 @@
 namespace sconce {
 namespace {
 
-// The length of the string or character literal at the front of `text`, quotes included.
-size_t literal_length(std::string_view text) {
-  const char quote = text.front();
-  for (size_t i = 1; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == quote) {
-      return i + 1;
-    }
-  }
-  return text.size();
-}
-
 // Calls visit(index, depth) for each character outside literals, with the depth before it, until visit returns false.
 template <class Visit>
 void scan(std::string_view text, Visit visit) {

@@ -188,8 +188,6 @@ class Planner {
 
 }  // namespace
 
-bool takes_size(const Dim& dim, int64_t size) noexcept { return sconce::takes_size(dim, size); }
-
 int64_t LoopPlan::room_after(int64_t prompt) const noexcept {
   int64_t most = INT64_MAX;
   if (prefix) most = most_tokens;

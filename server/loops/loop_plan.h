@@ -74,9 +74,6 @@ struct LoopRequest {
   void forget() noexcept { *this = {}; }
 };
 
-// Whether the dimension may have this size. A recorded minimum of 2 may mean 1 (sconce/package.h).
-bool takes_size(const Dim& dim, int64_t size) noexcept;
-
 // sequences: the model has places for sequences. kInvalidArgument names the tensor and what does not fit: names that
 // the model lacks, dtypes, ranks and sizes; inputs that two members fill; a state that no loop has for itself.
 LoopPlan plan_loop(const LoopSpec& spec, const ModelInterface& model, bool sequences);

@@ -4,6 +4,7 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "sconce/sizes/size_relations.h"
 #include "server/signature/recorded_strides.h"
 
 namespace sconce::server {

@@ -31,18 +31,6 @@ std::string_view origin_in(std::string_view comment, std::string_view before) {
   return comment.substr(0, comment.find(']'));
 }
 
-size_t string_length(std::string_view text) noexcept {
-  const char quote = text.front();
-  for (size_t i = 1; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == quote) {
-      return i + 1;
-    }
-  }
-  return text.size();
-}
-
 }  // namespace
 
 std::vector<Token> tokens_of(std::string_view text) {
@@ -84,7 +72,7 @@ std::vector<Token> tokens_of(std::string_view text) {
       while (length < text.size() && is_word(text[length])) ++length;
     } else if (c == '"' || c == '\'') {
       kind = TokenKind::kString;
-      length = string_length(text);
+      length = literal_length(text);
     } else {
       const auto* mark = std::find_if(std::begin(kMarks), std::end(kMarks),
                                       [&](std::string_view each) { return text.starts_with(each); });
