@@ -25,14 +25,14 @@ namespace sconce {
 // One dimension of an input: fixed (min == max) or a range. Dimensions with equal symbols have equal sizes. A recorded
 // minimum of 2 is reported as recorded (torch.export specialises 0 and 1), but Model accepts
 // 1 there, and on the CPU 0, if every size that is computed from it stays valid (sizes/size_relations.h) and, on the
-// CPU, the source stays within its tensors (Dim::smallest).
+// CPU, the source is not seen to leave its tensors (Dim::smallest).
 struct Dim {
   int64_t min = 0;
   int64_t max = INT64_MAX;  // INT64_MAX: unbounded
   // "s77"; for outputs also "2*s77"; empty if the size is fixed or the source gives no symbol.
   std::string symbol;
   // Of an input whose recorded minimum is 2, or computed from such a one: the smallest value of its symbols that the
-  // model takes. 0 and 1: its source stays within its tensors for such sizes too.
+  // model takes. 2: its source is seen to access memory outside of its tensors for smaller ones.
   int64_t smallest = 0;
   bool is_static() const noexcept { return min == max; }
 };
@@ -138,7 +138,7 @@ struct ModelSpec {
   WeightsForm weights_form = WeightsForm::kNone;
   uint64_t weights_bytes = 0;
   RowProof rows;
-  std::string why_not_smaller;           // why some Dim::smallest is 2; empty: none is
+  std::string why_not_smaller;           // the access for which some Dim::smallest is 2; empty: none is
   std::optional<DType> coarsest_buffer;  // bfloat16 or float16, if the graph has such a buffer
   bool loops = false;                    // the graph has a loop whose end may depend on values
   int threads = 0;                       // num_threads(N) of the compiled kernels; 0: none are parallel or unknown

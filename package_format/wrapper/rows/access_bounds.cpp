@@ -96,8 +96,36 @@ bool AccessBounds::shared(const Polynomial& element, const Polynomial& elements)
   return true;
 }
 
+// Tries each size at its smallest value and, where that is 0, at 1, with all loops at their first or last place.
+bool AccessBounds::has_example(const Polynomial& element, const Polynomial& elements) const {
+  if (guarded_ || !element.known() || !elements.known()) return false;
+  for (const int64_t zero : {0, 1})
+    for (const bool last : {false, true}) {
+      const Atoms::Places places = [&](Atom atom) -> std::optional<int64_t> {
+        if (atoms_.is_size(atom)) return atoms_.may_be_zero(atom) ? zero : smallest(atom);
+        if (!atoms_.is_loop(atom)) return std::nullopt;
+        return last ? atoms_.number(atoms_.last(atom), places) : 0;
+      };
+      const std::optional<int64_t> at = atoms_.number(element, places), count = atoms_.number(elements, places);
+      const auto holds = [&](const Polynomial& fact) { return atoms_.number(fact, places).value_or(-1) >= 0; };
+      if (at && count && (*at < 0 || *at >= *count) && std::all_of(facts_.begin(), facts_.end(), holds)) return true;
+    }
+  return false;
+}
+
+// Of a size for which the facts say `size - number >= 0`, the number.
+int64_t AccessBounds::smallest(Atom size) const {
+  int64_t least = 1;
+  for (const Polynomial& fact : facts_) {
+    const Polynomial number = fact - Polynomial::of(size);
+    if (number.known() && number.terms().size() == 1 && number.terms()[0].atoms.empty())
+      least = std::max(least, -number.terms()[0].factor);
+  }
+  return least;
+}
+
 void AccessBounds::access(std::string_view tensor, const Polynomial& element, const Polynomial& elements) {
-  if (!problem_.empty()) return;
+  if (leaves_) return;
   if (!depends_ && elements.known() && shared(element, elements)) return;
   const Polynomial left = elements - Polynomial(1) - element;
   const auto holds = [&](const Polynomial& difference) {
@@ -106,7 +134,12 @@ void AccessBounds::access(std::string_view tensor, const Polynomial& element, co
              same_for_all_sizes(at_end(difference, false)))) ||
            not_negative(difference, kMostDepth);
   };
-  if (!holds(left) || !holds(element)) problem_ = std::string(tensor) + " may be accessed outside of its elements";
+  if (holds(left) && holds(element)) return;
+  leaves_ = has_example(element, elements);
+  if (leaves_)
+    problem_ = std::string(tensor) + " is accessed outside of its elements";
+  else if (problem_.empty())
+    problem_ = std::string(tensor) + " may be accessed outside of its elements";
 }
 
 }  // namespace sconce::rows

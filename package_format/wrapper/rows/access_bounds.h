@@ -7,6 +7,9 @@
 // - A bound that no size takes part in, once loops over sizes are at their ends, is the same for all sizes.
 // - Arithmetic: the difference is a polynomial of sizes and loop variables that is 0 or more, given what the loops, the
 //   conditions and the checks around the access say.
+//
+// Where neither does, an example may show the contrary: the smallest sizes, and places of the loops, for which the
+// access is made and lies outside of its tensor.
 #pragma once
 
 #include <string>
@@ -32,24 +35,32 @@ class AccessBounds {
   // Whether the statement runs depends on a size, until it is `false` again.
   bool depends() const noexcept { return depends_; }
   void set_depends(bool depends) noexcept { depends_ = depends; }
+  // Whether a condition that is not among the facts decides if the statement runs, until it is `false` again.
+  bool guarded() const noexcept { return guarded_; }
+  void set_guarded(bool guarded) noexcept { guarded_ = guarded; }
   bool sized(const Polynomial& value) const { return (atoms_.nature(value) & (kSized | kStray)) != 0; }
 
   // Notes an access of a tensor with so many elements; unknown: their number is not known.
   void access(std::string_view tensor, const Polynomial& element, const Polynomial& elements);
-  // The first access that may leave its tensor; "": none.
+  // The first access that leaves its tensor, or else may leave it; "": none.
   const std::string& problem() const noexcept { return problem_; }
+  // Whether an example shows that it does.
+  bool leaves() const noexcept { return leaves_; }
 
  private:
   Polynomial at_end(const Polynomial& difference, bool last) const;
   bool same_for_all_sizes(Polynomial difference) const;
   bool not_negative(const Polynomial& value, int depth) const;
   bool shared(const Polynomial& element, const Polynomial& elements) const;
+  int64_t smallest(Atom size) const;
+  bool has_example(const Polynomial& element, const Polynomial& elements) const;
 
   Atoms& atoms_;
   std::vector<Polynomial> facts_;
-  bool depends_ = false;
+  bool depends_ = false, guarded_ = false;
   mutable int steps_ = kMostSteps;
   std::string problem_;
+  bool leaves_ = false;
 };
 
 }  // namespace sconce::rows

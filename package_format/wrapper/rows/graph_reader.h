@@ -47,6 +47,8 @@ class GraphReader {
 
   // Returns why rows are not known to be apart; "" if they are.
   std::string read(std::string_view body);
+  // Whether an access is known to leave its tensor.
+  bool leaves() { return state_.bounds() && state_.bounds()->leaves(); }
 
  private:
   static std::string not_understood(std::string_view text);

@@ -297,10 +297,12 @@ void GraphReader::execute(Index at) {
     case Deed::kIf: {
       const Expression& condition = syntax_.expression(statement.first);
       if (AccessBounds* const bounds = state_.bounds()) {
-        const bool depends = bounds->depends();
+        const bool depends = bounds->depends(), guarded = bounds->guarded();
         bounds->set_depends(true);
+        bounds->set_guarded(true);
         for (const Index child : statement.children) execute(child);
-        return bounds->set_depends(depends);
+        bounds->set_depends(depends);
+        return bounds->set_guarded(guarded);
       }
       if (condition.form != Form::kCall || condition.text != "_check_aoti_runtime_check_inputs_env" ||
           statement.children.size() != 1)
@@ -309,6 +311,7 @@ void GraphReader::execute(Index at) {
     }
     case Deed::kWhile:
       if (!state_.bounds() || statement.children.size() != 1) return fail(statement.text);
+      state_.bounds()->set_guarded(true);  // for all that follows: it may not end
       return execute(statement.children[0]);
     case Deed::kThrow:
       if (!state_.bounds()) return fail(statement.text);
@@ -383,9 +386,12 @@ std::string why_not_independent(const WrapperSource& source, std::span<const std
   return graph::GraphReader(kernels, batch, spec).read(source.body);
 }
 
-std::string why_not_within(const WrapperSource& source, std::span<const std::string_view> kernels,
-                           const LeastSizes& least, const ModelSpec& spec) {
-  return graph::GraphReader(kernels, least, spec).read(source.body);
+Accesses look_at_accesses(const WrapperSource& source, std::span<const std::string_view> kernels,
+                          const LeastSizes& least, const ModelSpec& spec) {
+  graph::GraphReader reader(kernels, least, spec);
+  Accesses result{reader.read(source.body)};
+  result.leave = reader.leaves();
+  return result;
 }
 
 }  // namespace sconce::rows

@@ -20,9 +20,14 @@ std::string why_not_independent(const WrapperSource& source, std::span<const std
 // The smallest value of each symbol of the inputs' sizes: 0, 1 or a recorded minimum.
 using LeastSizes = std::map<std::string, int64_t, std::less<>>;
 
-// Returns "" if every statement of run_impl is understood and each access of a kernel lies within its tensor for all
-// sizes from these on; else why that is not known.
-std::string why_not_within(const WrapperSource& source, std::span<const std::string_view> kernels,
-                           const LeastSizes& least, const ModelSpec& spec);
+// What is known of the accesses for all sizes from given ones on.
+struct Accesses {
+  std::string problem;  // why they are not known to lie within their tensors; empty: they are
+  bool leave = false;   // one is known to leave its tensor, for the smallest of these sizes
+};
+
+// They are known where every statement of run_impl is understood.
+Accesses look_at_accesses(const WrapperSource& source, std::span<const std::string_view> kernels,
+                          const LeastSizes& least, const ModelSpec& spec);
 
 }  // namespace sconce::rows

@@ -70,13 +70,12 @@ Polynomial KernelReader::variable(Name name, const Value& value) {
 }
 
 // What the condition says of integers, if it holds or if it does not.
-void KernelReader::assume(Index condition, bool holds) {
-  if (!going()) return;
+bool KernelReader::assume(Index condition, bool holds) {
+  if (!going()) return false;
   const Expression& expression = syntax_.expression(condition);
   if (expression.form == Form::kName) {
     const Slot& variable = slot(expression.name);
-    if (variable.bound && !variable.array && variable.declared != kNothing) assume(variable.declared, holds);
-    return;
+    return variable.bound && !variable.array && variable.declared != kNothing && assume(variable.declared, holds);
   }
   if (expression.form == Form::kCall && expression.children.size() == 1 &&
       (expression.text.starts_with("C10_") || expression.text == "from" || expression.text == "convert" ||
@@ -84,39 +83,44 @@ void KernelReader::assume(Index condition, bool holds) {
     return assume(expression.children[0], holds);
   if (expression.form == Form::kMethod && expression.text == "all_masked") return assume(expression.children[0], holds);
   if (expression.form == Form::kUnary && expression.text == "!") return assume(expression.children[0], !holds);
-  if (expression.form != Form::kBinary || expression.children.size() != 2) return;
+  if (expression.form != Form::kBinary || expression.children.size() != 2) return false;
   const std::string_view mark = expression.text;
   const bool both = mark == "&&" || mark == "&", either = mark == "||" || mark == "|";
   if ((both && holds) || (either && !holds)) {
-    for (const Index child : expression.children) assume(child, holds);
-    return;
+    bool all = true;
+    for (const Index child : expression.children) all = assume(child, holds) && all;
+    return all;
   }
   const bool less = mark == "<" || mark == "<=", more = mark == ">" || mark == ">=";
-  if (!less && !more && !(mark == "==" && holds)) return;
+  if (!less && !more && !(mark == "==" && holds)) return false;
   const Polynomial left = index(expression.children[0]), right = index(expression.children[1]);
   AccessBounds& bounds = *state_.bounds();
+  const bool known = left.known() && right.known();
   if (mark == "==") {
     bounds.assume(left - right);
-    return bounds.assume(right - left);
+    bounds.assume(right - left);
+    return known;
   }
   const bool strict = (mark.size() == 1) == holds;
   const Polynomial difference = less == holds ? right - left : left - right;
   bounds.assume(strict ? difference - Polynomial(1) : difference);
+  return known;
 }
 
 // condition ? a : b
 Value KernelReader::choice(const Expression& expression) {
   AccessBounds& bounds = *state_.bounds();
   Dependence all = data_of(evaluate(expression.children[0]));
-  const bool depends = bounds.depends();
+  const bool depends = bounds.depends(), guarded = bounds.guarded();
   bounds.set_depends(depends || all.row >= 0);
   for (const size_t i : {1, 2}) {
     const size_t mark = bounds.mark();
-    assume(expression.children[0], i == 1);
+    bounds.set_guarded(!assume(expression.children[0], i == 1) || guarded);
     all = state_.join(all, data_of(evaluate(expression.children[i])));
     bounds.leave(mark);
   }
   bounds.set_depends(depends);
+  bounds.set_guarded(guarded);
   return data(all);
 }
 

@@ -97,7 +97,8 @@ class KernelReader {
   Value invoke(const Value& lambda);
   Value joined(const Expression& expression, size_t from = 0);
   void check(const Expression& expression);
-  void assume(Index condition, bool holds);
+  // True: that is all that it says.
+  bool assume(Index condition, bool holds);
   Value choice(const Expression& expression);
   void transpose(const Expression& expression);
 

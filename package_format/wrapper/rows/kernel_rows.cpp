@@ -79,15 +79,18 @@ void KernelReader::branch(const Statement& statement) {
   ++branches_;
   conditions_ += tile ? 0 : 1;
   AccessBounds* const bounds = state_.bounds();
-  const bool depends = bounds && bounds->depends();
+  const bool depends = bounds && bounds->depends(), guarded = bounds && bounds->guarded();
   if (bounds && !tile && !shortcut) bounds->set_depends(depends || control_.row >= 0);
   for (size_t i = 0; i < statement.children.size(); ++i) {
     const size_t mark = bounds ? bounds->mark() : 0;
-    if (bounds) assume(statement.first, i == 0);
+    if (bounds) bounds->set_guarded(!assume(statement.first, i == 0) || guarded);
     execute(statement.children[i]);
     if (bounds) bounds->leave(mark);
   }
-  if (bounds) bounds->set_depends(depends);
+  if (bounds) {
+    bounds->set_depends(depends);
+    bounds->set_guarded(guarded);
+  }
   --branches_;
   conditions_ -= tile ? 0 : 1;
   control_ = outer;
@@ -129,7 +132,7 @@ void KernelReader::loop(const Statement& statement) {
   const Dependence outer_control = control_;
   const size_t vectors = vectors_.size(), open = open_.size();
   AccessBounds* const bounds = state_.bounds();
-  const bool depends = bounds && bounds->depends();
+  const bool depends = bounds && bounds->depends(), guarded = bounds && bounds->guarded();
   const size_t facts = bounds ? bounds->mark() : 0;
   const bool vector = step.kind != Value::Kind::kInteger || !step.integer.is(1);
   std::optional<Polynomial> inner;
@@ -188,7 +191,10 @@ void KernelReader::loop(const Statement& statement) {
   } else {
     place = Polynomial::of(atoms.index(kStray));
     for (const Value* value : {&from, &bound}) control_ = state_.join(control_, data_of(*value));
-    if (bounds) bounds->set_depends(true);
+    if (bounds) {
+      bounds->set_depends(true);
+      bounds->set_guarded(true);
+    }
   }
   const size_t mark = undo_.size(), assigned = assigned_.size();
   undo_.push_back({statement.name, slot(statement.name)});
@@ -203,6 +209,7 @@ void KernelReader::loop(const Statement& statement) {
   if (bounds) {
     bounds->leave(facts);
     bounds->set_depends(depends);
+    bounds->set_guarded(guarded);
   }
 }
 

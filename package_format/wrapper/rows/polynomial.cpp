@@ -162,6 +162,31 @@ void Atoms::add_facts(const Polynomial& value, std::vector<Polynomial>& facts) c
     }
 }
 
+std::optional<int64_t> Atoms::number(const Polynomial& value, const Places& of) const {
+  if (!value.known()) return std::nullopt;
+  int64_t sum = 0;
+  for (const Term& term : value.terms()) {
+    int64_t product = term.factor;
+    for (const Atom atom : term.atoms) {
+      const std::optional<int64_t> factor = number(atom, of);
+      if (!factor || __builtin_mul_overflow(product, *factor, &product)) return std::nullopt;
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+  }
+  return sum;
+}
+
+std::optional<int64_t> Atoms::number(Atom atom, const Places& of) const {
+  const Known& known = known_[static_cast<size_t>(atom)];
+  if (known.kind == 0) return of(atom);
+  const std::optional<int64_t> value = number(known.value, of), divisor = number(known.divisor, of);
+  if (!value || !divisor) return std::nullopt;
+  if (known.kind == '>') return std::max(*value, *divisor);
+  if (*divisor <= 0) return std::nullopt;
+  const int64_t rest = (*value % *divisor + *divisor) % *divisor;
+  return known.kind == '%' ? rest : (*value - rest) / *divisor;
+}
+
 Atom Atoms::index(uint8_t bits, Polynomial last) {
   known_.push_back({.bits = bits, .last = std::move(last), .value = {}, .divisor = {}, .data = {}});
   return static_cast<Atom>(known_.size()) - 1;

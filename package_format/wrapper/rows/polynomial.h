@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -85,6 +87,7 @@ class Atoms {
   // The largest value of an index; unknown: no bound.
   const Polynomial& last(Atom atom) const { return known_[static_cast<size_t>(atom)].last; }
   bool is_size(Atom atom) const { return known_[static_cast<size_t>(atom)].is_size; }
+  bool may_be_zero(Atom atom) const { return known_[static_cast<size_t>(atom)].may_be_zero; }
   bool is_loop(Atom atom) const { return known_[static_cast<size_t>(atom)].is_loop; }
   bool may_be_negative(Atom atom) const { return known_[static_cast<size_t>(atom)].may_be_negative; }
   // Whether the value is not smaller for larger sizes, as far as its terms tell.
@@ -95,6 +98,10 @@ class Atoms {
   void add_facts(const Polynomial& value, std::vector<Polynomial>& facts) const;
   // Whether 0 <= value < bound for all values of the atoms; false if that is not known.
   bool within(const Polynomial& value, const Polynomial& bound) const;
+  // The number that the value is where sizes and indices are as `of` says; nullopt where it says none, and if the
+  // number does not fit. Quotients, remainders and maxima are computed.
+  using Places = std::function<std::optional<int64_t>(Atom)>;
+  std::optional<int64_t> number(const Polynomial& value, const Places& of) const;
   // Whether there are too many to go on.
   bool exhausted() const noexcept { return known_.size() > 200000; }
   // The atoms of kind kData in the value, those within quotients and remainders included.
@@ -114,6 +121,7 @@ class Atoms {
     std::vector<Atom> data;     // of a quotient or remainder: those of kind kData that it is made of
   };
   Atom made_of(char kind, const Polynomial& value, const Polynomial& divisor, Polynomial last);
+  std::optional<int64_t> number(Atom atom, const Places& of) const;
   Polynomial largest(const Polynomial& value) const;
   bool not_negative(const Polynomial& value) const;
 

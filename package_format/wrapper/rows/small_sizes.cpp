@@ -45,13 +45,16 @@ class SmallSizes {
       if (least == 2) open_.push_back(symbol);
   }
 
-  // Gives the symbols the value if accesses stay within their tensors; else says why not.
+  // Gives the symbols the value unless an access is known to leave its tensor; else says which. Code of which that is
+  // not known is taken for what nearly all code is, and what torch.export says of it: right for the sizes that were
+  // declared, which the source does not tell.
   std::string lower(const std::vector<std::string>& symbols, int64_t value) {
     const rows::LeastSizes before = least_;
     for (const std::string& symbol : symbols) least_[symbol] = value;
-    std::string why = rows::why_not_within(source_, kernels_, least_, spec_);
-    if (!why.empty()) least_ = before;
-    return why;
+    rows::Accesses accesses = rows::look_at_accesses(source_, kernels_, least_, spec_);
+    if (!accesses.leave) return "";
+    least_ = before;
+    return std::move(accesses.problem);
   }
 
   void lower_each(int64_t value) {
