@@ -1,6 +1,10 @@
 #include "server/base/alarm_clock.h"
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "doctest/doctest.h"
 
@@ -38,6 +42,59 @@ TEST_CASE("alarm clock: rings once for each time set, the earliest first") {
   a.set(AlarmClock::Clock::now() + 24h);  // later than what it has
   a.wait_for(1);
   CHECK(b.rings == 1);
+}
+
+TEST_CASE("alarm clock: many alarms ring in the order of their times, and those that stopped do not") {
+  struct Ordered final : AlarmClock::Alarm {
+    Ordered(AlarmClock& clock, std::vector<int>& order, int number) : Alarm(clock), order(order), number(number) {}
+    ~Ordered() override { stop(); }
+    void ring() noexcept override { order.push_back(number); }
+    std::vector<int>& order;
+    const int number;
+  };
+  struct Gate final : AlarmClock::Alarm {
+    using Alarm::Alarm;
+    ~Gate() override { stop(); }
+    void ring() noexcept override {
+      rings = true;
+      rings.notify_all();
+      open.wait(false);
+    }
+    std::atomic<bool> rings{false}, open{false};
+  };
+  constexpr int kAlarms = 1000, kStep = 617;  // without a common divisor: each number comes once
+  AlarmClock clock;
+  Gate gate(clock);
+  const auto past = AlarmClock::Clock::now() - 1h;
+  gate.set(past);
+  gate.rings.wait(false);
+  std::vector<int> order;
+  order.reserve(kAlarms);
+  std::vector<std::unique_ptr<Ordered>> alarms;
+  for (int i = 0; i < kAlarms; ++i) {
+    const int number = i * kStep % kAlarms;
+    alarms.push_back(std::make_unique<Ordered>(clock, order, number));
+    alarms.back()->set(past + std::chrono::milliseconds(number + kAlarms));
+    if (i % 2) alarms.back()->set(past + std::chrono::milliseconds(number));  // earlier
+  }
+  std::vector<int> expected;
+  std::vector<std::pair<int, int>> by_time;
+  for (int i = 0; i < kAlarms; ++i) {
+    const int number = i * kStep % kAlarms;
+    if (i % 3 == 0) {
+      alarms[static_cast<size_t>(i)].reset();
+    } else {
+      by_time.emplace_back(number + (i % 2 ? 0 : kAlarms), number);
+    }
+  }
+  std::sort(by_time.begin(), by_time.end());
+  for (const auto& [time, number] : by_time) expected.push_back(number);
+  Bell last(clock);
+  last.set(past + 10s);
+  gate.open = true;
+  gate.open.notify_all();
+  last.wait_for(1);
+  CHECK(order == expected);
 }
 
 TEST_CASE("alarm clock: an alarm may set itself again while it rings") {
