@@ -82,9 +82,10 @@ struct Value {
   int readers = 0;
 };
 
-class Planner {
+class PipelinePlanner {
  public:
-  Planner(const PipelineSpec& spec, std::span<const ModelInterface* const> members) : spec_(spec), members_(members) {}
+  PipelinePlanner(const PipelineSpec& spec, std::span<const ModelInterface* const> members)
+      : spec_(spec), members_(members) {}
 
   PipelinePlan plan(std::string name, int64_t version) {
     for (const PipelineSpec::Tensor& input : spec_.inputs) {
@@ -356,7 +357,7 @@ class Planner {
 PipelinePlan plan_pipeline(const PipelineSpec& spec, std::string name, int64_t version,
                            std::span<const ModelInterface* const> members) {
   const ErrorContext context(spec.origin);
-  return Planner(spec, members).plan(std::move(name), version);
+  return PipelinePlanner(spec, members).plan(std::move(name), version);
 }
 
 }  // namespace sconce::server
