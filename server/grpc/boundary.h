@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,20 @@ struct GrpcCaller {
 struct GrpcStatus {
   GrpcCode code = GrpcCode::kOk;
   std::string message;
+};
+
+// What a connection has brought so far, as gRPC counts it.
+struct GrpcTraffic {
+  uint64_t streams = 0, succeeded = 0, failed = 0;  // that its client began; and of these, that ended
+  uint64_t messages = 0;
+};
+
+// A call that waits for the program's answer.
+class GrpcAnswering {
+ public:
+  virtual ~GrpcAnswering() = default;
+  // The client has left: if the call still waits for its model, it ends. On any thread, at any time.
+  virtual void cancel() noexcept = 0;
 };
 
 // The library's side of a call that asked for an inference: it waits for the answer.
@@ -91,9 +106,10 @@ class GrpcInference {
 class GrpcHost {
  public:
   // Answers any method but an inference. request: the message as JSON. done: is called once, on any thread, perhaps
-  // within the call; `text` is the answer's message as JSON.
+  // within the call; `text` is the answer's message as JSON. Returns null if there is nothing to cancel.
   using Done = std::function<void(const GrpcStatus& status, std::string_view text)>;
-  virtual void answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request, Done done) noexcept = 0;
+  virtual std::shared_ptr<GrpcAnswering> answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request,
+                                                Done done) noexcept = 0;
   // Null: there is no memory.
   virtual GrpcInference* inference() noexcept = 0;
   // Calls the work on a thread for long work, or here if there is none.
@@ -113,10 +129,12 @@ struct GrpcOptions {
   uint64_t most_text = 0;                        // bytes of a message that asks for no inference
   uint64_t most_header = 0, memory = 0;          // bytes; memory: for what is not yet a message
   int64_t streams = 0;                           // calls of a connection
+  int64_t calls = 0;                             // of all, with the requests of streams
   int64_t stream_window = 0;                     // requests of one ModelStreamInfer under way
   std::chrono::milliseconds handshake{}, idle{};
-  std::chrono::nanoseconds busy_poll{};  // the setting
-  int64_t compress_above = 0;            // bytes; 0: never
+  std::chrono::milliseconds age{}, age_grace{};  // 0: any
+  std::chrono::nanoseconds busy_poll{};          // the setting
+  int64_t compress_above = 0;                    // bytes; 0: never
   bool tls = false, mutual = false;
   std::string certificate, key, client_ca;  // files in PEM, read again when they change
 };
@@ -130,13 +148,24 @@ class GrpcServer {
   virtual void set_ready(bool ready) noexcept = 0;
   // Call it a few times each second: makes up for what there was no memory for.
   virtual void look() noexcept = 0;
-  // Takes no more calls; waits for those under way until then, and cancels the rest.
-  virtual void stop(std::chrono::system_clock::time_point deadline) noexcept = 0;
+  // Takes no more calls and no more requests of streams; waits for those under way until then, and cancels the rest.
+  virtual void stop(std::chrono::steady_clock::time_point deadline) noexcept = 0;
+
+  // For the guard of connections; see connection_guard.h.
+
+  // Calls back for each connection whose number is larger than `after`, in order. peer: as in GrpcCaller.
+  virtual void connections(int64_t after, const std::function<void(int64_t number, std::string_view peer)>& found) = 0;
+  // False: the connection is gone.
+  virtual bool traffic(int64_t number, GrpcTraffic& to) noexcept = 0;
+  // Calls back for each call that a client has made. works: something is done for it. Nothing of the server may be
+  // called meanwhile. std::bad_alloc
+  virtual void visit_calls(const std::function<void(const std::string& peer, bool works)>& visit) = 0;
+  virtual uint64_t calls() const noexcept = 0;
 };
 
 // The library's only function. Null: `problem` says why.
 using OpenGrpcServer = GrpcServer*(GrpcHost& host, const GrpcOptions& options, std::string& problem);
-#define SCONCE_GRPC_OPEN sconce_grpc_open_1
-#define SCONCE_GRPC_OPEN_NAME "sconce_grpc_open_1"
+#define SCONCE_GRPC_OPEN sconce_grpc_open_2
+#define SCONCE_GRPC_OPEN_NAME "sconce_grpc_open_2"
 
 }  // namespace sconce::server

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,7 +31,8 @@ using tcp = asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLibrary = "libsconcegrpc.so.0";
-constexpr std::chrono::milliseconds kLook{250};  // between looks at readiness and slow clients
+constexpr std::chrono::milliseconds kLook{250};     // between looks at readiness and slow clients
+constexpr std::chrono::milliseconds kBusyLook{50};  // between looks at connections that bring bytes
 constexpr std::chrono::seconds kComplainEvery{10};
 constexpr uint64_t kMostText = 64 * 1024;  // as BodyLimit::kText
 constexpr int64_t kStreamWindow = 32;      // requests of a stream under way
@@ -70,10 +70,13 @@ GrpcOptions options_of(const Service& service) {
   options.most_header = static_cast<uint64_t>(config.max_header_bytes);
   options.memory = service.request_memory.limit();
   options.streams = config.grpc_streams;
+  options.calls = config.grpc_calls;
   options.stream_window = std::min(kStreamWindow, config.grpc_streams);
   options.handshake =
       milliseconds(config.http_tls == TlsMode::kOff ? config.header_timeout : config.tls_handshake_timeout);
   options.idle = milliseconds(config.idle_timeout);
+  options.age = milliseconds(config.grpc_max_connection_age);
+  options.age_grace = milliseconds(config.grpc_max_connection_age_grace);
   options.busy_poll = config.busy_poll;
   options.compress_above = config.compress_above;
   options.tls = config.http_tls != TlsMode::kOff;
@@ -82,6 +85,11 @@ GrpcOptions options_of(const Service& service) {
   options.key = config.tls_key;
   options.client_ca = config.http_tls_client_ca.empty() ? config.tls_client_ca : config.http_tls_client_ca;
   return options;
+}
+
+ConnectionRecord::Limits limits_of(const ServerConfig& config) {
+  return {config.grpc_empty_streams, static_cast<uint64_t>(config.max_body_bytes + config.max_header_bytes),
+          Pace::of(config.body_timeout, config.min_rate)};
 }
 
 // The route of a method, as the table has it.
@@ -106,17 +114,6 @@ const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
   return routes;
 }
 
-// A call that waits for its model. Its caller's views are gone by then.
-struct ColdCall {
-  GrpcFront& front;
-  CallRoom& room;
-  GrpcMethod method;
-  std::string message, authorization, request_id, peer;
-  GrpcHost::Done done;
-  Demand::Waiter waiter;
-  HeavyWork::Task task;
-};
-
 // What answers a call whose work the control thread does.
 struct Pending {
   GrpcMethod method;
@@ -128,6 +125,97 @@ struct Pending {
 
 }  // namespace
 
+// A call that waits for its model. Its caller's views are gone by then. It keeps itself until it was told, or
+// cancelled.
+class GrpcFront::ColdCall final : public GrpcAnswering {
+ public:
+  ColdCall(GrpcFront& front, GrpcMethod method, const GrpcCaller& caller, std::string_view message, Done done)
+      : front_(front),
+        method_(method),
+        message_(message),
+        authorization_(caller.authorization),
+        request_id_(caller.request_id),
+        peer_(caller.peer),
+        deadline_(caller.deadline),
+        done_(std::move(done)) {
+    task_.context = waiter_.context = this;
+    waiter_.notify = [](void* context) noexcept {
+      ColdCall& call = *static_cast<ColdCall*>(context);
+      call.front_.room_.resume_later(call.task_);
+    };
+    task_.work = [](void* context) noexcept { static_cast<ColdCall*>(context)->go_on(); };
+  }
+
+  // Throws why the model cannot be loaded.
+  void ask(std::string_view model, std::shared_ptr<ColdCall> self) {
+    self_ = std::move(self);
+    if (const std::exception_ptr problem =
+            exception_of([&] { front_.service_.control.on_demand()->ask(model, waiter_); })) {
+      self_.reset();
+      std::rethrow_exception(problem);
+    }
+  }
+  void cancel() noexcept override {
+    if (front_.service_.control.on_demand()->cancel(waiter_)) {
+      const std::shared_ptr<ColdCall> self = std::move(self_);
+      end(Clock::now() >= deadline_ ? GrpcStatus{GrpcCode::kDeadlineExceeded, "Deadline Exceeded"}
+                                    : GrpcStatus{GrpcCode::kCancelled, "the client cancelled the request"});
+      return;
+    }
+    // It was told, and may wait once more.
+    std::shared_ptr<GrpcAnswering> next;
+    {
+      const MutexLock lock(mutex_);
+      cancelled_ = true;
+      next = next_;
+    }
+    if (next) next->cancel();
+  }
+
+ private:
+  void go_on() noexcept {
+    const std::shared_ptr<ColdCall> self = std::move(self_);
+    if (waiter_.problem) {
+      GrpcStatus status{GrpcCode::kResourceExhausted, {}};
+      succeeds([&] {
+        Failure failure = describe_failure(waiter_.problem);
+        status = {grpc_code(failure.status), std::move(failure.message)};
+      });
+      return end(std::move(status));
+    }
+    GrpcCaller caller;
+    caller.authorization = authorization_;
+    caller.request_id = request_id_;
+    caller.peer = peer_;
+    caller.deadline = deadline_;
+    std::shared_ptr<GrpcAnswering> next = front_.answer(method_, caller, message_, done_);
+    if (!next) return;
+    bool cancelled = false;
+    {
+      const MutexLock lock(mutex_);
+      next_ = next;
+      cancelled = cancelled_;
+    }
+    if (cancelled) next->cancel();
+  }
+  void end(GrpcStatus status) noexcept {
+    front_.room_.count(method_, status.code, Clock::now() - start_);
+    done_(status, {});
+  }
+
+  GrpcFront& front_;
+  const GrpcMethod method_;
+  const std::string message_, authorization_, request_id_, peer_;
+  const Clock::time_point deadline_, start_ = Clock::now();
+  const Done done_;
+  Demand::Waiter waiter_;
+  HeavyWork::Task task_;
+  std::shared_ptr<ColdCall> self_;
+  Mutex mutex_;
+  std::shared_ptr<GrpcAnswering> next_ SCONCE_GUARDED_BY(mutex_);
+  bool cancelled_ SCONCE_GUARDED_BY(mutex_) = false;
+};
+
 GrpcFront::Descriptor::~Descriptor() { reset(-1); }
 
 void GrpcFront::Descriptor::reset(int number) noexcept {
@@ -136,7 +224,10 @@ void GrpcFront::Descriptor::reset(int number) noexcept {
 }
 
 GrpcFront::GrpcFront(Service& service, AlarmClock& clock, size_t first_place)
-    : service_(service), room_(service, clock, first_place) {
+    : service_(service),
+      room_(service, clock, first_place),
+      guard_(limits_of(service.config), static_cast<uint64_t>(service.config.grpc_streams), service.calls,
+             service.refusals) {
   for (const MethodRoutes& routes : method_routes()) {
     if (&routes - method_routes().data() < static_cast<ptrdiff_t>(GrpcMethod::kModelInfer))
       SCONCE_CHECK(routes.asks != kWithoutRoute, kInternal, "a gRPC method has no route");
@@ -177,27 +268,33 @@ void GrpcFront::stop(Clock::time_point end) {
   if (stopping_.exchange(true)) return;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
-  const auto left = std::max(end - Clock::now(), Clock::duration::zero());
-  const auto deadline = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::microseconds>(left);
-  stopper_ = std::thread([this, deadline] {
+  stopper_ = std::thread([this, end] {
     if (thread_.joinable()) thread_.join();
-    if (server_) server_->stop(deadline);
+    if (server_) server_->stop(end);
     stopped_.store(true, std::memory_order_release);
   });
 }
 
 void GrpcFront::run() noexcept {
-  Clock::time_point next_look = Clock::now();
+  Clock::time_point next_look{}, next_guard{};
   while (!stopping_.load(std::memory_order_relaxed)) {
     if (const Clock::time_point now = Clock::now(); now >= next_look) {
       look();
       next_look = now + kLook;
     }
-    const bool room = has_room();
+    if (const Clock::time_point now = Clock::now(); now >= next_guard) {
+      note_connections(guard_.look(*server_, now));
+      // Many connections are looked at less often, so that this takes a tenth of a core at most.
+      const Clock::time_point end = Clock::now();
+      next_guard = end + (guard_.is_busy() ? std::max<Clock::duration>(kBusyLook, 10 * (end - now)) : kLook);
+    }
+    const auto wait = static_cast<int>((guard_.is_busy() ? kBusyLook : kLook).count());
     pollfd both[] = {{wake_, POLLIN, 0}, {listener_, POLLIN, 0}};
-    if (::poll(both, room ? 2 : 1, static_cast<int>(kLook.count())) <= 0 || (both[1].revents & POLLIN) == 0) continue;
-    // If the process has no descriptor left, the next try waits as long as a look does.
-    if (!accept_one()) ::poll(both, 1, static_cast<int>(kLook.count()));
+    if (::poll(both, 2, wait) <= 0 || (both[1].revents & POLLIN) == 0) continue;
+    if (has_room() && accept_one()) continue;
+    // Somebody waits who has no place, or the process has no descriptor left.
+    guard_.make_room(*server_, Clock::now());
+    ::poll(both, 1, static_cast<int>(kBusyLook.count()));
   }
   listener_.reset(-1);
 }
@@ -214,24 +311,17 @@ bool GrpcFront::accept_one() noexcept {
     }
     return false;
   }
-  struct stat about {};
-  if (::fstat(descriptor, &about) != 0 || !succeeds([&] {
-        connections_.push_back({descriptor, static_cast<uint64_t>(about.st_ino)});
-      })) {
+  if (!guard_.add(descriptor)) {
     ::close(descriptor);
     return true;
   }
-  service_.calls.connections.store(static_cast<int64_t>(connections_.size()), std::memory_order_relaxed);
+  note_connections(0);
   server_->serve(descriptor);
   return true;
 }
 
-// Forgets the connections that gRPC has closed.
-void GrpcFront::forget_closed() noexcept {
-  const size_t closed = std::erase_if(connections_, [](const Connection& connection) {
-    struct stat about {};
-    return ::fstat(connection.descriptor, &about) != 0 || static_cast<uint64_t>(about.st_ino) != connection.socket;
-  });
+void GrpcFront::note_connections(size_t closed) noexcept {
+  service_.calls.connections.store(static_cast<int64_t>(guard_.size()), std::memory_order_relaxed);
   // Their buffers were gRPC's, so the end of no run gives that memory back.
   if (closed > 0) service_.repository.leaves_memory();
 }
@@ -239,16 +329,14 @@ void GrpcFront::forget_closed() noexcept {
 // Whether one more connection may be open.
 bool GrpcFront::has_room() noexcept {
   const auto most = static_cast<size_t>(std::max<int64_t>(service_.config.max_connections, 1));
-  if (connections_.size() < most) return true;
-  forget_closed();
-  return connections_.size() < most;
+  if (guard_.size() < most) return true;
+  note_connections(guard_.forget_closed());
+  return guard_.size() < most;
 }
 
 void GrpcFront::look() noexcept {
-  forget_closed();
   server_->look();
   succeeds([this] {
-    service_.calls.connections.store(static_cast<int64_t>(connections_.size()), std::memory_order_relaxed);
     const bool ready = !service_.draining.load(std::memory_order_relaxed) && service_.repository.snapshot()->is_ready();
     if (ready != ready_) server_->set_ready(ready_ = ready);
     room_.give_up_late(Clock::now());
@@ -256,10 +344,11 @@ void GrpcFront::look() noexcept {
   });
 }
 
-void GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_view message, Done given) noexcept {
+std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_view message,
+                                                 Done given) noexcept {
   std::shared_ptr<Pending> pending;
   const auto end = [this](const std::shared_ptr<Pending>& of, const GrpcStatus& status, std::string_view text) {
-    room_.count(of->method, status.code);
+    room_.count(of->method, status.code, Clock::now() - of->start);
     succeeds([&] {
       if (!service_.config.access_log) return;
       const LogRequest log_request(of->id, of->peer);
@@ -286,8 +375,12 @@ void GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_
     pending->method = method;
     pending->done = std::move(given);
   });
-  if (unable) return given ? given({GrpcCode::kResourceExhausted, {}}, {}) : void();
+  if (unable) {
+    if (given) given({GrpcCode::kResourceExhausted, {}}, {});
+    return nullptr;
+  }
   bool later = false;
+  std::shared_ptr<GrpcAnswering> cold;
   std::string text;
   GrpcStatus status;
   const std::exception_ptr problem = exception_of([&] {
@@ -326,7 +419,7 @@ void GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_
     const Here& here = std::get<Here>(route.handler);
     OnDemand* const on_demand = service_.control.on_demand();
     if (here.loads && on_demand != nullptr && on_demand->is_missing(turn.catalog(), match.model)) {
-      answer_loaded(method, caller, message, pending->done, match.model);
+      cold = answer_loaded(method, caller, message, pending->done, match.model);
       later = true;
       return;
     }
@@ -335,46 +428,18 @@ void GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_
     here.answer({service_, turn.catalog(), match, request.body}, response);
     text = answer_message(method, response.text().view().substr(Response::kHeadRoom));
   });
-  if (later) return;
-  if (problem) return end_with(pending, problem);
-  end(pending, status, text);
+  if (later) return cold;
+  problem ? end_with(pending, problem) : end(pending, status, text);
+  return nullptr;
 }
 
 // Answers once the model is loaded. Throws why it cannot be, and then nobody was answered.
-void GrpcFront::answer_loaded(GrpcMethod method, const GrpcCaller& caller, std::string_view message, const Done& done,
-                              std::string_view model) {
-  auto call = std::unique_ptr<ColdCall>(new ColdCall{*this,
-                                                     room_,
-                                                     method,
-                                                     std::string(message),
-                                                     std::string(caller.authorization),
-                                                     std::string(caller.request_id),
-                                                     caller.peer,
-                                                     done,
-                                                     {},
-                                                     {}});
-  call->task.context = call->waiter.context = call.get();
-  call->waiter.notify = [](void* context) noexcept {
-    ColdCall& cold = *static_cast<ColdCall*>(context);
-    cold.room.resume_later(cold.task);
-  };
-  call->task.work = [](void* context) noexcept {
-    const std::unique_ptr<ColdCall> cold(static_cast<ColdCall*>(context));
-    GrpcCaller again;
-    again.authorization = cold->authorization;
-    again.request_id = cold->request_id;
-    again.peer = cold->peer;
-    if (!cold->waiter.problem) return cold->front.answer(cold->method, again, cold->message, cold->done);
-    GrpcStatus status{GrpcCode::kResourceExhausted, {}};
-    succeeds([&] {
-      Failure failure = describe_failure(cold->waiter.problem);
-      status = {grpc_code(failure.status), std::move(failure.message)};
-    });
-    cold->room.count(cold->method, status.code);
-    cold->done(status, {});
-  };
-  service_.control.on_demand()->ask(model, call->waiter);
-  call.release();
+std::shared_ptr<GrpcFront::ColdCall> GrpcFront::answer_loaded(GrpcMethod method, const GrpcCaller& caller,
+                                                              std::string_view message, const Done& done,
+                                                              std::string_view model) {
+  auto call = std::make_shared<ColdCall>(*this, method, caller, message, done);
+  call->ask(model, call);
+  return call;
 }
 
 GrpcInference* GrpcFront::inference() noexcept {

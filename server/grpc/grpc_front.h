@@ -1,7 +1,8 @@
 // GrpcFront: the server's gRPC side. Opens libsconce_grpc, accepts connections for it, and answers its calls:
 // inferences by InferenceCall, all else by the table of routes.
 //
-// gRPC's own listener ends for good when there are no descriptors, and has no limit of connections; ours waits.
+// gRPC's own listener ends for good when there are no descriptors, and has no limit of connections; ours makes room as
+// that of HTTP does, and has a guard look at each connection.
 #pragma once
 
 #include <atomic>
@@ -11,11 +12,11 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "server/admin/service.h"
 #include "server/base/alarm_clock.h"
 #include "server/grpc/boundary.h"
+#include "server/grpc/connection_guard.h"
 #include "server/grpc/inference_call.h"
 
 namespace sconce::server {
@@ -34,11 +35,6 @@ class GrpcFront final : private GrpcHost {
   bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire) && room_.empty(); }
 
  private:
-  // A connection that gRPC has: gone when its descriptor is, or is another socket.
-  struct Connection {
-    int descriptor;
-    uint64_t socket;  // its inode
-  };
   class Descriptor {
    public:
     explicit Descriptor(int number = -1) noexcept : number_(number) {}
@@ -51,20 +47,23 @@ class GrpcFront final : private GrpcHost {
     int number_;
   };
 
-  void answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request, Done done) noexcept override;
-  void answer_loaded(GrpcMethod method, const GrpcCaller& caller, std::string_view message, const Done& done,
-                     std::string_view model);
+  class ColdCall;
+
+  std::shared_ptr<GrpcAnswering> answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request,
+                                        Done done) noexcept override;
+  std::shared_ptr<ColdCall> answer_loaded(GrpcMethod method, const GrpcCaller& caller, std::string_view message,
+                                          const Done& done, std::string_view model);
   GrpcInference* inference() noexcept override;
   void lend(std::function<void()> work) noexcept override;
-  void count(GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code); }
+  void count(GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code, {}); }
   void rest() noexcept override;
   void log(bool is_error, std::string_view text) noexcept override;
 
   void listen(const Address& address);
   void run() noexcept;
   bool accept_one() noexcept;
-  void forget_closed() noexcept;
   bool has_room() noexcept;
+  void note_connections(size_t closed) noexcept;
   void look() noexcept;
 
   Service& service_;
@@ -72,7 +71,7 @@ class GrpcFront final : private GrpcHost {
   Descriptor listener_, wake_;
   std::string address_;
   bool loopback_ = false;
-  std::vector<Connection> connections_;  // of the thread, like the next ones
+  ConnectionGuard guard_;  // of the thread, like the next ones
   std::chrono::steady_clock::time_point complain_again_{};
   bool ready_ = false;
   std::unique_ptr<GrpcServer> server_;

@@ -344,12 +344,13 @@ void InferenceCall::release() noexcept {
 // The access log, metrics and the trace.
 void InferenceCall::record() noexcept {
   Service& service = room_.service();
-  room_.count(method_, status_.code);
+  const Clock::duration time = Clock::now() - start_;
+  room_.count(method_, status_.code, time);
   succeeds([&] {
     const LogRequest log_request(request_id_, peer_);
     if (service.config.access_log)
       log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]),
-                 static_cast<int>(status_.code), sent_, Clock::now() - start_);
+                 static_cast<int>(status_.code), sent_, time);
     if (!traced_ || lent_) return;
     TraceRecord record;
     record.model = model_;
@@ -441,8 +442,8 @@ void CallRoom::give_up_late(InferenceCall::Clock::time_point now) noexcept {
   }
 }
 
-void CallRoom::count(GrpcMethod method, GrpcCode code) noexcept {
-  service_.calls.add(static_cast<size_t>(method), static_cast<size_t>(code));
+void CallRoom::count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept {
+  service_.calls.add(static_cast<size_t>(method), static_cast<size_t>(code), time);
 }
 
 }  // namespace sconce::server

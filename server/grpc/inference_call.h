@@ -119,7 +119,7 @@ class CallRoom {
   void end_sending(InferenceCall& call) noexcept;
   // Ends calls whose clients do not take their answers.
   void give_up_late(InferenceCall::Clock::time_point now) noexcept;
-  void count(GrpcMethod method, GrpcCode code) noexcept;
+  void count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept;
 
  private:
   static constexpr size_t kKept = 256;  // free calls

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <type_traits>
 
 #include "package_format/files/directory.h"
@@ -299,9 +300,42 @@ double processor_use(HostLook& look) {
   return std::clamp(use, 0.0, 1.0);
 }
 
+// By OpenTelemetry's conventions; a label that has no value is left out.
+void call_durations(MetricSink& sink, const CallCounters& calls, std::span<const std::string_view> methods) {
+  for (size_t method = 0; method < methods.size(); ++method) {
+    for (size_t code = 0; code < CallCounters::kCodes; ++code) {
+      const CallCounters::Row& row = calls.calls[method][code];
+      std::array<uint64_t, CallCounters::kSeconds.size() + 1> counts{};
+      std::transform(row.durations.begin(), row.durations.end(), counts.begin(),
+                     [](const auto& count) { return count.load(std::memory_order_relaxed); });
+      if (std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; })) continue;
+      const std::string_view name = grpc_code_name(code);
+      const std::string error = is_grpc_server_error(code) ? fmt::format("error_type=\"{}\",", name) : std::string();
+      sink.histogram(fmt::format("{}rpc_method=\"{}/{}\",rpc_response_status_code=\"{}\",rpc_system_name=\"grpc\"",
+                                 error, kGrpcService, methods[method], name),
+                     CallCounters::kSeconds, counts,
+                     static_cast<double>(row.nanoseconds.load(std::memory_order_relaxed)) * 1e-9);
+    }
+  }
+}
+
 }  // namespace
 
 std::span<const MetricRow> metric_rows() noexcept { return kRows; }
+
+std::string_view grpc_code_name(size_t code) noexcept {
+  constexpr std::array<std::string_view, CallCounters::kCodes> kNames = {
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
+  return kNames[code < kNames.size() ? code : CallCounters::kUnknownCode];
+}
+
+bool is_grpc_server_error(size_t code) noexcept {
+  constexpr std::array kCodes = {2, 4, 12, 13, 14, 15};
+  return std::find(kCodes.begin(), kCodes.end(), static_cast<int>(code)) != kCodes.end();
+}
 
 // Resident pages times the page size.
 int64_t resident_bytes() {
@@ -435,10 +469,17 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   rows.head(kCalls);
   for (size_t method = 0; totals.calls != nullptr && method < totals.methods.size(); ++method) {
     for (size_t code = 0; code < CallCounters::kCodes; ++code) {
-      const uint64_t count = totals.calls->calls[method][code].load(std::memory_order_relaxed);
+      const CallCounters::Row& row = totals.calls->calls[method][code];
+      const uint64_t count = std::accumulate(row.durations.begin(), row.durations.end(), uint64_t{0});
       if (count != 0) rows.value(fmt::format("code=\"{}\",method=\"{}\"", code, totals.methods[method]), count);
     }
   }
+  rows.head(kCallDurations);
+  if (totals.calls != nullptr) call_durations(sink, *totals.calls, totals.methods);
+  rows.head(kCallsClosed);
+  for (size_t why = 0; totals.calls != nullptr && why < CallCounters::kReasons.size(); ++why)
+    rows.value(fmt::format("reason=\"{}\"", CallCounters::kReasons[why]),
+               totals.calls->closed[why].load(std::memory_order_relaxed));
   const auto single = [&](MetricId id, auto number) {
     rows.head(id);
     rows.value({}, number);

@@ -1,8 +1,10 @@
 // Metrics in Prometheus' text format (0.0.4), and the HTTP side's counters.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -42,16 +44,37 @@ struct alignas(64) ConnectionCounters {
   }
 };
 
-// Calls of the gRPC service, by method and status code. Any thread counts.
+// Calls of the gRPC service, by method and status code, and connections. Any thread counts.
 struct CallCounters {
-  static constexpr size_t kMostMethods = 24, kCodes = 17;
-  std::array<std::array<std::atomic<uint64_t>, kCodes>, kMostMethods> calls{};
+  static constexpr size_t kMostMethods = 24, kCodes = 17, kUnknownCode = 2;
+  // Upper bounds of the histogram's buckets in seconds, as OpenTelemetry's conventions have them; the last has none.
+  static constexpr std::array<double, 14> kSeconds = {0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25,
+                                                      0.5,   0.75, 1,     2.5,  5,     7.5, 10};
+  struct Row {
+    std::array<std::atomic<uint64_t>, kSeconds.size() + 1> durations{};
+    std::atomic<uint64_t> nanoseconds{0};
+  };
+  // Why the server closed a connection.
+  enum Closed : size_t { kEmptyStreams, kBytes, kStalled, kCalls, kRoom, kNone };
+  static constexpr std::array<std::string_view, kNone> kReasons = {"streams", "bytes", "stalled", "calls", "room"};
+
+  std::array<std::array<Row, kCodes>, kMostMethods> calls{};
+  std::array<std::atomic<uint64_t>, kNone> closed{};
   std::atomic<int64_t> connections{0};
 
-  void add(size_t method, size_t code) noexcept {
-    calls[method][code < kCodes ? code : 2].fetch_add(1, std::memory_order_relaxed);
+  void add(size_t method, size_t code, std::chrono::nanoseconds time) noexcept {
+    Row& row = calls[method][code < kCodes ? code : kUnknownCode];
+    const double seconds = std::chrono::duration<double>(time).count();
+    const auto bucket = std::lower_bound(kSeconds.begin(), kSeconds.end(), seconds) - kSeconds.begin();
+    row.durations[static_cast<size_t>(bucket)].fetch_add(1, std::memory_order_relaxed);
+    row.nanoseconds.fetch_add(static_cast<uint64_t>(time.count()), std::memory_order_relaxed);
   }
 };
+// "OK", "CANCELLED"; of another number, "UNKNOWN".
+std::string_view grpc_code_name(size_t code) noexcept;
+// Whether the code is the server's fault, not the client's, by OpenTelemetry's conventions.
+bool is_grpc_server_error(size_t code) noexcept;
+constexpr std::string_view kGrpcService = "inference.GRPCInferenceService";
 
 // What became of spans and of pushes to the collector. Any thread counts.
 struct OtlpCounters {

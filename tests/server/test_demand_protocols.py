@@ -120,6 +120,40 @@ def test_grpc_deadline_while_a_model_is_loaded(folder):
         until(answered)
 
 
+@needs_grpc
+@pytest.mark.parametrize("how", ["cancelled", "deadline", "closed"])
+def test_grpc_calls_that_left_wait_no_more_for_a_model(folder, how):
+    """Before, those that ask for no inference waited until the model was loaded, and filled load_queue."""
+    grpc = pytest.importorskip("grpc")
+    pb = pytest.importorskip("tritonclient.grpc.service_pb2")
+    stubs = pytest.importorskip("tritonclient.grpc.service_pb2_grpc")
+    fill(folder, 1, BATCHED)
+
+    class Held(Demand, Grpc, HeldServer):
+        pass
+
+    with Held(folder) as server:
+        server.hold()
+        with grpc.insecure_channel(server.grpc) as channel:
+            stub = stubs.GRPCInferenceServiceStub(channel)
+            timeout = 1 if how == "deadline" else 60
+            calls = [stub.ModelMetadata.future(pb.ModelMetadataRequest(name="m0"), timeout=timeout) for _ in range(5)]
+            if how != "deadline":
+                until(lambda: server.value("demand_waiting_requests") == 5)
+            if how == "cancelled":
+                for call in calls:
+                    call.cancel()
+            if how == "deadline":
+                assert all(call.code() == grpc.StatusCode.DEADLINE_EXCEEDED for call in calls)
+            if how == "closed":
+                channel.close()
+            until(lambda: server.value("demand_waiting_requests") == 0)
+        server.release()
+        with grpc.insecure_channel(server.grpc) as channel:
+            stub = stubs.GRPCInferenceServiceStub(channel)
+            assert stub.ModelMetadata(pb.ModelMetadataRequest(name="m0"), timeout=60).name == "m0"
+
+
 # The path of requests to loaded models
 
 @pytest.mark.skipif(not COUNTER.exists(), reason="not built with sanitizers")

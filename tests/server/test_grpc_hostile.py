@@ -145,6 +145,17 @@ def test_messages_that_are_none(server):
             grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INVALID_ARGUMENT)
 
 
+@pytest.mark.parametrize("piece,what", [(b"\x2a\0", "inputs"), (b"\x32\0", "outputs"), (b"\x3a\0", "raw_input_contents"), (b"\x22\0", "parameters")])
+def test_more_parts_than_any_model_has_are_refused_unread(server, piece, what):
+    """A part of two bytes takes up to 500 when it is read."""
+    with grpc.insecure_channel(server.grpc) as channel:
+        infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+        with pytest.raises(grpc.RpcError) as refusal:
+            infer(piece * 4097)
+        assert refusal.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert refusal.value.details() == f"the request has more than 4096 {what}"
+
+
 def test_too_large(server, stub):
     request = infer_request()
     request.raw_input_contents.append(bytes(2 * MOST))

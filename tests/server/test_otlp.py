@@ -147,8 +147,41 @@ def test_spans_of_grpc():
         assert root.name == "inference.GRPCInferenceService/ModelInfer" and root.parent_span_id.hex() == PARENT
         found = attributes(root)
         found.pop("sconce.request_id")
-        assert found == {"rpc.system": "grpc", "rpc.service": "inference.GRPCInferenceService", "rpc.method": "ModelInfer",
-                         "rpc.grpc.status_code": 0, "sconce.model.name": "fake", "sconce.model.version": "1"}
+        assert found == {"rpc.system.name": "grpc", "rpc.method": "inference.GRPCInferenceService/ModelInfer",
+                         "rpc.response.status_code": "OK", "sconce.model.name": "fake", "sconce.model.version": "1"}
+
+
+@needs_grpc
+def test_calls_of_grpc_have_the_conventions_histogram():
+    """rpc.server.call.duration, by version 1.44 of OpenTelemetry's conventions."""
+    import grpc
+    from tritonclient.grpc import service_pb2, service_pb2_grpc
+    with Collector() as collector, type("GrpcAdmin", (Grpc, AdminServer), {})(f"fake={FAKE}", flags=[
+            "--otlp", collector.url, "--otlp-interval", "500ms", "--otlp-traces", "false"]) as server:
+        with grpc.insecure_channel(server.grpc) as channel:
+            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+            for _ in range(3):
+                stub.ServerLive(service_pb2.ServerLiveRequest(), timeout=20)
+            with pytest.raises(grpc.RpcError):
+                stub.ModelMetadata(service_pb2.ModelMetadataRequest(name="none"), timeout=20)
+            failing = service_pb2.ModelInferRequest(model_name="fake")
+            failing.inputs.add(name="INPUT__0", datatype="FP32", shape=[1, 4]).contents.fp32_contents.extend([FAIL_INPUT, 0, 0, 0])
+            with pytest.raises(grpc.RpcError):
+                stub.ModelInfer(failing, timeout=20)
+        until(lambda: "rpc.server.call.duration" in collector.metrics() and
+              len(collector.metrics()["rpc.server.call.duration"].histogram.data_points) == 3)
+        metric = collector.metrics()["rpc.server.call.duration"]
+        assert metric.unit == "s"
+        found = {attributes(point)["rpc.method"].split("/")[1]: (attributes(point), point.count) for point in metric.histogram.data_points}
+
+        def expected(method, code, **more):
+            return {"rpc.system.name": "grpc", "rpc.method": f"inference.GRPCInferenceService/{method}",
+                    "rpc.response.status_code": code, **more}
+        assert found == {"ServerLive": (expected("ServerLive", "OK"), 3),
+                         "ModelMetadata": (expected("ModelMetadata", "NOT_FOUND"), 1),
+                         "ModelInfer": (expected("ModelInfer", "INTERNAL", **{"error.type": "INTERNAL"}), 1)}
+        text = server.get("/metrics", port=server.ports["metrics"]).body.decode()
+        assert 'rpc_server_call_duration_seconds_count{rpc_method="inference.GRPCInferenceService/ServerLive",' in text
 
 
 def test_weight_updates_are_spans():

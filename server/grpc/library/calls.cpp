@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "server/grpc/library/infer_message.h"
+#include "server/grpc/library/channelz.h"
 
 namespace sconce::server {
 namespace {
@@ -15,13 +15,17 @@ namespace {
 // How many calls of a kind wait. A client whose call finds none waits for a step of the others.
 constexpr int kWaiting[Calls::kKinds] = {64, 16, 16};
 
-// The compression of a message that gRPC left as it came.
-class CompressionReader : public grpc::ProtoBufferReader {
+// A message that gRPC left as it came.
+class RawReader : public grpc::ProtoBufferReader {
  public:
-  explicit CompressionReader(grpc::ByteBuffer& message) : ProtoBufferReader(&message) {}
-  grpc_compression_algorithm algorithm() {
-    return status().ok() && reader()->buffer_in->type == GRPC_BB_RAW ? reader()->buffer_in->data.raw.compression
-                                                                     : GRPC_COMPRESS_NONE;
+  explicit RawReader(grpc::ByteBuffer& message) : ProtoBufferReader(&message) {}
+  grpc_compression_algorithm algorithm() { return is_raw() ? buffer().compression : GRPC_COMPRESS_NONE; }
+  size_t pieces() { return is_raw() ? buffer().slice_buffer.count : 1; }
+
+ private:
+  bool is_raw() { return status().ok() && reader()->buffer_in->type == GRPC_BB_RAW; }
+  const grpc_byte_buffer::grpc_byte_buffer_data::grpc_compressed_buffer& buffer() {
+    return reader()->buffer_in->data.raw;
   }
 };
 
@@ -64,6 +68,13 @@ void Calls::look() noexcept {
   }
 }
 
+void Calls::visit(const std::function<void(Call&)>& visit) {
+  const MutexLock lock(taken_mutex_);
+  for (Call* call = taken_; call != nullptr; call = call->next_) visit(*call);
+}
+
+std::string Call::peer() noexcept { return peer_of(context().peer()); }
+
 void Call::came(bool ok) {
   if (!ok) {
     // The server ends. gRPC owes no other event.
@@ -71,7 +82,17 @@ void Call::came(bool ok) {
     return;
   }
   taken_ = true;
+  {
+    const MutexLock lock(calls_.taken_mutex_);
+    next_ = calls_.taken_;
+    if (next_ != nullptr) next_->previous_ = this;
+    calls_.taken_ = this;
+  }
   calls_.wait_for_next(kind_);
+  if (!calls_.enter()) {
+    if (kind_ == Calls::kInfer) calls_.host.count(GrpcMethod::kModelInfer, kTooManyCalls.code);
+    return finish(status_of(kTooManyCalls));
+  }
   if (!has_memory([this] { begin(); })) finish(kNoMemory);
 }
 
@@ -81,8 +102,27 @@ void Call::left(bool) {
 
 void Call::let_go() noexcept {
   if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-  if (taken_) over();
+  if (taken_) {
+    {
+      const MutexLock lock(calls_.taken_mutex_);
+      (previous_ != nullptr ? previous_->next_ : calls_.taken_) = next_;
+      if (next_ != nullptr) next_->previous_ = previous_;
+    }
+    calls_.leave();
+    over();
+  }
   delete this;
+}
+
+GrpcCaller::Clock::time_point steady_time(gpr_timespec deadline) noexcept {
+  using Clock = GrpcCaller::Clock;
+  // In seconds, because nanoseconds hold 292 years alone, and a client may ask for more.
+  constexpr int64_t kTenYears = int64_t{10} * 365 * 24 * 3600;
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0 || left.tv_sec > kTenYears)
+    return Clock::time_point::max();
+  if (left.tv_sec < 0) return Clock::time_point{};
+  return Clock::now() + std::chrono::seconds(left.tv_sec) + std::chrono::nanoseconds(left.tv_nsec);
 }
 
 GrpcCaller caller_of(const grpc::ServerContext& context) {
@@ -99,16 +139,8 @@ GrpcCaller caller_of(const grpc::ServerContext& context) {
     take("sconce-weights", caller.weights);
     take("sconce-affinity", caller.affinity);
   }
-  const std::string peer = context.peer();  // "ipv4:192.0.2.7:50000", "ipv6:%5B::1%5D:50000"
-  caller.peer = peer.substr(peer.find(':') + 1);
-  for (const auto& [escaped, bracket] : {std::pair("%5B", "["), std::pair("%5D", "]")}) {
-    if (const size_t at = caller.peer.find(escaped); at != std::string::npos) caller.peer.replace(at, 3, bracket);
-  }
-  const auto deadline = context.deadline();
-  if (deadline != std::chrono::system_clock::time_point::max()) {
-    const auto left = deadline - std::chrono::system_clock::now();
-    caller.deadline = GrpcCaller::Clock::now() + std::chrono::duration_cast<GrpcCaller::Clock::duration>(left);
-  }
+  caller.peer = peer_of(context.peer());
+  caller.deadline = steady_time(context.raw_deadline());
   return caller;
 }
 
@@ -117,12 +149,11 @@ grpc::Status status_of(const GrpcStatus& status) {
 }
 
 grpc_compression_algorithm compression_of(grpc::ByteBuffer& message) {
-  return message.Valid() ? CompressionReader(message).algorithm() : GRPC_COMPRESS_NONE;
+  return message.Valid() ? RawReader(message).algorithm() : GRPC_COMPRESS_NONE;
 }
 
-bool inflate_if_compressed(grpc::ByteBuffer& message, size_t most, GrpcStatus& status) {
-  const grpc_compression_algorithm algorithm = compression_of(message);
-  return algorithm == GRPC_COMPRESS_NONE || inflate(message, algorithm, most, status);
+size_t held_bytes(grpc::ByteBuffer& message) {
+  return message.Valid() ? message.Length() + RawReader(message).pieces() * 2 * sizeof(grpc_slice) : 0;
 }
 
 }  // namespace sconce::server

@@ -12,8 +12,10 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <new>
+#include <string>
 
 #include "sconce/mutex.h"
 #include "server/grpc/boundary.h"
@@ -21,6 +23,7 @@
 
 namespace sconce::server {
 
+class Call;
 class Health;
 
 // The methods that ask for inferences. Their messages come as bytes, so that none is decompressed or parsed before it
@@ -72,10 +75,21 @@ class Calls {
   // Whether a call is still there, waiting or taken.
   bool empty() const noexcept { return calls_.load(std::memory_order_acquire) == 0; }
 
+  // A client has made a call, or a stream has brought a request: false if there are as many as may be. leave() follows
+  // in either case.
+  bool enter() noexcept { return under_way_.fetch_add(1, std::memory_order_relaxed) < options.calls; }
+  void leave() noexcept { under_way_.fetch_sub(1, std::memory_order_relaxed); }
+  int64_t under_way() const noexcept { return under_way_.load(std::memory_order_relaxed); }
+  // Of those that clients have made.
+  void visit(const std::function<void(Call&)>& visit);
+
  private:
   friend class Call;
   bool make(Kind kind) noexcept SCONCE_REQUIRES(mutex_);
 
+  std::atomic<int64_t> under_way_{0};
+  Mutex taken_mutex_;
+  Call* taken_ SCONCE_GUARDED_BY(taken_mutex_) = nullptr;  // a list
   Mutex mutex_;
   bool closed_ SCONCE_GUARDED_BY(mutex_) = true;
   int missing_[kKinds] SCONCE_GUARDED_BY(mutex_) = {};  // calls for which there was no memory
@@ -85,6 +99,11 @@ class Calls {
 class Call {
  public:
   Call(const Call&) = delete;
+
+  // Of a call that is visited.
+  std::string peer() noexcept;
+  virtual bool works() noexcept = 0;  // whether something is done for the client
+  virtual void drain() noexcept {}    // the server ends: no more requests
 
  protected:
   // A step as an event. The call is held for it.
@@ -121,6 +140,7 @@ class Call {
   Calls& calls_;
 
  private:
+  friend class Calls;
   void came(bool ok);
   void left(bool ok);
 
@@ -130,8 +150,9 @@ class Call {
 
  private:
   const Calls::Kind kind_;
-  bool taken_ = false;         // by a client
-  std::atomic<int> holds_{3};  // came_, left_, and that of the call's last operation
+  bool taken_ = false;                          // by a client
+  Call *next_ = nullptr, *previous_ = nullptr;  // in the list of those
+  std::atomic<int> holds_{3};                   // came_, left_, and that of the call's last operation
 };
 
 // Returns false if there was no memory for the work.
@@ -145,13 +166,17 @@ bool has_memory(const Work& work) noexcept {
   }
 }
 inline const grpc::Status kNoMemory{grpc::RESOURCE_EXHAUSTED, "no memory"};
+inline const GrpcStatus kTooManyCalls{GrpcCode::kUnavailable,
+                                      "too many calls are under way (setting grpc_calls): try again later"};
 
+// A call's deadline; max: it has none, or one that is further away than ten years.
+GrpcCaller::Clock::time_point steady_time(gpr_timespec deadline) noexcept;
 // What the client says in the call's metadata.
 GrpcCaller caller_of(const grpc::ServerContext& context);
 grpc::Status status_of(const GrpcStatus& status);
 grpc_compression_algorithm compression_of(grpc::ByteBuffer& message);
-// A compressed message is decompressed. Returns false if that fails; `status` says why.
-bool inflate_if_compressed(grpc::ByteBuffer& message, size_t most, GrpcStatus& status);
+// Bytes of the message and of gRPC's list of its pieces, of which a client may make many small ones.
+size_t held_bytes(grpc::ByteBuffer& message);
 
 // Each makes a call that waits for a client.
 void wait_for_infer(Calls& calls);

@@ -14,6 +14,10 @@ namespace {
 
 using grpc::ByteBuffer;
 
+const GrpcStatus kDraining{GrpcCode::kUnavailable,
+                           "the server ends, and takes no more requests of this stream: send them to another one"};
+const GrpcStatus kNoMemoryStatus{GrpcCode::kResourceExhausted, "no memory"};
+
 // Ends a call from another thread, as long as the call is there.
 class CancelLater : public std::enable_shared_from_this<CancelLater> {
  public:
@@ -55,14 +59,14 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
     if (GrpcInference* const call = call_) call->release();
   }
 
-  // Ends in Finished. False: there is not even memory to refuse it.
+  // Ends in Finished. False: there is not even memory to refuse it, or there are too many.
   bool start(const GrpcCaller& caller, ByteBuffer& message) {
     GrpcInference* const call = calls_.host.inference();
     if (call == nullptr) return false;
     call_ = call;
     bytes_.Swap(&message);
     calls_.threads.waits(1);
-    if (!call->admit(method_, caller, bytes_.Length(), *this)) {
+    if (!call->admit(method_, caller, held_bytes(bytes_), *this)) {
       hand();
       return true;
     }
@@ -118,13 +122,20 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
   }
   // Returns false if the call has its status.
   bool decode(GrpcInference& call) {
-    GrpcStatus status{GrpcCode::kInvalidArgument, "not a ModelInferRequest"};
+    if (const grpc_compression_algorithm algorithm = compression_of(bytes_); algorithm != GRPC_COMPRESS_NONE) {
+      const size_t compressed = held_bytes(bytes_);
+      GrpcStatus status;
+      const Inflated inflated = inflate(
+          bytes_, algorithm, calls_.options.most_inflated, [&](size_t bytes) { return call.grow(compressed + bytes); },
+          status);
+      if (inflated == Inflated::kRefused) call.refuse(std::move(status));
+      if (inflated != Inflated::kDone) return false;
+    }
     const auto refuse = [&] {
-      call.refuse(std::move(status));
+      call.refuse({GrpcCode::kInvalidArgument, message_.problem()});
       return false;
     };
-    if (!inflate_if_compressed(bytes_, calls_.options.most_inflated, status)) return refuse();
-    const size_t bytes = bytes_.Length();
+    const size_t bytes = held_bytes(bytes_);
     if (!message_.scan(bytes_)) return refuse();
     if (!call.grow(bytes + message_.needs())) return false;
     if (!message_.read()) return refuse();
@@ -159,6 +170,7 @@ class InferCall final : public Call {
   }
   void cancel() noexcept override { inference_->cancel(); }
   void over() noexcept override { canceller_->done(); }
+  bool works() noexcept override { return true; }
   void finish(const grpc::Status& status) noexcept override { to_.FinishWithError(status, finished_.tag()); }
   void finished(bool) {}
 
@@ -199,10 +211,16 @@ class StreamCall final : public Call {
 
  private:
   struct Entry {
+    explicit Entry(Calls& calls) : calls(calls), entered(calls.enter()) {}
+    ~Entry() { calls.leave(); }
+    Entry(const Entry&) = delete;
+
+    Calls& calls;
+    const bool entered;
     std::shared_ptr<Inference> inference;
-    bool ready = false;      // has its answer, or failed
-    bool no_memory = false;  // not even for its status
-    bool several = false;    // has several answers
+    bool ready = false;                   // has its answer, or failed
+    const GrpcStatus* refused = nullptr;  // there is no inference; why
+    bool several = false;                 // has several answers
   };
 
   grpc::ServerContext& context() noexcept override { return context_; }
@@ -219,8 +237,8 @@ class StreamCall final : public Call {
     {
       const MutexLock lock(mutex_);
       reading_ = false;
-      if (ok && !cancelled_) {
-        entry = std::make_shared<Entry>();
+      if (ok && !cancelled_ && !draining_) {
+        entry = std::make_shared<Entry>(calls_);
         entry->inference = std::make_shared<Inference>(
             calls_, GrpcMethod::kModelStreamInfer, canceller_, [this, of = entry.get()] { end(*of); },
             [this] { handed(); });
@@ -232,7 +250,7 @@ class StreamCall final : public Call {
       }
     }
     if (!entry) return;
-    const bool started = entry->inference->start(caller_of(context_), read_);
+    const bool started = entry->entered && entry->inference->start(caller_of(context_), read_);
     bool cancelled = false;
     {
       const MutexLock lock(mutex_);
@@ -242,7 +260,8 @@ class StreamCall final : public Call {
     if (started) return;
     const MutexLock lock(mutex_);
     starting_ = false;
-    entry->ready = entry->no_memory = true;
+    entry->ready = true;
+    entry->refused = entry->entered ? &kNoMemoryStatus : &kTooManyCalls;
     go_on();
   }
   void was_written(bool ok) {
@@ -252,7 +271,7 @@ class StreamCall final : public Call {
       const MutexLock lock(mutex_);
       writing_ = false;
       over = std::move(written_);
-      more = ok && !cancelled_ && !over->no_memory && over->inference->more();
+      more = ok && !cancelled_ && over->refused == nullptr && over->inference->more();
       entries_.erase(std::find(entries_.begin(), entries_.end(), over));
       if (more) {
         // Others with several answers have their turn.
@@ -292,6 +311,18 @@ class StreamCall final : public Call {
     canceller_->done();
     { const MutexLock lock(mutex_); }  // whoever called finish() has left
   }
+  bool works() noexcept override {
+    const MutexLock lock(mutex_);
+    return !entries_.empty();
+  }
+  // Requests that have come are answered.
+  void drain() noexcept override {
+    const MutexLock lock(mutex_);
+    if (ended_ || cancelled_ || draining_) return;
+    ended_ = draining_ = true;
+    status_ = status_of(kDraining);
+    go_on();
+  }
 
   void handed() noexcept {
     const MutexLock lock(mutex_);
@@ -329,15 +360,15 @@ class StreamCall final : public Call {
     if (writing_ || starting_ || users_ > 0) return;
     const bool all_ready =
         std::all_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->ready; });
-    if (cancelled_ ? all_ready : ended_ && !reading_ && entries_.empty()) {
+    // gRPC ends a read that is still under way then.
+    if (cancelled_ ? all_ready : ended_ && (draining_ || !reading_) && entries_.empty()) {
       finished_ = true;
       finish(status_);
     }
   }
   void write_next(const Entry& entry) {
-    static const GrpcStatus no_memory{GrpcCode::kResourceExhausted, "no memory"};
-    const GrpcStatus* status = entry.no_memory ? &no_memory : &entry.inference->status();
-    if (status->code == GrpcCode::kOk && !entry.inference->respond(true, write_)) status = &no_memory;
+    const GrpcStatus* status = entry.refused != nullptr ? entry.refused : &entry.inference->status();
+    if (status->code == GrpcCode::kOk && !entry.inference->respond(true, write_)) status = &kNoMemoryStatus;
     if (status->code != GrpcCode::kOk) {
       if (errors_end_) {
         status_ = status_of(*status);
@@ -365,7 +396,8 @@ class StreamCall final : public Call {
   std::shared_ptr<Entry> written_;  // whose answer is being written
   bool reading_ = false, writing_ = false, starting_ = false;
   int users_ = 0;           // how many threads use the entries without the mutex
-  bool ended_ = false;      // the client sends no more
+  bool ended_ = false;      // no more requests are read
+  bool draining_ = false;   // because the server ends
   bool cancelled_ = false;  // no more answers are written
   bool finished_ = false;
   grpc::Status status_;

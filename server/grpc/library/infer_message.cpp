@@ -1,7 +1,6 @@
 #include "server/grpc/library/infer_message.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
@@ -22,9 +21,10 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kRawInput = inference::ModelInferRequest::kRawInputContentsFieldNumber;
 constexpr uint32_t tag_of_bytes(uint32_t field) { return field << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED; }
+// A list of gRPC's pieces grows by doubling.
+constexpr size_t kPerSlice = 3 * sizeof(grpc_slice);
 // Smaller tensors are cheaper to copy than to refer to.
 constexpr size_t kCopied = 4096;
-constexpr size_t kUsualHead = 512;  // bytes of a request without its tensors
 
 std::string_view view(const std::string& text) { return text; }
 
@@ -63,6 +63,43 @@ TensorContents contents_of(const inference::InferTensorContents& from) {
   return contents;
 }
 
+void append_varint(std::string& to, uint64_t value) {
+  uint8_t digits[10];
+  to.append(reinterpret_cast<const char*>(digits),
+            static_cast<size_t>(CodedOutputStream::WriteVarint64ToArray(value, digits) - digits));
+}
+
+bool append_bytes(CodedInputStream& input, size_t bytes, std::string& to) {
+  const size_t at = to.size();
+  to.resize(at + bytes);
+  return input.ReadRaw(to.data() + at, static_cast<int>(bytes));
+}
+
+// Appends a field whose tag was read. A group is none: measure() refuses it.
+bool append_field(CodedInputStream& input, uint32_t tag, std::string& to) {
+  append_varint(to, tag);
+  switch (tag & 7) {
+    case WireFormatLite::WIRETYPE_VARINT: {
+      uint64_t number = 0;
+      if (!input.ReadVarint64(&number)) return false;
+      append_varint(to, number);
+      return true;
+    }
+    case WireFormatLite::WIRETYPE_FIXED64:
+      return append_bytes(input, sizeof(uint64_t), to);
+    case WireFormatLite::WIRETYPE_FIXED32:
+      return append_bytes(input, sizeof(uint32_t), to);
+    case WireFormatLite::WIRETYPE_LENGTH_DELIMITED: {
+      uint32_t bytes = 0;
+      if (!input.ReadVarint32(&bytes) || bytes > INT_MAX) return false;
+      append_varint(to, bytes);
+      return append_bytes(input, bytes, to);
+    }
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 bool InferMessage::scan(grpc::ByteBuffer& message) {
@@ -71,12 +108,29 @@ bool InferMessage::scan(grpc::ByteBuffer& message) {
   if (!reader.status().ok()) return false;
   CodedInputStream input(&reader);
   input.SetTotalBytesLimit(INT_MAX);
-  text_.reserve(std::min<size_t>(message_.Length(), kUsualHead));
-  google::protobuf::io::StringOutputStream text(&text_);
-  CodedOutputStream output(&text);
+  return measure(input, cost_);
+}
+
+std::string InferMessage::problem() const {
+  if (cost_.excess == nullptr) return "not a ModelInferRequest";
+  return std::string("the request has more than ")
+      .append(std::to_string(MessageCost::kMost))
+      .append(" ")
+      .append(cost_.excess);
+}
+
+// Notes where tensors' bytes are, and copies all else to text_.
+bool InferMessage::split() {
+  text_.reserve(cost_.text);
+  raw_at_.reserve(cost_.raw);
+  bytes_of.reserve(cost_.raw);
+  grpc::ProtoBufferReader reader(&message_);
+  if (!reader.status().ok()) return false;
+  CodedInputStream input(&reader);
+  input.SetTotalBytesLimit(INT_MAX);
   while (const uint32_t tag = input.ReadTag()) {
     if (tag != tag_of_bytes(kRawInput)) {
-      if (!WireFormatLite::SkipField(&input, tag, &output)) return false;
+      if (!append_field(input, tag, text_)) return false;
       continue;
     }
     uint32_t bytes = 0;
@@ -106,7 +160,7 @@ std::span<const RequestParameter> InferMessage::parameters_of(const Parameters& 
 }
 
 bool InferMessage::read() {
-  if (!head_->ParseFromString(text_)) return false;
+  if (!split() || !head_->ParseFromString(text_)) return false;
   parameters_.reserve(static_cast<size_t>(1 + head_->inputs_size() + head_->outputs_size()));
   request_.model = head_->model_name();
   request_.version = head_->model_version();
@@ -134,12 +188,6 @@ bool InferMessage::read() {
 }
 
 namespace {
-
-void append_varint(std::string& to, uint64_t value) {
-  uint8_t digits[10];
-  to.append(reinterpret_cast<const char*>(digits),
-            static_cast<size_t>(CodedOutputStream::WriteVarint64ToArray(value, digits) - digits));
-}
 
 struct Kept {
   std::shared_ptr<const void> owner;
@@ -211,60 +259,64 @@ grpc::ByteBuffer stream_error(const std::string& id, const std::string& message)
   return {&slice, 1};
 }
 
-bool inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm, size_t most, GrpcStatus& status) {
+Inflated inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm, size_t most,
+                 const std::function<bool(size_t)>& room, GrpcStatus& status) {
+  constexpr size_t kStep = 64 * 1024, kZlib = 64 * 1024;  // zlib's own memory, at most
+  const auto refuse = [&](GrpcCode code, const char* text) {
+    status = {code, text};
+    return Inflated::kRefused;
+  };
+  if (!room(kZlib + kStep)) return Inflated::kNoRoom;
   std::vector<grpc::Slice> pieces, inflated;
-  if (!message.Dump(&pieces).ok()) {
-    status = {GrpcCode::kInternal, "the message cannot be read"};
-    return false;
-  }
+  if (!message.Dump(&pieces).ok()) return refuse(GrpcCode::kInternal, "the message cannot be read");
   z_stream stream{};
   constexpr int kZlibWindow = 15, kGzip = 16;
-  if (inflateInit2(&stream, algorithm == GRPC_COMPRESS_GZIP ? kZlibWindow + kGzip : kZlibWindow) != Z_OK) {
-    status = {GrpcCode::kResourceExhausted, "no memory to decompress the message"};
-    return false;
-  }
+  if (inflateInit2(&stream, algorithm == GRPC_COMPRESS_GZIP ? kZlibWindow + kGzip : kZlibWindow) != Z_OK)
+    return refuse(GrpcCode::kResourceExhausted, "no memory to decompress the message");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, &inflateEnd);
-  constexpr size_t kStep = 64 * 1024;
   size_t total = 0;
   int result = Z_OK;
-  std::vector<uint8_t> room(kStep);
+  std::vector<uint8_t> step(kStep);
+  stream.next_out = step.data();
+  stream.avail_out = kStep;
+  Inflated problem = Inflated::kDone;
+  // What the step has becomes a piece of the message.
+  const auto keep = [&] {
+    const size_t got = step.size() - stream.avail_out;
+    if (got == 0) return true;
+    total += got;
+    if (total > most) {
+      problem = refuse(GrpcCode::kResourceExhausted, "the message decompresses to more than max_inflated_bytes");
+      return false;
+    }
+    if (!room(kZlib + kStep + total + kPerSlice * (inflated.size() + 1))) {
+      problem = Inflated::kNoRoom;
+      return false;
+    }
+    inflated.emplace_back(step.data(), got);
+    stream.next_out = step.data();
+    stream.avail_out = kStep;
+    return true;
+  };
   for (const grpc::Slice& piece : pieces) {
     stream.next_in = const_cast<uint8_t*>(piece.begin());
     stream.avail_in = static_cast<uInt>(piece.size());
     while (result == Z_OK && stream.avail_in > 0) {
-      stream.next_out = room.data();
-      stream.avail_out = static_cast<uInt>(room.size());
       result = ::inflate(&stream, Z_NO_FLUSH);
-      const size_t got = room.size() - stream.avail_out;
-      total += got;
-      if (total > most) {
-        status = {GrpcCode::kResourceExhausted, "the message decompresses to more than max_inflated_bytes"};
-        return false;
-      }
-      if (got > 0) inflated.emplace_back(room.data(), got);
+      if (stream.avail_out == 0 && !keep()) return problem;
     }
   }
   // What zlib still holds after the last byte of input.
   while (result == Z_OK) {
-    stream.next_out = room.data();
-    stream.avail_out = static_cast<uInt>(room.size());
     result = ::inflate(&stream, Z_NO_FLUSH);
-    const size_t got = room.size() - stream.avail_out;
-    if (got == 0) break;
-    total += got;
-    if (total > most) {
-      status = {GrpcCode::kResourceExhausted, "the message decompresses to more than max_inflated_bytes"};
-      return false;
-    }
-    inflated.emplace_back(room.data(), got);
+    if (stream.avail_out != 0) break;
+    if (!keep()) return problem;
   }
-  if (result != Z_STREAM_END) {
-    status = {GrpcCode::kInvalidArgument, "the message's compression is damaged"};
-    return false;
-  }
+  if (!keep()) return problem;
+  if (result != Z_STREAM_END) return refuse(GrpcCode::kInvalidArgument, "the message's compression is damaged");
   grpc::ByteBuffer whole(inflated.data(), inflated.size());
   message.Swap(&whole);
-  return true;
+  return Inflated::kDone;
 }
 
 }  // namespace sconce::server

@@ -3,12 +3,15 @@
 #include <grpcpp/support/slice.h>
 #include <health.pb.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "server/grpc/library/calls.h"
 #include "server/grpc/library/health.h"
+#include "server/grpc/library/infer_message.h"
 #include "server/grpc/library/methods.h"
 #include "server/grpc/library/reflection.h"
 
@@ -68,10 +71,16 @@ class OtherCall final : public Call, private Health::Watcher {
                                                                                        : Kind::kUnknown;
     kind_ == Kind::kUnknown ? finish({grpc::UNIMPLEMENTED, ""}) : read();
   }
+  bool works() noexcept override { return kind_ == Kind::kText; }
   void cancel() noexcept override {
-    const MutexLock lock(mutex_);
-    ends_ = true;
-    watch();
+    std::shared_ptr<GrpcAnswering> answering;
+    {
+      const MutexLock lock(mutex_);
+      ends_ = true;
+      answering = answering_;
+      watch();
+    }
+    if (answering) answering->cancel();
   }
   void over() noexcept override {
     if (kind_ == Kind::kWatch) calls_.health.remove(*this);
@@ -111,7 +120,11 @@ class OtherCall final : public Call, private Health::Watcher {
     GrpcStatus status;
     if (message_.Length() > calls_.options.most_text)
       return refuse({GrpcCode::kResourceExhausted, "the message is larger than this method takes"});
-    if (!inflate_if_compressed(message_, calls_.options.most_text, status)) return refuse(status);
+    const grpc_compression_algorithm algorithm = compression_of(message_);
+    if (algorithm != GRPC_COMPRESS_NONE &&
+        inflate(
+            message_, algorithm, calls_.options.most_text, [](size_t) { return true; }, status) != Inflated::kDone)
+      return refuse(status);
     std::string text;
     const GrpcStatus no_message{GrpcCode::kInvalidArgument, "not the request of this method"};
     switch (kind_) {
@@ -132,12 +145,21 @@ class OtherCall final : public Call, private Health::Watcher {
     respond(health_answer(health));
   }
   void ask(const std::string& json) {
-    calls_.host.answer(method_, caller_of(context_), json, [this](const GrpcStatus& given, std::string_view text) {
+    const auto done = [this](const GrpcStatus& given, std::string_view text) {
       if (given.code != GrpcCode::kOk) return finish(status_of(given));
       bool is_answer = false;
       if (!has_memory([&] { is_answer = answer_from_json(method_, text, answer_); })) return finish(kNoMemory);
       is_answer ? respond(answer_) : finish({grpc::INTERNAL, "the answer has no message"});
-    });
+    };
+    std::shared_ptr<GrpcAnswering> answering = calls_.host.answer(method_, caller_of(context_), json, done);
+    if (!answering) return;
+    bool left = false;
+    {
+      const MutexLock lock(mutex_);
+      answering_ = answering;
+      left = ends_;
+    }
+    if (left) answering->cancel();
   }
 
   void changed(Health::Status status, bool ends) noexcept override {
@@ -165,10 +187,11 @@ class OtherCall final : public Call, private Health::Watcher {
   Event<OtherCall, &OtherCall::was_read> read_{*this};
   Event<OtherCall, &OtherCall::was_written> written_{*this};
   Event<OtherCall, &OtherCall::finished> finished_{*this};
-  Kind kind_ = Kind::kUnknown;
+  std::atomic<Kind> kind_{Kind::kUnknown};
   GrpcMethod method_{};
   ByteBuffer message_, answer_;
-  Mutex mutex_;  // of a watcher's state
+  Mutex mutex_;  // of a watcher's state, and of what waits for the program
+  std::shared_ptr<GrpcAnswering> answering_ SCONCE_GUARDED_BY(mutex_);
   Health::Status status_ SCONCE_GUARDED_BY(mutex_) = Health::Status::kUnknown;
   Health::Status told_ SCONCE_GUARDED_BY(mutex_) = Health::Status::kUnknown;
   bool watches_ SCONCE_GUARDED_BY(mutex_) = false, writing_ SCONCE_GUARDED_BY(mutex_) = false;

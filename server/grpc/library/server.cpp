@@ -12,10 +12,14 @@
 #include <atomic>
 #include <climits>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "server/grpc/library/calls.h"
+#include "server/grpc/library/channelz.h"
 #include "server/grpc/library/health.h"
 
 namespace sconce::server {
@@ -63,6 +67,11 @@ class Server final : public GrpcServer {
     set(GRPC_ARG_MAX_METADATA_SIZE, limited(options.most_header));
     set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limited(static_cast<uint64_t>(options.handshake.count())));
     set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, limited(static_cast<uint64_t>(options.idle.count())));
+    if (options.age.count() > 0)
+      set(GRPC_ARG_MAX_CONNECTION_AGE_MS, limited(static_cast<uint64_t>(options.age.count())));
+    if (options.age_grace.count() > 0)
+      set(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, limited(static_cast<uint64_t>(options.age_grace.count())));
+    set(GRPC_ARG_ENABLE_CHANNELZ, 1);  // connections() and traffic()
     // A peer that is gone is found out, and one that floods with pings is sent away.
     constexpr int kKeepalive = 60'000, kKeepaliveTimeout = 20'000, kLeastPing = 5'000, kStrikes = 3;
     set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepalive);
@@ -79,11 +88,12 @@ class Server final : public GrpcServer {
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(options));
     server_ = builder.BuildAndStart();
     if (!server_) return;
+    channelz_ = std::make_unique<Channelz>();
     calls_->threads.start();
     calls_->open();
   }
   ~Server() override {
-    stop(std::chrono::system_clock::now());
+    stop(std::chrono::steady_clock::now());
     server_.reset();
     log_host = nullptr;
   }
@@ -100,12 +110,26 @@ class Server final : public GrpcServer {
   }
   void set_ready(bool ready) noexcept override { health_.set(ready); }
   void look() noexcept override { calls_->look(); }
-  void stop(std::chrono::system_clock::time_point deadline) noexcept override {
+  void connections(int64_t after, const std::function<void(int64_t, std::string_view)>& found) override {
+    channelz_->connections(after, found);
+  }
+  bool traffic(int64_t number, GrpcTraffic& to) noexcept override { return channelz_->traffic(number, to); }
+  void visit_calls(const std::function<void(const std::string&, bool)>& visit) override {
+    calls_->visit([&](Call& call) { visit(call.peer(), call.works()); });
+  }
+  uint64_t calls() const noexcept override { return static_cast<uint64_t>(calls_->under_way()); }
+  void stop(std::chrono::steady_clock::time_point deadline) noexcept override {
     if (stopped_) return;
     stopped_ = true;
     calls_->close();
     health_.end();
-    if (server_) server_->Shutdown(deadline);
+    calls_->visit([](Call& call) { call.drain(); });
+    // By the steady clock: the system's may jump meanwhile.
+    const auto left =
+        std::max(deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero());
+    const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+    if (server_)
+      server_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(nanoseconds, GPR_TIMESPAN)));
     // A cancelled call may still wait for the program.
     while (!calls_->empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     queue_->Shutdown();
@@ -120,6 +144,7 @@ class Server final : public GrpcServer {
   std::unique_ptr<Calls> calls_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Channelz> channelz_;
   bool stopped_ = false;
 };
 

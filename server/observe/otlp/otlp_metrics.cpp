@@ -30,12 +30,25 @@ std::string double_text(double number) {
   return fmt::format("{}", number);
 }
 
+// Names of OpenTelemetry's own, which Prometheus writes with underscores.
+std::string_view otlp_name(std::string_view name) noexcept {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"rpc_server_call_duration_seconds", "rpc.server.call.duration"},
+      {"rpc_system_name", "rpc.system.name"},
+      {"rpc_method", "rpc.method"},
+      {"rpc_response_status_code", "rpc.response.status_code"},
+      {"error_type", "error.type"}};
+  for (const auto& [written, own] : kNames)
+    if (name == written) return own;
+  return name;
+}
+
 // model="m",version="1" as a JSON array.
 std::string attributes_of(std::string_view labels) {
   OrderedJson list = OrderedJson::array();
   while (!labels.empty()) {
     const size_t equals = labels.find("=\""), end = labels.find('"', equals + 2);
-    list.push_back(otlp_text(labels.substr(0, equals), labels.substr(equals + 2, end - equals - 2)));
+    list.push_back(otlp_text(otlp_name(labels.substr(0, equals)), labels.substr(equals + 2, end - equals - 2)));
     labels.remove_prefix(std::min(end + 2, labels.size()));
   }
   return dump(list);
@@ -85,7 +98,7 @@ class OtlpMetrics::Sink final : public MetricSink {
     } else {
       const std::string_view kind = is_gauge() ? "gauge" : row_->kind == "counter" ? "sum" : "histogram";
       put("{}{{\"name\":{},\"description\":{},\"unit\":\"{}\",\"{}\":{{", buffer_.size() == 0 ? "" : ",",
-          dump(row_->name), dump(row_->help), unit_of(row_->name), kind);
+          dump(otlp_name(row_->name)), dump(row_->help), unit_of(row_->name), kind);
       if (!is_gauge()) put("\"aggregationTemporality\":2,");  // cumulative
       if (kind == "sum") put("\"isMonotonic\":true,");
       put("\"dataPoints\":[");

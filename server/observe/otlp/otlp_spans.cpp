@@ -1,9 +1,9 @@
 #include "server/observe/otlp/otlp_spans.h"
 
 #include <algorithm>
-#include <array>
 
 #include "server/base/request_id.h"
+#include "server/observe/metrics.h"
 #include "server/observe/otlp/otlp_json.h"
 
 namespace sconce::server {
@@ -41,23 +41,18 @@ Place place_of_root(const std::string& trace, const std::optional<TraceParent>& 
   return {trace, parent ? std::string(parent->span_id.data(), parent->span_id.size()) : "", parent.has_value(), epoch};
 }
 
-// gRPC's codes that are the server's fault, not the client's.
-bool is_server_error(int grpc_code) noexcept {
-  constexpr std::array kCodes = {2, 4, 12, 13, 14, 15};
-  return std::find(kCodes.begin(), kCodes.end(), grpc_code) != kCodes.end();
-}
-
 // What a request is, by the conventions for HTTP or RPC.
 void describe_request(const TraceRecord& record, OrderedJson& span) {
   OrderedJson attributes = OrderedJson::array();
   bool failed = false;
   if (record.grpc_code) {
-    constexpr std::string_view kService = "inference.GRPCInferenceService";
-    span["name"] = std::string(kService).append("/").append(record.route);
-    attributes = {otlp_text("rpc.system", "grpc"), otlp_text("rpc.service", kService),
-                  otlp_text("rpc.method", record.route), otlp_integer("rpc.grpc.status_code", *record.grpc_code)};
-    failed = is_server_error(*record.grpc_code);
-    if (failed) attributes.push_back(otlp_text("error.type", std::to_string(*record.grpc_code)));
+    const std::string method = std::string(kGrpcService).append("/").append(record.route);
+    const auto code = static_cast<size_t>(*record.grpc_code);
+    span["name"] = method;
+    attributes = {otlp_text("rpc.system.name", "grpc"), otlp_text("rpc.method", method),
+                  otlp_text("rpc.response.status_code", grpc_code_name(code))};
+    failed = is_grpc_server_error(code);
+    if (failed) attributes.push_back(otlp_text("error.type", grpc_code_name(code)));
   } else {
     const std::string_view whole = record.method_and_path;
     const size_t blank = std::min(whole.find(' '), whole.size());

@@ -1,0 +1,147 @@
+// When a connection of gRPC has to go. Times are made up.
+#include "server/grpc/connection_record.h"
+
+#include <doctest/doctest.h>
+
+namespace sconce::server {
+namespace {
+
+using namespace std::chrono_literals;
+using Record = ConnectionRecord;
+using Why = Record::Why;
+
+struct Watched {
+  Record::Clock::time_point time{1h};
+  Record::Limits limits{.empty_streams = 100, .message = 1000, .pace = Pace::of(30s, 1000)};
+  Record record{time};
+  ConnectionLook now;
+  uint64_t calls = 0;  // that the server has
+
+  Why after(std::chrono::milliseconds passed) {
+    time += passed;
+    return record.look(now, time, limits, [this] { return calls; });
+  }
+  // Calls that were answered.
+  void answered(uint64_t count) {
+    now.traffic.streams += count;
+    now.traffic.messages += count;
+    now.traffic.succeeded += count;
+    now.received += 100 * count;
+  }
+  void ended_without_message(uint64_t count) {
+    now.traffic.streams += count;
+    now.traffic.failed += count;
+    now.received += 40 * count;
+  }
+};
+
+TEST_CASE("a connection whose calls bring messages stays, however many they are") {
+  Watched watched;
+  for (int i = 0; i < 100; ++i) {
+    watched.answered(10'000);
+    CHECK(watched.after(50ms) == Why::kNone);
+  }
+  CHECK(watched.record.open() == 0);
+}
+
+TEST_CASE("a connection whose calls end without a message goes") {
+  Watched watched;
+  watched.ended_without_message(100);
+  CHECK(watched.after(50ms) == Why::kNone);
+  watched.ended_without_message(2);
+  CHECK(watched.after(50ms) == Why::kEmptyStreams);
+}
+
+TEST_CASE("calls without a message are forgiven with time, and for those that are answered") {
+  Watched slow, mixed;
+  for (int i = 0; i < 1000; ++i) {
+    slow.ended_without_message(9);
+    CHECK(slow.after(1s) == Why::kNone);
+    mixed.ended_without_message(50);
+    mixed.answered(50);
+    CHECK(mixed.after(50ms) == Why::kNone);
+  }
+}
+
+TEST_CASE("cancelled calls count, though they brought a message") {
+  Watched watched;
+  watched.now.traffic.streams = watched.now.traffic.messages = watched.now.traffic.failed = 101;
+  CHECK(watched.after(50ms) == Why::kEmptyStreams);
+}
+
+TEST_CASE("calls that wait for their messages are none without a message") {
+  Watched watched;
+  watched.limits.empty_streams = 0;
+  watched.now.traffic.streams = 256;
+  CHECK(watched.after(50ms) == Why::kNone);
+  watched.now.traffic.messages = 256;
+  CHECK(watched.after(50ms) == Why::kNone);
+}
+
+TEST_CASE("bytes that belong to no message have a limit") {
+  Watched watched;
+  watched.now.received = Record::kFreeBytes;
+  CHECK(watched.after(50ms) == Why::kNone);
+  watched.now.received += 2000;
+  CHECK(watched.after(50ms) == Why::kBytes);
+  Watched pings;
+  for (int day = 0; day < 365; ++day) {
+    pings.now.received += 24 * 360 * 17;  // one each ten seconds
+    CHECK(pings.after(24h) == Why::kNone);
+  }
+  Watched calls;  // a call under way may bring a message
+  calls.now.received = Record::kFreeBytes + 1500;
+  calls.now.traffic.streams = 1;
+  CHECK(calls.after(50ms) == Why::kNone);
+}
+
+TEST_CASE("a message that stalls half-way ends the connection, and one that comes does not") {
+  Watched watched;
+  watched.now.traffic.streams = 1;
+  watched.now.received = 500;
+  CHECK(watched.after(50ms) == Why::kNone);
+  CHECK(watched.after(29s) == Why::kNone);
+  watched.now.received += 17;  // a ping
+  CHECK(watched.after(500ms) == Why::kNone);
+  CHECK(watched.after(1s) == Why::kNone);  // suspected
+  watched.now.received += 17;
+  CHECK(watched.after(50ms) == Why::kNone);
+  CHECK(watched.after(50ms) == Why::kStalled);
+
+  Watched slow;
+  slow.now.traffic.streams = 1;
+  for (int i = 0; i < 100; ++i) {
+    slow.now.received += 5000;  // at min_rate
+    CHECK(slow.after(5s) == Why::kNone);
+  }
+}
+
+TEST_CASE("a call that the server has is not stalled") {
+  Watched watched;
+  watched.now.traffic.streams = watched.now.traffic.messages = 1;
+  watched.calls = 1;
+  for (int i = 0; i < 20; ++i) CHECK(watched.after(20s) == Why::kNone);
+  // It ends between the counts of gRPC and of the server.
+  watched.calls = 0;
+  CHECK(watched.after(31s) == Why::kNone);
+  watched.now.traffic.succeeded = 1;
+  CHECK(watched.after(50ms) == Why::kNone);
+  CHECK(watched.after(1h) == Why::kNone);
+}
+
+TEST_CASE("a connection is of use when it brings a message") {
+  Watched watched;
+  const auto accepted = watched.time;
+  watched.ended_without_message(3);
+  watched.after(1s);
+  CHECK(watched.record.useful() == accepted);
+  watched.answered(1);
+  watched.after(1s);
+  CHECK(watched.record.useful() == accepted + 2s);
+  watched.now.received += 17;
+  watched.after(1s);
+  CHECK(watched.record.useful() == accepted + 2s);
+}
+
+}  // namespace
+}  // namespace sconce::server
