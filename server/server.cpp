@@ -71,7 +71,7 @@ class Server {
         config_(remote_ ? remote_->with_folders(config) : config),
         threads_(io_threads(config)),
         signatures_(config_.require_signature),
-        finder_(config_, signatures_),
+        finder_(config_, signatures_, remote_ ? remote_->folders() : PackageFinder::RemoteFolders()),
         files_(find_files()),
         packages_(find_packages()),
         budget_(static_cast<uint64_t>(config.memory_budget), static_cast<uint64_t>(config.device_memory_budget)),
@@ -167,6 +167,7 @@ class Server {
   }
 
   ~Server() {
+    if (remote_) remote_->stop();  // it tells the others
     control_.stop();
     grpc_.reset();
     service_.operations.stop();
@@ -193,7 +194,10 @@ class Server {
         give_metrics(service_, *repository_.snapshot(), sink, *look);
       });
     }
-    if (remote_) remote_->start();
+    if (remote_)
+      remote_->start(
+          [this] { control_.sources_changed(); },
+          [this](const std::string& address, const std::string& reason) { repository_.set_unknown(address, reason); });
     control_.start();
     context_.run();
     stop_control();
@@ -289,6 +293,7 @@ class Server {
     hangups_.async_wait([this](const boost::system::error_code& ec, int) {
       if (ec) return;
       refresh(true);
+      if (remote_) remote_->look_now();
       wait_for_hangup();
     });
   }
@@ -329,6 +334,7 @@ class Server {
              std::chrono::duration_cast<std::chrono::milliseconds>(config_.drain_grace).count());
     service_.draining = true;
     control_.end_trials();
+    if (remote_) remote_->cancel();
     signals_.async_wait([](const boost::system::error_code& ec, int signal) {
       if (ec) return;
       log_warn("second signal: ending at once");

@@ -32,8 +32,8 @@ class Pull {
  public:
   explicit Pull(const PullOptions& options)
       : options_(options),
-        access_(read_remote_access([](const char* name) { return std::getenv(name); })),
         transfer_{.ca = options.ca, .stall = std::chrono::seconds(options.stall)},
+        access_(read_remote_access(Environment::of_process(), transfer_)),
         cache_(options.cache, options.cache_size) {}
 
   void bring(const RemoteUrl& url) {
@@ -82,8 +82,8 @@ class Pull {
   }
 
   const PullOptions options_;
-  const RemoteAccess access_;
   const TransferSettings transfer_;
+  const RemoteAccess access_;
   RemoteCache cache_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace sconce::server {
@@ -22,6 +23,8 @@ struct FileStamps {
   uint64_t identity = 0, bytes = 0;
   int64_t modified_ns = 0;
   void add(const char* path) noexcept;  // of one that is gone, nothing is added: that counts as a change
+  // Of a file that is not here: its validator (ETag) and its size.
+  void add(std::string_view validator, uint64_t size) noexcept;
   friend bool operator==(const FileStamps&, const FileStamps&) = default;
 };
 

@@ -158,6 +158,18 @@ void Control::submit(std::function<void()> work, Done done) {
   wake_.notify_one();
 }
 
+void Control::sources_changed() noexcept {
+  if (config_.watch.count() == 0) {
+    succeeds([this] { submit([this] { load_new(); }, [](const std::exception_ptr&) {}); });
+    return;
+  }
+  {
+    const MutexLock lock(mutex_);
+    changed_ = true;
+  }
+  wake_.notify_one();
+}
+
 void Control::wake() noexcept {
   { const MutexLock lock(mutex_); }  // it waits, or has not looked yet
   wake_.notify_one();
@@ -435,6 +447,12 @@ void Control::load_found(const Found& found, const std::string& name, bool again
 }
 
 void Control::load_model(const std::string& name) {
+  if (const std::exception_ptr problem = exception_of([&] { finder_.ask(name); })) {
+    const auto catalog = repository_.snapshot();
+    if (const Catalog::Entry* const entry = catalog->look_up(name))
+      repository_.publish_failure({.name = name, .file = entry->versions.back().file}, text_of(problem));
+    std::rethrow_exception(problem);
+  }
   std::optional<Demand::Turn> turn;
   if (on_demand_) turn.emplace(on_demand_->turn(name));
   const Found found = find(name);
@@ -507,6 +525,26 @@ void Control::look() {
   }
   if (!problem.empty() && problem != watch_problem_) log_error("watching repositories: {}", printable(problem));
   watch_problem_ = problem;
+}
+
+// What is elsewhere and was not there, or could not be had, until now.
+void Control::load_new() {
+  std::map<std::string, std::vector<PackageFile>> stems;
+  for (const PackageFile& file : finder_.repository_files())
+    if (finder_.is_elsewhere(file)) stems[file.stem].push_back(file);
+  for (const auto& [stem, files] : stems) {
+    if (files.front().on_demand) {
+      if (on_demand_ && !on_demand_->has_stem(stem)) on_demand_->set_files(stem, files);
+      continue;
+    }
+    const auto catalog = repository_.snapshot();
+    const bool done = std::ranges::any_of(names_of(stem), [&](const std::string& name) {
+      return std::ranges::any_of(catalog->look_up(name)->versions, [](const Catalog::Version& v) {
+        return v.loaded() || v.state == Catalog::State::kUnloaded;
+      });
+    });
+    if (!done) succeeds([&] { update_stem(stem, files); });
+  }
 }
 
 // Handles a package of the stem that came, changed or went. Returns false if something could not be loaded.

@@ -61,6 +61,9 @@ class Control {
   // Finishes the current task; the others get kUnavailable.
   void stop();
 
+  // On any thread: addresses of `serve` were looked at, and something there has changed. With `watch` that is looked
+  // at; else what could not be had until now is loaded.
+  void sources_changed() noexcept;
   // On any thread: a model ran while this one slept.
   void wake() noexcept;
   // Queues a task, on any thread. Tasks run in order. kQueueFull; kUnavailable after stop().
@@ -72,7 +75,8 @@ class Control {
   // Tasks.
 
   // Loads the versions of a model that are new or changed, or all of them if none is. Each replaces the served one when
-  // it is ready. Then unloads versions that are not to be served any more. If a version cannot be loaded, what is
+  // it is ready. Files that are elsewhere are asked for first. Then unloads versions that are not to be served any
+  // more. If a version cannot be loaded, what is
   // served stays, and the error is thrown after the others were tried. kNotFound.
   void load_model(const std::string& name);
   // kNotFound.
@@ -104,6 +108,7 @@ class Control {
   Found find(const std::string& name);
   void load_found(const Found& found, const std::string& name, bool again);
   void look();
+  void load_new();
   void follow_folders();
   // changed: something in the repositories had changed before the last look.
   Clock::duration until_next_look(bool changed) const noexcept;

@@ -139,7 +139,7 @@ bool OnDemand::is_missing(const Catalog& catalog, std::string_view name) const {
     const MutexLock lock(mutex_);
     if (kept_unloaded_.contains(name)) return false;
   }
-  return names_.knows(name);
+  return names_.knows(name) || (finder_.may_have_more() && is_model_name(name));
 }
 
 void OnDemand::ask(std::string_view name, Demand::Waiter& waiter) {
@@ -166,8 +166,23 @@ void OnDemand::load_known(const std::string& name, const Wanted& wanted) {
   load_pipeline(packages, wanted, chain);
 }
 
+// The files that may have a model, after the place where they are was asked, if nobody knows the name yet.
+std::vector<PackageFile> OnDemand::files_of(const std::string& name) {
+  std::vector<PackageFile> files = names_.find(name);
+  if (files.empty() && finder_.may_have_more()) {
+    finder_.ask(name);
+    for (const PackageFile& file : finder_.candidates(name))
+      if (file.on_demand && (files.empty() || files.front().stem == file.stem)) files.push_back(file);
+  }
+  if (files.empty() || !finder_.is_elsewhere(files.front())) return files;
+  const std::string stem = files.front().stem;
+  files = finder_.prepared(files.front());
+  if (names_.files_of(stem) != files) names_.set(stem, files);
+  return files;
+}
+
 std::vector<PackageEntry> OnDemand::open(const std::string& name) {
-  const std::vector<PackageFile> files = names_.find(name);
+  const std::vector<PackageFile> files = files_of(name);
   SCONCE_CHECK(!files.empty(), kNotFound, "Request for unknown model: '", excerpt(name), "' is not found");
   std::vector<PackageEntry> packages;
   std::vector<std::string> models;

@@ -100,6 +100,7 @@ class OnDemand final : private Demand::Loader {
 
   void load(const std::string& name, const Demand::Wanted& wanted) override;
   void load_known(const std::string& name, const Wanted& wanted);
+  std::vector<PackageFile> files_of(const std::string& name);
   std::vector<PackageEntry> open(const std::string& name);
   void load_packages(const std::string& name, std::span<const PackageEntry> packages, const Wanted& wanted);
   void load_pipeline(std::span<const PackageEntry> pipelines, const Wanted& wanted, Chain& chain)

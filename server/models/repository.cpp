@@ -52,6 +52,8 @@ const Catalog::Entry* Catalog::look_up(std::string_view name) const noexcept {
 
 const Catalog::Entry& Catalog::entry(std::string_view name) const {
   const Entry* found = look_up(name);
+  if (!found && !unknown_.empty())
+    SCONCE_FAIL(kUnavailable, "model '", excerpt(name), "' is not known: ", unknown_.begin()->second);
   SCONCE_CHECK(found, kNotFound, "Request for unknown model: '", excerpt(name), "' is not found");
   return *found;
 }
@@ -118,6 +120,7 @@ bool Catalog::needs(std::string_view pipeline, std::string_view model) const {
 }
 
 bool Catalog::is_ready() const noexcept {
+  if (!unknown_.empty()) return false;
   bool any = !had_models_;
   for (const Entry& entry : entries_) {
     for (const Version& v : entry.versions) {
@@ -366,6 +369,16 @@ void Repository::weights_changed(const ServedModel& model) {
     log_info("model {} version {} is ready by its new weights", name, model.interface().version);
   else
     log_warn("model {} version {} is not ready any more: {}", name, model.interface().version, printable(held));
+}
+
+void Repository::set_unknown(const std::string& address, const std::string& reason) {
+  change([&](Catalog& next) {
+    if (reason.empty()) {
+      next.unknown_.erase(address);
+    } else {
+      next.unknown_[address] = reason;
+    }
+  });
 }
 
 std::string Repository::publish_pipeline(const PackageEntry& package) {

@@ -70,8 +70,10 @@ class Catalog final : public Reaped {
   const Entry* look_up(std::string_view name) const noexcept;
   // Whether a pipeline has the model among its steps, or among those of its steps.
   bool needs(std::string_view pipeline, std::string_view model) const;
+  // Addresses of `serve` of which no model is known, and why. While there are any, an unknown name is kUnavailable.
+  const std::map<std::string, std::string>& unknown() const noexcept { return unknown_; }
   // Whether every awaited model is there, none is lost for good, and, if there ever was a model, at least one is served
-  // whose package is unchanged.
+  // whose package is unchanged. False while anything is unknown.
   bool is_ready() const noexcept;
 
  private:
@@ -87,7 +89,8 @@ class Catalog final : public Reaped {
   void index();
 
   std::vector<Entry> entries_;  // by name
-  bool had_models_ = false;     // at some time since the start
+  std::map<std::string, std::string> unknown_;
+  bool had_models_ = false;  // at some time since the start
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
 };
 
@@ -127,6 +130,9 @@ class Repository {
 
   // Call this when weights of a loaded model were published: it becomes ready, or is held.
   void weights_changed(const ServedModel& model);
+
+  // Any thread: nobody knows which models an address has; an empty reason: they are known now.
+  void set_unknown(const std::string& address, const std::string& reason);
 
   // A model's settings, with what is said beside its package.
   ModelConfig config_of(const PackageEntry& package) const;

@@ -15,7 +15,7 @@
 
 #include "server/remote/file_digest.h"
 #include "server/remote/remote_access.h"
-#include "server/remote/transfer.h"
+#include "server/remote/transfer/transfer.h"
 
 namespace sconce::server {
 

@@ -36,6 +36,14 @@ struct Reading {
     XML_StopParser(parser, XML_FALSE);
   }
   bool inside(std::string_view parent) const { return path.size() == 3 && path[1] == parent; }
+  bool is_azure() const { return path[0] == "EnumerationResults"; }
+  // An object ends.
+  void take_object() {
+    if (object.key.empty() || !bytes) return refuse("an object has no key or no size");
+    if (page.objects.size() >= kMostObjects) return refuse("a page has too many objects");
+    object.bytes = *bytes;
+    page.objects.push_back(std::move(object));
+  }
 };
 
 // Expat calls some functions after it was told to stop: that for the end of an empty element, for one.
@@ -48,35 +56,49 @@ void guarded(Reading& reading, Work work) noexcept {
 void on_begin(void* object, const XML_Char* name, const XML_Char**) noexcept {
   Reading& reading = *static_cast<Reading*>(object);
   guarded(reading, [&] {
-    if (reading.path.empty() && std::string_view(name) != "ListBucketResult")
+    const std::string_view named(name);
+    if (reading.path.empty() && named != "ListBucketResult" && named != "EnumerationResults")
       return reading.refuse("its root is no ListBucketResult");
     if (reading.path.size() >= kDeepest) return reading.refuse("its elements are nested too deeply");
     reading.path.emplace_back(name);
     reading.text.clear();
-    if (reading.path.size() == 2) {
+    if (reading.path.size() == (reading.is_azure() ? 3 : 2)) {
       reading.object = {};
       reading.bytes.reset();
     }
   });
 }
 
+// EnumerationResults/Blobs/Blob/Name and Properties/Content-Length, Etag; EnumerationResults/NextMarker.
+void end_of_azure(Reading& reading, const std::string& name) {
+  const std::vector<std::string>& path = reading.path;
+  if (path.size() == 2 && name == "NextMarker") {
+    reading.page.next = reading.text;
+    reading.truncated = !reading.text.empty();
+  }
+  if (path.size() < 3 || path[1] != "Blobs" || path[2] != "Blob") return;
+  if (path.size() == 4 && name == "Name") reading.object.key = reading.text;
+  if (path.size() == 5 && path[3] == "Properties") {
+    if (name == "Etag") reading.object.etag = reading.text;
+    if (name == "Content-Length") reading.bytes = parse_number<uint64_t>(reading.text);
+  }
+  if (path.size() == 3) reading.take_object();
+}
+
 void on_end(void* object, const XML_Char*) noexcept {
   Reading& reading = *static_cast<Reading*>(object);
   guarded(reading, [&] {
     const std::string name = reading.path.back();
-    if (reading.inside("Contents")) {
+    if (reading.is_azure()) {
+      end_of_azure(reading, name);
+    } else if (reading.inside("Contents")) {
       if (name == "Key") reading.object.key = reading.text;
       if (name == "ETag") reading.object.etag = reading.text;
       if (name == "Size") reading.bytes = parse_number<uint64_t>(reading.text);
     } else if (reading.path.size() == 2) {
       if (name == "IsTruncated") reading.truncated = reading.text == "true";
       if (name == "NextContinuationToken") reading.page.next = reading.text;
-      if (name == "Contents") {
-        if (reading.object.key.empty() || !reading.bytes) return reading.refuse("an object has no key or no size");
-        if (reading.page.objects.size() >= kMostObjects) return reading.refuse("a page has too many objects");
-        reading.object.bytes = *reading.bytes;
-        reading.page.objects.push_back(std::move(reading.object));
-      }
+      if (name == "Contents") reading.take_object();
     }
     reading.path.pop_back();
     reading.text.clear();
@@ -115,11 +137,11 @@ ListedPage parse_listing(std::string_view text) {
   SCONCE_CHECK(text.size() <= INT32_MAX, kUnavailable, "a listing is too large");
   const XML_Status status = XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
   if (reading.thrown) std::rethrow_exception(reading.thrown);
-  SCONCE_CHECK(!reading.wrong, kUnavailable, "not a listing of S3: ", reading.wrong);
+  SCONCE_CHECK(!reading.wrong, kUnavailable, "not a listing of a store: ", reading.wrong);
   SCONCE_CHECK(status == XML_STATUS_OK, kUnavailable,
-               "not a listing of S3: ", XML_ErrorString(XML_GetErrorCode(parser.get())));
+               "not a listing of a store: ", XML_ErrorString(XML_GetErrorCode(parser.get())));
   SCONCE_CHECK(reading.truncated == !reading.page.next.empty(), kUnavailable,
-               "not a listing of S3: it does not say how it goes on");
+               "not a listing of a store: it does not say how it goes on");
   return std::move(reading.page);
 }
 

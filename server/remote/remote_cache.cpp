@@ -286,6 +286,11 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
   return obtained;
 }
 
+std::string RemoteCache::validator_of(const RemoteUrl& url) const {
+  Known known;
+  return read_known(hex_of(digest_of_text(url.key())), known) ? known.validator : "";
+}
+
 fs::path RemoteCache::mirror(const RemoteUrl& url, const std::string& name) {
   const std::string key = hex_of(digest_of_text(url.key() + "\n" + name));
   Descriptor lock = open_lock(at("mirrors", key + kLock));

@@ -8,7 +8,8 @@
 //          mirrors/URL.lock  held, shared, by each process that serves it
 //
 // URL stands for the digest of the address. What a process serves is never removed. Objects are not forced to the disk:
-// what was written before the machine's last boot is compared with its digest before it counts. Used by one thread.
+// what was written before the machine's last boot is compared with its digest before it counts. obtain(), make_room()
+// and bytes() are called by any thread; the rest is for one.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,9 @@ class RemoteCache {
   // well, as a hard link or a copy; empty: nowhere. Errors of download().
   Obtained obtain(const RemoteUrl& url, const RemoteAccess& access, const std::string& listed,
                   const std::filesystem::path& place, DownloadOptions options);
+
+  // The validator with which an address was fetched last; empty: it was not.
+  std::string validator_of(const RemoteUrl& url) const;
 
   // The folder of what is served of an address, which is not cleared from now on. name: tells several of one address
   // apart.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "sconce/parse_number.h"
 #include "server/base/failure.h"
 #include "server/base/json_document.h"
 #include "server/remote/listing_xml.h"
@@ -22,55 +23,6 @@ std::string below(const std::string& key, const std::string& prefix) {
   return key.size() > prefix.size() + 1 && key.starts_with(prefix) && key[prefix.size()] == '/'
              ? key.substr(prefix.size() + 1)
              : std::string();
-}
-
-// The files of all pages, which a server may try to make without end.
-class Files {
- public:
-  explicit Files(const RemoteUrl& prefix) : prefix_(prefix) {}
-  void begin_page() {
-    SCONCE_CHECK(pages_++ < kMostPages, kTooLarge, prefix_.shown(), " has a list of more than ", kMostPages, " pages");
-  }
-  void add(RemoteFile file) {
-    text_ += file.path.size() + file.validator.size();
-    SCONCE_CHECK(files_.size() < kMostFiles && text_ <= kMostNames, kTooLarge, prefix_.shown(), " has more than ",
-                 kMostFiles, " files, or longer names than fit into ", kMostNames, " bytes");
-    files_.push_back(std::move(file));
-  }
-  std::vector<RemoteFile> take() { return std::move(files_); }
-
- private:
-  const RemoteUrl& prefix_;
-  std::vector<RemoteFile> files_;
-  size_t pages_ = 0, text_ = 0;
-};
-
-std::vector<RemoteFile> list_bucket(const RemoteUrl& prefix, const RemoteAccess& access, Transfer& transfer) {
-  Files files(prefix);
-  std::string token;
-  for (;;) {
-    files.begin_page();
-    ListedPage page = parse_listing(transfer.document(listing_request(prefix, access, token)));
-    for (ListedObject& object : page.objects)
-      if (std::string path = below(object.key, prefix.path); !path.empty())
-        files.add({std::move(path), object.bytes, std::move(object.etag)});
-    if (page.next.empty()) return files.take();
-    token = std::move(page.next);
-  }
-}
-
-std::vector<RemoteFile> list_hub(const RemoteUrl& prefix, const RemoteAccess& access, Transfer& transfer) {
-  Files files(prefix);
-  RemoteRequest request = tree_request(prefix, access);
-  for (;;) {
-    files.begin_page();
-    std::string next;
-    for (RemoteFile& file : parse_tree(transfer.document(request, &next), prefix.path)) files.add(std::move(file));
-    if (next.empty()) return files.take();
-    SCONCE_CHECK(next.starts_with(access.hub_endpoint + "/"), kForbidden, prefix.shown(),
-                 ": its list goes on at another host, which is not asked");
-    request.url = std::move(next);
-  }
 }
 
 bool is_version(std::string_view text) noexcept {
@@ -92,11 +44,50 @@ bool is_model_file(const std::string& name) { return name == "model.pt2" || name
 
 }  // namespace
 
-std::vector<RemoteFile> list_remote(const RemoteUrl& prefix, const RemoteAccess& access, Transfer& transfer) {
-  SCONCE_CHECK(prefix.scheme != RemoteScheme::kHttps, kInvalidArgument, prefix.shown(),
+RemoteLister::RemoteLister(RemoteUrl prefix, const RemoteAccess& access, std::string begin)
+    : prefix_(std::move(prefix)), access_(access), begin_(std::move(begin)) {
+  SCONCE_CHECK(prefix_.scheme != RemoteScheme::kHttps, kInvalidArgument, prefix_.shown(),
                ": a web server lists no files; name a package");
-  return prefix.scheme == RemoteScheme::kHub ? list_hub(prefix, access, transfer)
-                                             : list_bucket(prefix, access, transfer);
+}
+
+void RemoteLister::next(Transfer& transfer, std::vector<RemoteFile>& files) {
+  SCONCE_CHECK(pages_++ < kMostPages, kTooLarge, prefix_.shown(), " has a list of more than ", kMostPages, " pages");
+  prefix_.scheme == RemoteScheme::kHub ? next_of_hub(transfer, files) : next_of_bucket(transfer, files);
+  at_end_ = token_.empty();
+}
+
+void RemoteLister::add(RemoteFile file, std::vector<RemoteFile>& files) {
+  text_ += file.path.size() + file.validator.size();
+  SCONCE_CHECK(files_++ < kMostFiles && text_ <= kMostNames, kTooLarge, prefix_.shown(), " has more than ", kMostFiles,
+               " files, or longer names than fit into ", kMostNames, " bytes");
+  files.push_back(std::move(file));
+}
+
+void RemoteLister::next_of_bucket(Transfer& transfer, std::vector<RemoteFile>& files) {
+  const std::string keys = (prefix_.path.empty() ? "" : prefix_.path + "/") + begin_;
+  ListedPage page = parse_listing(transfer.document(listing_request(prefix_, keys, access_, token_), prefix_.shown()));
+  for (ListedObject& object : page.objects)
+    if (std::string path = below(object.key, prefix_.path); !path.empty())
+      add({std::move(path), object.bytes, std::move(object.etag)}, files);
+  token_ = std::move(page.next);
+}
+
+void RemoteLister::next_of_hub(Transfer& transfer, std::vector<RemoteFile>& files) {
+  RemoteRequest request = tree_request(prefix_, access_);
+  if (!token_.empty()) request.url = token_;
+  std::string next;
+  for (RemoteFile& file : parse_tree(transfer.document(request, prefix_.shown(), &next), prefix_.path))
+    add(std::move(file), files);
+  SCONCE_CHECK(next.empty() || next.starts_with(access_.hub_endpoint + "/"), kForbidden, prefix_.shown(),
+               ": its list goes on at another host, which is not asked");
+  token_ = std::move(next);
+}
+
+std::vector<RemoteFile> list_remote(const RemoteUrl& prefix, const RemoteAccess& access, Transfer& transfer) {
+  RemoteLister lister(prefix, access);
+  std::vector<RemoteFile> files;
+  while (!lister.at_end()) lister.next(transfer, files);
+  return files;
 }
 
 std::vector<RemoteFile> parse_tree(std::string_view text, const std::string& prefix) {
@@ -139,6 +130,20 @@ std::vector<RemoteFile> files_of_models(std::vector<RemoteFile> files) {
   std::stable_partition(wanted.begin(), wanted.end(),
                         [](const RemoteFile& file) { return !file.path.ends_with(".pt2"); });
   return wanted;
+}
+
+std::string stem_of_file(const std::string& path) {
+  const size_t slash = path.find('/');
+  if (slash != std::string::npos) return path.substr(0, slash);
+  for (const std::string_view end : {".pt2.sig", ".pipeline.json", ".pt2"})
+    if (path.ends_with(end)) return path.substr(0, path.size() - end.size());
+  return path;
+}
+
+int64_t version_of_file(const std::string& path) {
+  const std::vector<std::string> parts = parts_of(path);
+  if (parts.size() != 3 || !is_version(parts[1]) || !is_model_file(parts[2])) return 0;
+  return parse_number<int64_t>(parts[1]).value_or(0);
 }
 
 }  // namespace sconce::server

@@ -1,19 +1,12 @@
 #include "server/remote/remote_sources.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <exception>
-#include <set>
-#include <system_error>
 #include <utility>
 
 #include "sconce/check.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
-#include "server/remote/folder_walk.h"
 
 namespace sconce::server {
 namespace {
@@ -30,32 +23,6 @@ Named split_name(const std::string& argument) {
   if (equals != std::string::npos && is_model_name(argument.substr(0, equals)))
     return {argument.substr(0, equals), argument.substr(equals + 1)};
   return {"", argument};
-}
-
-RemoteAccess access_of_environment() {
-  return read_remote_access([](const char* name) { return std::getenv(name); });
-}
-
-bool holds_files(const fs::path& folder) {
-  const std::vector<Below> below = all_below(folder);
-  return std::any_of(below.begin(), below.end(), [](const Below& found) { return S_ISREG(found.status.st_mode); });
-}
-
-// Whatever else a failure says, a file that is not there may be left out. S3 answers 403 to whoever may not list.
-bool means_absent(const std::exception_ptr& problem) {
-  const ErrorCode code = describe_failure(problem).code;
-  return code == ErrorCode::kNotFound || code == ErrorCode::kForbidden;
-}
-
-// Removes files that are not among those wanted, and folders that became empty.
-void keep_only(const fs::path& folder, const std::set<fs::path>& wanted) {
-  for (const Below& below : all_below(folder)) {
-    if (S_ISDIR(below.status.st_mode)) {
-      ::rmdir(below.path.c_str());  // only if nothing is in it
-    } else if (!wanted.contains(below.path)) {
-      ::unlink(below.path.c_str());
-    }
-  }
 }
 
 TransferSettings transfer_of(const ServerConfig& config, const std::atomic<bool>& stop) {
@@ -79,136 +46,132 @@ std::unique_ptr<RemoteSources> RemoteSources::of(const ServerConfig& config) {
 }
 
 RemoteSources::RemoteSources(const ServerConfig& config)
-    : period_(config.watch.count() > 0 ? std::max(config.remote_watch, config.watch) : std::chrono::microseconds(0)),
-      connections_(static_cast<int>(std::clamp<int64_t>(config.remote_connections, 1, 64))),
-      transfer_(transfer_of(config, stop_)),
-      cache_(config.remote_cache, static_cast<uint64_t>(config.remote_cache_size)) {
-  for (size_t i = 0; i < config.serve.size(); ++i)
-    if (looks_remote(split_name(config.serve[i]).url)) add(config.serve[i], i);
-  look_at_all();
-  for (const Source& source : sources_)
-    SCONCE_CHECK(source.problem.empty() || !config.exit_on_error || holds_files(source.folder), kUnavailable,
-                 source.problem);
+    : config_(config),
+      period_(config.watch.count() > 0 ? std::max(config.remote_watch, config.watch) : config.remote_watch),
+      transfer_(transfer_of(config_, stop_)),
+      access_(read_remote_access(Environment::of_process(), transfer_)),
+      cache_(config.remote_cache, static_cast<uint64_t>(config.remote_cache_size)),
+      shared_{config_, access_, transfer_, cache_, counters_, stop_} {
+  for (size_t i = 0; i < config_.serve.size(); ++i)
+    if (looks_remote(split_name(config_.serve[i]).url)) add(config_.serve[i], i);
+  for (const auto& repository : repositories_) repository->begin();
+  look_is_over();
+  for (const auto& repository : repositories_) {
+    const std::string reason = repository->why_unknown();
+    SCONCE_CHECK(reason.empty() || !config_.exit_on_error, kUnavailable, reason);
+  }
 }
 
-RemoteSources::~RemoteSources() {
+void RemoteSources::stop() noexcept {
+  cancel();
+  if (thread_.joinable()) thread_.join();
+}
+
+void RemoteSources::cancel() noexcept {
   {
     const MutexLock lock(mutex_);
     stop_ = true;
   }
   wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
 }
 
 void RemoteSources::add(const std::string& argument, size_t place) {
   Named named = split_name(argument);
-  Source source;
-  source.place = place;
-  source.url = parse_remote_url(named.url);
-  const bool package = source.url.is_package() || !named.name.empty();
-  if (package) {
-    SCONCE_CHECK(!source.url.path.empty(), kInvalidArgument, source.url.shown(), " names no package");
-    source.name = named.name.empty() ? fs::path(source.url.file()).stem().native() : named.name;
-    SCONCE_CHECK(is_model_name(source.name), kInvalidArgument, "not a model's name (letters, digits, '_', '-', '.'): '",
-                 source.name, "', give another with NAME=", source.url.shown());
+  const RemoteUrl url = parse_remote_url(named.url);
+  if (url.is_package() || !named.name.empty()) {
+    SCONCE_CHECK(!url.path.empty(), kInvalidArgument, url.shown(), " names no package");
+    if (named.name.empty()) named.name = fs::path(url.file()).stem().native();
+    SCONCE_CHECK(is_model_name(named.name), kInvalidArgument, "not a model's name (letters, digits, '_', '-', '.'): '",
+                 named.name, "', give another with NAME=", url.shown());
   }
-  source.folder = cache_.mirror(source.url, source.name);
-  sources_.push_back(std::move(source));
+  const auto& named_ones = config_.load_on_demand;
+  const bool on_demand = config_.load == LoadWhen::kDemand ||
+                         std::find(named_ones.begin(), named_ones.end(), argument) != named_ones.end();
+  repositories_.push_back(std::make_unique<RemoteRepository>(shared_, url, named.name, on_demand));
+  places_.push_back(place);
 }
 
-DownloadOptions RemoteSources::options() {
-  DownloadOptions options;
-  options.transfer = transfer_;
-  options.connections = connections_;
-  options.fetched = [this](uint64_t bytes) { counters_.fetched += bytes; };
-  return options;
-}
-
-void RemoteSources::bring(const Source& source, const RemoteUrl& url, const RemoteAccess& access,
-                          const std::string& listed, const std::string& name) {
-  const fs::path place = source.folder / name;
-  std::error_code ignored;
-  fs::create_directories(place.parent_path(), ignored);
-  const auto begin = std::chrono::steady_clock::now();
-  const RemoteCache::Obtained obtained = cache_.obtain(url, access, listed, place, options());
-  if (obtained.fetched) {
-    ++counters_.downloads;
-    log_info("{} is here: {} bytes in {:.1f} s, sha256 {}", printable(url.shown()), obtained.bytes,
-             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), hex_of(obtained.digest));
-  }
-}
-
-void RemoteSources::look_at_package(const Source& source, const RemoteAccess& access) {
-  const std::string name = source.name + ".pt2", signature = name + ".sig";
-  std::set<fs::path> wanted = {source.folder / name};
-  const std::exception_ptr problem =
-      exception_of([&] { bring(source, source.url.beside(".sig"), access, "", signature); });
-  if (problem && !means_absent(problem)) std::rethrow_exception(problem);
-  if (!problem) wanted.insert(source.folder / signature);
-  bring(source, source.url, access, "", name);
-  keep_only(source.folder, wanted);
-}
-
-void RemoteSources::look_at_repository(const Source& source, const RemoteAccess& access) {
-  Transfer transfer(transfer_);
-  const std::vector<RemoteFile> files = files_of_models(list_remote(source.url, access, transfer));
-  std::set<fs::path> wanted;
-  std::exception_ptr first;
-  for (const RemoteFile& file : files) {
-    wanted.insert(source.folder / file.path);
-    const std::string path = source.url.path.empty() ? file.path : source.url.path + "/" + file.path;
-    std::exception_ptr problem =
-        exception_of([&] { bring(source, source.url.with_path(path), access, file.validator, file.path); });
-    if (problem && !first) first = std::move(problem);
-    if (stop_) return;
-  }
-  keep_only(source.folder, wanted);
-  if (first) std::rethrow_exception(first);
-}
-
-bool RemoteSources::look(Source& source) {
-  const std::string problem = problem_of([&] {
-    const RemoteAccess access = access_of_environment();
-    if (source.name.empty()) {
-      look_at_repository(source, access);
-    } else {
-      look_at_package(source, access);
-    }
-  });
-  if (stop_) return false;
-  if (!problem.empty() && problem != source.problem) {
-    log_warn("{} cannot be brought here{}: {}", printable(source.url.shown()),
-             holds_files(source.folder) ? "; what the cache has from earlier is served" : "", printable(problem));
-  } else if (problem.empty() && !source.problem.empty()) {
-    log_info("{} can be reached again", printable(source.url.shown()));
-  }
-  if (!problem.empty()) ++counters_.failures;
-  source.problem = problem;
-  return problem.empty();
-}
-
-void RemoteSources::look_at_all() {
-  bool all = true;
-  for (Source& source : sources_) all = look(source) && all;
+void RemoteSources::look_is_over() {
+  const bool all = std::all_of(repositories_.begin(), repositories_.end(),
+                               [](const auto& repository) { return repository->problem().empty(); });
   if (all) counters_.looked = seconds_since_1970();
   counters_.cache_bytes = static_cast<int64_t>(cache_.bytes());
 }
 
+void RemoteSources::look_at_all() {
+  for (const auto& repository : repositories_) repository->look();
+  if (stop_) return;
+  look_is_over();
+  tell_unknown();
+  if (std::exchange(changes_, changes()) != changes_) looked_();
+}
+
+uint64_t RemoteSources::changes() const {
+  uint64_t sum = 0;
+  for (const auto& repository : repositories_) sum += repository->changes();
+  return sum;
+}
+
+bool RemoteSources::all_known() const {
+  return std::all_of(repositories_.begin(), repositories_.end(),
+                     [](const auto& repository) { return repository->is_complete() && repository->problem().empty(); });
+}
+
+void RemoteSources::tell_unknown() {
+  told_.resize(repositories_.size());
+  for (size_t i = 0; i < repositories_.size(); ++i) {
+    std::string reason = repositories_[i]->why_unknown();
+    if (reason == told_[i]) continue;
+    unknown_(repositories_[i]->url().shown(), reason);
+    told_[i] = std::move(reason);
+  }
+}
+
 ServerConfig RemoteSources::with_folders(ServerConfig config) const {
-  for (const Source& source : sources_) config.serve[source.place] = source.folder.native();
+  for (size_t i = 0; i < repositories_.size(); ++i) {
+    const std::string folder = repositories_[i]->folder().native();
+    for (std::string& named : config.load_on_demand)
+      if (named == config.serve[places_[i]]) named = folder;
+    config.serve[places_[i]] = folder;
+  }
   return config;
 }
 
-void RemoteSources::start() {
-  if (period_.count() > 0) thread_ = std::thread([this] { watch(); });
+PackageFinder::RemoteFolders RemoteSources::folders() const {
+  PackageFinder::RemoteFolders folders;
+  for (const auto& repository : repositories_) folders[repository->folder()] = repository.get();
+  return folders;
+}
+
+void RemoteSources::start(std::function<void()> looked, Unknown unknown) {
+  looked_ = std::move(looked);
+  unknown_ = std::move(unknown);
+  tell_unknown();
+  changes_ = changes();
+  thread_ = std::thread([this] { watch(); });
+}
+
+void RemoteSources::look_now() {
+  {
+    const MutexLock lock(mutex_);
+    wanted_ = true;
+  }
+  wake_.notify_all();
 }
 
 void RemoteSources::watch() {
+  // The first listing of a large repository goes on at once.
+  bool at_once = std::any_of(repositories_.begin(), repositories_.end(), [](const auto& repository) {
+    return !repository->is_complete() && repository->problem().empty();
+  });
   for (;;) {
     {
       const MutexLock lock(mutex_);
       const auto next = std::chrono::steady_clock::now() + period_;
-      while (!stop_ && std::chrono::steady_clock::now() < next) wake_.wait_until(mutex_, next);
+      const bool looks_again = config_.watch.count() > 0 || !all_known();
+      while (!at_once && !stop_ && !wanted_ && (!looks_again || std::chrono::steady_clock::now() < next))
+        looks_again ? static_cast<void>(wake_.wait_until(mutex_, next)) : wake_.wait(mutex_);
+      wanted_ = at_once = false;
     }
     if (stop_) return;
     succeeds([this] { look_at_all(); });

@@ -1,14 +1,16 @@
-// RemoteSources: the addresses among what `serve` names, as repositories in folders here.
+// RemoteSources: the addresses among what `serve` names, as repositories in folders here, which are looked at again and
+// again.
 //
-//   address --list--> files of models --cache--> mirrors/URL/NAME.pt2 ---> PackageFinder, as any other repository
-//              ^                                       |
-//              +---- again each remote_watch ----------+--> inotify tells the control thread
+//   RemoteRepository, one for each address ---view, bring---> PackageFinder
+//         ^                        |
+//         +-- each remote_watch    +-- what has changed --> Control
 //
-// Without a connection, what the folder holds from earlier is served. Thread-safe after start().
+// Thread-safe after start().
 #pragma once
 
 #include <atomic>
-#include <filesystem>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,55 +20,63 @@
 #include "server/base/config.h"
 #include "server/remote/remote_cache.h"
 #include "server/remote/remote_counters.h"
-#include "server/remote/remote_listing.h"
-#include "server/remote/remote_url.h"
+#include "server/remote/remote_repository.h"
+#include "server/repositories/package_finder.h"
 
 namespace sconce::server {
 
 class RemoteSources {
  public:
-  // null if the settings name no address. Brings everything here first. kInvalidArgument for an address; with
-  // exit_on_error, whatever keeps a source from being fetched, unless its folder has something from earlier.
+  // null if the settings name no address. First looks at each (RemoteRepository::begin). kInvalidArgument for an
+  // address; with exit_on_error, whatever keeps one from being known, unless something of it is here from earlier.
   static std::unique_ptr<RemoteSources> of(const ServerConfig& config);
-  ~RemoteSources();
+  ~RemoteSources() { stop(); }
   RemoteSources(const RemoteSources&) = delete;
   RemoteSources& operator=(const RemoteSources&) = delete;
 
   // The settings with folders in the place of addresses.
   ServerConfig with_folders(ServerConfig config) const;
-  // From now on sources are looked at again and again, if the settings say so.
-  void start();
+  PackageFinder::RemoteFolders folders() const;
+  // From now on sources are looked at again and again, if the settings say so or nothing of one is known yet.
+  // looked: after each look that found something else than before. unknown: an address of which no model is known, and
+  // why; empty: they are known now.
+  using Unknown = std::function<void(const std::string& address, const std::string& reason)>;
+  void start(std::function<void()> looked, Unknown unknown);
+  // Looks now. Any thread.
+  void look_now();
+  // Ends downloads, of any thread, with kCancelled. Any thread.
+  void cancel() noexcept;
+  // The same, and waits until nothing is told any more.
+  void stop() noexcept;
   const RemoteCounters& counters() const noexcept { return counters_; }
 
  private:
-  struct Source {
-    size_t place = 0;  // in the setting `serve`
-    RemoteUrl url;
-    std::string name;  // of a single package's model
-    std::filesystem::path folder;
-    std::string problem;  // of the last look; empty: it succeeded
-  };
-
   explicit RemoteSources(const ServerConfig& config);
   void add(const std::string& argument, size_t place);
-  bool look(Source& source);
-  void look_at_package(const Source& source, const RemoteAccess& access);
-  void look_at_repository(const Source& source, const RemoteAccess& access);
-  void bring(const Source& source, const RemoteUrl& url, const RemoteAccess& access, const std::string& listed,
-             const std::string& name);
   void look_at_all();
+  void look_is_over();
+  void tell_unknown();
+  bool all_known() const;
+  uint64_t changes() const;
   void watch();
-  DownloadOptions options();
 
-  const std::chrono::microseconds period_;  // 0: never again
-  const int connections_;
-  const TransferSettings transfer_;
-  RemoteCounters counters_;
+  const ServerConfig config_;
+  const std::chrono::microseconds period_;
   std::atomic<bool> stop_{false};
+  const TransferSettings transfer_;
+  const RemoteAccess access_;
+  RemoteCounters counters_;
   RemoteCache cache_;
-  std::vector<Source> sources_;
+  const RemoteShared shared_;
+  std::vector<std::unique_ptr<RemoteRepository>> repositories_;
+  std::vector<size_t> places_;  // of each in the setting `serve`
+  std::function<void()> looked_;
+  Unknown unknown_;
+  uint64_t changes_ = 0;           // that were told
+  std::vector<std::string> told_;  // the reason of each that was told last
   Mutex mutex_;
   ConditionVariable wake_;
+  bool wanted_ SCONCE_GUARDED_BY(mutex_) = false;  // a look
   std::thread thread_;
 };
 

@@ -5,13 +5,13 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/remote/transfer/url_text.h"
 
 namespace sconce::server {
 namespace {
 
 constexpr size_t kLongest = 2048;
 constexpr size_t kLongestName = 255;  // of a part of a path, as file systems have it
-constexpr std::string_view kHex = "0123456789ABCDEF";
 
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -23,19 +23,6 @@ bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 |
 [[noreturn]] void refuse(std::string_view text, std::string_view reason) {
   SCONCE_FAIL(kInvalidArgument, "not an address: '", excerpt(std::string(text.substr(0, text.find('?')))),
               "': ", reason);
-}
-
-std::string encoded(std::string_view text, std::string_view besides) {
-  std::string out;
-  for (const char c : text) {
-    if (is_plain(c) || besides.find(c) != std::string_view::npos) {
-      out += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return out;
 }
 
 int hex_digit(char c) noexcept {
@@ -127,17 +114,61 @@ RemoteUrl parse_bucket(RemoteScheme scheme, std::string_view text, std::string_v
   return url;
 }
 
+// The revision at the beginning of the text, which is taken off it: up to the next slash, with its own slashes as %2F,
+// or refs/pr/NUMBER or refs/convert/NAME as they are, as huggingface_hub has it.
+std::string take_revision(std::string_view& text) {
+  for (const std::string_view special : {std::string_view("refs/pr/"), std::string_view("refs/convert/")}) {
+    if (!text.starts_with(special)) continue;
+    std::string_view rest = text.substr(special.size());
+    const std::string_view name = take_until(rest, '/');
+    const bool fits = std::all_of(name.begin(), name.end(), [&](char c) {
+      return is_digit(c) || (special == "refs/convert/" && (is_letter(c) || c == '_'));
+    });
+    if (name.empty() || !fits) continue;
+    text = rest;
+    return std::string(special) + std::string(name);
+  }
+  return decoded(take_until(text, '/'));
+}
+
+bool is_revision(std::string_view revision) noexcept {
+  if (revision.empty() || revision.size() > kLongestName) return false;
+  for (;;) {
+    const size_t slash = std::min(revision.find('/'), revision.size());
+    if (!is_hub_name(revision.substr(0, slash))) return false;
+    if (slash == revision.size()) return true;
+    revision.remove_prefix(slash + 1);
+  }
+}
+
 RemoteUrl parse_hub(std::string_view text, std::string_view rest) {
   RemoteUrl url;
   url.scheme = RemoteScheme::kHub;
   const std::string_view owner = take_until(rest, '/');
-  const std::string_view repository = take_until(rest, '/');
-  const size_t at = repository.find('@');
-  const std::string_view name = repository.substr(0, at);
+  const std::string_view name = rest.substr(0, rest.find_first_of("@/"));
+  rest.remove_prefix(name.size());
+  const bool has_revision = rest.starts_with('@');
+  if (!rest.empty()) rest.remove_prefix(1);
   if (!is_hub_name(owner) || !is_hub_name(name)) refuse(text, "it must begin hf://ORGANISATION/REPOSITORY");
   url.origin = std::string(owner) + "/" + std::string(name);
-  url.revision = at == std::string_view::npos ? std::string_view("main") : repository.substr(at + 1);
-  if (!is_hub_name(url.revision)) refuse(text, "not a revision after @");
+  url.revision = has_revision ? take_revision(rest) : "main";
+  if (!is_revision(url.revision)) refuse(text, "not a revision after @ (a slash in it is %2F)");
+  url.path = without_last_slash(rest);
+  if (!url.path.empty() && !is_safe_path(url.path)) refuse(text, "a part of the path is empty, hidden or too long");
+  return url;
+}
+
+// ACCOUNT/CONTAINER/PATH.
+RemoteUrl parse_azure(std::string_view text, std::string_view account, std::string_view rest) {
+  RemoteUrl url;
+  url.scheme = RemoteScheme::kAzure;
+  const std::string_view container = take_until(rest, '/');
+  const bool is_account =
+      account.size() >= 3 && account.size() <= 24 &&
+      std::all_of(account.begin(), account.end(), [](char c) { return (c >= 'a' && c <= 'z') || is_digit(c); });
+  if (!is_account) refuse(text, "not the name of a storage account");
+  if (container != "$web" && container != "$root" && !is_bucket(container)) refuse(text, "not a container's name");
+  url.origin = std::string(account) + "/" + std::string(container);
   url.path = without_last_slash(rest);
   if (!url.path.empty() && !is_safe_path(url.path)) refuse(text, "a part of the path is empty, hidden or too long");
   return url;
@@ -160,6 +191,10 @@ RemoteUrl parse_web(std::string_view text, std::string_view scheme, std::string_
   if (!is_authority(authority)) refuse(text, "not a host and port");
   url.origin = std::string(scheme) + "://" + std::string(authority);
   url.path = rest;
+  // With a signature in its query it is a file as any other.
+  if (constexpr std::string_view kAzure = ".blob.core.windows.net";
+      scheme == "https" && authority.ends_with(kAzure) && url.query.empty() && !rest.empty())
+    return parse_azure(text, authority.substr(0, authority.size() - kAzure.size()), decoded(rest));
   if (url.path.empty() || !is_safe_path(decoded(url.path))) refuse(text, "it names no file");
   if (scheme == "http" && !is_plain_loopback(text)) refuse(text, "plain http is for this host alone; use https");
   return url;
@@ -181,8 +216,10 @@ std::string RemoteUrl::shown() const {
       return "s3://" + origin + below;
     case RemoteScheme::kGs:
       return "gs://" + origin + below;
+    case RemoteScheme::kAzure:
+      return "az://" + origin + below;
     case RemoteScheme::kHub:
-      return "hf://" + origin + "@" + revision + below;
+      return "hf://" + origin + "@" + encoded_value(revision) + below;
     default:
       return origin + below;
   }
@@ -208,13 +245,17 @@ RemoteUrl parse_remote_url(std::string_view text) {
   if (std::any_of(text.begin(), text.end(), is_control)) refuse(text, "it has a control character");
   std::string_view rest = text;
   const std::string_view scheme = take_until(rest, ':');
-  if (!rest.starts_with("//")) refuse(text, "it must begin with s3://, gs://, hf:// or https://");
+  if (!rest.starts_with("//")) refuse(text, "it must begin with s3://, gs://, az://, hf:// or https://");
   rest.remove_prefix(2);
   if (scheme == "s3") return parse_bucket(RemoteScheme::kS3, text, rest);
   if (scheme == "gs") return parse_bucket(RemoteScheme::kGs, text, rest);
+  if (scheme == "az") {
+    const std::string_view account = take_until(rest, '/');
+    return parse_azure(text, account, rest);
+  }
   if (scheme == "hf") return parse_hub(text, rest);
   if (scheme == "https" || scheme == "http") return parse_web(text, scheme, rest);
-  refuse(text, "it must begin with s3://, gs://, hf:// or https://");
+  refuse(text, "it must begin with s3://, gs://, az://, hf:// or https://");
 }
 
 bool is_safe_path(std::string_view path) noexcept {
@@ -227,18 +268,5 @@ bool is_safe_path(std::string_view path) noexcept {
     at = slash + 1;
   }
 }
-
-bool is_plain_loopback(std::string_view url) noexcept {
-  if (!url.starts_with("http://")) return false;
-  url.remove_prefix(7);
-  const std::string_view authority = url.substr(0, url.find_first_of("/?#"));
-  if (authority.find('@') != std::string_view::npos) return false;
-  const std::string_view host = authority.starts_with('[') ? authority.substr(0, authority.find(']') + 1)
-                                                           : authority.substr(0, authority.find(':'));
-  return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
-}
-
-std::string encoded_path(std::string_view path) { return encoded(path, "/"); }
-std::string encoded_value(std::string_view value) { return encoded(value, {}); }
 
 }  // namespace sconce::server

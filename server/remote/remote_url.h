@@ -1,4 +1,5 @@
 // RemoteUrl: the address of a package, or of a repository of packages, elsewhere: s3://bucket/key, gs://bucket/key,
+// az://account/container/path (also as https://account.blob.core.windows.net/container/path),
 // hf://org/repo[@revision]/file and https://host/file. Pure functions.
 //
 // Addresses come from the command line, the settings and nowhere else: no request names one.
@@ -10,12 +11,12 @@
 
 namespace sconce::server {
 
-enum class RemoteScheme : int8_t { kS3, kGs, kHub, kHttps };
+enum class RemoteScheme : int8_t { kS3, kGs, kAzure, kHub, kHttps };
 
 struct RemoteUrl {
   RemoteScheme scheme = RemoteScheme::kHttps;
-  std::string origin;    // the bucket; org/repo; of https, scheme and authority, such as https://host:8443
-  std::string revision;  // of a hub's repository
+  std::string origin;    // the bucket; ACCOUNT/CONTAINER; org/repo; of https, scheme and authority, such as https://host:8443
+  std::string revision;  // of a hub's repository; may have slashes
   // Below the origin, without a slash at either end. Keys and the hub's paths as they are; of https, percent-encoded.
   std::string path;
   std::string query;  // of https: may hold a secret, so messages leave it out
@@ -35,11 +36,5 @@ bool looks_remote(std::string_view text) noexcept;
 RemoteUrl parse_remote_url(std::string_view text);
 // Whether a path can be taken over below a folder here: no empty, hidden or dotted parts, no control characters.
 bool is_safe_path(std::string_view path) noexcept;
-// Whether a URL with http names this host by a loopback address.
-bool is_plain_loopback(std::string_view url) noexcept;
-// For a path in a URL: slashes stay.
-std::string encoded_path(std::string_view path);
-// For a value in a query: nothing but letters, digits and -._~ stays.
-std::string encoded_value(std::string_view value);
 
 }  // namespace sconce::server

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 
-#include "package_format/files/directory.h"
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 #include "sconce/parse_number.h"
@@ -22,30 +21,10 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ec);
 }
 
-// Whether a directory is itself a package: it has an archive's layout.
-bool is_package_directory(const fs::path& path) {
-  return is_there(path / "archive_format") || is_there(path / "data" / "aotinductor");
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ec;
-  return fs::is_directory(path, ec);
-}
-
-void add_below(const fs::path& folder, FileStamps& stamp) {
-  std::error_code ec;
-  for (const std::string& name : names_in(folder, ec)) {
-    const fs::path child = folder / name;
-    stamp.add(child.c_str());
-    if (fs::symlink_status(child, ec).type() == fs::file_type::directory) add_below(child, stamp);
-  }
-}
-
-FileStamps stamp_of(const fs::path& path) {
-  FileStamps stamp;
-  stamp.add(path.c_str());
-  if (is_folder(path)) add_below(path, stamp);
-  return stamp;
+// Failures that say nothing of the folder.
+bool is_shortage(const std::error_code& problem) {
+  return problem == std::errc::too_many_files_open || problem == std::errc::too_many_files_open_in_system ||
+         problem == std::errc::not_enough_memory;
 }
 
 std::optional<int64_t> version_of(const std::string& text) {
@@ -53,13 +32,8 @@ std::optional<int64_t> version_of(const std::string& text) {
   return version && *version >= 1 && text[0] != '0' ? version : std::nullopt;
 }
 
-std::vector<fs::path> children(const fs::path& directory) {
-  std::error_code ec;
-  const std::vector<std::string> names = names_in(directory, ec);
-  SCONCE_CHECK(!ec, kIo, "cannot read directory: ", directory.native(), ": ", ec.message());
-  std::vector<fs::path> paths;
-  for (const std::string& name : names) paths.push_back(directory / name);
-  return paths;
+[[noreturn]] void fail_to_read(const fs::path& directory, const std::error_code& problem) {
+  SCONCE_FAIL(kIo, "cannot read directory: ", directory.native(), ": ", problem.message());
 }
 
 constexpr std::string_view kPipeline = ".pipeline.json";
@@ -78,76 +52,115 @@ std::string stem_of(const fs::path& path) {
   return path.stem().string();
 }
 
+// What a config.pbtxt says that the server's own settings leave open.
+std::vector<ModelSetting> settings_of(const ServerConfig& config, const TritonConfig& triton, const fs::path& origin) {
+  std::vector<ModelSetting> settings;
+  for (const auto& [key, value] : triton.settings) {
+    // `versions` is of whoever started the server, if it was given.
+    const bool overruled = key == "version_policy" && std::ranges::count(config.given, "versions") > 0;
+    if (!overruled) settings.push_back({{}, key, value, origin.native()});
+  }
+  return settings;
+}
+
+VersionPolicy version_policy(const ServerConfig& config, const std::string& name,
+                             std::span<const ModelSetting> beside) {
+  const ModelConfig model = config.model(name, beside);
+  if (model.version_policy.empty() && config.versions == Versions::kAll) return parse_version_policy("all");
+  return parse_version_policy(model.version_policy);
+}
+
 void no_note(const std::string&) {}
 constexpr auto kAny = [](const std::string&) { return true; };
 
 }  // namespace
 
+ServedVersions served_versions(const ServerConfig& config, const std::string& model, const fs::path& pbtxt) {
+  ServedVersions served;
+  if (pbtxt.empty()) {
+    served.policy = version_policy(config, model, {});
+    return served;
+  }
+  succeeds([&] {
+    const TritonConfig read = read_config(pbtxt);
+    served.ensemble = read.ensemble;
+    served.policy = version_policy(config, model, settings_of(config, read, pbtxt));
+  });
+  return served;
+}
+
 // The package files of a repository with a wanted stem.
 class PackageFinder::Listing {
  public:
-  Listing(const PackageFinder& finder, Note note, std::vector<PackageFile>& files)
-      : finder_(finder), note_(note), files_(files) {}
+  Listing(const PackageFinder& finder, const FolderView& view, Note note, std::vector<PackageFile>& files)
+      : finder_(finder), view_(view), note_(note), files_(files) {}
 
   template <class Wanted>
   void add(const fs::path& directory, Wanted&& wanted) {
     const size_t before = files_.size();
-    for (const fs::path& child : children(directory)) {
-      const std::string name = child.filename().string();
-      if (name.starts_with('.')) continue;
-      if (is_folder(child) && !is_package_directory(child)) {
-        if (wanted(name)) add_versions(child, name);
-      } else if (child.extension() == ".pt2" || is_pipeline(child) || is_package_directory(child)) {
-        const std::string stem = stem_of(child);
-        if (!is_model_name(stem)) {
-          note_("passed over, its stem is not a model's name: " + child.string());
-        } else if (wanted(stem)) {
-          files_.push_back({stem, 1, child, {}, finder_.stamp(child)});
-        }
-      }
-    }
+    std::error_code problem;
+    const std::vector<std::string> names = view_.names(directory, problem);
+    if (problem) fail_to_read(directory, problem);
+    for (const std::string& name : names)
+      if (!name.starts_with('.')) add_child(directory / name, name, wanted);
     if (files_.size() == before) note_("repository without a model: " + directory.string());
   }
 
+  // Of one stem, without listing the folder.
+  void add_stem(const fs::path& directory, const std::string& stem) {
+    const auto wanted = [&](const std::string& found) { return found == stem; };
+    for (const std::string& name : {stem, stem + ".pt2", stem + std::string(kPipeline)})
+      if (view_.exists(directory / name)) add_child(directory / name, name, wanted);
+  }
+
  private:
+  template <class Wanted>
+  void add_child(const fs::path& child, const std::string& name, Wanted&& wanted) {
+    if (view_.is_folder(child) && !view_.is_package(child)) {
+      if (wanted(name)) add_versions(child, name);
+    } else if (child.extension() == ".pt2" || is_pipeline(child) || view_.is_package(child)) {
+      const std::string stem = stem_of(child);
+      if (!is_model_name(stem)) {
+        note_("passed over, its stem is not a model's name: " + child.string());
+      } else if (wanted(stem)) {
+        files_.push_back({stem, 1, child, {}, finder_.stamp(view_, child)});
+      }
+    }
+  }
+
   void add_versions(const fs::path& directory, const std::string& name) {
     if (!is_model_name(name)) return note_("passed over, not a model's name: " + directory.string());
+    std::error_code problem;
+    const std::vector<std::string> names = view_.names(directory, problem);
+    if (is_shortage(problem)) fail_to_read(directory, problem);
+    if (problem == std::errc::no_such_file_or_directory) return;  // it has just gone
+    // It concerns this model alone, which says so when it is opened.
+    if (problem) return files_.push_back({name, 1, directory, {}, finder_.stamp(view_, directory)});
     std::map<int64_t, fs::path> versions;
-    for (const fs::path& child : children(directory)) {
-      const std::optional<int64_t> version = version_of(child.filename().string());
-      if (version && is_there(child / "model.pt2")) versions.emplace(*version, child / "model.pt2");
+    int64_t newest_folder = 1;
+    for (const std::string& child : names) {
+      const std::optional<int64_t> version = version_of(child);
+      newest_folder = std::max(newest_folder, version.value_or(1));
+      const fs::path package = directory / child / "model.pt2";
+      if (version && view_.exists(package)) versions.emplace(*version, package);
     }
     fs::path config = directory / "config.pbtxt";
-    if (!is_there(config)) config.clear();
-    VersionPolicy policy;
-    if (!config.empty()) {
-      bool ensemble = false;
-      // What is wrong with the file is said when it is opened.
-      succeeds([&] {
-        const TritonConfig read = read_config(config);
-        ensemble = read.ensemble;
-        policy = finder_.version_policy(name, finder_.settings_of(read, config));
-      });
-      // An ensemble is the file itself; its versions are empty folders.
-      if (ensemble) return files_.push_back({name, newest_folder(directory), config, config, stamp_of(config)});
-    } else {
-      policy = finder_.version_policy(name, {});
-    }
+    if (!view_.exists(config)) config.clear();
+    // Before it is here, nobody knows what it says.
+    const bool unread = !config.empty() && !is_there(config);
+    const ServedVersions served = served_versions(finder_.config_, name, unread ? fs::path() : config);
+    if (served.ensemble || (unread && versions.empty()))
+      return files_.push_back({name, newest_folder, config, config, finder_.stamp(view_, config)});
     std::vector<int64_t> numbers;
     for (const auto& [version, path] : versions) numbers.push_back(version);
     if (numbers.empty()) return note_("passed over, no VERSION/model.pt2 in it: " + directory.string());
     for (const auto& [version, path] : versions)
-      if (policy.serves(version, numbers)) files_.push_back({name, version, path, config, finder_.stamp(path, config)});
-  }
-
-  static int64_t newest_folder(const fs::path& directory) {
-    int64_t newest = 1;
-    for (const fs::path& child : children(directory))
-      newest = std::max(newest, version_of(child.filename().string()).value_or(1));
-    return newest;
+      if (served.policy.serves(version, numbers))
+        files_.push_back({name, version, path, config, finder_.stamp(view_, path, config)});
   }
 
   const PackageFinder& finder_;
+  const FolderView& view_;
   const Note note_;
   std::vector<PackageFile>& files_;
 };
@@ -163,8 +176,8 @@ std::string read_settings_text(const fs::path& path) {
   return text;
 }
 
-PackageFinder::PackageFinder(const ServerConfig& config, const SignatureRule& signatures)
-    : config_(config), signatures_(signatures) {
+PackageFinder::PackageFinder(const ServerConfig& config, const SignatureRule& signatures, RemoteFolders remote)
+    : config_(config), signatures_(signatures), remote_(std::move(remote)) {
   SCONCE_CHECK(!config.serve.empty(), kInvalidArgument, "nothing to serve: name a package or a repository");
   for (const std::string& argument : config.serve) add_source(argument);
   for (const std::string& folder : config.load_on_demand)
@@ -185,10 +198,13 @@ void PackageFinder::add_source(const std::string& argument) {
   }
   const fs::path path = argument;
   SCONCE_CHECK(is_there(path), kNotFound, "no such package or repository: ", argument);
-  if (is_folder(path) && !is_package_directory(path)) {
+  const FolderView& here = local_folders();
+  if (here.is_folder(path) && !here.is_package(path)) {
     const bool named = std::find(config_.load_on_demand.begin(), config_.load_on_demand.end(), argument) !=
                        config_.load_on_demand.end();
-    sources_.push_back({path, {}, config_.load == LoadWhen::kDemand || named});
+    const auto remote = remote_.find(path);
+    sources_.push_back(
+        {path, {}, config_.load == LoadWhen::kDemand || named, remote == remote_.end() ? nullptr : remote->second});
     return;
   }
   const std::string stem = stem_of(path.has_filename() ? path : path.parent_path());
@@ -201,49 +217,83 @@ template <class Wanted>
 void PackageFinder::add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const {
   if (source.repository()) {
     const size_t before = found.size();
-    Listing(*this, note, found).add(source.path, wanted);
+    const std::shared_ptr<const FolderView> there = source.remote ? source.remote->view() : nullptr;
+    Listing(*this, there ? *there : local_folders(), note, found).add(source.path, wanted);
     for (size_t i = before; source.on_demand && i < found.size(); ++i) found[i].on_demand = true;
   } else if (wanted(source.stem)) {
-    found.push_back({source.stem, 1, source.path, {}, stamp(source.path)});
+    found.push_back({source.stem, 1, source.path, {}, stamp(local_folders(), source.path)});
   }
 }
 
-FileStamps PackageFinder::stamp(const fs::path& path, const fs::path& config) const {
-  FileStamps stamp = stamp_of(path);
-  if (!config.empty()) stamp.add(config.c_str());
-  if (signatures_.on()) stamp.add(signature_beside(path).c_str());
+FileStamps PackageFinder::stamp(const FolderView& view, const fs::path& path, const fs::path& config) const {
+  FileStamps stamp;
+  view.add_stamp(path, stamp);
+  if (!config.empty()) view.add_stamp(config, stamp);
+  if (signatures_.on()) view.add_stamp(signature_beside(path), stamp);
   return stamp;
+}
+
+const PackageFinder::Source* PackageFinder::remote_source_of(const fs::path& path) const noexcept {
+  for (const Source& source : sources_)
+    if (source.remote && path.native().starts_with(source.path.native() + "/")) return &source;
+  return nullptr;
+}
+
+void PackageFinder::ask(const std::string& name) const {
+  std::exception_ptr first;
+  const Source* failed = nullptr;
+  for (const Source& source : sources_) {
+    if (!source.remote) continue;
+    const std::exception_ptr problem = exception_of([&] { source.remote->ask(name); });
+    if (!problem || first) continue;
+    first = problem;
+    failed = &source;
+  }
+  if (!first) return;
+  // If another has the model, it does not matter.
+  const std::vector<PackageFile> files = candidates(name);
+  if (files.empty() || remote_source_of(files.front().path) == failed) std::rethrow_exception(first);
+}
+
+bool PackageFinder::may_have_more() const noexcept {
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [](const Source& source) { return source.remote && !source.remote->is_complete(); });
+}
+
+std::vector<PackageFile> PackageFinder::prepared(const PackageFile& file) const {
+  const Source* const source = remote_source_of(file.path);
+  if (!source) return {file};
+  source->remote->prepare(file.stem);
+  std::vector<PackageFile> found;
+  const std::shared_ptr<const FolderView> view = source->remote->view();
+  Listing(*this, *view, no_note, found).add_stem(source->path, file.stem);
+  for (PackageFile& each : found) each.on_demand = source->on_demand;
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.version < b.version; });
+  return found;
 }
 
 std::shared_ptr<const Package> PackageFinder::open_package(const fs::path& path) const {
   if (!signatures_.on()) return Package::open(path);
-  if (is_folder(path)) signatures_.refuse_unsigned(path.native() + ": a directory");
+  if (local_folders().is_folder(path)) signatures_.refuse_unsigned(path.native() + ": a directory");
   const std::shared_ptr<const PrivateCopy> copy = signatures_.read(path).copy;
   return Package::open(copy->bytes(), copy, path.native());
 }
 
-std::vector<ModelSetting> PackageFinder::settings_of(const TritonConfig& config, const fs::path& origin) const {
-  std::vector<ModelSetting> settings;
-  for (const auto& [key, value] : config.settings) {
-    // `versions` is of whoever started the server, if it was given.
-    const bool overruled = key == "version_policy" && std::ranges::count(config_.given, "versions") > 0;
-    if (!overruled) settings.push_back({{}, key, value, origin.native()});
-  }
-  return settings;
-}
-
-VersionPolicy PackageFinder::version_policy(const std::string& name, std::span<const ModelSetting> beside) const {
-  const ModelConfig config = config_.model(name, beside);
-  if (config.version_policy.empty() && config_.versions == Versions::kAll) return parse_version_policy("all");
-  return parse_version_policy(config.version_policy);
-}
-
 std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
+  if (const Source* const source = remote_source_of(file.path)) {
+    if (!file.config.empty()) source->remote->bring(file.config);
+    source->remote->bring(file.path);
+  } else if (const FolderView& here = local_folders(); here.is_folder(file.path) && !here.is_package(file.path)) {
+    std::error_code problem;
+    here.names(file.path, problem);
+    SCONCE_FAIL(kUnavailable, "cannot read directory: ", file.path.native(), ": ",
+                problem ? problem.message() : "it could not be read before");
+  }
   std::shared_ptr<const TritonConfig> triton;
   std::vector<ModelSetting> settings;
   if (!file.config.empty()) {
     triton = std::make_shared<const TritonConfig>(read_config(file.config));
-    settings = settings_of(*triton, file.config);
+    settings = settings_of(config_, *triton, file.config);
     config_.model(file.stem, settings);  // throws what is wrong with a value
   }
   if (triton ? triton->ensemble : is_pipeline(file.path)) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "server/base/config.h"
 #include "server/files/file_stamp.h"
 #include "server/pipelines/pipeline_spec.h"
+#include "server/repositories/folder_view.h"
 #include "server/repositories/version_policy.h"
 #include "server/signing/signature_rule.h"
 #include "server/triton/model_config.h"
@@ -48,12 +50,23 @@ struct PackageEntry {
   bool opened() const noexcept { return package || pipeline; }
 };
 
+// Which versions of a model are served. config: its config.pbtxt; empty: there is none. What is wrong with the file is
+// said when the model is opened.
+struct ServedVersions {
+  VersionPolicy policy;
+  bool ensemble = false;  // it is the file itself; its versions are empty folders
+};
+ServedVersions served_versions(const ServerConfig& config, const std::string& model,
+                               const std::filesystem::path& pbtxt);
+
 class PackageFinder {
  public:
   using Note = void (*)(const std::string&);
+  using RemoteFolders = std::map<std::filesystem::path, RemoteFolder*>;
 
-  // config and signatures outlive it. kNotFound for a path of `serve` that does not exist.
-  PackageFinder(const ServerConfig& config, const SignatureRule& signatures);
+  // config and signatures outlive it, and so do folders among those of `serve` whose files are elsewhere. kNotFound for
+  // a path of `serve` that does not exist.
+  PackageFinder(const ServerConfig& config, const SignatureRule& signatures, RemoteFolders remote = {});
 
   const SignatureRule& signatures() const noexcept { return signatures_; }
   // All files. Calls `note` for each entry of a repository that is no model, and skips it.
@@ -70,8 +83,19 @@ class PackageFinder {
   // The files of the repositories by stem and version, unopened.
   std::vector<PackageFile> repository_files() const;
 
-  // Opens one file; its model names decide the served names. Errors of Package::open, kInvalidArgument for names and
-  // for what is no pipeline or config.pbtxt; kForbidden for a package without a good signature.
+  // For folders whose files are elsewhere.
+
+  // Asks there for what there is of a model now. Throws what keeps one that may have it from answering.
+  void ask(const std::string& name) const;
+  // Whether a model that is not among the files may be there all the same: the first listing is under way.
+  bool may_have_more() const noexcept;
+  bool is_elsewhere(const PackageFile& file) const noexcept { return remote_source_of(file.path) != nullptr; }
+  // The files of a stem, once what says which versions are served is here.
+  std::vector<PackageFile> prepared(const PackageFile& file) const;
+
+  // Opens one file, which is brought here first; its model names decide the served names. Errors of Package::open,
+  // kInvalidArgument for names and for what is no pipeline or config.pbtxt; kForbidden for a package without a good
+  // signature.
   std::vector<PackageEntry> open(const PackageFile& file) const;
   // By name and version. kAlreadyExists if a version occurs twice.
   static void sort(std::vector<PackageEntry>& entries);
@@ -81,21 +105,22 @@ class PackageFinder {
     std::filesystem::path path;
     std::string stem;  // empty: a repository
     bool on_demand = false;
+    RemoteFolder* remote = nullptr;  // null: it is here
     bool repository() const noexcept { return stem.empty(); }
   };
   class Listing;
 
   void add_source(const std::string& argument);
-  // What a config.pbtxt says that the server's own settings leave open.
-  std::vector<ModelSetting> settings_of(const TritonConfig& config, const std::filesystem::path& origin) const;
-  VersionPolicy version_policy(const std::string& name, std::span<const ModelSetting> beside) const;
-  FileStamps stamp(const std::filesystem::path& path, const std::filesystem::path& config = {}) const;
+  const Source* remote_source_of(const std::filesystem::path& path) const noexcept;
+  FileStamps stamp(const FolderView& view, const std::filesystem::path& path,
+                   const std::filesystem::path& config = {}) const;
   std::shared_ptr<const Package> open_package(const std::filesystem::path& path) const;
   template <class Wanted>
   void add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const;
 
   const ServerConfig& config_;
   const SignatureRule& signatures_;
+  const RemoteFolders remote_;
   std::vector<Source> sources_;
 };
 

@@ -7,15 +7,15 @@
 namespace sconce::server {
 namespace {
 
-constexpr size_t kLengthBytes = 8;
+constexpr size_t kHeadLengthBytes = 8;
 // As long as safetensors lets the JSON of a file be.
 constexpr uint64_t kLongestHead = 100'000'000;
 
 // The bytes of a head that begins with this length.
 uint64_t head_bytes_of(std::string_view length) noexcept {
   uint64_t bytes = 0;
-  for (size_t i = kLengthBytes; i-- > 0;) bytes = bytes << 8 | static_cast<unsigned char>(length[i]);
-  return bytes > kLongestHead ? 0 : bytes + kLengthBytes;
+  for (size_t i = kHeadLengthBytes; i-- > 0;) bytes = bytes << 8 | static_cast<unsigned char>(length[i]);
+  return bytes > kLongestHead ? 0 : bytes + kHeadLengthBytes;
 }
 
 // Moves bytes to the end of `start` until it has so many.
@@ -30,7 +30,7 @@ void take(std::span<const std::byte>& bytes, std::string& start, size_t most) {
 void StreamDigests::update(std::span<const std::byte> bytes) {
   whole_.update(bytes);
   bytes_ += bytes.size();
-  constexpr size_t kStart = kLengthBytes + 1;
+  constexpr size_t kStart = kHeadLengthBytes + 1;
   if (start_.size() < kStart) {
     take(bytes, start_, kStart);
     if (start_.size() < kStart || start_.back() != '{') return;
@@ -64,10 +64,10 @@ void HeadCheck::see(std::span<const std::byte> bytes) {
       bytes.first(static_cast<size_t>(std::min<uint64_t>(bytes.size(), signed_.bytes - seen_)));
   digest_.update(part);
   seen_ += part.size();
-  if (length_.size() < kLengthBytes) {
+  if (length_.size() < kHeadLengthBytes) {
     std::span<const std::byte> rest = part;
-    take(rest, length_, kLengthBytes);
-    SCONCE_CHECK(length_.size() < kLengthBytes || head_bytes_of(length_) == signed_.bytes, kForbidden,
+    take(rest, length_, kHeadLengthBytes);
+    SCONCE_CHECK(length_.size() < kHeadLengthBytes || head_bytes_of(length_) == signed_.bytes, kForbidden,
                  "the body is not what was signed: its head has another length");
   }
   if (seen_ == signed_.bytes)

@@ -6,12 +6,12 @@
 
 #include "server/kept/seal.h"
 #include "server/kept/weight_journal.h"
-#include "server/remote/answer_head.h"
 #include "server/remote/listing_xml.h"
 #include "server/remote/range_journal.h"
 #include "server/remote/remote_access.h"
 #include "server/remote/remote_listing.h"
 #include "server/remote/remote_url.h"
+#include "server/remote/transfer/answer_head.h"
 #include "server/signing/archive_signature.h"
 #include "server/signing/envelope.h"
 #include "server/signing/sha256.h"

@@ -13,6 +13,8 @@ namespace {
 
 using Rooms = std::vector<std::string>;
 
+const std::string kRemoteCredentials = "server/remote/credentials/";
+
 // Prefixes of paths. A room may include itself and those before it in its list. A file belongs to its longest prefix.
 const Rooms kServer = {
     "server/memory/",        "server/base/",
@@ -20,10 +22,11 @@ const Rooms kServer = {
     "server/html/",          "server/terminal/",
     "server/triton/",        "server/http/",
     "server/client/",        "server/signing/",
-    "server/kept/",          "server/remote/",
-    "server/signature/",     "server/pipelines/",
-    "server/loops/",         "server/batching/",
-    "server/judging/",       "server/repositories/",
+    "server/kept/",          "server/signature/",
+    "server/pipelines/",     "server/loops/",
+    "server/batching/",      "server/judging/",
+    "server/repositories/",  "server/remote/transfer/",
+    kRemoteCredentials,      "server/remote/",
     "server/trial/",  // of models, in a child process
     "server/demand/",        "server/models/",
     "server/protocols/",     "server/observe/",

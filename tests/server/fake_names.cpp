@@ -1,10 +1,12 @@
-// Preloaded into servers by test_starting_weights.py and test_otlp.py: a name that stands for several addresses.
-// FAKE_NAME is the name, FAKE_ADDRESSES are its addresses, separated by spaces. Others are looked up as ever. If there
-// is FAKE_HELD, the look-up makes the file FAKE_HELD.asked and waits for the file FAKE_HELD.
+// Preloaded into servers by test_starting_weights.py, test_otlp.py and test_stores.py: a name that stands for several
+// addresses. FAKE_NAME is the name, FAKE_ADDRESSES are its addresses, separated by spaces. Others are looked up as
+// ever. If there is FAKE_HELD, the look-up makes the file FAKE_HELD.asked and waits for the file FAKE_HELD. The first
+// FAKE_FAILURES look-ups find nothing.
 #include <dlfcn.h>
 #include <netdb.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -20,6 +22,9 @@ extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo
     std::ofstream(std::string(held) + ".asked").put('\n');
     while (access(held, F_OK) != 0) usleep(1000);
   }
+  static std::atomic<int> asked{0};
+  const char* const failures = std::getenv("FAKE_FAILURES");
+  if (failures && asked++ < std::atoi(failures)) return EAI_NONAME;
   *found = nullptr;
   addrinfo** end = found;
   std::istringstream text(addresses);

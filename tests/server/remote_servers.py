@@ -183,8 +183,10 @@ class Hub(Remote):
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             return request.reply(401, b"Invalid token")
         path = urllib.parse.unquote(request.path.partition("?")[0])
-        if found := re.fullmatch(r"/api/models/org/repo/tree/([^/]+)", path):
-            if found[1] not in self.revisions:
+        # A slash in a revision is percent-encoded.
+        raw = request.path.partition("?")[0]
+        if found := re.fullmatch(r"/api/models/org/repo/tree/([^/]+)", raw):
+            if urllib.parse.unquote(found[1]) not in self.revisions:
                 return request.reply(404)
             entries = [{"type": "directory", "oid": "0", "size": 0, "path": "folder"}]
             for name, data in self.tree.items():
@@ -193,10 +195,10 @@ class Hub(Remote):
                     entry["lfs"] = {"oid": self.digest(name), "size": len(data)}
                 entries.append(entry)
             return request.reply(200, json.dumps(entries).encode())
-        found = re.fullmatch(r"/org/repo/resolve/([^/]+)/(.+)", path)
-        if not found or found[1] not in self.revisions or found[2] not in self.tree:
+        found = re.fullmatch(r"/org/repo/resolve/([^/]+)/(.+)", raw)
+        name = urllib.parse.unquote(found[2]) if found else None
+        if not found or urllib.parse.unquote(found[1]) not in self.revisions or name not in self.tree:
             return request.reply(404, b"Entry not found")
-        name = found[2]
         self.files[path], self.etags[path] = self.tree[name], f'"{hashlib.sha1(self.tree[name]).hexdigest()}"'
         if not name.endswith(".pt2"):
             return self.send_file(request, path)

@@ -1,7 +1,6 @@
 """Models from anywhere: `sconce pull` and remote sources of `sconce serve`, against the servers of remote_servers.py, which
 fail in every way that servers and networks do."""
 import contextlib
-import hashlib
 import os
 import resource
 import subprocess
@@ -11,44 +10,11 @@ import time
 import pytest
 from certificates import authority, stranger  # noqa: F401
 from remote_servers import Bucket, Hub, Remote, slowly
-from serving import PROGRAM, ROOT, Server, until
+from remote_serving import DIGITS, WATCH, digest, environment, names, pull, pulled, refused, serving, start
+from serving import PROGRAM, Server, until
 
-DIGITS = ROOT / "examples/digits/digits.pt2"
 SEGMENT = 8 << 20
 BIG = os.urandom(1 << 20) * 40  # 5 segments
-CLEAN = {name: "" for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "HF_TOKEN", "http_proxy", "https_proxy", "CURL_CA_BUNDLE")}
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-def environment(tmp_path, more=()):
-    return {**os.environ, **CLEAN, "HOME": str(tmp_path), "XDG_CACHE_HOME": "", "NO_PROXY": "*", **dict(more)}
-
-
-def start(tmp_path, *arguments, more=(), **options):
-    return subprocess.Popen([PROGRAM, "pull", "--cache", tmp_path / "cache", *map(str, arguments)], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(tmp_path, more), **options)
-
-
-def pull(tmp_path, *arguments, **more):
-    process = start(tmp_path, *arguments, **more)
-    process.out, process.err = process.communicate(timeout=120)
-    return process
-
-
-def pulled(tmp_path, *arguments, **more):
-    """What it prints: path -> digest."""
-    done = pull(tmp_path, *arguments, **more)
-    assert done.returncode == 0, done.err
-    return {line[66:]: line[:64] for line in done.out.splitlines()}
-
-
-def refused(tmp_path, *arguments, **more):
-    done = pull(tmp_path, *arguments, **more)
-    assert done.returncode in (1, 2) and done.out == "", (done.returncode, done.out)
-    return done.err
 
 
 def objects(tmp_path):
@@ -454,24 +420,6 @@ def test_a_missing_library_is_named_where_an_address_is_used(tmp_path):
         assert "install the package libcurl4" in said
     assert subprocess.run([PROGRAM, "inspect", DIGITS], env=environment(tmp_path, {"LD_LIBRARY_PATH": str(tmp_path)}),
                           capture_output=True).returncode == 0
-
-
-@contextlib.contextmanager
-def serving(tmp_path, *sources, more=(), flags=(), **options):
-    server = Server(*sources, flags=["--remote-cache", str(tmp_path / "cache"), *flags], environment=environment(tmp_path, more),
-                    **options)
-    try:
-        yield server
-    finally:
-        server.process.kill()
-        server.process.wait()
-
-
-WATCH = ["--watch", "50ms", "--remote-watch", "100ms"]
-
-
-def names(server):
-    return {name: state for name, (state, _) in server.index().items() if state == "READY"}
 
 
 def test_a_package_and_a_repository_are_served(tmp_path):

@@ -533,3 +533,64 @@ class TestTritonClient:
 
         with Server(repository) as server:
             asyncio.run(run(server.admin_port))
+
+
+# The administrator of this machine reads every folder, unless these capabilities are taken away.
+CONFINED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@pytest.fixture()
+def unreadable(tmp_path):
+    """A repository with a model and, on request, a folder that cannot be read."""
+    put(PLAIN, tmp_path / "good.pt2")
+    (tmp_path / "private").mkdir(mode=0)
+    yield tmp_path
+    (tmp_path / "private").chmod(0o700)
+
+
+def test_a_folder_that_cannot_be_read_concerns_one_model(unreadable):
+    with Server(unreadable, flags=["--exit-on-error", "false"], prefix=CONFINED, wait=False) as server:
+        until(lambda: index(server)["good", "1"][0] == "READY")
+        until(lambda: index(server)["private", "1"][0] == "UNAVAILABLE")
+        assert "cannot read directory" in index(server)["private", "1"][1] and "Permission denied" in index(server)["private", "1"][1]
+        assert result(server, "good") == ANSWER[PLAIN] and result(server, "private") == 503
+        assert server.get("/v2/health/ready").status == 503
+        (unreadable / "private").chmod(0o700)
+        put(PLAIN, unreadable / "private/1/model.pt2")
+        load(server, "private")
+        assert result(server, "private") == ANSWER[PLAIN] and server.get("/v2/health/ready").status == 200
+
+
+def test_a_folder_that_cannot_be_read_ends_the_server_with_its_name(unreadable):
+    with pytest.raises(RuntimeError, match="cannot read directory: .*/private: Permission denied"):
+        Server(unreadable, prefix=CONFINED)
+
+
+def test_watching_goes_on_beside_a_folder_that_cannot_be_read(unreadable):
+    (unreadable / "private").rmdir()
+    with Server(unreadable, flags=["--watch", "50ms"], prefix=CONFINED) as server:
+        put(PLAIN, unreadable / "private/1/model.pt2")
+        until(lambda: result(server, "private") == ANSWER[PLAIN])
+        (unreadable / "private").chmod(0)
+        # A model that was loaded goes on.
+        until(lambda: "Permission denied" in index(server)["private", "1"][1])
+        assert result(server, "private") == ANSWER[PLAIN]
+        put(PLAIN, unreadable / "new.pt2")
+        until(lambda: result(server, "new") == ANSWER[PLAIN])
+        put(FOLDED, unreadable / "good.pt2")
+        until(lambda: result(server, "good") == ANSWER[FOLDED])
+        (unreadable / "new.pt2").unlink()
+        until(lambda: ("new", "1") not in index(server))
+        put(FOLDED, unreadable / ".put.pt2")
+        (unreadable / "private").chmod(0o700)
+        put(FOLDED, unreadable / "private/1/model.pt2")
+        until(lambda: result(server, "private") == ANSWER[FOLDED])
+        assert index(server)["private", "1"] == ("READY", "")
+
+
+def test_on_demand_a_folder_that_cannot_be_read_concerns_one_model(unreadable):
+    with Server(unreadable, flags=["--load", "demand"], prefix=CONFINED) as server:
+        assert result(server, "good") == ANSWER[PLAIN]
+        answer = server.post("/v2/models/private/infer", numbers(ROW))
+        assert answer.status == 503 and b"cannot read directory" in answer.body
+        assert "cannot read directory" in index(server)["private", "1"][1]

@@ -61,6 +61,22 @@ def check_repository(storage, folder):
         until(lambda: "n" not in server.index())
 
 
+def check_web_identity(storage, folder):
+    """Moto's STS takes every token."""
+    storage.put_object(Bucket="models", Key="identity.pt2", Body=b"package")
+    (folder / "token").write_text("token")
+    environment = {**os.environ, "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": str(folder),
+                   "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/models", "AWS_WEB_IDENTITY_TOKEN_FILE": str(folder / "token")}
+    done = subprocess.run([PROGRAM, "pull", "--cache", folder / "cache", "s3://models/identity.pt2"], capture_output=True, text=True,
+                          env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def check_bucket_that_is_not_there(storage, folder):
+    done = subprocess.run([PROGRAM, "pull", "--cache", folder / "cache", "s3://nothing/x.pt2"], capture_output=True, text=True)
+    assert done.returncode == 2 and "NoSuchBucket" in done.stderr, done.stderr
+
+
 def main():
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

@@ -55,5 +55,22 @@ TEST_CASE("a listing that is refused at an empty element, whose end Expat still 
   CHECK_THROWS_WITH_AS(parse_listing(listing(deep)), "not a listing of S3: its elements are nested too deeply", Error);
 }
 
+TEST_CASE("a container of Azure is read") {
+  const ListedPage page = parse_listing(
+      "<?xml version='1.0'?><EnumerationResults ContainerName='m'><Prefix>r/</Prefix><Blobs><Blob><Name>r/a.pt2</Name>"
+      "<Properties><Etag>0x8D</Etag><Content-Length>5</Content-Length><Name>no</Name></Properties></Blob><Blob>"
+      "<Name>r/b</Name><Properties><Content-Length>0</Content-Length></Properties></Blob></Blobs>"
+      "<NextMarker>2!x</NextMarker></EnumerationResults>");
+  REQUIRE(page.objects.size() == 2);
+  CHECK(page.objects[0].key == "r/a.pt2");
+  CHECK(page.objects[0].etag == "0x8D");
+  CHECK(page.objects[0].bytes == 5);
+  CHECK(page.objects[1].etag.empty());
+  CHECK(page.next == "2!x");
+  CHECK(parse_listing("<EnumerationResults><Blobs/><NextMarker/></EnumerationResults>").objects.empty());
+  CHECK_THROWS_AS(parse_listing("<EnumerationResults><Blobs><Blob><Name>a</Name></Blob></Blobs></EnumerationResults>"),
+                  Error);
+}
+
 }  // namespace
 }  // namespace sconce::server

@@ -37,6 +37,41 @@ TEST_CASE("an address is taken apart") {
   CHECK(parse_remote_url("http://127.0.0.1:1/x.pt2").origin == "http://127.0.0.1:1");
 }
 
+TEST_CASE("a container of Azure has two forms") {
+  for (const char* text : {"az://acct/models/a b/x.pt2", "https://acct.blob.core.windows.net/models/a%20b/x.pt2"}) {
+    CAPTURE(text);
+    const RemoteUrl url = parse_remote_url(text);
+    CHECK(url.scheme == RemoteScheme::kAzure);
+    CHECK(url.origin == "acct/models");
+    CHECK(url.path == "a b/x.pt2");
+    CHECK(url.shown() == "az://acct/models/a b/x.pt2");
+  }
+  CHECK(parse_remote_url("az://acct/models").path.empty());
+  CHECK(parse_remote_url("https://acct.blob.core.windows.net/models/x.pt2?sig=s").scheme == RemoteScheme::kHttps);
+  for (const char* wrong : {"az://", "az://acct", "az://Acct/models", "az://a/models", "az://acct/models/../x",
+                            "az://acct/-/x", "https://a-b.blob.core.windows.net/models/x"})
+    CHECK_THROWS_AS(parse_remote_url(wrong), Error);
+}
+
+TEST_CASE("a hub's revision may have slashes") {
+  const auto check = [](const std::string& text, const std::string& revision, const std::string& path) {
+    CAPTURE(text);
+    const RemoteUrl url = parse_remote_url(text);
+    CHECK(url.revision == revision);
+    CHECK(url.path == path);
+    const RemoteUrl again = parse_remote_url(url.shown());
+    CHECK(again.revision == revision);
+    CHECK(again.path == path);
+  };
+  check("hf://org/m@refs/pr/1/m.pt2", "refs/pr/1", "m.pt2");
+  check("hf://org/m@refs/pr/12", "refs/pr/12", "");
+  check("hf://org/m@refs%2Fpr%2F1/a/m.pt2", "refs/pr/1", "a/m.pt2");
+  check("hf://org/m@refs/convert/parquet/m.pt2", "refs/convert/parquet", "m.pt2");
+  check("hf://org/m@feature%2Fx/m.pt2", "feature/x", "m.pt2");
+  check("hf://org/m@refs/heads/m.pt2", "refs", "heads/m.pt2");
+  check("hf://org/m@refs/pr/x/m.pt2", "refs", "pr/x/m.pt2");
+}
+
 TEST_CASE("a hostile or wrong address is refused") {
   const std::vector<std::string> wrong = {"",
                                           "s3:",
@@ -59,6 +94,10 @@ TEST_CASE("a hostile or wrong address is refused") {
                                           "hf://org/repo@",
                                           "hf://org/repo@a b/x",
                                           "hf://org/repo@../x",
+                                          "hf://org/repo@..%2F..%2Fx/y",
+                                          "hf://org/repo@a%2F%2Fb/y",
+                                          "hf://org/repo@a%0Ab/y",
+                                          "hf://org/repo@%2/y",
                                           "hf://../repo/x",
                                           "hf://org/repo/../x",
                                           "https://",
@@ -107,11 +146,6 @@ TEST_CASE("what looks like an address is told from a path") {
   CHECK_FALSE(looks_remote("models/s3://b"));
   CHECK_FALSE(looks_remote("/srv/models"));
   CHECK_FALSE(looks_remote("://x"));
-}
-
-TEST_CASE("paths and values are percent-encoded as signatures need them") {
-  CHECK(encoded_path("a b/c+d~e.pt2") == "a%20b/c%2Bd~e.pt2");
-  CHECK(encoded_value("a/b=\xc3\xa4") == "a%2Fb%3D%C3%A4");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "server/remote/transfer.h"
+#include "server/remote/transfer/transfer.h"
 
 #define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
@@ -13,16 +13,16 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "server/base/failure.h"
+#include "server/remote/transfer/url_text.h"
 
 namespace sconce::server {
 namespace {
 
 constexpr int kMostRedirects = 5;
-constexpr int kMostTries = 5;
+constexpr int kMostCorrections = 4;
 constexpr size_t kMostDocument = size_t{16} << 20;
 // Each call of `take` gets at most so much. Larger ones leave the processor's cache before they are written.
 constexpr long kBuffer = 256 << 10;
-constexpr long kConnectTimeoutMs = 10'000;
 
 // The first call opens libcurl.
 void require_curl() {
@@ -48,12 +48,6 @@ class FieldList {
  private:
   curl_slist* list_ = nullptr;
 };
-
-// Scheme, host and port, as text.
-std::string_view origin_of(std::string_view url) {
-  const size_t begin = url.find("://");
-  return url.substr(0, url.find_first_of("/?#", begin == std::string_view::npos ? 0 : begin + 3));
-}
 
 bool is_redirect(int status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -88,6 +82,7 @@ struct Exchanging {
   const std::atomic<bool>* stop;
   std::exception_ptr thrown;
   const char* wrong = nullptr;  // with the head
+  std::string error_text;       // its beginning
   bool refused = false;
 };
 
@@ -102,8 +97,12 @@ size_t take_line(const char* text, size_t size, size_t count, void* object) noex
 size_t take_bytes(const char* bytes, size_t size, size_t count, void* object) noexcept {
   Exchanging& under_way = *static_cast<Exchanging*>(object);
   const int status = under_way.answer.status;
-  // The text of an error is of no use, and may be long.
-  if (status != 200 && status != 206) return is_redirect(status) || status >= 400 ? size * count : 0;
+  if (status != 200 && status != 206) {
+    // It may be long, and its beginning says what is wrong.
+    std::string& text = under_way.error_text;
+    under_way.thrown = exception_of([&] { text.append(bytes, std::min(size * count, kMostErrorText - text.size())); });
+    return !under_way.thrown && (is_redirect(status) || status >= 400) ? size * count : 0;
+  }
   under_way.thrown = exception_of(
       [&] { under_way.refused = !under_way.take(under_way.answer, std::as_bytes(std::span(bytes, size * count))); });
   return under_way.thrown || under_way.refused ? 0 : size * count;
@@ -120,29 +119,33 @@ int look_at_stop(void* object, curl_off_t, curl_off_t received, curl_off_t, curl
 struct Transfer::Handle {
   CURL* curl = nullptr;
   std::array<char, CURL_ERROR_SIZE> reason{};
-  ~Handle() {
-    if (curl) curl_easy_cleanup(curl);
+  Handle() : curl(curl_easy_init()) {
+    if (!curl) throw std::bad_alloc();
   }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { curl_easy_cleanup(curl); }
 };
 
 Transfer::Transfer(TransferSettings settings) : settings_(std::move(settings)) {
   require_curl();
   handle_ = std::make_unique<Handle>();
-  handle_->curl = curl_easy_init();
-  if (!handle_->curl) throw std::bad_alloc();
 }
 
 Transfer::~Transfer() = default;
 
 RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::string> fields, const Take& take,
                             const std::string& linked) {
+  RemoteRequest sent = request;
+  sent.fields.insert(sent.fields.end(), fields.begin(), fields.end());
+  if (request.signer) sent = request.signer->sign(std::move(sent));
   RemoteAnswer answer;
   answer.request = request;
+  answer.issue = sent.issue;
   answer.linked = linked;
-  Exchanging under_way{answer, take, settings_.stop, {}};
+  Exchanging under_way{answer, take, settings_.stop, {}, nullptr, {}};
   FieldList list;
-  for (const std::string& field : request.fields) list.add(field);
-  for (const std::string& field : fields) list.add(field);
+  for (const std::string& field : sent.fields) list.add(field);
   CURL* const curl = handle_->curl;
   curl_easy_reset(curl);  // connections stay
   const auto set = [curl](CURLoption option, auto value) {
@@ -150,7 +153,7 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
     SCONCE_CHECK(code == CURLE_OK, kUnavailable, "libcurl has no option ", static_cast<int>(option), ": ",
                  curl_easy_strerror(code), ": install a later version");
   };
-  set(CURLOPT_URL, request.url.c_str());
+  set(CURLOPT_URL, sent.url.c_str());
   set(CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTPS | CURLPROTO_HTTP));
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));  // ranges in parallel have a connection each
   set(CURLOPT_PATH_AS_IS, 1L);
@@ -159,7 +162,7 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
   set(CURLOPT_HTTPHEADER, list.get());
   set(CURLOPT_USERAGENT, "sconce");
   set(CURLOPT_BUFFERSIZE, kBuffer);
-  set(CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
+  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(settings_.connect.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(kSlowest));
   set(CURLOPT_LOW_SPEED_TIME, std::max<long>(1, static_cast<long>(settings_.stall.count() / 1000)));
   set(CURLOPT_ERRORBUFFER, handle_->reason.data());
@@ -173,25 +176,29 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
   const char* const bundle = std::getenv("CURL_CA_BUNDLE");
   const std::string ca = settings_.ca.empty() && bundle ? bundle : settings_.ca;
   if (!ca.empty()) set(CURLOPT_CAINFO, ca.c_str());
-  if (request.netrc) set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
-  if (!request.signature.empty()) {
-    set(CURLOPT_AWS_SIGV4, request.signature.c_str());
-    set(CURLOPT_USERPWD, request.user.c_str());
+  if (sent.netrc) set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
+  if (sent.direct) set(CURLOPT_PROXY, "");
+  if (!sent.body.empty()) {
+    set(CURLOPT_POSTFIELDS, sent.body.c_str());
+    set(CURLOPT_POSTFIELDSIZE, static_cast<long>(sent.body.size()));
   }
+  if (!sent.method.empty()) set(CURLOPT_CUSTOMREQUEST, sent.method.c_str());
   handle_->reason[0] = '\0';
   const CURLcode code = curl_easy_perform(curl);
+  const std::string reason = handle_->reason[0] != 0 ? handle_->reason.data() : curl_easy_strerror(code);
+  // libcurl 7.88 takes no option CURLOPT_BUFFERSIZE any more after a name that was not found.
+  if (code != CURLE_OK) handle_ = std::make_unique<Handle>();
   if (under_way.thrown) std::rethrow_exception(under_way.thrown);
   if (under_way.refused) {
     answer.problem = "refused";
   } else if (code != CURLE_OK) {
     SCONCE_CHECK(!settings_.stop || !settings_.stop->load(), kCancelled, "cancelled");
-    answer.problem = under_way.wrong           ? under_way.wrong
-                     : handle_->reason[0] != 0 ? handle_->reason.data()
-                                               : curl_easy_strerror(code);
+    answer.problem = under_way.wrong ? under_way.wrong : reason;
     answer.again = may_pass(code);
   } else if (answer.status == 408 || answer.status == 429 || answer.status >= 500) {
     answer.again = true;
   }
+  if (answer.status >= 300) answer.error = parse_store_error(under_way.error_text, answer.fields);
   return answer;
 }
 
@@ -199,8 +206,13 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
                            const Follow& follow) {
   RemoteRequest request = first;
   std::string linked;
-  for (int redirects = 0;; ++redirects) {
+  for (int redirects = 0, corrections = 0;; ++redirects) {
     RemoteAnswer answer = once(request, fields, take, linked);
+    if (request.signer) {
+      const bool refused = answer.problem.empty() && answer.status >= 300 && answer.status != 304;
+      if (!refused || corrections++ == kMostCorrections || !request.signer->correct(answer)) return answer;
+      continue;
+    }
     if (linked.empty()) linked = without_quotes(answer.field("x-linked-etag"));
     if (!is_redirect(answer.status) || !answer.problem.empty()) return answer;
     if (follow && !follow(answer)) return answer;
@@ -211,8 +223,6 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
     SCONCE_CHECK(!to.empty(), kUnavailable, "a redirect from ", origin_of(request.url), " leads nowhere");
     SCONCE_CHECK(redirects < kMostRedirects, kUnavailable, "more than ", kMostRedirects, " redirects from ",
                  origin_of(first.url));
-    SCONCE_CHECK(first.signature.empty(), kUnavailable, origin_of(request.url), " redirects to ", excerpt(host),
-                 ": signed requests are not redirected; is AWS_REGION the bucket's?");
     SCONCE_CHECK(to.starts_with("https://") || (is_plain_loopback(to) && is_plain_loopback(request.url)), kForbidden,
                  "a redirect from ", origin_of(request.url), " to ", excerpt(host),
                  " is not followed: it is not https");
@@ -226,11 +236,12 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
   }
 }
 
-std::string Transfer::document(const RemoteRequest& request, std::string* next_page) {
+std::string Transfer::document(const RemoteRequest& request, std::string_view what, std::string* next_page) {
+  const std::string_view named = what.empty() ? origin_of(request.url) : what;
   for (int tries = 1;; ++tries) {
     std::string text;
     const RemoteAnswer answer = get(request, {}, [&](const RemoteAnswer&, std::span<const std::byte> bytes) {
-      SCONCE_CHECK(text.size() + bytes.size() <= kMostDocument, kUnavailable, "the answer of ", origin_of(request.url),
+      SCONCE_CHECK(text.size() + bytes.size() <= kMostDocument, kUnavailable, "the answer of ", named,
                    " is larger than ", kMostDocument, " bytes");
       text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       return true;
@@ -239,18 +250,27 @@ std::string Transfer::document(const RemoteRequest& request, std::string* next_p
       if (next_page) *next_page = next_link(answer.field("link"));
       return text;
     }
-    if (!answer.again || tries == kMostTries) fail_for(answer, origin_of(request.url));
+    if (!answer.again || tries >= settings_.tries) fail_for(answer, named);
     back_off(tries, settings_.stop);
   }
 }
 
 void fail_for(const RemoteAnswer& answer, std::string_view what) {
   SCONCE_CHECK(answer.problem.empty(), kUnavailable, what, ": ", excerpt(answer.problem));
-  SCONCE_CHECK(answer.status != 404 && answer.status != 410, kNotFound, "there is no ", what, " (status ",
-               answer.status, ")");
-  SCONCE_CHECK(answer.status != 401 && answer.status != 403, kForbidden, what, ": the server refuses it (status ",
-               answer.status, "): credentials are missing or not sufficient");
-  SCONCE_FAIL(kUnavailable, what, ": the server answered with status ", answer.status);
+  const StoreError& error = answer.error;
+  std::string said = "status " + std::to_string(answer.status);
+  for (const std::string* part : {&error.code, &error.message})
+    if (!part->empty()) said += (part == &error.code ? ", " : ": ") + excerpt(*part);
+  std::string remedy = remedy_for(error);
+  const bool is_missing = answer.status == 404 || answer.status == 410;
+  const bool is_refused = answer.status == 401 || answer.status == 403 || remedy.find("credentials") != remedy.npos;
+  if (remedy.empty() && is_redirect(answer.status)) remedy = "a redirect of a signed request is not followed";
+  if (remedy.empty() && is_refused && !is_missing) remedy = "credentials are missing or not sufficient";
+  if (is_refused && answer.request.signer) remedy += " (" + answer.request.signer->describe() + ")";
+  if (!remedy.empty()) remedy = ": " + remedy;
+  SCONCE_CHECK(!is_missing, kNotFound, "there is no ", what, " (", said, ")", remedy);
+  SCONCE_CHECK(!is_refused, kForbidden, what, ": the server refuses it (", said, ")", remedy);
+  SCONCE_FAIL(kUnavailable, what, ": the server answered with ", said, remedy);
 }
 
 void back_off(int tries, const std::atomic<bool>* stop) {

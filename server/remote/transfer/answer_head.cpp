@@ -1,4 +1,4 @@
-#include "server/remote/answer_head.h"
+#include "server/remote/transfer/answer_head.h"
 
 #include <algorithm>
 

@@ -14,14 +14,17 @@
 #include <string>
 #include <string_view>
 
-#include "server/remote/answer_head.h"
-#include "server/remote/remote_access.h"
+#include "server/remote/transfer/answer_head.h"
+#include "server/remote/transfer/request.h"
+#include "server/remote/transfer/store_error.h"
 
 namespace sconce::server {
 
 struct TransferSettings {
   std::string ca;                           // certificates to trust; empty: the system's, or CURL_CA_BUNDLE's
   std::chrono::milliseconds stall{30'000};  // without kSlowest bytes a second for so long, it is given up
+  std::chrono::milliseconds connect{10'000};
+  int tries = 5;                            // of a document
   const std::atomic<bool>* stop = nullptr;  // when it becomes true, the transfer ends with kCancelled
 };
 
@@ -29,6 +32,8 @@ struct RemoteAnswer : RemoteHead {
   std::string problem;    // why none came, or why it ended early; empty: it is whole
   bool again = false;     // it may be asked for again
   RemoteRequest request;  // the one that was answered: redirects lead elsewhere
+  uint64_t issue = 0;     // which credentials its signer used
+  StoreError error;       // what the server says of an error
   std::string linked;     // a hub's X-Linked-Etag on the way, without quotes
   bool ok() const noexcept { return problem.empty() && (status == 200 || status == 206); }
 };
@@ -49,8 +54,9 @@ class Transfer {
   // fields: besides those of the request. Throws what `take` throws, and kCancelled.
   RemoteAnswer get(const RemoteRequest& request, std::span<const std::string> fields, const Take& take,
                    const Follow& follow = {});
-  // A small document; kUnavailable and others say why there is none.
-  std::string document(const RemoteRequest& request, std::string* next_page = nullptr);
+  // A small document; kUnavailable and others say why there is none. what: the thing that it tells of, for errors;
+  // empty: the server.
+  std::string document(const RemoteRequest& request, std::string_view what, std::string* next_page = nullptr);
 
  private:
   struct Handle;
@@ -61,7 +67,8 @@ class Transfer {
   std::unique_ptr<Handle> handle_;
 };
 
-// Throws what an answer other than 200 and 206 means: kNotFound, kForbidden, kUnavailable. what: the file.
+// Throws what an answer other than 200 and 206 means, with the server's own words: kNotFound, kForbidden, kUnavailable.
+// what: the file.
 [[noreturn]] void fail_for(const RemoteAnswer& answer, std::string_view what);
 // Waits before try number `tries`, unless `stop` becomes true.
 void back_off(int tries, const std::atomic<bool>* stop);

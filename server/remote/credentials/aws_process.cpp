@@ -1,0 +1,101 @@
+// Credentials that a program prints.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include "sconce/check.h"
+#include "server/files/descriptor.h"
+#include "server/remote/credentials/aws_answers.h"
+#include "server/remote/credentials/aws_providers.h"
+
+extern char** environ;
+
+namespace sconce::server {
+namespace {
+
+constexpr std::chrono::seconds kLongestRun{60};  // as Amazon's SDKs have it
+constexpr size_t kMostOutput = 64 << 10;
+
+// A program and those that it starts: they are killed unless somebody waited for its end.
+class Child {
+ public:
+  Child(const std::string& command, int output) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, 1);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    std::array<std::string, 3> words = {"sh", "-c", command};
+    std::array<char*, 4> arguments = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+    const int problem = ::posix_spawn(&process_, "/bin/sh", &actions, &attributes, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    SCONCE_CHECK(problem == 0, kUnavailable, "it cannot be started (error ", problem, ")");
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (waited_) return;
+    ::kill(-process_, SIGKILL);
+    wait();
+  }
+  // Its status, as waitpid() has it.
+  int wait() {
+    int status = 0;
+    while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    waited_ = true;
+    return status;
+  }
+
+ private:
+  pid_t process_ = 0;
+  bool waited_ = false;
+};
+
+std::string output_of(int pipe) {
+  const auto end = std::chrono::steady_clock::now() + kLongestRun;
+  std::string text;
+  for (std::array<char, 4096> piece;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    SCONCE_CHECK(left.count() > 0, kUnavailable, "it did not end within ", kLongestRun.count(), " s");
+    pollfd ready{pipe, POLLIN, 0};
+    if (::poll(&ready, 1, static_cast<int>(left.count())) <= 0) continue;
+    const ssize_t count = ::read(pipe, piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return text;
+    text.append(piece.data(), static_cast<size_t>(count));
+    SCONCE_CHECK(text.size() <= kMostOutput, kUnavailable, "it printed more than ", kMostOutput, " bytes");
+  }
+}
+
+}  // namespace
+
+std::optional<IssuedCredentials> AwsProcess::fetch() {
+  int ends[2];
+  SCONCE_CHECK(::pipe2(ends, O_CLOEXEC) == 0, kUnavailable, "no pipe");
+  const Descriptor reading(ends[0]);
+  Descriptor writing(ends[1]);
+  Child child(command_, writing.get());
+  writing = Descriptor();
+  const std::string text = output_of(reading.get());
+  const int status = child.wait();
+  SCONCE_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, kForbidden, "it ended with status ",
+               WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  return parse_issued_json(text);
+}
+
+}  // namespace sconce::server
