@@ -185,6 +185,10 @@ class Server {
     wait_for_signal();
     wait_for_hangup();
     if (service_.credentials.from_files() || signatures_.on()) look_at_credentials();
+    if (remote_)
+      remote_->start(
+          [this] { control_.sources_changed(); },
+          [this](const std::string& address, const std::string& reason) { repository_.set_unknown(address, reason); });
     for (auto& listener : listeners_) listener->start();
     for (auto& io_thread : io_threads_) io_thread->start();
     if (grpc_) grpc_->start();
@@ -194,10 +198,6 @@ class Server {
         give_metrics(service_, *repository_.snapshot(), sink, *look);
       });
     }
-    if (remote_)
-      remote_->start(
-          [this] { control_.sources_changed(); },
-          [this](const std::string& address, const std::string& reason) { repository_.set_unknown(address, reason); });
     control_.start();
     context_.run();
     stop_control();

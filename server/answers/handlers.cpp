@@ -236,7 +236,7 @@ void repository_index(const RequestView& request, Response& response) {
   }
   if (!ready_only)
     for (const auto& [address, reason] : request.catalog.unknown())
-      entries.push_back({address, {}, "UNAVAILABLE", reason, {}});
+      entries.push_back({.name = address, .state = "UNAVAILABLE", .reason = reason});
   const OnDemand* const on_demand = request.service.control.on_demand();
   if (on_demand != nullptr && !ready_only)
     for (const OnDemand::Entry& entry : on_demand->missing(request.catalog)) describe(entry, entries);

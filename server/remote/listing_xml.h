@@ -1,5 +1,5 @@
-// The XML with which S3 lists a bucket (ListObjectsV2), and Azure a container, read by Expat, which is opened when first
-// needed.
+// The XML with which S3 lists a bucket (ListObjectsV2), and Azure a container, read by Expat, which is opened when
+// first needed.
 #pragma once
 
 #include <cstdint>

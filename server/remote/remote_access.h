@@ -21,7 +21,7 @@ struct RemoteAccess {
   std::shared_ptr<S3Service> s3, gs;
   std::shared_ptr<RequestSigner> gs_tokens;  // null: gs has HMAC keys
   AzureAccess azure;
-  std::function<std::string()> hub_token;    // read anew each time
+  std::function<std::string()> hub_token;  // read anew each time
   std::string hub_endpoint;
 };
 

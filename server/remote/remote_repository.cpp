@@ -105,7 +105,6 @@ void RemoteRepository::attempt(const std::function<void()>& work) {
   }
   if (!problem.empty()) {
     ++shared_.counters.failures;
-    use_earlier();
     const MutexLock lock(mutex_);
     known = !groups_.empty();
     known_ = known_ || known;
@@ -119,6 +118,7 @@ void RemoteRepository::attempt(const std::function<void()>& work) {
 }
 
 void RemoteRepository::begin() {
+  use_earlier();
   if (!on_demand_) {
     look();
   } else if (!model_.empty()) {
@@ -154,6 +154,10 @@ void RemoteRepository::look_at_list() {
     Transfer transfer(shared_.transfer);
     files = list_remote(url_, shared_.access, transfer);
   }
+  {
+    const MutexLock lock(mutex_);
+    known_ = true;
+  }
   std::set<std::string> stems;
   std::exception_ptr problem;
   for (auto& [stem, group] : groups_of(std::move(files))) {
@@ -168,7 +172,7 @@ void RemoteRepository::look_at_list() {
 }
 
 void RemoteRepository::look_at_package() {
-  const std::string package = model_ + ".pt2", signature = package + ".sig";
+  const std::string package = model_ + ".pt2";
   // Nobody has asked for it yet.
   if (std::error_code ignored; on_demand_ && !fs::exists(folder_ / package, ignored)) return;
   std::exception_ptr problem;
@@ -177,12 +181,8 @@ void RemoteRepository::look_at_package() {
   if (problem) std::rethrow_exception(problem);
 }
 
-// What the mirror has, where the address could not be asked yet.
+// What the mirror has from earlier: it stays until the address gives something else.
 void RemoteRepository::use_earlier() {
-  {
-    const MutexLock lock(mutex_);
-    if (known_) return;
-  }
   std::vector<RemoteFile> files;
   for (const Below& found : all_below(folder_))
     if (S_ISREG(found.status.st_mode)) {
@@ -192,6 +192,13 @@ void RemoteRepository::use_earlier() {
     }
   const uint64_t asked = ++asks_;
   for (auto& [stem, group] : groups_of(std::move(files))) {
+    // A server that was killed may have left the files beside a package alone.
+    const bool whole = std::any_of(group.files.begin(), group.files.end(), [&](const RemoteFile& file) {
+      return file.path.ends_with(".pt2") || file.path.ends_with(".pipeline.json") ||
+             (file.path == stem + "/config.pbtxt" &&
+              served_versions(shared_.config, stem, folder_ / file.path).ensemble);
+    });
+    if (!whole) continue;
     group.asked = asked;
     commit(stem, std::move(group));
   }
@@ -224,7 +231,6 @@ void RemoteRepository::take(std::string stem, Group listed, std::exception_ptr& 
   count(false);
   if (!failure) return;
   SCONCE_CHECK(!shared_.stop, kCancelled, "the server is ending");
-  use_earlier();
   if (!problem) problem = failure;
   const Failure why = describe_failure(failure);
   {
@@ -363,7 +369,8 @@ void RemoteRepository::ask(std::string_view model) {
 }
 
 void RemoteRepository::prepare(const std::string& stem) {
-  if (!on_demand_ || !model_.empty()) return;
+  if (!on_demand_) return;
+  if (!model_.empty()) return bring_package();
   Group group;
   {
     const MutexLock lock(mutex_);
@@ -371,6 +378,17 @@ void RemoteRepository::prepare(const std::string& stem) {
   }
   for (const RemoteFile& file : group.files)
     if (version_of_file(file.path) == 0 && !is_package_file(file.path)) fetch(file.path, file.validator);
+}
+
+void RemoteRepository::bring_package() {
+  const std::string package = model_ + ".pt2";
+  std::exception_ptr problem;
+  take(model_, {{{package, 0, ""}}, {}, {}, ++asks_}, problem);
+  std::error_code ignored;
+  if (!problem) return;
+  if (!fs::exists(folder_ / package, ignored)) std::rethrow_exception(problem);
+  log_warn("{}: what the cache has from earlier is served: {}", printable(url_.shown()),
+           printable(describe_failure(problem).message));
 }
 
 void RemoteRepository::bring(const fs::path& file) {
@@ -386,11 +404,7 @@ void RemoteRepository::bring(const fs::path& file) {
   if (!on_demand_) return;
   if (!model_.empty()) {
     std::error_code ignored;
-    const std::exception_ptr problem = exception_of([&] { fetched(model_, group); });
-    if (!problem) return;
-    if (!fs::exists(file, ignored)) std::rethrow_exception(problem);
-    log_warn("{}: what the cache has from earlier is served: {}", printable(url_.shown()),
-             printable(describe_failure(problem).message));
+    if (!fs::exists(file, ignored)) bring_package();
     return;
   }
   for (const RemoteFile& each : group.files)

@@ -84,6 +84,7 @@ class RemoteRepository final : public RemoteFolder {
   Group fetched(const std::string& stem, const Group& listed);
   void commit(const std::string& stem, Group group);
   void forget_others(const std::set<std::string>& stems, uint64_t asked);
+  void bring_package();
   void has_changed() SCONCE_REQUIRES(mutex_);
   void prune();
   // True: the file came, rather than being here already.

@@ -15,7 +15,8 @@ enum class RemoteScheme : int8_t { kS3, kGs, kAzure, kHub, kHttps };
 
 struct RemoteUrl {
   RemoteScheme scheme = RemoteScheme::kHttps;
-  std::string origin;    // the bucket; ACCOUNT/CONTAINER; org/repo; of https, scheme and authority, such as https://host:8443
+  std::string
+      origin;  // the bucket; ACCOUNT/CONTAINER; org/repo; of https, scheme and authority, such as https://host:8443
   std::string revision;  // of a hub's repository; may have slashes
   // Below the origin, without a slash at either end. Keys and the hub's paths as they are; of https, percent-encoded.
   std::string path;

@@ -305,7 +305,7 @@ def test_on_demand_nothing_is_fetched_but_what_is_asked_for(tmp_path):
             put(bucket, f"/models/r/{name}/2/model.pt2", FOLDED)
             bucket.files[f"/models/r/{name}/config.pbtxt"] = b'version_policy { specific { versions: [1] } }'
         with serving(tmp_path, "s3://models/r", more=bucket.environment(), flags=["--load", "demand"]) as server:
-            assert set(server.index()) == set("abcd")
+            until(lambda: set(server.index()) == set("abcd"))
             assert not [path for path, _ in bucket.seen if "list-type" not in path]
             assert result(server, "b") == ANSWER[PLAIN]
             assert fetched(bucket) == {"/models/r/b/1/model.pt2"}

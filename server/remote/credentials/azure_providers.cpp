@@ -43,9 +43,9 @@ std::optional<IssuedCredentials> AzureApplication::fetch() {
   } else {
     const std::string token =
         needed_text_of_file(environment_("AZURE_FEDERATED_TOKEN_FILE"), "AZURE_FEDERATED_TOKEN_FILE");
-    request.body += "&client_assertion_type=" +
-                    encoded_value("urn:ietf:params:oauth:client-assertion-type:jwt-bearer") +
-                    "&client_assertion=" + encoded_value(trim(token, " \t\r\n"));
+    request.body +=
+        "&client_assertion_type=" + encoded_value("urn:ietf:params:oauth:client-assertion-type:jwt-bearer") +
+        "&client_assertion=" + encoded_value(trim(token, " \t\r\n"));
   }
   return parse_token(Transfer(transfer_).document(request, ""), std::chrono::system_clock::now());
 }
@@ -69,8 +69,8 @@ std::optional<IssuedCredentials> AzureManagedIdentity::fetch() {
     request.fields = {"X-IDENTITY-HEADER: " + header};
   } else {
     const std::string host = checked_endpoint(named, "AZURE_POD_IDENTITY_AUTHORITY_HOST");
-    request.url = (host.empty() ? "http://169.254.169.254" : host) +
-                  "/metadata/identity/oauth2/token?api-version=2018-02-01";
+    request.url =
+        (host.empty() ? "http://169.254.169.254" : host) + "/metadata/identity/oauth2/token?api-version=2018-02-01";
     request.fields = {"Metadata: true"};
   }
   request.url += "&resource=" + encoded_value(kStorage);

@@ -54,7 +54,8 @@ std::string canonical_resource(const std::string& account, std::string_view url)
   std::map<std::string, std::string> values;
   for (const std::string& pair : split(url.substr(std::min(question + 1, url.size())), '&')) {
     const size_t equals = std::min(pair.find('='), pair.size());
-    values[lower_case(pair.substr(0, equals))] = plain_of(std::string_view(pair).substr(std::min(equals + 1, pair.size())));
+    values[lower_case(pair.substr(0, equals))] =
+        plain_of(std::string_view(pair).substr(std::min(equals + 1, pair.size())));
   }
   for (const auto& [name, value] : values) text += "\n" + name + ":" + value;
   return text;
@@ -83,9 +84,9 @@ RemoteRequest AzureKeySigner::sign(RemoteRequest request) {
     fields[lower_case(field.substr(0, colon))] = trim(field.substr(colon + 1));
   }
   std::string text = "GET\n";
-  for (const char* const name : {"content-encoding", "content-language", "content-length", "content-md5",
-                                 "content-type", "date", "if-modified-since", "if-match", "if-none-match",
-                                 "if-unmodified-since", "range"})
+  for (const char* const name :
+       {"content-encoding", "content-language", "content-length", "content-md5", "content-type", "date",
+        "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range"})
     text += fields[name] + "\n";
   for (const auto& [name, value] : fields)
     if (name.starts_with("x-ms-")) text += name + ":" + value + "\n";
@@ -106,7 +107,8 @@ RemoteRequest AzureSasSigner::sign(RemoteRequest request) {
 std::string AzureAccess::url_of(const std::string& place) const {
   const size_t slash = place.find('/');
   const std::string container = place.substr(slash + 1);
-  return (endpoint.empty() ? "https://" + place.substr(0, slash) + ".blob.core.windows.net" : endpoint) + "/" + container;
+  return (endpoint.empty() ? "https://" + place.substr(0, slash) + ".blob.core.windows.net" : endpoint) + "/" +
+         container;
 }
 
 AzureAccess read_azure_access(const Environment& environment, const TransferSettings& transfer) {
@@ -117,8 +119,10 @@ AzureAccess read_azure_access(const Environment& environment, const TransferSett
     return value.empty() ? connection[part] : value;
   };
   AzureAccess access;
-  access.endpoint = checked_endpoint(either("AZURE_STORAGE_SERVICE_ENDPOINT", "BlobEndpoint"), "AZURE_STORAGE_SERVICE_ENDPOINT");
-  const std::string account = either("AZURE_STORAGE_ACCOUNT", "AccountName"), key = either("AZURE_STORAGE_KEY", "AccountKey");
+  access.endpoint =
+      checked_endpoint(either("AZURE_STORAGE_SERVICE_ENDPOINT", "BlobEndpoint"), "AZURE_STORAGE_SERVICE_ENDPOINT");
+  const std::string account = either("AZURE_STORAGE_ACCOUNT", "AccountName"),
+                    key = either("AZURE_STORAGE_KEY", "AccountKey");
   std::string query = either("AZURE_STORAGE_SAS_TOKEN", "SharedAccessSignature");
   check_field_value(account, "AZURE_STORAGE_ACCOUNT");
   check_field_value(query, "AZURE_STORAGE_SAS_TOKEN");

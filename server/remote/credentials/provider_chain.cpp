@@ -12,14 +12,16 @@ std::string ProviderChain::name() const {
 }
 
 std::optional<IssuedCredentials> ProviderChain::fetch() {
-  const std::unique_ptr<CredentialProvider> provider = find_();
+  std::unique_ptr<CredentialProvider> provider;
   std::optional<IssuedCredentials> issued;
   const std::exception_ptr problem = exception_of([&] {
+    provider = find_();
     if (provider) issued = provider->fetch();
   });
   {
     const MutexLock lock(mutex_);
-    found_ = issued || problem ? provider->name() : "";
+    const bool counts = issued || problem;
+    found_ = !counts ? "" : provider ? provider->name() : "what this environment sets up";
   }
   if (problem) std::rethrow_exception(problem);
   return issued;

@@ -14,10 +14,8 @@ std::vector<std::string> names(const ListedFolder& folder, const std::string& pa
 }
 
 TEST_CASE("a list is read as folders") {
-  const ListedFolder folder("/r", {{"a/1/model.pt2", 5, "x"},
-                                   {"a-b/config.pbtxt", 1, "y"},
-                                   {"a/10/model.pt2", 7, "z"},
-                                   {"c.pt2", 3, "w"}});
+  const ListedFolder folder(
+      "/r", {{"a/1/model.pt2", 5, "x"}, {"a-b/config.pbtxt", 1, "y"}, {"a/10/model.pt2", 7, "z"}, {"c.pt2", 3, "w"}});
   CHECK(names(folder, "/r") == std::vector<std::string>{"a", "a-b", "c.pt2"});
   CHECK(names(folder, "/r/a") == std::vector<std::string>{"1", "10"});
   CHECK(names(folder, "/r/none").empty());
