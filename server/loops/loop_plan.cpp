@@ -13,9 +13,9 @@ namespace {
 
 bool is_number(DType dtype) noexcept { return dtype == DType::kInt64 || dtype == DType::kInt32; }
 
-class Planner {
+class LoopPlanner {
  public:
-  Planner(const LoopSpec& spec, const ModelInterface& model)
+  LoopPlanner(const LoopSpec& spec, const ModelInterface& model)
       : spec_(spec), model_(model), relations_(model.spec.inputs), filled_(model.inputs.size()) {
     for (const ControlInput& control : model.controls) filled_[control.input] = true;
   }
@@ -197,7 +197,7 @@ int64_t LoopPlan::room_after(int64_t prompt) const noexcept {
 
 LoopPlan plan_loop(const LoopSpec& spec, const ModelInterface& model, bool sequences) {
   const ErrorContext context(spec.origin);
-  return Planner(spec, model).plan(sequences);
+  return LoopPlanner(spec, model).plan(sequences);
 }
 
 }  // namespace sconce::server
