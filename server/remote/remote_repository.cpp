@@ -67,7 +67,12 @@ std::shared_ptr<const FolderView> RemoteRepository::view() const {
   const MutexLock lock(mutex_);
   if (!view_) {
     std::vector<RemoteFile> files;
-    for (const auto& [stem, group] : groups_) files.insert(files.end(), group.files.begin(), group.files.end());
+    for (const auto& [stem, group] : groups_)
+      for (const RemoteFile& file : group.files) {
+        files.push_back(file);
+        // When it comes, that is a change.
+        if (!group.problem.empty()) files.back().validator = "missing";
+      }
     view_ = std::make_shared<const ListedFolder>(folder_, std::move(files));
   }
   return view_;
