@@ -271,7 +271,7 @@ def test_load_asks_for_a_single_package(tmp_path, flags):
 def test_a_hangup_asks_the_store(tmp_path):
     with Bucket({}) as bucket:
         put(bucket, "/models/m.pt2", PLAIN)
-        with serving(tmp_path, "s3://models", more=bucket.environment(), flags=["--watch", "50ms", "--remote-watch", "1h"]) as server:
+        with serving(tmp_path, "s3://models", more=bucket.environment(), flags=["--watch", "50ms", "--remote-watch", "60m"]) as server:
             put(bucket, "/models/m.pt2", FOLDED)
             server.process.send_signal(signal.SIGHUP)
             until(lambda: result(server, "m") == ANSWER[FOLDED])
