@@ -1,5 +1,7 @@
 // The program: chooses the subcommand, prints errors, sets the exit status: 0 success, 1 failed or would not run, 2
 // wrong usage or a file that cannot be read.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <new>
@@ -11,6 +13,7 @@
 #include "sconce/mapped_files.h"
 #include "sconce/trial/trial_process.h"
 #include "sconce/version.h"
+#include "server/base/end_signals.h"
 #include "server/commands/command.h"
 #include "server/commands/trial.h"
 
@@ -75,6 +78,8 @@ int dispatch(CLI::App& app, int argc, char** argv, bool& parsed) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // The kernel ignores the default action of signals for a container's first process.
+  if (::getpid() == 1) sconce::server::end_on_signals();
   sconce::guard_package_faults();
   bool parsed = false;
   try {

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <ctime>
 #include <memory>
 #include <mutex>
 
@@ -32,6 +34,9 @@ constexpr uint32_t bit(LogLevel level) noexcept { return 1U << static_cast<unsig
 // The levels that are written, one bit each.
 std::atomic<uint32_t> enabled{bit(LogLevel::kInfo) | bit(LogLevel::kWarn) | bit(LogLevel::kError)};
 std::atomic<bool> json_lines{false}, short_dates{false};
+// Of log_from_signal(), which may ask nobody for them.
+std::atomic<bool> log_started{false};
+std::atomic<int> minutes_from_utc{0};
 thread_local LogRequest::Context current;
 
 // How many bytes may wait for the log's reader: some thousand lines.
@@ -175,6 +180,46 @@ std::string notice_of(uint64_t lost) {
   return {buffer.data(), buffer.size()};
 }
 
+// A line that a signal handler makes: no allocation, no lock, no calendar of the C library.
+class SignalLine {
+ public:
+  void text(const char* piece) noexcept {
+    while (*piece != '\0' && size_ < sizeof bytes_) bytes_[size_++] = *piece++;
+  }
+  // As the log's ISO form.
+  void time_of_day() noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const int offset = minutes_from_utc.load();
+    const std::chrono::sys_seconds local{std::chrono::seconds(now.tv_sec + int64_t{60} * offset)};
+    const auto day = std::chrono::floor<std::chrono::days>(local);
+    const std::chrono::year_month_day date(day);
+    const auto second = static_cast<unsigned>((local - day).count());
+    number(static_cast<unsigned>(static_cast<int>(date.year())), 4, "-");
+    number(static_cast<unsigned>(date.month()), 2, "-");
+    number(static_cast<unsigned>(date.day()), 2, "T");
+    number(second / 3600, 2, ":");
+    number(second / 60 % 60, 2, ":");
+    number(second % 60, 2, ".");
+    number(static_cast<unsigned>(now.tv_nsec / 1'000'000), 3, offset < 0 ? "-" : "+");
+    const auto minutes = static_cast<unsigned>(offset < 0 ? -offset : offset);
+    number(minutes / 60, 2, ":");
+    number(minutes % 60, 2, "");
+  }
+  void write() noexcept { (void)!::write(STDERR_FILENO, bytes_, size_); }
+
+ private:
+  void number(unsigned value, int digits, const char* after) noexcept {
+    char text_of[8] = {};
+    for (int i = digits - 1; i >= 0; --i, value /= 10) text_of[i] = static_cast<char>('0' + value % 10);
+    text(text_of);
+    text(after);
+  }
+
+  char bytes_[256];
+  size_t size_ = 0;
+};
+
 void Sink::start() {
   auto made = std::make_shared<LogWriter>(STDERR_FILENO, kRoom, notice_of);
   const std::lock_guard lock(mutex_);
@@ -188,6 +233,9 @@ void Sink::end() noexcept {
 }  // namespace
 
 void start_log(LogLevel level, LogFormat format) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  if (localtime_r(&now, &local) != nullptr) minutes_from_utc = static_cast<int>(local.tm_gmtoff / 60);
   uint32_t levels = 0;
   for (const LogLevel l : {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError}) {
     if (spdlog_level(l) >= spdlog_level(level)) levels |= bit(l);
@@ -196,6 +244,23 @@ void start_log(LogLevel level, LogFormat format) {
   json_lines = format == LogFormat::kJson;
   logger().set_pattern(json_lines ? kJsonPattern : kIsoPattern);
   sink().start();
+  log_started = true;
+}
+
+void log_from_signal(const char* message) noexcept {
+  SignalLine line;
+  if (!log_started) {
+    line.text("sconce: ");
+  } else if (!log_enabled(LogLevel::kWarn)) {
+    return;
+  } else {
+    if (json_lines) line.text("{\"time\":\"");
+    line.time_of_day();
+    line.text(json_lines ? "\",\"level\":\"warning\",\"message\":\"" : " warning ");
+  }
+  line.text(message);
+  line.text(log_started && json_lines ? "\"}\n" : "\n");
+  line.write();
 }
 
 void end_log() noexcept { sink().end(); }

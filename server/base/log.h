@@ -20,6 +20,8 @@ void start_log(LogLevel level, LogFormat format);
 // Waits at most a second for unwritten lines. Call this before the process ends.
 void end_log() noexcept;
 uint64_t lost_log_lines() noexcept;
+// A warning, written at once past all lines that wait. A signal handler may call it. message: plain text.
+void log_from_signal(const char* message) noexcept;
 // What `line` returns stands below the lines while a server's log is written to a terminal, and is drawn again several
 // times a second, by the log's thread. Empty: nothing stands there. Not for JSON lines.
 void show_status(std::function<std::string()> line);

@@ -184,6 +184,11 @@ Answer answer_of(AdminConnection& connection, const AdminConnection::Request& he
   return answer;
 }
 
+std::function<void()> check_of(const std::atomic<bool>* stop) {
+  if (!stop) return {};
+  return [stop] { SCONCE_CHECK(!stop->load(std::memory_order_relaxed), kCancelled, "stopped"); };
+}
+
 // The head of an answer whose body the caller takes as it comes.
 struct Begun {
   Answer answer;
@@ -204,8 +209,9 @@ Begun begin(AdminConnection& connection, const AdminConnection::Request& head) {
 
 }  // namespace
 
-Answer AdminClient::request(std::string_view method, const std::string& target, std::string_view body) const {
-  AdminConnection connection(server_, tls_.get(), patience_);
+Answer AdminClient::request(std::string_view method, const std::string& target, std::string_view body,
+                            const std::atomic<bool>* stop) const {
+  AdminConnection connection(server_, tls_.get(), patience_, check_of(stop));
   auto head = make_request(server_, token_, method, target);
   if (method != "GET") head.content_length(body.size());
   if (!body.empty()) head.set(http::field::content_type, "application/json");
@@ -224,7 +230,7 @@ Answer post_to(const AdminServer& server, const std::string& target, std::span<c
 }
 
 Answer AdminClient::download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const {
-  AdminConnection connection(server_, tls_.get(), patience_);
+  AdminConnection connection(server_, tls_.get(), patience_, check_of(&stop));
   auto request = make_request(server_, token_, "GET", target);
   request.set(http::field::accept, "application/octet-stream");
   auto [answer, fields, length, chunked, code] = begin(connection, request);
@@ -239,11 +245,7 @@ Answer AdminClient::download(const std::string& target, const BodyTaker& taker, 
     taker.begin({left, field});
   }
   while (!code && answer.ok() && left > 0) {
-    if (stop) {
-      answer = {};
-      answer.problem = "stopped";
-      return answer;
-    }
+    SCONCE_CHECK(!stop, kCancelled, "stopped");
     const std::span<std::byte> room = taker.next();
     const size_t bytes = connection.take(room.first(std::min<uint64_t>({room.size(), left, kBlock})), code);
     if (bytes > 0) taker.advance(bytes);

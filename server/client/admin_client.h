@@ -89,13 +89,16 @@ class AdminClient {
   const AdminServer& server() const noexcept { return server_; }
   AdminClient with_patience(std::chrono::seconds patience) const { return {server_, token_, patience, tls_}; }
 
-  Answer get(const std::string& target) const { return request("GET", target); }
+  // stop: looked at every 50 ms; kCancelled.
+  Answer get(const std::string& target, const std::atomic<bool>* stop = nullptr) const {
+    return request("GET", target, {}, stop);
+  }
   // body: JSON, or nothing.
   Answer post(const std::string& target, std::string_view body = {}) const { return request("POST", target, body); }
   // Sends the body as safetensors with its length and these fields. The server may refuse it at any time.
   Answer upload(const std::string& target, SafetensorsEncoder& body, const UploadFields& fields,
                 UploadFlags& flags) const;
-  // Takes the body of a 200, which must have a length. `stop` ends it with the problem "stopped".
+  // Takes the body of a 200, which must have a length. stop: as for get().
   Answer download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const;
   // Reads a body that goes on, such as a stream of events, until go_on() is false; that is called at least every 50 ms.
   // Answer::problem says why it ended otherwise.
@@ -103,7 +106,8 @@ class AdminClient {
                 const std::function<bool()>& go_on) const;
 
  private:
-  Answer request(std::string_view method, const std::string& target, std::string_view body = {}) const;
+  Answer request(std::string_view method, const std::string& target, std::string_view body = {},
+                 const std::atomic<bool>* stop = nullptr) const;
 
   AdminServer server_;
   std::string token_;

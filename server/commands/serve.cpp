@@ -16,6 +16,8 @@
 
 #include "sconce/check.h"
 #include "server/base/config.h"
+#include "server/base/end_signals.h"
+#include "server/base/environment_check.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/observe/otlp/otel_environment.h"
@@ -64,6 +66,8 @@ int serve(const ServeOptions& options) {
     std::cout << annotated_configuration();
     return 0;
   }
+  end_on_signals();
+  std::signal(SIGHUP, SIG_IGN);  // until the server reads its files again at it
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);
   read_otel_environment(config, [](const char* name) { return std::getenv(name); });

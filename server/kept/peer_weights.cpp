@@ -33,7 +33,7 @@ std::string target_of(const StartingModel& start, const char* rest) {
 }
 
 void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {
-  const Answer answer = client.get(target_of(start, ""));
+  const Answer answer = client.get(target_of(start, ""), &start.ending);
   if (!answer.ok()) {
     peer.problem = answer.reason();
     return;
@@ -156,6 +156,7 @@ std::optional<std::string> take_newest(const StartingModel& start, uint64_t newe
   std::stable_sort(peers.begin(), peers.end(),
                    [](const Peer& a, const Peer& b) { return a.generation > b.generation; });
   for (Peer& peer : peers) {
+    SCONCE_CHECK(!start.ending, kUnavailable, "the server is ending");
     peer.problem = problem_of([&] { take(start, client_of(peer.server, kReadPatience), newer_than); });
     if (peer.problem.empty()) {
       log_info("model {} version {} serves the weights of {}: generation {}", start.name, start.version,

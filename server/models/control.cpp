@@ -131,13 +131,13 @@ void Control::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Control::end_trials() noexcept {
+void Control::end_loads() noexcept {
   ending_ = true;
   turns_.stop();
 }
 
 void Control::stop() {
-  end_trials();
+  end_loads();
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
@@ -282,7 +282,7 @@ void Control::load_first() {
   }
   first_ = {};
   if (on_demand_) log_info("{} models are known and loaded on demand", on_demand_->size());
-  if (repository_.snapshot()->is_ready()) log_info("ready");
+  if (!ending_ && repository_.snapshot()->is_ready()) log_info("ready");
   waiting_.reset();
 }
 
@@ -327,6 +327,7 @@ void Control::load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial
       trial = std::make_unique<LoadTrial>(turns_, trial_program_, package, config);
       trial->begin(serves_any());
     }
+    check_not_ending();
     LoadedModel loaded = repository_.load(package, rewritten, finder_.signatures());
     trial->finish();
     trial->warm_up(*loaded.model);
@@ -342,7 +343,8 @@ void Control::load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial
       loaded.golden = std::make_shared<Golden>(read_golden(config, loaded.interface, *loaded.model));
     run_warm_up_requests(
         *loaded.model, loaded.interface, config.warm_up_requests,
-        package.triton ? std::span<const TritonWarmUp>(package.triton->warm_ups) : std::span<const TritonWarmUp>());
+        package.triton ? std::span<const TritonWarmUp>(package.triton->warm_ups) : std::span<const TritonWarmUp>(),
+        [this] { check_not_ending(); });
     const ModelInfo& info = loaded.model->info();
     const std::string ready =
         fmt::format("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
@@ -372,16 +374,22 @@ void Control::load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial
     }
   } catch (...) {
     const std::string reason = text_of(std::current_exception());
-    log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
+    if (ending_)
+      log_info("model {} version {} is not loaded: the server is ending", package.name, package.file.version);
+    else
+      log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
     // An earlier load may still be watched.
     if (const auto kept = store_.of(package.name, package.file.version); kept && !serves(package))
       succeeds([&] { leave_watch(*kept); });
+    if (ending_) throw;
     // Of what is loaded on demand, those who asked are told, and OnDemand remembers it for a while.
     if (!package.file.on_demand || repository_.snapshot()->look_up(package.name))
       repository_.publish_failure(package, reason);
     throw;
   }
 }
+
+void Control::check_not_ending() const { SCONCE_CHECK(!ending_, kUnavailable, "the server is ending"); }
 
 // Whether a load of this version is served, of whatever file.
 bool Control::serves(const PackageEntry& package) const {

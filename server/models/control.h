@@ -56,8 +56,9 @@ class Control {
   // without a program, nothing is tried.
   void try_with(std::filesystem::path program, std::unique_ptr<TrialProcess> waiting);
   void start();
-  // On any thread: a load that waits for a trial, or for weights of a peer, ends now; so does any later one.
-  void end_trials() noexcept;
+  // On any thread: the server is ending. A load that waits for a trial or a peer, or makes runs to warm up, ends soon;
+  // so does any later one.
+  void end_loads() noexcept;
   // Finishes the current task; the others get kUnavailable.
   void stop();
 
@@ -98,6 +99,7 @@ class Control {
   // Begins the trial of a model that is loaded later. Null if there is nothing to find out, or no turn now.
   std::unique_ptr<LoadTrial> begin_ahead(const PackageEntry& package);
   bool serves_any() const;
+  void check_not_ending() const;  // kUnavailable
   bool serves(const PackageEntry& package) const;
   StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
   // The packages found for a model, and the first error that kept others from being opened.

@@ -1,10 +1,10 @@
 #include "server/models/served_model.h"
 
 #include <algorithm>
-#include <csignal>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
+#include "server/base/end_signals.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/memory/request_memory.h"
@@ -195,7 +195,7 @@ bool ServedModel::failed() noexcept {
                                                  : ", which starts again");
   if (device_fault_ == DeviceFault::kStay) return true;
   if (device_fault_ == DeviceFault::kRestart) restart = true;
-  std::raise(SIGTERM);
+  end_process_in_order();
   return true;
 }
 

@@ -109,20 +109,24 @@ std::vector<Tensor> tensors_of(const TritonWarmUp& request, const ModelInterface
 }  // namespace
 
 void run_warm_up_requests(Model& model, const ModelInterface& interface, std::span<const std::string> files,
-                          std::span<const TritonWarmUp> requests) {
+                          std::span<const TritonWarmUp> requests, const std::function<void()>& check) {
   for (const std::string& file : files) {
     const std::string where = "warm-up file " + file;
     const ErrorContext context(where);
     for (GoldenRequest& request : read_requests(file, interface, model)) {
       const std::string which = "request " + excerpt(request.name) + " of " + where;
       const ErrorContext request_context(which);
+      check();
       run_on_all(model, interface, std::move(request.inputs));
     }
   }
   for (const TritonWarmUp& request : requests) {
     const std::string where = "model_warmup '" + excerpt(request.name) + "'";
     const ErrorContext context(where);
-    for (int64_t i = 0; i < request.count; ++i) run_on_all(model, interface, tensors_of(request, interface));
+    for (int64_t i = 0; i < request.count; ++i) {
+      check();
+      run_on_all(model, interface, tensors_of(request, interface));
+    }
   }
 }
 
