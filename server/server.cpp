@@ -20,6 +20,7 @@
 #include "server/admin/work/update_trace.h"
 #include "server/answers/handlers.h"
 #include "server/base/alarm_clock.h"
+#include "server/base/end_signals.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/connections/io_thread.h"
@@ -41,6 +42,10 @@ constexpr const char* kProgram = "/proc/self/exe";
 constexpr std::chrono::seconds kLook{1};
 // How long a connection has, in a shutdown, for the answer that its time is up.
 constexpr std::chrono::seconds kLastWords{1};
+// When the process ends whatever happens, after the time that a shutdown may take.
+constexpr std::chrono::seconds kCutOff{8};
+// How long a load may go on after the last request of a drain.
+constexpr std::chrono::seconds kLastLoad{2};
 
 // Each connection needs a descriptor, so use all that the limit allows.
 void raise_descriptor_limit() noexcept {
@@ -102,7 +107,7 @@ class Server {
                  Tracer(config_)},
         settler_(clock_, service_),
         guard_keeper_(clock_, service_),
-        signals_(context_, SIGTERM, SIGINT),
+        end_(context_),
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
         timer_(context_) {
@@ -148,6 +153,7 @@ class Server {
                    kind == kAdmin ? "admin_token_file, a token of scope admin in token_file, or admin_tls = mutual"
                                   : "a token of scope metrics in token_file, metrics_tls = mutual, or metrics_open",
                    ": ", listener.address());
+      if (listener.is_loopback() && tls != TlsMode::kMutual) service_.checks_host |= kind;
       if (kind == kPublic && !listener.is_loopback()) check_reach(listener.address());
       const std::string url = (tls == TlsMode::kOff ? "http://" : "https://") + listener.address();
       log_info("{} on {}", what, url);
@@ -200,6 +206,7 @@ class Server {
     }
     control_.start();
     context_.run();
+    end_at_next_signal();
     stop_control();
     guard_keeper_.leave();
     if (failure_) std::rethrow_exception(failure_);
@@ -312,20 +319,25 @@ class Server {
     });
   }
 
-  // Waits for the load that runs, if there is one. A second signal ends the process meanwhile, and after that.
+  // Waits for the load that runs, if there is one: in a drain, no longer than requests may take. It changes nothing
+  // that must be whole, and its model would serve nobody.
   void stop_control() {
-    if (draining_) {
-      context_.restart();
-      std::thread waiting([this] {
-        control_.stop();
-        context_.stop();
-      });
-      context_.run();
-      waiting.join();
+    if (!draining_) return control_.stop();
+    std::promise<void> stopped;
+    std::future<void> done = stopped.get_future();
+    std::thread waiting([this, &stopped] {
+      control_.stop();
+      stopped.set_value();
+    });
+    if (done.wait_until(std::min(load_end_, IoThread::Clock::now() + kLastLoad)) == std::future_status::timeout) {
+      log_warn("a load still runs at the end of the server: cut off");
+      guard_keeper_.leave();
+      if (service_.otlp) service_.otlp->stop();
+      log_info("ended");
+      end_log();
+      std::_Exit(0);
     }
-    control_.stop();
-    boost::system::error_code ignored;
-    signals_.clear(ignored);
+    waiting.join();
   }
 
   void drain() {
@@ -333,14 +345,8 @@ class Server {
     log_info("draining: not ready from now on, serving for {} ms more",
              std::chrono::duration_cast<std::chrono::milliseconds>(config_.drain_grace).count());
     service_.draining = true;
-    control_.end_trials();
+    control_.end_loads();
     if (remote_) remote_->cancel();
-    signals_.async_wait([](const boost::system::error_code& ec, int signal) {
-      if (ec) return;
-      log_warn("second signal: ending at once");
-      end_log();
-      std::_Exit(128 + signal);
-    });
     timer_.expires_after(config_.drain_grace);
     timer_.async_wait([this](const boost::system::error_code& ec) {
       if (!ec) stop_accepting();
@@ -356,7 +362,7 @@ class Server {
     });
     done.wait();
     service_.operations.cancel_all("the server is shutting down");
-    drain_end_ = IoThread::Clock::now() + config_.drain_timeout;
+    drain_end_ = load_end_ = IoThread::Clock::now() + config_.drain_timeout;
     if (grpc_) grpc_->stop(drain_end_);
     wait_for_connections();
   }
@@ -434,7 +440,7 @@ class Server {
   asio::steady_timer credentials_timer_, timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<GrpcFront> grpc_;
-  IoThread::Clock::time_point drain_end_;
+  IoThread::Clock::time_point drain_end_, load_end_;
   int endings_ = 0;
   bool draining_ = false;  // a signal has come
   std::exception_ptr failure_;

@@ -19,11 +19,10 @@ namespace {
 constexpr uint64_t kMostRecorded = 100'000;
 
 DownloadedFile open_recording(Service& service, const AdminRequest& request) {
-  const bool now = Query(request.query, {"now"}).flag("now");
+  const Query query(request.query, {});
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const std::shared_ptr<Recording> recording = served->recording();
   SCONCE_CHECK(recording, kNotFound, "no requests of the model were recorded");
-  if (now) recording->stop();
   return {recording->open(), {}};
 }
 
@@ -120,6 +119,14 @@ std::string record_golden(Service& service, const AdminRequest& request) {
     recording->stop();
     std::rethrow_exception(problem);
   }
+  return dump(recording->json());
+}
+
+std::string end_recording(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  const std::shared_ptr<Recording> recording = model_of(service, request)->recording();
+  SCONCE_CHECK(recording, kNotFound, "no requests of the model were recorded");
+  recording->stop();
   return dump(recording->json());
 }
 

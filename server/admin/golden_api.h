@@ -28,7 +28,7 @@ void require_good(Service& service, const ServedModel& served, const std::option
 
 namespace admin {
 
-AdminText golden, record_golden;
+AdminText golden, record_golden, end_recording;
 AdminStart golden_recording;
 
 }  // namespace admin

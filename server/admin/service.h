@@ -19,6 +19,7 @@
 #include "server/base/log_limit.h"
 #include "server/http/credentials.h"
 #include "server/http/open_connections.h"
+#include "server/http/web_pages.h"
 #include "server/memory/request_budget.h"
 #include "server/models/repository.h"
 #include "server/observe/metrics.h"

@@ -12,14 +12,10 @@
 
 namespace sconce::server {
 
-// Why the request's token does not do, and a line in the log about it. route: null if none was found. from_page: any
-// web page could make a visitor's browser send it.
+// Why the request's token does not do, and a line in the log about it. route: null if none was found. foreign_page: a
+// page of another origin made a visitor's browser send it, which the settings do not allow for.
 CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, const Route* route, Listeners listener,
-                                  std::string_view authorization, bool from_page);
-
-// Whether a web page with this Origin came from the server that its request's Host names, so that the page is the
-// console and not somebody else's.
-bool is_own_page(std::string_view origin, std::string_view host);
+                                  std::string_view authorization, bool foreign_page);
 
 // Gives the work to the control thread, which calls `done` at its end. kInvalidArgument, kUnavailable, kQueueFull.
 void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,

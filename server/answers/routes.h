@@ -98,6 +98,8 @@ struct Description {
     kAnswersBinary = 2,  // may answer in binary as well
     kAnswersLater = 4,   // 202
     kTakesSet = 8,       // {model} may be MODEL@SET, or there is {set}
+    kOnlyReads = 16,     // whatever its method
+    kOfHost = 32,        // tells of the server's host
   };
   uint8_t remarks = 0;
 };
@@ -157,6 +159,13 @@ constexpr bool is_control(const Route& route) noexcept {
 // Whether the server's settings close the route on this listener.
 constexpr bool is_forbidden(const Route& route, Listeners listener, bool http_admin) noexcept {
   return is_control(route) && listener == kPublic && !http_admin;
+}
+// Whether pages of the origins in http_cors_origins may use the route: inference, and what is only read, without
+// settings of the server and memory of its host.
+constexpr bool opens_to_pages(const Route& route) noexcept {
+  if ((route.listeners & kPublic) == 0 || is_control(route)) return false;
+  if (route.method == Method::kGet) return (route.description.remarks & Description::kOfHost) == 0;
+  return is_inference(route) || (route.description.remarks & Description::kOnlyReads) != 0;
 }
 // The scope that a token must have; without such tokens, none is needed. route: null if none was found.
 constexpr uint8_t needed_scope(const Route* route, Listeners listener, bool http_admin) noexcept {

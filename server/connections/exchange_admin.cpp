@@ -65,8 +65,7 @@ bool Exchange::refuse_access() {
   Service& service = io_thread_.service();
   if (listener_ == kAdmin) service.credentials.refresh();
   const CredentialSet::Refusal refusal =
-      refusal_of(service, io_thread_.credentials(), found_route(route_), listener_, head.authorization,
-                 !head.origin.empty() && head.method != Method::kGet && !is_own_page(head.origin, head.host));
+      refusal_of(service, io_thread_.credentials(), found_route(route_), listener_, head.authorization, foreign_page_);
   if (refusal.status == 0) return false;
   answer_error(refusal.status, refusal.message, response_);
   if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";

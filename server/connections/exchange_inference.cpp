@@ -24,6 +24,11 @@ Exchange::Next Exchange::answer_by(const OnLane& handler) {
   ModelUse model(catalog.ready(route_.model, route_.version), io_thread_.index(), start_);
   if (!model) [[unlikely]]
     return wait_for_load();
+  // What a request of inference can change besides its answer: a sequence's state, and shared memory
+  // (decode_request()).
+  SCONCE_CHECK(!foreign_page_ || !model->sequences() || has_token(), kForbidden,
+               "requests of web pages of other origins to models with state need a token, or their origin in "
+               "http_cors_origins");
   traced_ = tracer.enabled() ? tracer.sample(route_.model, trace_parent_) : TraceLevels{};
   inference_.begin(std::move(model), form, base64, start_);
   inference_.ask_for(route_.set, weights_);
@@ -45,7 +50,8 @@ Exchange::Next Exchange::choose_weights() {
 void Exchange::decode_request() {
   const uint64_t most = static_cast<uint64_t>(io_thread_.service().config.max_inflated_bytes);
   reader_.inflate(std::min(most, inference_.most_body_bytes()));
-  inference_.decode(reader_.body(), reader_.head().json_length, &io_thread_.service().shared_memory);
+  const SharedMemory* const shared = &io_thread_.service().shared_memory;
+  inference_.decode(reader_.body(), reader_.head().json_length, foreign_page_ && !has_token() ? nullptr : shared);
 }
 
 Exchange::Next Exchange::run_decoded() {

@@ -132,7 +132,14 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
     case field::authorization:
       return keep(head_.authorization, "two Authorization fields");
     case field::origin:
+      // A browser sends one; of two, each reader would choose another.
+      if (has_origin_) return refuse(400, "two Origin fields", ec);
+      has_origin_ = true;
       return keep(head_.origin);
+    case field::access_control_request_method:
+      return keep(head_.page_method);
+    case field::access_control_request_headers:
+      return keep(head_.page_fields);
     case field::user_agent:
       return keep(head_.user_agent);
     case field::content_type:

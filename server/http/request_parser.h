@@ -32,14 +32,16 @@ struct RequestHead {
   std::string_view weights, affinity;  // Sconce-Weights, Sconce-Affinity
   // Fields for the admin port; empty: absent.
   std::string_view authorization, origin, host, content_type, content_digest, signature, user_agent, if_none_match;
+  // Of a page's preflight: Access-Control-Request-Method, Access-Control-Request-Headers.
+  std::string_view page_method, page_fields;
 };
 
 // All texts of a head.
 constexpr std::string_view RequestHead::*kHeadTexts[] = {
-    &RequestHead::method_text, &RequestHead::target,       &RequestHead::request_id,     &RequestHead::traceparent,
-    &RequestHead::weights,     &RequestHead::affinity,     &RequestHead::authorization,  &RequestHead::origin,
-    &RequestHead::host,        &RequestHead::content_type, &RequestHead::content_digest, &RequestHead::signature,
-    &RequestHead::user_agent,  &RequestHead::if_none_match};
+    &RequestHead::method_text, &RequestHead::target,        &RequestHead::request_id,     &RequestHead::traceparent,
+    &RequestHead::weights,     &RequestHead::affinity,      &RequestHead::authorization,  &RequestHead::origin,
+    &RequestHead::host,        &RequestHead::content_type,  &RequestHead::content_digest, &RequestHead::signature,
+    &RequestHead::user_agent,  &RequestHead::if_none_match, &RequestHead::page_method,    &RequestHead::page_fields};
 
 class RequestParser final : public boost::beast::http::basic_parser<true> {
  public:
@@ -93,7 +95,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   uint64_t max_body_bytes_;
   const char* problem_ = nullptr;
   int status_ = 0;
-  bool has_host_ = false, has_length_ = false, has_coding_ = false;
+  bool has_host_ = false, has_origin_ = false, has_length_ = false, has_coding_ = false;
 };
 
 }  // namespace sconce::server

@@ -10,6 +10,7 @@ namespace {
 std::string_view reason_phrase(int status) noexcept {
   constexpr std::pair<int, std::string_view> kPhrases[] = {{200, "OK"},
                                                            {202, "Accepted"},
+                                                           {204, "No Content"},
                                                            {304, "Not Modified"},
                                                            {400, "Bad Request"},
                                                            {401, "Unauthorized"},
@@ -77,8 +78,8 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
   }
   put("Content-Type: ");
   put(type);
-  if (status == 304) [[unlikely]] {
-    // The length would have to be that of the 200.
+  if (status == 304 || status == 204) [[unlikely]] {
+    // The length would have to be that of the 200; a 204 has none.
   } else if (!streamed) {
     put("\r\nContent-Length: ");
     put_number(body_bytes());
@@ -115,6 +116,7 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
     put("Connection: keep-alive\r\n");
   }
   put(fields);
+  put(page_fields);
   put("\r\n");
   const size_t bytes = static_cast<size_t>(p - head);
   char* const start = text_.data() + kHeadRoom - bytes;

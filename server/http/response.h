@@ -24,7 +24,7 @@ constexpr std::string_view kStyle = "text/css; charset=utf-8";
 
 class Response {
  public:
-  static constexpr size_t kHeadRoom = 1024;
+  static constexpr size_t kHeadRoom = 2048;
   static constexpr size_t kMostTiming = 160;  // bytes of `timing`
 
   struct Segment {
@@ -36,6 +36,7 @@ class Response {
     status = 200;
     type = content_type::kJson;
     fields = {};
+    page_fields = {};
     json_length.reset();
     generation = 0;
     weights = {};
@@ -50,6 +51,7 @@ class Response {
   int status = 200;
   std::string_view type = content_type::kJson;
   std::string_view fields;               // further header fields, each with CRLF; static text
+  std::string_view page_fields;          // the same, for pages in browsers; valid until the head is written
   std::optional<size_t> json_length;     // Inference-Header-Content-Length
   uint64_t generation = 0;               // of the weights that answered, sent as Sconce-Generation; 0: none
   std::string_view weights;              // the named set that answered, sent as Sconce-Weights; empty: none

@@ -157,7 +157,7 @@ void Recording::check_inputs() {
 std::unique_ptr<WeightFile> Recording::open() {
   const MutexLock lock(mutex_);
   SCONCE_CHECK(state_ != State::kRunning, kBusy, answers_.size(), " of ", limits_.requests,
-               " requests are recorded; ?now=true ends the recording");
+               " requests are recorded; a POST to the same path ends the recording");
   SCONCE_CHECK(!answers_.empty(), kFailedPrecondition, "no request was recorded");
   if (rehearsal_) check_inputs();
   return std::make_unique<File>(answers_);

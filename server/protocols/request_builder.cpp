@@ -154,7 +154,9 @@ void RequestBuilder::finish(bool default_binary) {
 }
 
 std::shared_ptr<const SharedRegion> RequestBuilder::find(const WireRegion& region) const {
-  SCONCE_CHECK(shared_memory_ != nullptr && shared_memory_->allowed(), kForbidden, what(),
+  SCONCE_CHECK(shared_memory_ != nullptr, kForbidden, what(),
+               ": shared memory is not for web pages of other origins without a token");
+  SCONCE_CHECK(shared_memory_->allowed(), kForbidden, what(),
                ": shared memory is not allowed on this server (setting allow_shared_memory)");
   SCONCE_CHECK(region.bytes, kInvalidArgument, what(), " has 'shared_memory_region' and no 'shared_memory_byte_size'");
   std::shared_ptr<const SharedRegion> found = shared_memory_->find(region.name);

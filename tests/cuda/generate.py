@@ -123,7 +123,7 @@ def served_to(clients, port, tokens, seconds):
 def served(port, tokens, seconds):
     """The tokens of a request, and tokens a second of further ones."""
     body = json.dumps({"prompt": [1], "max_tokens": tokens, "temperature": 0})
-    request = f"POST /v2/models/lm/generate_stream HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    request = f"POST /v2/models/lm/generate_stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
     with socket.create_connection(("127.0.0.1", port)) as connection:
         def ask():
             connection.sendall(request)

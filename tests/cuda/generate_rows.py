@@ -60,7 +60,7 @@ def ask(port, prompt, count, pause):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(60)
         connection.connect(("127.0.0.1", port))
-        connection.sendall(f"POST /v2/models/rows/generate_stream HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        connection.sendall(f"POST /v2/models/rows/generate_stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         answer = b""
         while not answer.endswith(b"\r\n0\r\n\r\n"):
             part = connection.recv(2048 if pause else 1 << 16)

@@ -27,7 +27,7 @@ class Outcome:
 
 
 def request_bytes(method, path, body=b"", headers=(), close=True):
-    lines = [f"{method} {path} HTTP/1.1", "Host: faults", *headers]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *headers]
     if close:
         lines.append("Connection: close")
     if body or method == "POST":

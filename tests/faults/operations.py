@@ -85,7 +85,7 @@ def right_binary(_, outcome):
 
 def call_chunked(subject):
     pieces = [CALL[i:i + 50] for i in range(0, len(CALL), 50)] + [b""]
-    head = (b"POST /v1/models/digits:call HTTP/1.1\r\nHost: faults\r\nConnection: close\r\n"
+    head = (b"POST /v1/models/digits:call HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n")
     return subject.ask(head + b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in pieces))
 

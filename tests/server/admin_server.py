@@ -62,7 +62,7 @@ class AdminServer(Server):
     def begin_push(self, model, data, sent, query="", headers=""):
         """Returns a connection after sending the head of a push and the first `sent` bytes of its body."""
         connection = self.connect_admin()
-        connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: x\r\n{headers}"
+        connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: localhost\r\n{headers}"
                            f"Content-Type: application/octet-stream\r\nContent-Length: {len(data)}\r\n\r\n".encode()
                            + data[:sent])
         return connection
@@ -71,7 +71,7 @@ class AdminServer(Server):
     def begin_chunks(self, model, sent, query="", headers=""):
         """Returns a connection after sending the head of a chunked push, then `sent`."""
         connection = self.connect_admin()
-        connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: x\r\n{headers}"
+        connection.sendall(f"POST /v2/admin/models/{model}/weights?{query} HTTP/1.1\r\nHost: localhost\r\n{headers}"
                            "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + sent)
         return connection
 

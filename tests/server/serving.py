@@ -267,7 +267,7 @@ def binary(data, **more):
 
 def raw_post(path, body, fields=b""):
     """A POST as bytes."""
-    return b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n" % len(body) + fields + b"\r\n" + body
+    return b"POST " + path + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(body) + fields + b"\r\n" + body
 
 
 def until(condition, seconds=30, why="it does not come true"):

@@ -92,9 +92,9 @@ def test_chunks_of_any_size(server, size):
         assert status == 200 and rest == b"", body
         assert server.ones()[0] == expected(5)
         # The connection stays usable, also after bytes that came with the last chunk.
-        connection.sendall(b"GET /v2/admin/models/fake/weights HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET /v2/admin/models/fake/weights HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert read_answer(connection)[0] == 200
-    pipelined = chunks(GOOD, size) + b"GET /v2/admin/models/fake/constants HTTP/1.1\r\nHost: x\r\n\r\n"
+    pipelined = chunks(GOOD, size) + b"GET /v2/admin/models/fake/constants HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with server.begin_chunks("fake", pipelined, "dry_run=true") as connection:
         status, _, _, rest = read_answer(connection)
         assert status == 200
@@ -230,7 +230,7 @@ def test_requests_of_one_connection(server):
     own.close()
     # A request is pipelined behind an upload.
     with server.begin_push("fake", GOOD, len(GOOD), "dry_run=true") as connection:
-        connection.sendall(b"GET /v2/admin/models/fake/constants HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET /v2/admin/models/fake/constants HTTP/1.1\r\nHost: localhost\r\n\r\n")
         status, _, _, rest = read_answer(connection)
         assert status == 200
         assert read_answer(connection, rest)[0] == 200

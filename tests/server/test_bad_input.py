@@ -51,7 +51,7 @@ def memory_and_life(target):
 
 
 def head(method=b"POST", path=b"/v2/models/fake/infer", extra=b""):
-    return method + b" " + path + b" HTTP/1.1\r\nHost: x\r\n" + extra
+    return method + b" " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + extra
 
 
 def statuses(data):
@@ -168,7 +168,7 @@ def test_overload_and_recovery(target):
 # Framing.
 
 def test_smuggled_requests_are_not_answered(target):
-    smuggled = b"GET /v2/models/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+    smuggled = b"GET /v2/models/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for extra in (b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n" % (len(smuggled) + 5),
                   b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
                   b"Transfer-Encoding: identity\r\nContent-Length: 0\r\n",

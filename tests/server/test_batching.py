@@ -312,7 +312,7 @@ def test_a_timeout_of_the_whole_request():
                 assert (b"Connection: close" in head) == head_has
             server.release()
             until(lambda: stats(server)["execution_count"] == 1)
-            waiting.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            waiting.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert read_answer(waiting)[0] == 200
 
 

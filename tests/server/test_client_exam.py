@@ -273,7 +273,7 @@ def test_expect_continue_of_large_posts(exam):
     """libcurl waits for the 100 of a load with files."""
     body = json.dumps({"parameters": {"config": "x" * 2000}}).encode()
     with exam.connect() as connection:
-        connection.sendall(b"POST /v2/repository/models/fake/load HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        connection.sendall(b"POST /v2/repository/models/fake/load HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                            b"Content-Length: %d\r\n\r\n" % len(body))
         assert connection.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(body)

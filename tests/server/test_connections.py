@@ -10,8 +10,8 @@ from serving import FAKE_MODELS, SANITIZED, Server, read_all, read_answer, statu
 
 FAKE = FAKE_MODELS / "fake_model.so"
 INPUT = {"INPUT__0": ("FP32", [1, 4], [1, 2, 3, 4])}
-HEAD = b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\n"
-LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+HEAD = b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: localhost\r\n"
+LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LONG = 60  # seconds; longer than any successful step takes
 
 

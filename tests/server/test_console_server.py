@@ -76,7 +76,7 @@ def test_a_browser_that_has_a_file_is_told_so(open_server):
     assert "Content-Length" not in again.headers and "Content-Encoding" not in again.headers
     with open_server.connect_admin() as connection:  # which goes on
         for _ in range(2):
-            connection.sendall(f"GET /console HTTP/1.1\r\nHost: x\r\nIf-None-Match: {known['If-None-Match']}\r\n\r\n".encode())
+            connection.sendall(f"GET /console HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {known['If-None-Match']}\r\n\r\n".encode())
             data = b""
             while b"\r\n\r\n" not in data:
                 data += connection.recv(65536)
@@ -165,7 +165,7 @@ class Stream:
         self.socket.settimeout(timeout)
         self.socket.connect(("127.0.0.1", server.admin_port))
         fields = "".join(f"{k}: {v}\r\n" for k, v in (headers or {}).items())
-        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{fields}\r\n".encode())
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n".encode())
         self.response = http.client.HTTPResponse(self.socket)
         self.response.begin()
 
@@ -359,7 +359,7 @@ def test_the_log_as_it_is_written(token_file, form):
 
 def ask(server, times):
     """So many requests on one connection, each a line of the access log."""
-    get = b"GET /v2 HTTP/1.1\r\nHost: x\r\n%s\r\n"
+    get = b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
     with server.connect(60) as connection:
         connection.sendall(get % b"" * (times - 1) + get % b"Connection: close\r\n")
         assert read_all(connection).count(b"HTTP/1.1 200 ") == times

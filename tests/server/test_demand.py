@@ -148,7 +148,7 @@ def test_clients_that_leave_while_a_model_is_loaded(folder):
         server.hold()
         leaving = [server.connect() for _ in range(10)]
         for connection in leaving:
-            connection.sendall(f"POST /v2/models/m0/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+            connection.sendall(f"POST /v2/models/m0/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}"
                                .encode())
         until(lambda: server.value("demand_waiting_requests") == 10)
         for connection in leaving:
@@ -356,7 +356,7 @@ def test_a_stream_of_tokens(folder):
         assert answer.body.count(b"data:") >= 6 and b"error" not in answer.body
         endless = json.dumps({"prompt": [3], "INPUT__1": [5], "max_tokens": 1_000_000})
         with contextlib.closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as stream:
-            stream.sendall(f"POST /v2/models/loops.explicit/generate_stream HTTP/1.1\r\nHost: x\r\n"
+            stream.sendall(f"POST /v2/models/loops.explicit/generate_stream HTTP/1.1\r\nHost: localhost\r\n"
                            f"Content-Length: {len(endless)}\r\n\r\n{endless}".encode())
             assert stream.recv(4096).startswith(b"HTTP/1.1 200")
             # It is not the one that goes, though it was asked for before the others.

@@ -248,9 +248,9 @@ def test_bad_input_is_the_clients_fault(server, i):
 
 
 @pytest.mark.parametrize("request_bytes", [
-    b"GET / HTTP/2.0\r\n\r\n", b"GET / HTTP/1.2\r\nHost: x\r\n\r\n", b"GET / HTTP/0.9\r\n\r\n", b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /\r\n\r\n",
-    b"GET / FTP/1.1\r\n\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n",
-    b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"k" * 20000,
+    b"GET / HTTP/2.0\r\n\r\n", b"GET / HTTP/1.2\r\nHost: localhost\r\n\r\n", b"GET / HTTP/0.9\r\n\r\n", b"GET  / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /\r\n\r\n",
+    b"GET / FTP/1.1\r\n\r\n", b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"k" * 20000,
     b"GET /" + b"k" * 20000, b"K" * 20000])
 def test_no_request_line_or_header_is_the_servers_fault(server, request_bytes):
     with server.connect() as connection:

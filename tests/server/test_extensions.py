@@ -498,7 +498,7 @@ def test_log_as_json_lines():
     with Server(FAKE, flags=["--access-log", "true", "--log-format", "json"], wait=False) as server:
         server.wait_ready()
         with server.connect() as connection:
-            connection.sendall(b"GET /v2/models/\"\\%22 HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\"b\\c\r\n\r\n")
+            connection.sendall(b"GET /v2/models/\"\\%22 HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: a\"b\\c\r\n\r\n")
             connection.recv(4096)
         server.stop()
         lines = [json.loads(line) for line in server.log]

@@ -8,7 +8,7 @@ import time
 import pytest
 from serving import FAKE_MODELS, SLEEP_INPUT, Server, binary, raw_post, read_answer, threads, until
 
-PROBE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+PROBE = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 ROWS = 1_000_000
 NUMBERS = b",".join([b"1.25,-2.5e3,3,0.001"] * ROWS)
 

@@ -63,7 +63,7 @@ class Loops:
         connection.settimeout(20)
         connection.connect(("127.0.0.1", self.port))
         text = json.dumps(body)
-        connection.sendall(f"POST /v2/models/loops.{model}/generate_stream HTTP/1.1\r\nHost: x\r\n"
+        connection.sendall(f"POST /v2/models/loops.{model}/generate_stream HTTP/1.1\r\nHost: localhost\r\n"
                            f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
         return connection
 
@@ -237,7 +237,7 @@ def test_a_client_that_leaves_ends_its_loop(endless):
     # A client that waits for the one answer.
     connection = socket.create_connection(("127.0.0.1", endless.port))
     text = json.dumps(FOREVER)
-    connection.sendall(f"POST /v2/models/loops.explicit/generate HTTP/1.1\r\nHost: x\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+    connection.sendall(f"POST /v2/models/loops.explicit/generate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
     until(lambda: endless.running() == 1)
     connection.close()
     until(lambda: endless.running() == 0)

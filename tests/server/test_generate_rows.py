@@ -48,7 +48,7 @@ class Rows(Loops):
         connection.settimeout(30)
         connection.connect(("127.0.0.1", self.port))
         text = json.dumps(body)
-        connection.sendall(f"POST /v2/models/rows.{model}/generate_stream HTTP/1.1\r\nHost: x\r\n"
+        connection.sendall(f"POST /v2/models/rows.{model}/generate_stream HTTP/1.1\r\nHost: localhost\r\n"
                            f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
         return connection
 

@@ -14,14 +14,14 @@ BODY = b'{"inputs":[{"name":"INPUT__0","shape":[1,4],"datatype":"FP32","data":[1
 
 
 def post(body=BODY, extra=b"", version=b"1.1", path=b"/v2/models/fake/infer", length=True):
-    head = b"POST " + path + b" HTTP/" + version + b"\r\nHost: x\r\n" + extra
+    head = b"POST " + path + b" HTTP/" + version + b"\r\nHost: localhost\r\n" + extra
     if length:
         head += b"Content-Length: %d\r\n" % len(body)
     return head + b"\r\n" + body
 
 
 def get(path=b"/v2/health/live", extra=b"", version=b"1.1"):
-    return b"GET " + path + b" HTTP/" + version + b"\r\nHost: x\r\n" + extra + b"\r\n"
+    return b"GET " + path + b" HTTP/" + version + b"\r\nHost: localhost\r\n" + extra + b"\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_connection_close(server):
 
 def test_head(server):
     with server.connect() as connection:
-        connection.sendall(b"HEAD /v2 HTTP/1.1\r\nHost: x\r\n\r\n" + get())
+        connection.sendall(b"HEAD /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n" + get())
         data = b""
         while data.count(b"\r\n\r\n") < 2:
             data += connection.recv(65536)
@@ -103,9 +103,9 @@ def test_expect_100_continue(server):
         connection.sendall(post(extra=b"Expect: 100-continue\r\n"))
         assert read_answer(connection)[0] == 200
     assert status(server.raw(post(extra=b"Expect: 200-ok\r\n"))) == 417
-    big = b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n"
+    big = b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n"
     assert status(server.raw(big)) == 413
-    unknown = b"POST /v2/nope HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n"
+    unknown = b"POST /v2/nope HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n"
     assert status(server.raw(unknown)) == 404
 
 
@@ -187,7 +187,7 @@ SMUGGLING = {
 @pytest.mark.parametrize("value", [b"aaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", b"\r\n\tcccccc", b"dd\r\n "])
 def test_folded_lines_are_refused(server, name, value):
     """Answers contain nothing of the folded text, nor of memory beside it."""
-    request = b"GET /v2 HTTP/1.1\r\n" + (b"" if name == "Host" else b"Host: x\r\n") + name.encode() + b": " + value + b"\r\n\r\n"
+    request = b"GET /v2 HTTP/1.1\r\n" + (b"" if name == "Host" else b"Host: localhost\r\n") + name.encode() + b": " + value + b"\r\n\r\n"
     for text in (request, request.replace(b"GET", b"POST").replace(b"/v2", b"/v2/models/fake/infer")):
         data = server.raw(text + get(b"/v2/models/smuggled"))
         assert status(data) == 400 and data.count(b"HTTP/1.1") == 1, data
@@ -199,7 +199,7 @@ def test_folded_lines_are_refused(server, name, value):
 @pytest.mark.parametrize("name", SMUGGLING)
 def test_what_could_be_read_in_two_ways_ends_the_connection(server, name):
     smuggled = get(b"/v2/models/smuggled")
-    data = server.raw(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\n" + SMUGGLING[name] + b"\r\n" + smuggled)
+    data = server.raw(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: localhost\r\n" + SMUGGLING[name] + b"\r\n" + smuggled)
     assert status(data) in (400, 413, 415), data
     assert data.count(b"HTTP/1.1") == 1 and b"Connection: close" in data
     assert json.loads(data.split(b"\r\n\r\n", 1)[1])["error"]
@@ -212,12 +212,12 @@ def test_what_could_be_read_in_two_ways_ends_the_connection(server, name):
     (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400}),
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100), {400}),
     (b"GET / HTTP/1.1\r\n\r\n", {400}),  # no Host
-    (b"G\0T / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
-    (b"GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
-    (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
-    (b"GET / HTTP/1.1 \r\nHost: x\r\n\r\n", {400}),
-    (b"\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
-    (b"\rGET / HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
+    (b"G\0T / HTTP/1.1\r\nHost: localhost\r\n\r\n", {400}),
+    (b"GET /\0 HTTP/1.1\r\nHost: localhost\r\n\r\n", {400}),
+    (b"GET  / HTTP/1.1\r\nHost: localhost\r\n\r\n", {400}),
+    (b"GET / HTTP/1.1 \r\nHost: localhost\r\n\r\n", {400}),
+    (b"\r\n\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n", {400}),
+    (b"\rGET / HTTP/1.1\r\nHost: localhost\r\n\r\n", {400}),
     (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", {400}),
     (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", {400}),
     (b"GET / HTTP/1.1\r\nHost: user@a\r\n\r\n", {400}),
@@ -265,9 +265,9 @@ def test_an_empty_line_before_a_request_is_ignored(server):
 
 def test_pipelined_errors_are_answered_in_their_order(server):
     bad = post(BODY.replace(b"INPUT__0", b"nothing"))
-    requests = [(post(), 200), (bad, 400), (get(b"/nope"), 404), (b"DELETE /v2 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+    requests = [(post(), 200), (bad, 400), (get(b"/nope"), 404), (b"DELETE /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
                 (post(b"{"), 400), (get(b"/v2//x"), 400), (get(b"/v2/models/none"), 404), (post(), 200),
-                (b"OPTIONS /v2 HTTP/1.1\r\nHost: x\r\n\r\n", 405), (post(extra=b"Content-Encoding: gzip\r\n"), 400),
+                (b"OPTIONS /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n", 405), (post(extra=b"Content-Encoding: gzip\r\n"), 400),
                 (post(), 200), (b"NO\r\n\r\n", 400)]
     # After a request that cannot be parsed, no later request is answered.
     data = server.raw(b"".join(text for text, _ in requests) + post() + get())
@@ -328,7 +328,7 @@ def test_limits(strict):
     assert status(data) == 413
     # An answer comes even while the client goes on sending.
     with strict.connect() as connection:
-        connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n")
+        connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000000\r\n\r\n")
         connection.sendall(b"x" * 3000000)
         assert status(read_all(connection)) == 413
 

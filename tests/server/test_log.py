@@ -7,7 +7,7 @@ from serving import FAKE_MODELS, Server, until
 
 FAKE = FAKE_MODELS / "fake_model.so"
 LOST = "sconce_log_lines_lost_total"
-GET = b"GET /v2 HTTP/1.1\r\nHost: x\r\n%s\r\n"
+GET = b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
 
 
 class UnreadServer(Server):

@@ -98,7 +98,7 @@ def test_a_shared_run_has_a_span_for_its_batch():
                                           flags=flags(collector, "--trace-rate", "1", *by_two)) as server:
         connections = [server.connect() for _ in range(2)]
         for connection in connections:
-            connection.sendall(f"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(BODY)}\r\n\r\n{BODY}".encode())
+            connection.sendall(f"POST /v2/models/fake/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(BODY)}\r\n\r\n{BODY}".encode())
         for connection in connections:
             assert b" 200 " in connection.recv(4096)
             connection.close()

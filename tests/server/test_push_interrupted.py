@@ -102,7 +102,7 @@ class HandPush:
             try:
                 with socket.create_connection(("127.0.0.1", self.fleet.members[i].admin_port), timeout=1) as connection:
                     place = self.fleet.members[i].place if action == "stage" else "/v2/admin/models/digits/weights"
-                    connection.sendall(f"POST {place}{target} HTTP/1.1\r\nHost: x\r\n"
+                    connection.sendall(f"POST {place}{target} HTTP/1.1\r\nHost: localhost\r\n"
                                        "Content-Type: application/octet-stream\r\n"
                                        f"Content-Length: {len(body)}\r\n\r\n".encode() + sent)
             except OSError:

@@ -278,7 +278,7 @@ def test_a_long_upload_ends_when_its_push_does(three, name):
     one = three[0]
     data = fake_weights(4)
     with one.connect_admin() as connection:
-        connection.sendall((f"POST /v2/admin/models/fake/sets/t?push={name}&lease=300ms HTTP/1.1\r\nHost: x\r\n"
+        connection.sendall((f"POST /v2/admin/models/fake/sets/t?push={name}&lease=300ms HTTP/1.1\r\nHost: localhost\r\n"
                             "Content-Type: application/octet-stream\r\n"
                             f"Content-Length: {len(data)}\r\n\r\n").encode() + data[:len(data) // 2])
         until(lambda: state(one, name) == "expired", 5)

@@ -336,7 +336,7 @@ def test_control_routes_are_closed_on_the_public_listener(repository):
             answer = control(server, "a", action, port=server.port)
             assert answer.status == 403 and "admin" in answer.json["error"]
         # Refused before the body is read.
-        head = b"POST /v2/repository/models/a/load HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+        head = b"POST /v2/repository/models/a/load HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
         assert server.raw(head).startswith(b"HTTP/1.1 403 ")
         assert server.get("/v2/repository/models/a/load").status == 405
         assert control(server, "a", "load", port=server.ports["metrics"]).status == 404

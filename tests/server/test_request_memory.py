@@ -16,7 +16,7 @@ LONG = 60
 
 
 def head(path, *fields):
-    return b"\r\n".join([b"POST " + path + b" HTTP/1.1", b"Host: x", *fields, b"", b""])
+    return b"\r\n".join([b"POST " + path + b" HTTP/1.1", b"Host: localhost", *fields, b"", b""])
 
 
 def length(bytes_):

@@ -226,7 +226,7 @@ def test_a_client_that_leaves_while_it_waits():
             body = json.dumps({"inputs": [{"name": "INPUT__0", "datatype": "FP32", "shape": [1, 4], "data": [0] * 4}],
                                "parameters": {"sequence_id": 1}})
             with server.connect() as connection:
-                connection.sendall(f"POST /v2/models/state/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+                connection.sendall(f"POST /v2/models/state/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
                                    f"\r\n\r\n{body}".encode())
                 until(lambda: server.pending() == 1)
             until(lambda: server.pending() == 0)

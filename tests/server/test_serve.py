@@ -211,7 +211,7 @@ def test_drain_readiness_first_then_no_answer_is_lost():
             assert ready.status == 503 and ready.headers["Connection"] == "close"
             assert server.get("/v2/health/live").status == 200
             assert server.infer("a", ZERO).status == 200
-            begun.sendall(b"P/1.1\r\nHost: x\r\n\r\n")
+            begun.sendall(b"P/1.1\r\nHost: localhost\r\n\r\n")
             assert read_answer(begun)[0] == 200
             assert read_all(idle) == b""  # closed at the end of the grace
         assert server.process.wait(20) == 0
@@ -243,7 +243,7 @@ def test_second_signal_ends_at_once():
 
 def test_clients_that_stall_do_not_spoil_the_end():
     """When drain_timeout is over, stalled bodies, headers and answers are dropped; the rest ends in order."""
-    head = b"POST /v2/models/a/infer HTTP/1.1\r\nHost: x\r\n"
+    head = b"POST /v2/models/a/infer HTTP/1.1\r\nHost: localhost\r\n"
     with Server(f"a={FAKE}", flags=["--drain-timeout", "300ms"]) as server, server.connect() as body, \
             server.connect() as chunks, server.connect() as header, server.connect() as silent:
         body.sendall(head + b"Content-Length: 10\r\nExpect: 100-continue\r\n\r\n")
@@ -309,11 +309,11 @@ def test_connection_limit_is_waited_out():
     with Server(f"a={FAKE}", flags=["--max-connections", "4"]) as server:
         held = [server.connect() for _ in range(4)]
         for connection in held:
-            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert read_answer(connection)[0] == 200
         waiting = [server.connect() for _ in range(3)]
         for connection in waiting:
-            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(0.2)
         for connection in held:
             connection.close()
@@ -324,7 +324,7 @@ def test_connection_limit_is_waited_out():
 def test_access_log_escapes_what_clients_send():
     with Server(f"a={FAKE}", flags=["--access-log", "true"]) as server:
         with server.connect() as connection:
-            connection.sendall(b"GET /v2/\x1b[31m HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /v2/\x1b[31m HTTP/1.1\r\nHost: localhost\r\n\r\n")
             read_all(connection)
         assert server.get("/v2/x%0ay").status == 400
         assert server.get("/v2").status == 200

@@ -154,7 +154,7 @@ def test_every_model_is_handed_out_and_taken_again():
 
 def test_a_client_that_takes_nothing_or_leaves(tmp_path):
     with start("--write-timeout", "1s", model=LARGE) as server:
-        request = f"GET /v2/admin/models/{ACTIVE} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        request = f"GET /v2/admin/models/{ACTIVE} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         with server.connect_admin() as stalled, server.connect_admin() as gone:
             for connection in (stalled, gone):
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -171,7 +171,7 @@ def test_updates_while_a_set_is_handed_out():
     with start(model=LARGE) as server:
         sizes = set()
         with server.connect_admin() as connection:
-            connection.sendall(f"GET /v2/admin/models/{ACTIVE} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            connection.sendall(f"GET /v2/admin/models/{ACTIVE} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             data = connection.recv(1000)
             for value in (2, 3):
                 assert server.push("fake", fake_weights(value, LARGE_FEATURES), "commit=true").status == 200

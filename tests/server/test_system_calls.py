@@ -11,7 +11,7 @@ REQUESTS = 2000
 def request():
     body, headers = binary(struct.pack("<8f", *range(8)), parameters={"binary_data_output": True})
     fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return (f"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{fields}\r\n".encode()
+    return (f"POST /v2/models/fake/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{fields}\r\n".encode()
             + body)
 
 

@@ -87,7 +87,7 @@ def test_bodies_of_all_sizes_on_one_connection(server, authority, version):
 
 
 def test_pieces_and_pipelines(server):
-    one = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+    one = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with server.connect() as connection:
         for byte in one:
             connection.sendall(bytes([byte]))
@@ -97,7 +97,7 @@ def test_pieces_and_pipelines(server):
         for _ in range(50):
             status, _, _, rest = read_answer(connection, rest)
             assert status == 200
-        connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
+        connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
                            chunks(json.dumps(numbers([1] * 4)).encode(), 7))
         assert read_answer(connection)[0] == 200
         connection.sendall(b"BROKEN\r\n\r\n")
@@ -108,7 +108,7 @@ def test_pieces_and_pipelines(server):
 def test_a_client_that_reads_slowly(server):
     rows = 1_000_000
     body, fields = binary(bytes(16 * rows), parameters={"binary_data_output": True})
-    fields = {"Host": "x", "Content-Length": len(body), **fields}
+    fields = {"Host": "localhost", "Content-Length": len(body), **fields}
     with server.connect(30) as connection:
         connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\n"
                            + "".join(f"{key}: {value}\r\n" for key, value in fields.items()).encode() + b"\r\n" + body)
@@ -129,7 +129,7 @@ def test_uploads(server):
         for i in range(0, len(GOOD), 25):
             connection.sendall(GOOD[i:i + 25])
         assert read_answer(connection)[0] == 200
-        connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert read_answer(connection)[0] == 200
     server.admin("POST", "large/weights/release")
     before = server.ones(), server.sets("large")
@@ -189,7 +189,7 @@ def unchecked():
 # Refused clients.
 
 def test_what_is_no_tls(server):
-    for data in (b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(1000), b"\x80" * 100, os.urandom(500)):
+    for data in (b"GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(1000), b"\x80" * 100, os.urandom(500)):
         for listener in LISTENERS:
             with socket.create_connection(("127.0.0.1", server.ports[listener]), timeout=5) as connection:
                 connection.sendall(data)
@@ -275,13 +275,13 @@ def test_clients_of_one_listener_are_none_of_another(authority, stranger, pair):
             context = authority.context(of_inference)
             context.minimum_version = context.maximum_version = version
             with server.connect(context=context) as first:
-                first.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+                first.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 assert read_answer(first)[0] == 200
                 session = first.session
             plain = socket.create_connection(("127.0.0.1", port), timeout=10)
             with pytest.raises((ssl.SSLError, ConnectionError)):
                 with context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as second:
-                    second.sendall(b"GET /v2/admin/models/fake/weights HTTP/1.1\r\nHost: x\r\n\r\n")
+                    second.sendall(b"GET /v2/admin/models/fake/weights HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     assert read_answer(second)[0] == 200
 
 
@@ -392,7 +392,7 @@ def test_new_certificates_without_a_break(authority, stranger, tmp_path, signall
             (tmp_path / "cert.pem").write_text("nonsense")
             settle(lambda: refusals() > before)
             assert served() != first
-            old.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            old.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert read_answer(old)[0] == 200
         assert server.stop() == 0
 
@@ -466,7 +466,7 @@ def test_drain(authority, pair):
             while server.get("/v2/health/ready").status == 200:
                 pass
             assert server.ones()[0]
-            busy.sendall(b"GET /v2/models/fake HTTP/1.1\r\nHost: x\r\n\r\n")
+            busy.sendall(b"GET /v2/models/fake HTTP/1.1\r\nHost: localhost\r\n\r\n")
             status, head, _, _ = read_answer(busy)
             assert status == 200 and b"Connection: close" in head
             assert busy.recv(10) == b"" and idle.recv(10) == b"" and silent.recv(10) == b""

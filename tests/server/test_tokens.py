@@ -88,13 +88,13 @@ def test_matrix(server, listener):
 
 
 def test_two_authorizations_are_refused(server):
-    answer = server.raw(f"GET /v2 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ALL}\r\nAuthorization: Bearer {ALL}\r\n\r\n".encode())
+    answer = server.raw(f"GET /v2 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ALL}\r\nAuthorization: Bearer {ALL}\r\n\r\n".encode())
     assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_refused_body_is_not_read(server):
     with server.connect() as connection:
-        connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 100)
+        connection.sendall(b"POST /v2/models/fake/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n" + b"x" * 100)
         assert connection.recv(1000).startswith(b"HTTP/1.1 401 ")
 
 

@@ -82,7 +82,9 @@ int record_golden(const AdminClient& server, const GoldenOptions& options) {
     progress = progress_of(server.get(target));
     if (progress.state.empty()) return failed(progress.problem);
   } while (progress.state == "running" && (options.longest_s == 0 || Clock::now() < end));
-  const Answer taken = fetch_recording(server, target + "/recording?now=true", options.out);
+  const Answer ended = server.post(target + "/recording");
+  if (!ended.ok()) return failed(ended.reason());
+  const Answer taken = fetch_recording(server, target + "/recording", options.out);
   if (!taken.ok()) return failed(taken.reason());
   // It is held no longer than it is needed.
   const Answer dropped = server.post(target + "/record", dump({{"requests", 0}}));

@@ -22,7 +22,7 @@ class Client:
 
     def __init__(self, port, model, tokens):
         body = json.dumps({"prompt": [0], "max_tokens": tokens, "temperature": 0}).encode()
-        head = f"POST /v2/models/{model}/generate_stream HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v2/models/{model}/generate_stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         self.request = head.encode() + body
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

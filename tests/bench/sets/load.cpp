@@ -67,7 +67,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> requests;
   std::ifstream paths(argv[4]);
   for (std::string path; std::getline(paths, path);)
-    requests.push_back("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
+    requests.push_back("POST " + path +
+                       " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
                        std::to_string(body.size()) + "\r\n\r\n" + body);
   if (requests.empty()) die("no paths");
   const double seconds = std::atof(argv[3]);

@@ -1,0 +1,58 @@
+// Exchange: requests of pages in browsers (http/web_pages.h).
+#include "server/answers/access.h"
+#include "server/answers/routes.h"
+#include "server/connections/exchange.h"
+
+namespace sconce::server {
+
+// Whose page it is, and what the answer says of that.
+void Exchange::look_at_page() {
+  const RequestHead& head = reader_.head();
+  const Service& service = io_thread_.service();
+  const Route* const route = found_route(route_);
+  const bool opened = listener_ == kPublic && service.cors.on() && (route == nullptr || opens_to_pages(*route));
+  if (opened) service.cors.write_fields(head.origin, page_fields_);
+  foreign_page_ = !head.origin.empty() && !(opened && service.cors.allows(head.origin)) &&
+                  !is_own_page(head.origin, head.host, service.config.allowed_hosts);
+}
+
+// Whether Host is the name of another server, where only the listener's address keeps strangers out: a page of that
+// name, which was made to point here, would pass for one of this server's.
+bool Exchange::strange_host() {
+  const std::string_view host = reader_.head().host;
+  if ((io_thread_.service().checks_host & listener_) == 0 || host == own_host_) [[likely]]
+    return false;
+  const ServerConfig& config = io_thread_.service().config;
+  if (is_own_host(host, config.allowed_hosts)) {
+    own_host_.assign(host);
+    return false;
+  }
+  const uint8_t scope = listener_ == kPublic ? kInferScope : listener_ == kMetrics ? kMetricsScope : kAdminScope;
+  return !io_thread_.credentials().needs_token(scope);
+}
+
+// Whether the request has shown a token, because its route needs one.
+bool Exchange::has_token() const {
+  return io_thread_.credentials().needs_token(
+      needed_scope(found_route(route_), listener_, io_thread_.service().config.http_admin));
+}
+
+// OPTIONS: a browser asks whether a page may send such a request. It sends no token with that.
+Exchange::Next Exchange::answer_preflight() {
+  const RequestHead& head = reader_.head();
+  const CorsRule& cors = io_thread_.service().cors;
+  response_.reset();
+  const Method asked = head.page_method == "POST"                                ? Method::kPost
+                       : head.page_method == "GET" || head.page_method == "HEAD" ? Method::kGet
+                                                                                 : Method::kOther;
+  const RouteMatch match = find_route(cached_path_.path, asked, listener_);
+  const Route* const route = found_route(match);
+  if (route == nullptr || !opens_to_pages(*route)) return route_request();
+  if (!cors.allows(head.origin))
+    return refuse(403, "pages of this origin may not call models here: setting http_cors_origins");
+  cors.write_preflight(head.origin, asked == Method::kPost ? "POST" : "GET, HEAD", head.page_fields, page_fields_);
+  response_.status = 204;
+  return Next::kAnswer;
+}
+
+}  // namespace sconce::server
