@@ -459,7 +459,7 @@ void log_file_event(const MappedFileEvent& event) noexcept {
 
 }  // namespace
 
-bool run_server(const ServerConfig& config) {
+bool run_server(const ServerConfig& config, std::span<const std::string> warnings) {
   // Started first, so that it is ready for its task when the first package is open. Without it, the load starts one.
   std::unique_ptr<TrialProcess> trial;
   if (config.tries_at_start()) succeeds([&] { trial = std::make_unique<TrialProcess>(kProgram); });

@@ -61,6 +61,19 @@ void take_arguments(const ServeOptions& options, ServerConfig& config) {
   if (!options.serve.empty()) config.serve = options.serve;
 }
 
+// What the environment says in vain: a line for OpenTelemetry's variables, and one for Sconce's own.
+std::vector<std::string> warnings_of(const ServeOptions& options, const ServerConfig& config,
+                                     const OtelProblems& otel) {
+  std::vector<std::string> warnings;
+  const bool told = options.flags.contains("otlp") || std::getenv(environment_name("otlp").c_str()) != nullptr;
+  const bool off = config.otlp.empty() || config.otlp == "off";
+  std::string problems = told ? "" : otel.endpoint;
+  if (!otel.others.empty() && !(told && off)) problems += (problems.empty() ? "" : "; ") + otel.others;
+  if (!problems.empty()) warnings.push_back("environment variables that are not followed: " + problems);
+  if (std::string unknown = unknown_variables(environ); !unknown.empty()) warnings.push_back(std::move(unknown));
+  return warnings;
+}
+
 int serve(const ServeOptions& options) {
   if (options.print_config) {
     std::cout << annotated_configuration();
@@ -70,10 +83,11 @@ int serve(const ServeOptions& options) {
   std::signal(SIGHUP, SIG_IGN);  // until the server reads its files again at it
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);
-  read_otel_environment(config, [](const char* name) { return std::getenv(name); });
-  config.read_environment([](const char* name) { return std::getenv(name); });
+  const auto lookup = [](const char* name) { return std::getenv(name); };
+  const OtelProblems otel = read_otel_environment(config, lookup);
+  config.read_environment(lookup);
   take_arguments(options, config);
-  if (run_server(config)) start_anew();
+  if (run_server(config, warnings_of(options, config, otel))) start_anew();
   return 0;
 }
 

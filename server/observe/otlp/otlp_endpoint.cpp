@@ -36,6 +36,50 @@ uint64_t count_of(const OrderedJson& json, const char* member) {
   return at->is_string() ? parse_number<uint64_t>(at->get<std::string>()).value_or(0) : 0;
 }
 
+// Reads a varint of protobuf from the beginning of `text`. False if there is none.
+bool take_varint(std::string_view& text, uint64_t& value) noexcept {
+  value = 0;
+  for (int shift = 0; shift < 64 && !text.empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(text.front());
+    text.remove_prefix(1);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) == 0) return true;
+  }
+  return false;
+}
+
+// Calls number(field, value) and bytes(field, value) for each field of a message. False if it is none.
+template <class Number, class Bytes>
+bool read_message(std::string_view text, const Number& number, const Bytes& bytes) {
+  while (!text.empty()) {
+    uint64_t tag = 0, value = 0;
+    if (!take_varint(text, tag) || tag >> 3 == 0 || !take_varint(text, value)) return false;
+    if ((tag & 7) == 0) {
+      number(tag >> 3, value);
+    } else if ((tag & 7) == 2 && value <= text.size()) {
+      if (!bytes(tag >> 3, text.substr(0, value))) return false;
+      text.remove_prefix(value);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// ExportTraceServiceResponse and its like: field 1 is a partial success, of which 1 is the number rejected and 2 the
+// message. False if the text is none of these.
+bool read_partial_success(std::string_view text, OtlpPush& push) {
+  const auto nothing = [](uint64_t, uint64_t) {};
+  return read_message(text, nothing, [&](uint64_t outer, std::string_view partial) {
+    return outer != 1 || read_message(
+                             partial, [&](uint64_t field, uint64_t value) { push.rejected = field == 1 ? value : 0; },
+                             [&](uint64_t field, std::string_view message) {
+                               if (field == 2) push.problem = message;
+                               return true;
+                             });
+  });
+}
+
 }  // namespace
 
 AdminServer parse_otlp_url(std::string_view url) {
@@ -86,8 +130,18 @@ OtlpPush judge_otlp(const Answer& answer) {
   OtlpPush push;
   if (answer.ok()) {
     push.result = OtlpPush::Result::kTaken;
+    if (answer.body.empty()) return push;
     const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
-    if (!json.is_object()) return push;
+    if (!json.is_object()) {
+      // Some collectors answer JSON in protobuf. A page comes from something else, which took nothing.
+      if (!trim(answer.body, " \t\r\n").starts_with('<')) {
+        OtlpPush read = push;
+        return read_partial_success(answer.body, read) ? read : push;
+      }
+      push.result = OtlpPush::Result::kRefused;
+      push.problem = "the answer is a page and not a collector's: " + excerpt(answer.body);
+      return push;
+    }
     const auto partial = json.find("partialSuccess");
     if (partial == json.end() || !partial->is_object()) return push;
     push.rejected = count_of(*partial, "rejectedSpans") + count_of(*partial, "rejectedDataPoints");
@@ -96,6 +150,8 @@ OtlpPush judge_otlp(const Answer& answer) {
     return push;
   }
   push.problem = answer.reason();
+  if (answer.status == 0 && push.problem.ends_with("bad version"))
+    push.problem += ": the port does not speak HTTP/1.1; OTLP over HTTP is a collector's port 4318, 4317 is for gRPC";
   const bool again =
       answer.status == 0 || std::find(kRetryable.begin(), kRetryable.end(), answer.status) != kRetryable.end();
   if (again) push.result = OtlpPush::Result::kAgain;

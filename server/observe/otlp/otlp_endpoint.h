@@ -26,7 +26,7 @@ struct OtlpPush {
   Result result = Result::kRefused;
   std::string problem;                              // why it was not taken, or the message of a partial success
   std::optional<std::chrono::seconds> retry_after;  // as the collector asks
-  uint64_t rejected = 0;                            // spans or data points of a partial success
+  uint64_t rejected = 0;  // spans or data points of a partial success; 0 with a message: a warning
 };
 // What an answer means, by the OTLP specification.
 OtlpPush judge_otlp(const Answer& answer);

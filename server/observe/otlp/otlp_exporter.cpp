@@ -204,8 +204,11 @@ void OtlpExporter::note(Outgoing& outgoing, const OtlpPush& result) {
     if (std::exchange(outgoing.failing, false)) log_info("{} are taken by {} again", outgoing.what, endpoint_.url());
     if ((result.rejected == 0 && result.problem.empty()) || now < outgoing.note_again) return;
     outgoing.note_again = now + kNoteEach;
-    log_warn("{} took {} in part: {} were rejected: {}", endpoint_.url(), outgoing.what, result.rejected,
-             printable(result.problem));
+    if (result.rejected == 0)
+      log_warn("{} took all {}, and says: {}", endpoint_.url(), outgoing.what, printable(result.problem));
+    else
+      log_warn("{} took {} in part: {} were rejected: {}", endpoint_.url(), outgoing.what, result.rejected,
+               printable(result.problem));
   } else if (!outgoing.failing && now >= outgoing.note_again) {
     outgoing.failing = true;
     outgoing.note_again = now + kNoteEach;

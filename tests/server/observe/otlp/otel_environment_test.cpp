@@ -12,8 +12,8 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-void read(ServerConfig& config, const Environment& environment) {
-  read_otel_environment(config, [&](const char* name) {
+OtelProblems read(ServerConfig& config, const Environment& environment) {
+  return read_otel_environment(config, [&](const char* name) {
     const auto it = environment.find(name);
     return it == environment.end() ? nullptr : it->second.c_str();
   });
@@ -53,16 +53,66 @@ TEST_CASE("otel environment: empty variables count as unset, and OTEL_SDK_DISABL
   CHECK(config.otlp == "off");
 }
 
-TEST_CASE("otel environment: errors name the variable") {
+TEST_CASE("otel environment: a value that cannot be used is ignored, and named") {
+  const std::pair<const char*, const char*> kBad[] = {{"OTEL_METRIC_EXPORT_INTERVAL", "soon"},
+                                                      {"OTEL_METRIC_EXPORT_INTERVAL", "0"},
+                                                      {"OTEL_METRIC_EXPORT_INTERVAL", "-1"},
+                                                      {"OTEL_BSP_SCHEDULE_DELAY", "5s"},
+                                                      {"OTEL_EXPORTER_OTLP_TIMEOUT", "10s"},
+                                                      {"OTEL_EXPORTER_OTLP_TIMEOUT", "0"},
+                                                      {"OTEL_RESOURCE_ATTRIBUTES", "broken,k=v"},
+                                                      {"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere/ca.pem"},
+                                                      {"OTEL_SDK_DISABLED", "perhaps"}};
+  for (const auto& [name, value] : kBad) {
+    CAPTURE(name);
+    ServerConfig config, as_before;
+    const OtelProblems problems = read(config, {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"}, {name, value}});
+    CHECK(config.otlp == "http://c");
+    CHECK(problems.endpoint.empty());
+    CHECK(contains(problems.others, name));
+    CHECK(config.otlp_interval == as_before.otlp_interval);
+    CHECK(config.otlp_delay == as_before.otlp_delay);
+    CHECK(config.otlp_timeout == as_before.otlp_timeout);
+    CHECK(config.otlp_resource.empty());
+    CHECK(config.otlp_ca.empty());
+  }
   ServerConfig config;
-  CHECK(error_from([&] {
-          read(config, {{"OTEL_METRIC_EXPORT_INTERVAL", "soon"}});
-        }) ==
-        "setting otlp_interval: expected a duration such as 200us, 250ms, 10s or 2m, a year at most, got 'soonms' "
-        "(environment OTEL_METRIC_EXPORT_INTERVAL)");
-  CHECK(contains(
-      error_from([&] {
-        read(config, {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"}, {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}});
-      }),
-      "OTEL_EXPORTER_OTLP_PROTOCOL: OTLP is pushed over HTTP"));
+  const OtelProblems two = read(config, {{"OTEL_METRIC_EXPORT_INTERVAL", "x"}, {"OTEL_BSP_SCHEDULE_DELAY", "y"}});
+  CHECK(contains(two.others, "OTEL_METRIC_EXPORT_INTERVAL"));
+  CHECK(contains(two.others, "OTEL_BSP_SCHEDULE_DELAY"));
+}
+
+TEST_CASE("otel environment: an address that cannot be used pushes nothing") {
+  for (const char* const address : {"collector:4317", "http://", "http://u:p@c", "grpc://c:4317"}) {
+    ServerConfig config;
+    CHECK(contains(read(config, {{"OTEL_EXPORTER_OTLP_ENDPOINT", address}}).endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT"));
+    CHECK(config.otlp == "off");
+  }
+  ServerConfig config;
+  const OtelProblems problems =
+      read(config, {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"}, {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}});
+  CHECK(config.otlp == "off");
+  CHECK(contains(problems.endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL: OTLP is pushed over HTTP, not by 'grpc'"));
+}
+
+TEST_CASE("otel environment: what turns pushing off") {
+  const auto otlp = [](const Environment& more) {
+    ServerConfig config;
+    config.set("otlp", "http://from.file", "file");
+    Environment all = {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"}, {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}};
+    all.insert(more.begin(), more.end());
+    const OtelProblems problems = read(config, all);
+    CHECK(problems.endpoint.empty());
+    CHECK(problems.others.empty());
+    return config.otlp;
+  };
+  CHECK(otlp({{"OTEL_SDK_DISABLED", "TRUE"}}) == "off");
+  CHECK(otlp({{"OTEL_TRACES_EXPORTER", "none"}, {"OTEL_METRICS_EXPORTER", "none"}}) == "off");
+  CHECK(otlp({{"OTEL_TRACES_EXPORTER", "console"}, {"OTEL_METRICS_EXPORTER", "prometheus"}}) == "off");
+  ServerConfig config;
+  read(config, {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"},
+                {"OTEL_TRACES_EXPORTER", "console, otlp"},
+                {"OTEL_METRICS_EXPORTER", "prometheus"}});
+  CHECK(config.otlp_traces);
+  CHECK_FALSE(config.otlp_metrics);
 }

@@ -75,6 +75,23 @@ TEST_CASE("otlp endpoint: what an answer means") {
   CHECK(partial.problem == "too old");
   CHECK(judged(200, R"({"partialSuccess":{"rejectedDataPoints":4}})").rejected == 4);
   CHECK(judged(200, R"({"partialSuccess":[],"x":1})").rejected == 0);
+  // The same in protobuf, which some collectors answer: field 1 {1: 300, 2: "too old"}.
+  const OtlpPush binary = judged(200, std::string("\x0a\x0c\x08\xac\x02\x12\x07too old", 14));
+  CHECK(binary.result == Result::kTaken);
+  CHECK(binary.rejected == 300);
+  CHECK(binary.problem == "too old");
+  CHECK(judged(200, std::string("\x0a\x00", 2)).problem.empty());
+  for (const std::string& cut : {std::string("\x0a\x0c\x08\xac", 4), std::string("\x0a"), std::string("\x00\x01", 2)}) {
+    CHECK(judged(200, cut).result == Result::kTaken);
+    CHECK(judged(200, cut).rejected == 0);
+  }
+  const OtlpPush page = judged(200, "\n<!doctype html><title>Welcome</title>");
+  CHECK(page.result == Result::kRefused);
+  CHECK(contains(page.problem, "page"));
+  Answer binary_port;
+  binary_port.problem = "no answer: bad version";
+  CHECK(contains(judge_otlp(binary_port).problem, "4317 is for gRPC"));
+  CHECK(judge_otlp(binary_port).result == Result::kAgain);
   CHECK(judged(200, R"({"partialSuccess":{"rejectedSpans":-1,"errorMessage":5}})").rejected == 0);
 }
 
