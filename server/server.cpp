@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <future>
@@ -23,6 +24,7 @@
 #include "server/base/end_signals.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
+#include "server/connections/connection_room.h"
 #include "server/connections/io_thread.h"
 #include "server/connections/listener.h"
 #include "server/grpc/grpc_front.h"
@@ -47,12 +49,24 @@ constexpr std::chrono::seconds kCutOff{8};
 // How long a load may go on after the last request of a drain.
 constexpr std::chrono::seconds kLastLoad{2};
 
-// Each connection needs a descriptor, so use all that the limit allows.
-void raise_descriptor_limit() noexcept {
+// Each connection needs a descriptor, so use all that the limit allows, and take no more connections than it has room
+// for.
+void fit_to_descriptors(ServerConfig& config) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
+  const auto descriptors = static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT32_MAX));
+  const ConnectionRoom wanted{config.max_connections, config.max_side_connections};
+  const ConnectionRoom room = connection_room(descriptors, wanted, config.grpc.enabled());
+  if (room.of_public < wanted.of_public)
+    log_warn(
+        "max_connections is {} instead of {}{}: the process may have {} descriptors (ulimit -n, LimitNOFILE), and "
+        "others "
+        "need some too",
+        room.of_public, wanted.of_public, config.grpc.enabled() ? ", for HTTP and gRPC each" : "", descriptors);
+  config.max_connections = room.of_public;
+  config.max_side_connections = room.of_side;
 }
 
 size_t io_threads(const ServerConfig& config) {
@@ -291,7 +305,10 @@ class Server {
   }
 
   void wait_for_signal() {
-    signals_.async_wait([this](const boost::system::error_code& ec, int) {
+    const int first = announce_first_signal(
+        std::chrono::ceil<std::chrono::milliseconds>(config_.drain_grace + config_.drain_timeout + kCutOff));
+    end_.assign(::dup(first));
+    end_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& ec) {
       if (!ec) drain();
     });
   }
@@ -436,7 +453,8 @@ class Server {
   Service service_;
   PushSettler settler_;
   GuardKeeper guard_keeper_;
-  asio::signal_set signals_, hangups_;
+  asio::posix::stream_descriptor end_;  // readable from the first signal on
+  asio::signal_set hangups_;
   asio::steady_timer credentials_timer_, timer_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<GrpcFront> grpc_;
@@ -472,11 +490,13 @@ bool run_server(const ServerConfig& config, std::span<const std::string> warning
     }
   } last_lines;
   on_mapped_file_event(&log_file_event);
-  raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is its writer's error
   log_info("sconce {}", version());
-  Server(config, std::move(trial)).run();
+  for (const std::string& warning : warnings) log_warn("{}", printable(warning));
+  ServerConfig fitted = config;
+  fit_to_descriptors(fitted);
+  Server(fitted, std::move(trial)).run();
   log_info("ended");
   return restart_wanted();
 }

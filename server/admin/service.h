@@ -14,6 +14,7 @@
 #include "server/admin/work/guards.h"
 #include "server/admin/work/model_claims.h"
 #include "server/admin/work/operation_log.h"
+#include "server/base/cached_text.h"
 #include "server/base/config.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log_limit.h"
@@ -57,8 +58,14 @@ struct Service {
   PushLedger pushes{};
   PushPeers peers{config};
   TrainerSessions trainer_sessions{};
-  AdminThreads admin_threads{};            // their work uses the other members
-  CallCounters calls{};                    // of gRPC
+  AdminThreads admin_threads{};  // their work uses the other members
+  CallCounters calls{};          // of gRPC
+  // Of many models: the index, that of ready ones, and the names. What no revision counts is seen half a second later.
+  CachedText index{std::chrono::milliseconds(500)}, ready_index{std::chrono::milliseconds(500)},
+      model_names{std::chrono::milliseconds(500)};
+  std::atomic<uint64_t> controls{0};  // loads and unloads by hand that are over
+  const CorsRule cors{config.http_cors_origins};
+  uint8_t checks_host = 0;                 // Listeners that refuse a Host that is not theirs, unless a token is needed
   const RemoteCounters* remote = nullptr;  // null: there are no remote sources
   // What weights must be signed by; null: nothing need be signed.
   const SignatureRule* signatures = nullptr;

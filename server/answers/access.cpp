@@ -42,7 +42,10 @@ void start_control(Service& service, const OnControlThread& handler, std::string
         const LogRequest log_request(id, peer);
         (control.*work)(name);
       },
-      std::move(done));
+      [&service, done = std::move(done)](std::exception_ptr problem) {
+        ++service.controls;
+        done(std::move(problem));
+      });
 }
 
 }  // namespace sconce::server

@@ -107,6 +107,43 @@ void check_set(const RequestView& request, const Catalog::Version& version) {
 
 bool is_draining(const RequestView& request) { return request.service.draining.load(std::memory_order_relaxed); }
 
+std::string index_text(const RequestView& request, bool ready_only) {
+  std::vector<IndexEntry> entries;
+  for (const Catalog::Entry& entry : request.catalog.entries()) {
+    for (const Catalog::Version& v : entry.versions) {
+      if (ready_only && (v.state != Catalog::State::kReady || !v.fault().empty())) continue;
+      entries.push_back(describe(entry, v));
+    }
+  }
+  if (!ready_only)
+    for (const auto& [address, reason] : request.catalog.unknown())
+      entries.push_back({.name = address, .state = "UNAVAILABLE", .reason = reason});
+  const OnDemand* const on_demand = request.service.control.on_demand();
+  if (on_demand != nullptr && !ready_only)
+    for (const OnDemand::Entry& entry : on_demand->missing(request.catalog)) describe(entry, entries);
+  return index_document(entries);
+}
+
+std::string names_text(const RequestView& request) {
+  std::vector<std::string> names;
+  for (const Catalog::Entry& entry : request.catalog.entries()) names.push_back(entry.name);
+  if (const OnDemand* const on_demand = request.service.control.on_demand())
+    for (OnDemand::Entry& entry : on_demand->missing(request.catalog)) names.push_back(std::move(entry.name));
+  return model_list_document(names);
+}
+
+// A text about all models: made anew where they are few, else kept until something changes.
+template <class Make>
+std::shared_ptr<const std::string> text_of_all(const RequestView& request, CachedText& cache, Make&& make) {
+  constexpr size_t kShort = 64 * 1024;
+  const CachedText::Clock::time_point now = CachedText::Clock::now();
+  const uint64_t revision = request.service.repository.revision() + request.service.controls.load();
+  if (std::shared_ptr<const std::string> text = cache.find(revision, now)) return text;
+  auto text = std::make_shared<const std::string>(make());
+  if (text->size() > kShort) cache.keep(revision, now, text);
+  return text;
+}
+
 }  // namespace
 
 void give_metrics(const Service& service, const Catalog& catalog, MetricSink& sink, HostLook& look) {
@@ -227,28 +264,12 @@ void statistics(const RequestView& request, Response& response) {
 
 void repository_index(const RequestView& request, Response& response) {
   const bool ready_only = read_index_request(request.body);
-  std::vector<IndexEntry> entries;
-  for (const Catalog::Entry& entry : request.catalog.entries()) {
-    for (const Catalog::Version& v : entry.versions) {
-      if (ready_only && (v.state != Catalog::State::kReady || !v.fault().empty())) continue;
-      entries.push_back(describe(entry, v));
-    }
-  }
-  if (!ready_only)
-    for (const auto& [address, reason] : request.catalog.unknown())
-      entries.push_back({.name = address, .state = "UNAVAILABLE", .reason = reason});
-  const OnDemand* const on_demand = request.service.control.on_demand();
-  if (on_demand != nullptr && !ready_only)
-    for (const OnDemand::Entry& entry : on_demand->missing(request.catalog)) describe(entry, entries);
-  response.set_text(index_document(entries));
+  response.set_text(*text_of_all(request, ready_only ? request.service.ready_index : request.service.index,
+                                 [&] { return index_text(request, ready_only); }));
 }
 
 void model_list(const RequestView& request, Response& response) {
-  std::vector<std::string> names;
-  for (const Catalog::Entry& entry : request.catalog.entries()) names.push_back(entry.name);
-  if (const OnDemand* const on_demand = request.service.control.on_demand())
-    for (OnDemand::Entry& entry : on_demand->missing(request.catalog)) names.push_back(std::move(entry.name));
-  response.set_text(model_list_document(names));
+  response.set_text(*text_of_all(request, request.service.model_names, [&] { return names_text(request); }));
 }
 
 void model_status(const RequestView& request, Response& response) {

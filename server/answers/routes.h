@@ -30,11 +30,13 @@ namespace sconce::server {
 
 // Answers on the connection's I/O thread.
 struct Here {
-  enum Needs : bool { kNothing, kModel };
-  // kModel: the route's model, which is loaded first if it is loaded on demand.
-  consteval explicit Here(AnswerHere& function, Needs needs = kNothing) : answer(&function), loads(needs == kModel) {}
+  enum Needs : int8_t { kNothing, kModel, kAllModels };
+  // kModel: the route's model, which is loaded first if it is loaded on demand. kAllModels: the answer tells of each,
+  // so where there are many of them, a thread of HeavyWork makes it.
+  consteval explicit Here(AnswerHere& function, Needs needs = kNothing)
+      : answer(&function), loads(needs == kModel), tells_all(needs == kAllModels) {}
   AnswerHere* answer;
-  bool loads;
+  bool loads, tells_all;
 };
 
 struct OnAdminThread {

@@ -99,10 +99,17 @@ void Exchange::check_set() const {
 
 Exchange::Next Exchange::answer_by(const Here& handler) {
   if (handler.loads && must_load()) return wait_for_load();
-  handler.answer({io_thread_.service(), io_thread_.catalog(), route_, body_text(), reader_.head().accepts_html,
-                  reader_.head().accepts, if_none_match_, host_},
-                 response_);
+  if (handler.tells_all && has_many_models()) return write_elsewhere();
+  write(io_thread_.catalog());
   return Next::kAnswer;
+}
+
+// The document of a route with Here.
+void Exchange::write(const Catalog& catalog) {
+  std::get<Here>(route_of(route_).handler)
+      .answer({io_thread_.service(), catalog, route_, body_text(), reader_.head().accepts_html, reader_.head().accepts,
+               if_none_match_, host_},
+              response_);
 }
 
 Exchange::Next Exchange::answer_by(const OnFeed& handler) {
@@ -171,6 +178,9 @@ Exchange::Next Exchange::resume() {
     case Holder::kEncoder:
       throw_problem();
       return finish_answer();
+    case Holder::kDocument:
+      throw_problem();
+      return Next::kAnswer;
     default:
       throw_problem();
       return answer_task();

@@ -129,6 +129,7 @@ class Exchange {
     kModel,           // the model, in its queue or on a lane
     kReader,          // the thread that reads the weights it asks for
     kEncoder,         // a thread of HeavyWork that writes the answer
+    kDocument,        // the same, for a document about all models
     kAdministration,  // the control thread, or one of AdminThreads
     kLoader,          // a thread of Demand, which loads the model
   };
@@ -179,6 +180,10 @@ class Exchange {
   bool answers_long() const noexcept;
   Next decode_elsewhere();
   Next encode_elsewhere();
+  bool has_many_models() const;
+  Next write_elsewhere();
+  void write_document();
+  void write(const Catalog& catalog);
   template <void (Exchange::*work)()>
   Next lend(Holder holder);
   // exchange_records.cpp

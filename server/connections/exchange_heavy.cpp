@@ -32,6 +32,17 @@ Exchange::Next Exchange::decode_elsewhere() { return lend<&Exchange::decode_requ
 
 Exchange::Next Exchange::encode_elsewhere() { return lend<&Exchange::encode_answer>(Holder::kEncoder); }
 
+// Documents about so many models take longer than a quick run.
+bool Exchange::has_many_models() const {
+  constexpr size_t kManyModels = 200;
+  const size_t known = on_demand() != nullptr ? on_demand()->size() : 0;
+  return known + io_thread_.catalog().entries().size() > kManyModels;
+}
+
+Exchange::Next Exchange::write_elsewhere() { return lend<&Exchange::write_document>(Holder::kDocument); }
+
+void Exchange::write_document() { write(*io_thread_.service().repository.snapshot()); }
+
 template <void (Exchange::*work)()>
 Exchange::Next Exchange::lend(Holder holder) {
   task_.context = this;

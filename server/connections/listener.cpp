@@ -21,6 +21,8 @@ constexpr int kInARow = 64;
 // When to repeat the search for the idlest connection, if a busy I/O thread delays it or memory ran out.
 constexpr std::chrono::seconds kSearch{1};
 constexpr std::chrono::seconds kComplain{10};
+// From so many on, the small blocks that each connection has are counted (setting request_memory).
+constexpr int64_t kManyConnections = 256;
 
 }  // namespace
 
@@ -73,6 +75,8 @@ bool Listener::accept_one() {
   auto size = static_cast<socklen_t>(peer.capacity());
   const int descriptor = ::accept4(socket_.get(), peer.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (descriptor >= 0) {
+    if (kind_ == kPublic)
+      own_.service().request_memory.count_small(own_.service().connections.of(kPublic) >= kManyConnections);
     Accepted accepted(Descriptor(descriptor), peer, kind_, OpenConnections::Slot(own_.service().connections, kind_));
     io_threads_[next_++ % io_threads_.size()]->serve(std::move(accepted));
     return true;

@@ -34,7 +34,7 @@ Session::Session(IoThread& io_thread, Descriptor socket, Listeners listener, Ope
       slot_(std::move(slot)),
       transport_(std::move(socket), io_thread.tls_of(listener)),
       reader_(io_thread.service().config, most_body(io_thread.service().config, listener),
-              io_thread.service().request_memory, transport_, clock_),
+              io_thread.service().request_memory, transport_, clock_, listener == kPublic),
       writer_(transport_, clock_),
       exchange_(io_thread, *this, reader_, listener, std::move(peer)) {}
 

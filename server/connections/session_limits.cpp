@@ -124,6 +124,7 @@ void Session::trim(size_t keep) noexcept {
 // Called at each tick, for connections that do little.
 void Session::trim_idle() noexcept {
   const bool idle = between_requests();
+  if (idle) reader_.rest();
   if (idle && io_thread_.service().request_memory.is_tight() &&
       std::max(reader_.capacity(), exchange_.capacity()) > kLeastBytes) {
     trim(kLeastBytes);

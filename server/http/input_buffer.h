@@ -1,4 +1,5 @@
-// InputBuffer: unused bytes from a client, in a block of fixed size. Used by one thread at a time.
+// InputBuffer: unused bytes from a client, in a block of fixed size, which is there from the first room() until
+// close(). Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,15 @@ namespace sconce::server {
 
 class InputBuffer {
  public:
-  explicit InputBuffer(size_t capacity)
-      : bytes_(std::make_unique_for_overwrite<char[]>(capacity)), capacity_(capacity) {}
+  explicit InputBuffer(size_t capacity) noexcept : capacity_(capacity) {}
+
+  size_t capacity() const noexcept { return capacity_; }
+  bool is_open() const noexcept { return bytes_ != nullptr; }
+  // Gives the block back; there are no unused bytes.
+  void close() noexcept {
+    clear();
+    bytes_.reset();
+  }
 
   bool empty() const noexcept { return begin_ == end_; }
   size_t size() const noexcept { return end_ - begin_; }
@@ -20,11 +28,14 @@ class InputBuffer {
   void use(size_t bytes) noexcept { begin_ += bytes; }
 
   // Where to put the next bytes; empty if only compact() or clear() can make room.
-  std::span<char> room() noexcept { return {bytes_.get() + end_, capacity_ - end_}; }
+  std::span<char> room() {
+    if (!bytes_) bytes_ = std::make_unique_for_overwrite<char[]>(capacity_);
+    return {bytes_.get() + end_, capacity_ - end_};
+  }
   bool full() const noexcept { return end_ == capacity_; }
   void add(size_t bytes) noexcept { end_ += bytes; }
   // The whole block, for bytes to be discarded.
-  std::span<char> all() noexcept { return {bytes_.get(), capacity_}; }
+  std::span<char> all() noexcept { return {bytes_.get(), bytes_ ? capacity_ : 0}; }
 
   // Marks the first unused byte for rewind().
   void mark() noexcept { mark_ = begin_; }

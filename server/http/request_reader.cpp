@@ -20,12 +20,13 @@ bool is_error(const boost::beast::error_code& ec) { return ec && ec != boost::be
 }  // namespace
 
 RequestReader::RequestReader(const ServerConfig& config, uint64_t most_body, RequestBudget& budget,
-                             Transport& transport, ClientClock& clock)
+                             Transport& transport, ClientClock& clock, bool counts)
     : config_(config),
       most_body_(most_body),
       budget_(budget),
       transport_(transport),
       clock_(clock),
+      counts_(counts),
       buffer_(static_cast<size_t>(config.max_header_bytes)),
       body_(&budget),
       plain_(&budget) {}
@@ -136,10 +137,24 @@ RequestReader::Step RequestReader::read_body() {
   return Step::kBody;
 }
 
+// Only before the first bytes of a head: later it is there.
+bool RequestReader::open_buffer() noexcept {
+  if (!counts_ || !budget_.counts_small() || buffer_share_.take_small(budget_, buffer_.capacity())) return true;
+  refuse(503, "no room for another request among those of other connections (setting request_memory)");
+  return false;
+}
+
+void RequestReader::rest() noexcept {
+  if (part_ != Part::kNothing || !buffer_.empty()) return;
+  buffer_.close();
+  buffer_share_.give_back();
+}
+
 std::span<char> RequestReader::room() {
   switch (part_) {
     case Part::kNothing:
       buffer_.clear();
+      if (!buffer_.is_open() && !open_buffer()) return {};
       break;
     case Part::kHead:
       if (!buffer_.full()) break;

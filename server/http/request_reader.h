@@ -23,11 +23,10 @@
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
 #include "server/http/upload.h"
+#include "server/memory/request_budget.h"
 #include "server/memory/request_memory.h"
 
 namespace sconce::server {
-
-class RequestBudget;
 
 class RequestReader {
  public:
@@ -45,8 +44,9 @@ class RequestReader {
   };
 
   // most_body: largest body, unless limit_body() lowers it. config, budget, transport and clock outlive the reader.
+  // counts: whether its buffer for heads is one of the small blocks that the budget may count.
   RequestReader(const ServerConfig& config, uint64_t most_body, RequestBudget& budget, Transport& transport,
-                ClientClock& clock);
+                ClientClock& clock, bool counts = true);
   RequestReader(const RequestReader&) = delete;
 
   Step step() { return part_ <= Part::kHead ? read_head() : read_body(); }
@@ -55,7 +55,7 @@ class RequestReader {
   std::span<char> room();
   void received(size_t bytes) noexcept;
   // Where to put bytes that are read ahead while the request is answered; may be empty.
-  std::span<char> room_ahead() noexcept { return buffer_.room(); }
+  std::span<char> room_ahead() { return buffer_.room(); }
   void received_ahead(size_t bytes) noexcept { buffer_.add(bytes); }
   // Where to put bytes to be discarded.
   std::span<char> room_for_nothing() noexcept { return buffer_.all(); }
@@ -100,6 +100,8 @@ class RequestReader {
   size_t capacity() const noexcept { return std::max(body_.capacity(), plain_.capacity()); }
   // Frees memory of bodies beyond `keep` bytes. No request may be under way.
   void trim(size_t keep) noexcept;
+  // Frees the buffer for heads until the next bytes come, if none are here.
+  void rest() noexcept;
 
  private:
   // How much of the request was read. The order matters.
@@ -118,12 +120,15 @@ class RequestReader {
   bool chunked() const { return !repeated_ && parser_->chunked(); }
   bool skip_empty_line() noexcept;
   Step refuse(int status, std::string_view message) noexcept;
+  bool open_buffer() noexcept;
 
   const ServerConfig& config_;
   const uint64_t most_body_;
   RequestBudget& budget_;
   Transport& transport_;
   ClientClock& clock_;
+  const bool counts_;
+  BudgetShare buffer_share_;             // of the next, where it counts
   InputBuffer buffer_;                   // the mark is where the current head begins
   std::optional<RequestParser> parser_;  // of a head that is no repetition
   RepeatedHead last_;

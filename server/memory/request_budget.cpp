@@ -19,6 +19,15 @@ void RequestBudget::take(uint64_t bytes, std::string_view what) {
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
 }
 
+bool RequestBudget::take_small(uint64_t bytes) noexcept {
+  const uint64_t most = limit_ + limit_ / 4;
+  uint64_t used = used_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > most - std::min(used, most)) return false;
+  } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  return true;
+}
+
 void RequestBudget::refuse(uint64_t bytes) {
   SCONCE_FAIL(kUnavailable, "no room for ", bytes,
               " bytes among those of other requests (setting request_memory): try again later");
@@ -29,6 +38,14 @@ void BudgetShare::take(RequestBudget& budget, uint64_t bytes, std::string_view w
   budget.take(bytes, what);
   budget_ = &budget;
   bytes_ = bytes;
+}
+
+bool BudgetShare::take_small(RequestBudget& budget, uint64_t bytes) noexcept {
+  give_back();
+  if (!budget.take_small(bytes)) return false;
+  budget_ = &budget;
+  bytes_ = bytes;
+  return true;
 }
 
 void BudgetShare::give_back() noexcept {

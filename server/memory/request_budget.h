@@ -17,6 +17,16 @@ class RequestBudget {
   void take(uint64_t bytes, std::string_view what = "a request");
   // Takes bytes even beyond the limit, for a caller that soon returns as many.
   void overdraw(uint64_t bytes) noexcept { used_.fetch_add(bytes, std::memory_order_relaxed); }
+  // While many connections are open, the small blocks that each of them has count too. They may use a quarter more than
+  // the limit, so that large requests leave room for small ones.
+  void count_small(bool on) noexcept { counts_small_.store(on, std::memory_order_relaxed); }
+  bool counts_small() const noexcept { return counts_small_.load(std::memory_order_relaxed); }
+  // Returns false if there is no room.
+  bool take_small(uint64_t bytes) noexcept;
+  // The same; kUnavailable.
+  void require_small(uint64_t bytes) {
+    if (!take_small(bytes)) refuse(bytes);
+  }
   void give(uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   // Throws what take() would throw, and takes nothing.
   void check(uint64_t bytes, std::string_view what = "a request") const;
@@ -31,6 +41,7 @@ class RequestBudget {
 
   const uint64_t limit_;
   std::atomic<uint64_t> used_{0};
+  std::atomic<bool> counts_small_{false};
 };
 
 // Bytes taken from a budget, which the destructor gives back.
@@ -42,6 +53,8 @@ class BudgetShare {
 
   // Gives back what it has, then takes these bytes. Throws the errors of RequestBudget::take().
   void take(RequestBudget& budget, uint64_t bytes, std::string_view what);
+  // By RequestBudget::take_small(); returns false if there is no room.
+  bool take_small(RequestBudget& budget, uint64_t bytes) noexcept;
   void give_back() noexcept;
 
  private:

@@ -20,10 +20,12 @@ constexpr size_t kGrowth = 4;
 
 size_t round_up(size_t bytes) noexcept { return (bytes + kTensorAlignment - 1) & ~(kTensorAlignment - 1); }
 
-// had: bytes of the storage that this one replaces, which soon goes and is not counted any more. The smallest blocks
-// are not counted, as a connection has few: so a full budget refuses no probe, scrape or small request.
+// had: bytes of the storage that this one replaces, which soon goes and is not counted any more. While few connections
+// are open, the smallest blocks are not counted, as a connection has few: so a full budget refuses no probe, scrape or
+// small request.
 StoragePtr new_storage(size_t bytes, RequestBudget* budget, size_t had = 0) {
-  if (bytes <= kSmallestBlock) budget = nullptr;
+  const bool small = bytes <= kSmallestBlock;
+  if (small && budget != nullptr && !budget->counts_small()) budget = nullptr;
   if (had <= kSmallestBlock) had = 0;
   StoragePtr storage = StoragePtr::adopt(new Storage(nullptr, 0, Device{}, nullptr, nullptr));
   struct Taken {
@@ -33,7 +35,7 @@ StoragePtr new_storage(size_t bytes, RequestBudget* budget, size_t had = 0) {
       if (budget != nullptr) budget->give(bytes);
     }
   } taken{.bytes = bytes - had};
-  if (budget != nullptr) budget->take(bytes - had);
+  if (budget != nullptr) small ? budget->require_small(bytes) : budget->take(bytes - had);
   taken.budget = budget;
   void* data = bytes > SIZE_MAX - kTensorAlignment ? nullptr : std::aligned_alloc(kTensorAlignment, round_up(bytes));
   SCONCE_CHECK(data != nullptr, kOutOfMemory, "no memory for a request of ", bytes, " bytes");

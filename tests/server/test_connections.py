@@ -190,3 +190,35 @@ def test_resets_while_connections_come():
             connection.close()
         answers_again(server)
         until(lambda: server.metrics()["sconce_http_connections"] == 1)
+
+
+def test_an_old_connection_ends_after_its_answer():
+    request = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with Server(f"fake={FAKE}", flags=["--http-max-connection-age", "1us"]) as server:
+        data = server.raw(request + request)
+        assert data.count(b"HTTP/1.1 200 ") == 1 and b"Connection: close\r\n" in data
+    with Server(f"fake={FAKE}", flags=["--http-max-connection-age", "60m"]) as server, server.connect() as connection:
+        for _ in range(3):
+            connection.sendall(request)
+            code, head, _, _ = read_answer(connection)
+            assert code == 200 and b"Connection: close" not in head
+
+
+LIMITED = ["bash", "-c", 'ulimit -n 256; exec "$0" "$@"']
+
+
+@pytest.mark.skipif(SANITIZED, reason="UBSan opens a pipe to look at an object's type")
+def test_clients_of_the_public_listener_leave_descriptors_to_others():
+    with Server(f"fake={FAKE}", prefix=LIMITED) as server:
+        assert any("max_connections is 160 instead of 10000" in line for line in server.log)
+        held = []
+        for _ in range(300):
+            connection = server.connect()
+            connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nX-Drip: ")
+            held.append(connection)
+        # Probes, scrapes, and loads of the others have room.
+        assert server.get("/v2/health/ready", port=server.ports["metrics"]).status == 200
+        assert server.get("/metrics", port=server.ports["metrics"]).status == 200
+        assert server.post("/v2/repository/models/fake/load", "{}", port=server.admin_port).status == 200
+        for connection in held:
+            connection.close()

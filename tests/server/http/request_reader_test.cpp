@@ -292,3 +292,34 @@ TEST_CASE("request reader: memory of large bodies goes when it is trimmed") {
   CHECK(one.reader.largest() == 0);
   CHECK(one.budget.used() == 0);
 }
+
+TEST_CASE("request reader: an idle connection has no buffer, and the next request has one") {
+  Reading reading;
+  reading.budget.count_small(true);
+  CHECK(reading.budget.used() == 0);
+  REQUIRE(reading.send(post("/one", "body")) == Step::kHead);
+  CHECK(reading.budget.used() >= 4096);
+  reading.reader.rest();  // not while a request is under way
+  CHECK(reading.take_request() == "/one body");
+  const uint64_t with_buffer = reading.budget.used();
+  reading.reader.rest();
+  CHECK(reading.budget.used() == with_buffer - 4096);
+  REQUIRE(reading.send(post("/two", "more")) == Step::kHead);
+  CHECK(reading.take_request() == "/two more");
+  // Bytes of the next request stay.
+  REQUIRE(reading.send(post("/three", "x") + "GET /four") == Step::kHead);
+  CHECK(reading.take_request() == "/three x");
+  reading.reader.rest();
+  REQUIRE(reading.send(" HTTP/1.1\r\nHost: x\r\n\r\n") == Step::kHead);
+  CHECK(reading.reader.head().target == "/four");
+}
+
+TEST_CASE("request reader: without room for a head the connection is told so") {
+  Reading reading;
+  reading.budget.count_small(true);
+  reading.budget.overdraw((1 << 20) + (1 << 18));
+  CHECK(reading.send("GET / HTTP/1.1\r\n") == Step::kRefused);
+  CHECK(reading.reader.refusal().status == 503);
+  reading.budget.give((1 << 20) + (1 << 18));
+  CHECK(reading.budget.used() == 0);
+}

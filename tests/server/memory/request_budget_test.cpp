@@ -112,4 +112,35 @@ TEST_CASE("request budget: what came stays as it is when a body grows, wherever 
   }
 }
 
+TEST_CASE("request budget: small blocks count while many connections are open, and may use a quarter more") {
+  RequestBudget budget(1 * kMiB);
+  constexpr size_t kSmall = 16 * 1024;
+  {
+    BodyBuffer uncounted(&budget);
+    uncounted.prepare(100, 0);
+    CHECK(budget.used() == 0);
+    budget.count_small(true);
+    BodyBuffer counted(&budget);
+    counted.prepare(100, 0);
+    CHECK(budget.used() == kSmall);
+    // What was not counted is not given back either.
+    budget.count_small(false);
+  }
+  CHECK(budget.used() == 0);
+  budget.count_small(true);
+  BudgetShare large;
+  large.take(budget, kMiB, "an answer");
+  BudgetShare small;
+  CHECK(small.take_small(budget, kSmall));
+  CHECK(budget.used() == kMiB + kSmall);
+  BudgetShare others;
+  CHECK(others.take_small(budget, kMiB / 4 - kSmall));
+  BudgetShare late;
+  CHECK_FALSE(late.take_small(budget, 1));
+  BodyBuffer body(&budget);
+  CHECK(code_of([&] { body.prepare(100, 0); }) == ErrorCode::kUnavailable);
+  others.give_back();
+  CHECK(late.take_small(budget, 1));
+}
+
 }  // namespace sconce::server
