@@ -28,6 +28,7 @@
 #include "server/connections/io_thread.h"
 #include "server/connections/listener.h"
 #include "server/grpc/grpc_front.h"
+#include "server/json/float_text.h"
 #include "server/models/control.h"
 #include "server/models/repository.h"
 #include "server/observe/log_ring.h"
@@ -492,6 +493,7 @@ bool run_server(const ServerConfig& config, std::span<const std::string> warning
   on_mapped_file_event(&log_file_event);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is its writer's error
+  write_nan_as_null(config.nan_as_null);
   log_info("sconce {}", version());
   for (const std::string& warning : warnings) log_warn("{}", printable(warning));
   ServerConfig fitted = config;

@@ -190,6 +190,8 @@ void metrics_text(const RequestView& request, Response& response) {
   response.type = "text/plain; version=0.0.4; charset=utf-8";
   response.set_text(server::metrics_text(request.catalog, service.counters, kRouteNames, service.operations.counters(),
                                          totals_of(service), look));
+  constexpr size_t kWorthIt = 1024;
+  if (response.text_bytes() > kWorthIt) compress(request.accepts, response);
 }
 
 void live(const RequestView& /*request*/, Response& response) { response.set_text("{\"live\":true}"); }

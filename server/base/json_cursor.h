@@ -43,6 +43,13 @@ class JsonCursor {
       member(name);
     });
   }
+  // The same, but for members that are null: many serialisers write these for what is not there.
+  template <class F>
+  void members(std::string_view what, F&& member) {
+    object(what, [&](std::string_view name) {
+      if (peek() != 'n' || !consume_null()) member(name);
+    });
+  }
   // Calls element(index) for each element with the cursor at it.
   template <class F>
   void array(std::string_view what, F&& element) {

@@ -81,6 +81,7 @@ Exchange::Next Exchange::answer_piece() {
   if (const std::optional<Failure> failure = inference_.encode_events(response_)) log_failure(*failure);
   response_.end_piece(chunked, over);
   response_.streamed = true;
+  response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that know it pass tokens on at once
   if (!chunked) form_.close = true;
   return first ? Next::kAnswer : Next::kPiece;
 }

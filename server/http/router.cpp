@@ -100,10 +100,12 @@ CanonicalTarget canonical_target(std::string_view target) {
   const auto forbidden = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\'; };
   SCONCE_CHECK(std::none_of(canonical.path.begin(), canonical.path.end(), forbidden), kInvalidArgument,
                "request path has a control character or a backslash");
+  // One slash at the end means nothing: some clients and gateways add it.
+  if (canonical.path.size() > 2 && canonical.path.back() == '/') canonical.path.pop_back();
   for (std::string_view rest = canonical.path; !rest.empty();) {
     const std::string_view segment = next_segment(rest);
-    SCONCE_CHECK(segment != "." && segment != ".." && (!segment.empty() || rest.empty()), kInvalidArgument,
-                 "request path has an empty, '.' or '..' segment");
+    SCONCE_CHECK(segment != "." && segment != ".." && (!segment.empty() || canonical.path.size() == 1),
+                 kInvalidArgument, "request path has an empty, '.' or '..' segment");
   }
   return canonical;
 }

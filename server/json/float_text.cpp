@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -211,8 +212,10 @@ bool fits_plain(int count, int exponent) noexcept {
   return count == 1 ? exponent >= -3 && exponent <= 4 : exponent >= -(count + 3) && exponent <= 5;
 }
 
+std::atomic<bool> nan_is_null{false};
+
 char* write_token(char* p, bool is_nan) noexcept {
-  const std::string_view text = is_nan ? "NaN" : "Infinity";
+  const std::string_view text = nan_is_null.load(std::memory_order_relaxed) ? "null" : is_nan ? "NaN" : "Infinity";
   std::memcpy(p, text.data(), text.size());
   return p + text.size();
 }
@@ -263,9 +266,13 @@ inline void put_eight(char* p, uint64_t number) noexcept {
 
 }  // namespace
 
+void write_nan_as_null(bool on) noexcept { nan_is_null = on; }
+
 char* write_floats(char* p, const float* values, size_t count) noexcept {
   float rest[4] = {1, 1, 1, 1};
   Decimals decimals;
+  // What is smaller has its sign.
+  const uint32_t signed_below = kInfinity + (nan_is_null.load(std::memory_order_relaxed) ? 0 : 1);
   for (size_t i = 0; i < count; i += 4) {
     const size_t n = std::min<size_t>(count - i, 4);
     const float* four = values + i;
@@ -274,7 +281,7 @@ char* write_floats(char* p, const float* values, size_t count) noexcept {
     for (size_t j = 0; j < n; ++j) {
       const uint32_t size = magnitude(four + j);
       *p = '-';
-      p += std::signbit(four[j]) && size <= kInfinity;
+      p += std::signbit(four[j]) && size < signed_below;
       const bool plain = size - kLeastPlain < kLeastLarge - kLeastPlain || size == 0;
       const __m128i digits = decimals.digits(j);
       p = plain ? write_plain(p, digits, decimals.exponents[j]) : write_other(p, size, digits, decimals.exponents[j]);
@@ -287,11 +294,11 @@ char* write_floats(char* p, const float* values, size_t count) noexcept {
 char* write_double(char* p, double value) noexcept {
   if (std::isnan(value)) [[unlikely]]
     return write_token(p, true);
-  *p = '-';
-  p += std::signbit(value);
   const double size = std::fabs(value);
+  *p = '-';
   if (std::isinf(size)) [[unlikely]]
-    return write_token(p, false);
+    return write_token(p + (std::signbit(value) && !nan_is_null.load(std::memory_order_relaxed)), false);
+  p += std::signbit(value);
   if (size < 0x1p53 && std::trunc(size) == size) {
     p = std::to_chars(p, p + kFloatRoom, static_cast<int64_t>(size)).ptr;
     *p++ = '.';

@@ -230,6 +230,8 @@ std::string config_document(const ModelInterface& model, const BatchPolicy& batc
                  {"model_warmup", Json::array()},
                  {"model_transaction_policy", {{"decoupled", !settings.loop.empty()}}},
                  {"response_cache", {{"enable", false}}}};
+  for (const auto& [key, value] : model.metric_tags) config["metric_tags"][key] = value;
+  for (const auto& [key, value] : model.parameters) config["parameters"][key] = {{"string_value", value}};
   if (pipeline) {
     Json steps = Json::array();
     for (const PipelineSpec::Step& step : pipeline->steps) steps.push_back(step_json(step));

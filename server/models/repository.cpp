@@ -383,7 +383,7 @@ void Repository::set_unknown(const std::string& address, const std::string& reas
 
 std::string Repository::publish_pipeline(const PackageEntry& package) {
   const auto source = std::make_shared<const PipelineSource>(
-      PipelineSource{package.pipeline, config_of(package), statistics_of(package)});
+      PipelineSource{package.pipeline, config_of(package), statistics_of(package), package.triton});
   VersionLabels labels = parse_version_labels(source->config.version_labels);
   std::string reason;
   change([&](Catalog& next) {
@@ -435,6 +435,10 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
     }
     PipelinePlan plan = plan_pipeline(*source->spec, name, version.version(), interfaces);
     limit_batch(source->config, plan.interface);
+    if (source->triton) {
+      plan.interface.parameters = source->triton->parameters;
+      plan.interface.metric_tags = source->triton->metric_tags;
+    }
     bound = reaper_.own(std::make_unique<ServedModel>(
         std::make_unique<Pipeline>(std::move(plan), std::move(members),
                                    source->config.timeout_action == TimeoutAction::kReject),

@@ -99,6 +99,7 @@ struct PipelineSource {
   std::shared_ptr<const PipelineSpec> spec;
   ModelConfig config;
   std::shared_ptr<Statistics> statistics;
+  std::shared_ptr<const TritonConfig> triton;  // null: there is no config.pbtxt
 };
 
 // A model that is loaded but not served yet.

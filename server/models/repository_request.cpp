@@ -16,7 +16,8 @@ void read_parameters(std::string_view body, F&& parameter) {
       json.skip();
       return;
     }
-    json.object("'parameters'", [&](std::string_view name) { parameter(name, json); });
+    if (json.peek() == 'n' && json.consume_null()) return;
+    json.members("'parameters'", [&](std::string_view name) { parameter(name, json); });
   });
 }
 
@@ -26,6 +27,7 @@ bool read_index_request(std::string_view body) {
   bool ready = false;
   if (body.empty()) return ready;
   JsonCursor::read_request(body, [&](JsonCursor& json, std::string_view key) {
+    if (json.peek() == 'n' && json.consume_null()) return;
     if (key == "ready") {
       ready = json.boolean("'ready'");
     } else {

@@ -40,7 +40,7 @@ class InferDecoder {
 
   void run() {
     bool inputs_seen = false, outputs_seen = false;
-    json_.object("the request", [&](std::string_view key) {
+    json_.members("the request", [&](std::string_view key) {
       if (key == "inputs") {
         SCONCE_CHECK(!inputs_seen, kInvalidArgument, "request has 'inputs' twice");
         inputs_seen = true;
@@ -53,7 +53,7 @@ class InferDecoder {
         const std::string_view id = json_.raw_string("'id'");
         if (id.size() > 2) request_.json_id = id;
       } else if (key == "parameters") {
-        json_.object("'parameters'", [&](std::string_view name) { read_parameter(name); });
+        json_.members("'parameters'", [&](std::string_view name) { read_parameter(name); });
       } else {
         json_.skip();
       }
@@ -114,7 +114,7 @@ class InferDecoder {
     const auto once = [](bool first, std::string_view key) {
       SCONCE_CHECK(first, kInvalidArgument, "an input has '", key, "' twice");
     };
-    json_.object("an input", [&](std::string_view key) {
+    json_.members("an input", [&](std::string_view key) {
       if (key == "name") {
         once(name.empty(), key);
         name = json_.string("an input's 'name'");
@@ -131,7 +131,7 @@ class InferDecoder {
         data_at = json_.offset();
         data_bytes = json_.skip_unchecked().size();
       } else if (key == "parameters") {
-        json_.object("an input's 'parameters'", [&](std::string_view parameter) {
+        json_.members("an input's 'parameters'", [&](std::string_view parameter) {
           if (parameter == "binary_data_size") {
             binary_bytes = json_.unsigned_integer("'binary_data_size'");
           } else if (!read_region(json_, parameter, region)) {
@@ -203,7 +203,7 @@ class InferDecoder {
     std::optional<bool> binary;
     WireRegion region;
     uint64_t classes = 0;
-    json_.object("an output", [&](std::string_view key) {
+    json_.members("an output", [&](std::string_view key) {
       if (key == "name") {
         SCONCE_CHECK(name.empty(), kInvalidArgument, "an output has 'name' twice");
         json_.peek();
@@ -211,7 +211,7 @@ class InferDecoder {
         name = json_.string("an output's 'name'");
         json_name = {json_.position() - (json_.offset() - at), json_.offset() - at};
       } else if (key == "parameters") {
-        json_.object("an output's 'parameters'", [&](std::string_view parameter) {
+        json_.members("an output's 'parameters'", [&](std::string_view parameter) {
           if (parameter == "binary_data") {
             binary = json_.boolean("'binary_data'");
           } else if (parameter == "classification") {

@@ -71,11 +71,9 @@ void Inference::check_sequence() const {
                  "' must specify a non-zero or non-empty correlation ID (parameter sequence_id)");
     return;
   }
-  SCONCE_CHECK(!asked.id.given() && !asked.start && !asked.end, kInvalidArgument, "model '", interface.name,
-               "' has no sequences: ",
-               interface.pipeline            ? "it is a pipeline"
-               : interface.mutates_constants ? "setting sequences is 0"
-                                             : "the package writes no buffers, so its requests leave no state");
+  // As in Triton, a model without state has nothing to lose: clients may send the same parameters to all models.
+  SCONCE_CHECK(!interface.mutates_constants || (!asked.id.given() && !asked.start && !asked.end), kInvalidArgument,
+               "model '", interface.name, "' has no sequences: setting sequences is 0");
 }
 
 void Inference::ask_for(std::string_view in_path, std::string_view in_header) {

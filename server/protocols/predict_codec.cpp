@@ -27,7 +27,7 @@ class PredictDecoder {
   void run() {
     request_.inputs.resize(model_.inputs.size());
     bool instances = false;
-    json_.object("the request", [&](std::string_view key) {
+    json_.members("the request", [&](std::string_view key) {
       if (key == "instances" || key == "inputs") {
         SCONCE_CHECK(!instances && !request_.columns, kInvalidArgument, "request has '", key,
                      "' and 'instances' or 'inputs' besides");
@@ -39,7 +39,7 @@ class PredictDecoder {
         SCONCE_CHECK(name == "serving_default" || name.empty(), kInvalidArgument, "unknown signature: '", excerpt(name),
                      "', a package has one, serving_default");
       } else if (key == "parameters") {
-        json_.object("'parameters'", [&](std::string_view name) {
+        json_.members("'parameters'", [&](std::string_view name) {
           if (!read_schedule_parameter(json_, name, request_.schedule)) skip_parameter(json_, name);
         });
       } else {
@@ -49,7 +49,10 @@ class PredictDecoder {
     json_.finish();
     SCONCE_CHECK(instances || request_.columns, kInvalidArgument, "request has neither 'instances' nor 'inputs'");
     for (size_t i = 0; i < at_.size(); ++i) {
-      if (!at_[i].empty()) read_input(i);
+      if (no_instances_)
+        make_empty(i);
+      else if (!at_[i].empty())
+        read_input(i);
     }
     check_inputs_complete(model_, request_);
     if (model_.max_batch_size > 0 && request_.inputs[0].dim() > 0) request_.rows = request_.inputs[0].size(0);
@@ -78,6 +81,10 @@ class PredictDecoder {
         json_.skip_unchecked();
       }
     });
+    if (!at_.empty() && at_[0].empty() && has_rows()) {
+      no_instances_ = true;
+      return;
+    }
     if (!at_.empty() && at_[0].empty()) {
       // The tensor is the list of values, or of none.
       const size_t end = json_.offset();
@@ -86,6 +93,13 @@ class PredictDecoder {
       stacked_whole_ = true;
       json_.seek(end);
     }
+  }
+
+  // Whether each input is known to have a row for each instance, so that there may be none.
+  bool has_rows() const noexcept {
+    return model_.max_batch_size > 0 && std::all_of(model_.inputs.begin(), model_.inputs.end(), [](const auto& input) {
+             return input.shape_known && input.dtype && !input.shape.empty();
+           });
   }
 
   void find_unnamed(std::string_view what) {
@@ -124,12 +138,22 @@ class PredictDecoder {
         in_recorded_strides(rows ? list.stacked(what) : list.single(what), model_.spec.inputs[index], scratch_);
   }
 
+  // The input of no instances.
+  void make_empty(size_t index) {
+    const TensorInterface& input = model_.inputs[index];
+    std::vector<int64_t> sizes(input.shape.begin(), input.shape.end());
+    for (int64_t& size : sizes) size = std::max<int64_t>(size, 1);
+    sizes[0] = 0;
+    request_.inputs[index] = scratch_.tensor(sizes, *input.dtype);
+  }
+
   const ModelInterface& model_;
   TensorScratch& scratch_;
   InferRequest& request_;
   JsonCursor json_;
   std::vector<std::vector<size_t>> at_;  // for each input, where the values of each row are
   bool stacked_whole_ = false;           // 'instances' is the list of the only input
+  bool no_instances_ = false;            // 'instances' is an empty list
 };
 
 Tensor row_of(const Tensor& tensor, int64_t row) {

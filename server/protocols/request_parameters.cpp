@@ -61,7 +61,7 @@ void set_sequence_text(std::string_view text, SequenceParameters& sequence) {
 
 void skip_parameter(JsonCursor& json, std::string_view name) {
   const char first = json.peek();
-  SCONCE_CHECK(first != '{' && first != '[' && first != 'n', kInvalidArgument, "parameter '", excerpt(name),
+  SCONCE_CHECK(first != '{' && first != '[', kInvalidArgument, "parameter '", excerpt(name),
                "' must be a string, a number or a boolean");
   json.skip();
 }

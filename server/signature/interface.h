@@ -62,6 +62,8 @@ struct ModelInterface {
   bool pipeline = false;               // it is made of other models
   bool mutates_constants = false;      // a run may change what the next one returns
   std::vector<ControlInput> controls;  // inputs that the server fills
+  // Key and value of a config.pbtxt, for clients that ask for the configuration.
+  std::vector<std::pair<std::string, std::string>> parameters, metric_tags;
   bool is_control(size_t input) const noexcept {
     for (const ControlInput& control : controls)
       if (control.input == input) return true;

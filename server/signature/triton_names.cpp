@@ -100,6 +100,8 @@ void take_names(const TritonConfig& config, ModelInterface& interface) {
         {kind_of(control.kind), *interface.input_names.find(control.name), control.off, control.on});
     check_control(control, interface.controls.back(), interface);
   }
+  interface.parameters = config.parameters;
+  interface.metric_tags = config.metric_tags;
   interface.output_names = named(config.outputs, batched, interface.output_names, interface.outputs, "output");
 }
 

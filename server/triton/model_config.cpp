@@ -143,6 +143,9 @@ class TritonConfigReader {
       read_versions(field);
     } else if (name == "parameters") {
       read_parameter(field);
+    } else if (name == "metric_tags") {
+      const auto [key, value] = entry_of(field);
+      config_.metric_tags.emplace_back(key, string_of(*value));
     } else if (name == "model_warmup") {
       config_.warm_ups.push_back(read_warm_up(message_of(field)));
     } else if (name == "ensemble_scheduling") {
@@ -445,8 +448,7 @@ class TritonConfigReader {
       set(key.substr(kOwn.size()), text);
     else if (key == "INTRA_OP_THREAD_COUNT")
       set("threads", text);
-    else if (key != "ENABLE_WEIGHT_SHARING" || text != "true")  // replicas always share them
-      config_.ignored.push_back("parameters '" + excerpt(key) + "' (line " + std::to_string(field.line) + ")");
+    config_.parameters.emplace_back(key, std::move(text));
   }
 
   void read_operations(const TextMessage& message) {

@@ -54,6 +54,8 @@ struct TritonConfig {
   std::string name;  // empty: not given
   int64_t max_batch_size = 0;
   std::vector<TritonTensor> inputs, outputs;
+  // Key and value, for clients: nothing here follows them, but for settings.
+  std::vector<std::pair<std::string, std::string>> parameters, metric_tags;
   // Settings of settings.def, as text.
   std::vector<std::pair<std::string, std::string>> settings;
   std::vector<TritonWarmUp> warm_ups;

@@ -123,3 +123,22 @@ TEST_CASE("float_text: any number of floats, each with a comma, within its room"
     CHECK(got.substr(got.size() - 8) == "########");
   }
 }
+
+TEST_CASE("float text: NaN and infinities are null if the process says so") {
+  const float floats[] = {1.5F, -std::numeric_limits<float>::infinity(), std::nanf(""), -2.0F,
+                          std::numeric_limits<float>::infinity()};
+  const auto text = [&] {
+    char out[kFloatRoom * 8];
+    std::string written(out, write_floats(out, floats, 5));
+    for (const double value : {-HUGE_VAL, std::nan(""), HUGE_VAL, -2.5}) {
+      written.append(out, write_double(out, value));
+      written += ',';
+    }
+    return written;
+  };
+  CHECK(text() == "1.5,-Infinity,NaN,-2.0,Infinity,-Infinity,NaN,Infinity,-2.5,");
+  write_nan_as_null(true);
+  const std::string nulls = text();
+  write_nan_as_null(false);
+  CHECK(nulls == "1.5,null,null,-2.0,null,null,null,null,-2.5,");
+}
