@@ -143,7 +143,9 @@ template <class Take>
 void each_field(std::span<const LogField> fields, Take&& take) {
   for (const LogField& field : fields) take(field);
   if (current.peer != nullptr && !current.peer->empty()) take({"peer", *current.peer});
-  if (current.id != nullptr) take({"id", current.id->text()});
+  if (current.id == nullptr) return;
+  take({"id", current.id->text()});
+  if (!current.id->trace().empty()) take({"trace_id", current.id->trace()});
 }
 
 void pass_on(TakeLogLine& take, LogLevel level, std::string_view message, std::span<const LogField> fields) {

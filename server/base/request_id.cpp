@@ -28,6 +28,7 @@ void RequestId::begin(std::string_view field) {
   given_ = !field.empty() && field.size() <= kLongest &&
            std::all_of(field.begin(), field.end(), [](char c) { return c > 0x20 && c < 0x7f; });
   given_ ? (void)text_.assign(field) : text_.clear();
+  trace_.clear();
 }
 
 const std::string& RequestId::text() const {

@@ -12,11 +12,15 @@ class RequestId {
  public:
   // field: what the client sent, or empty. Ignored if it has more than 128 characters or unprintable ones.
   void begin(std::string_view field);
+  // The trace to which the request belongs, as its client says: 32 hexadecimal digits; empty: it does not say.
+  void set_trace(std::string_view id) { trace_.assign(id); }
+  const std::string& trace() const noexcept { return trace_; }
   bool given() const noexcept { return given_; }
   const std::string& text() const;
 
  private:
   mutable std::string text_;
+  std::string trace_;
   bool given_ = false;
 };
 

@@ -27,7 +27,7 @@ std::string own_url(const HealthOptions& options) {
        {std::pair(config.http, config.http_tls), std::pair(config.metrics, config.metrics_tls),
         std::pair(config.admin, config.admin_tls)}) {
     if (!address.enabled() || address.port == 0 || tls != TlsMode::kOff) continue;
-    const std::string host = address.host == "0.0.0.0" ? "127.0.0.1" : address.host == "::" ? "::1" : address.host;
+    const std::string host = address.host == "0.0.0.0" || address.host == "::" ? "127.0.0.1" : address.host;
     const bool six = host.find(':') != std::string::npos;
     return "http://" + (six ? "[" + host + "]" : host) + ":" + std::to_string(address.port);
   }

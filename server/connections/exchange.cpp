@@ -1,6 +1,7 @@
 #include "server/connections/exchange.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "sconce/check.h"
@@ -9,23 +10,40 @@
 #include "server/base/log.h"
 
 namespace sconce::server {
+namespace {
+
+// When a connection that begins now has reached this age; never if that is 0.
+std::chrono::steady_clock::time_point end_of_age(std::chrono::microseconds age) {
+  using Clock = std::chrono::steady_clock;
+  if (age.count() == 0) return Clock::time_point::max();
+  static thread_local std::minstd_rand random{std::random_device{}()};
+  const double share = std::uniform_real_distribution<double>(1, 1.1)(random);
+  return Clock::now() + std::chrono::microseconds(static_cast<int64_t>(static_cast<double>(age.count()) * share));
+}
+
+}  // namespace
+
 Exchange::Exchange(IoThread& io_thread, Session& session, RequestReader& reader, Listeners listener, std::string peer)
     : io_thread_(io_thread),
       session_(session),
       reader_(reader),
       listener_(listener),
       peer_(std::move(peer)),
+      last_begin_(end_of_age(io_thread.service().config.http_max_connection_age)),
       inference_(io_thread.index(), &Exchange::notify, this, &io_thread.service().request_memory) {}
 
 Exchange::Next Exchange::begin(Clock::time_point now) {
   const RequestHead& head = reader_.head();
   start_ = now;
-  form_ = {head.http11, head.head_only, !reader_.keep_alive()};
+  form_ = {head.http11, head.head_only, !reader_.keep_alive() || now > last_begin_};
   request_id_.begin(head.request_id);
   weights_.assign(head.weights);
   affinity_.assign(head.affinity);
   if (head.method == Method::kGet) host_.assign(head.host);
-  if (io_thread_.service().tracer.enabled()) trace_parent_ = TraceParent::parse(head.traceparent);
+  if (!head.traceparent.empty()) {
+    trace_parent_ = TraceParent::parse(head.traceparent);
+    if (trace_parent_) request_id_.set_trace({trace_parent_->trace_id.data(), trace_parent_->trace_id.size()});
+  }
   if (io_thread_.service().config.access_log) {
     access_line_ = shown_in_log(head.method_text) + " " + shown_in_log(head.target);
   }
@@ -38,6 +56,11 @@ Exchange::Next Exchange::begin(Clock::time_point now) {
     route_ = find_route(cached_path_.path, cached_method_, listener_);
   }
   routed_ = true;
+  if (!head.origin.empty() || io_thread_.service().cors.on()) [[unlikely]]
+    look_at_page();
+  if (strange_host()) [[unlikely]]
+    return refuse(403, "Host is not a name of this server: use an address or localhost, or set allowed_hosts");
+  if (head.method_text == "OPTIONS" && !head.page_method.empty() && !page_fields_.empty()) return answer_preflight();
   const bool found = route_.result == RouteMatch::Result::kFound;
   // A request that runs no handler is refused before its body is read.
   if ((!found || forbidden()) && !all_here) return route_request();
@@ -256,6 +279,7 @@ AnswerWriter::Form Exchange::finish_response() {
 
 // Lets clients find the log lines of an error.
 void Exchange::name_response() {
+  if (!page_fields_.empty()) response_.page_fields = page_fields_;
   if (request_id_.given() || response_.status >= 400) response_.request_id = request_id_.text();
 }
 
@@ -269,6 +293,8 @@ void Exchange::end(size_t bytes, Clock::time_point encoded) {
   trace_tensors_.clear();
   trace_parent_.reset();
   routed_ = false;
+  page_fields_.clear();
+  foreign_page_ = false;
   request_id_.begin({});
   if (!running()) inference_.clear();
   admin_.reset();

@@ -156,6 +156,11 @@ class Exchange {
   // exchange_admin.cpp
   Next begin_admin(uint64_t length);
   bool refuse_access();
+  // exchange_pages.cpp
+  void look_at_page();
+  bool strange_host();
+  bool has_token() const;
+  Next answer_preflight();
   Next start_task(const OnAdminThread& handler);
   Next answer_task();
   void take_admin_answer();
@@ -196,7 +201,8 @@ class Exchange {
   Session& session_;       // is told when a holder lets go
   RequestReader& reader_;  // has the request's head and body
   const Listeners listener_;
-  const std::string peer_;  // the client's address, for the log
+  const std::string peer_;              // the client's address, for the log
+  const Clock::time_point last_begin_;  // a request that begins later is the connection's last
   Holder holder_ = Holder::kSession;
 
   // Of the request under way.
@@ -211,6 +217,9 @@ class Exchange {
   std::string weights_, affinity_;  // header fields of those names
   std::string if_none_match_;       // the same, on the admin listener
   std::string host_;                // of a GET: what the client calls this server
+  std::string own_host_;            // a Host that was found to be this server's
+  std::string page_fields_;         // of the answer, for pages in browsers
+  bool foreign_page_ = false;       // a page of another origin sent it, which the settings do not allow for
   bool routed_ = false;             // route_ belongs to this request
   uint64_t most_body_ = 0;          // bytes of body that the route takes, compressed or not
   size_t counted_ = 0;              // bytes of its body in the metrics

@@ -1,5 +1,7 @@
 #include "server/connections/listening.h"
 
+#include <boost/asio/ip/v6_only.hpp>
+
 #include "sconce/check.h"
 
 namespace sconce::server {
@@ -16,6 +18,14 @@ tcp::endpoint listen_on(tcp::acceptor& acceptor, const Address& address) {
                ec.message());
   tcp::endpoint endpoint = found.begin()->endpoint();
   acceptor.open(endpoint.protocol(), ec);
+  const bool any_v6 = endpoint.address() == asio::ip::address_v6::any();
+  if (any_v6 && ec == asio::error::address_family_not_supported) {
+    // A kernel without IPv6: all of its addresses are IPv4's.
+    endpoint.address(asio::ip::address_v4::any());
+    acceptor.open(endpoint.protocol(), ec);
+  } else if (any_v6 && !ec) {
+    acceptor.set_option(asio::ip::v6_only(false), ec);  // IPv4 too, whatever net.ipv6.bindv6only is
+  }
   if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
   if (!ec) acceptor.bind(endpoint, ec);
   if (!ec) acceptor.listen(4096, ec);

@@ -51,7 +51,8 @@ bool InferenceCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t by
           peer_ = caller.peer;
           weights_.assign(caller.weights);
           affinity_.assign(caller.affinity);
-          if (service.tracer.enabled()) trace_parent_ = TraceParent::parse(caller.traceparent);
+          trace_parent_ = TraceParent::parse(caller.traceparent);
+          if (trace_parent_) request_id_.set_trace({trace_parent_->trace_id.data(), trace_parent_->trace_id.size()});
           Turn turn(room_.turns());
           const LogRequest log_request(request_id_, peer_);
           const CredentialSet::Refusal refusal =

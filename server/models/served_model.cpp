@@ -61,6 +61,7 @@ ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfi
       pipeline_(std::move(parts.pipeline)),
       statistics_(std::move(statistics)),
       most_sets_(model_ ? config.sets : 0),
+      sequence_places_(has_sequences(interface_, config) ? config.sequences : 0),
       sets_on_disk_(!config.sets_dir.empty()),
       first_generation_(model_ ? model_->generation() : 0),
       sets_(most_sets_ > 0 ? std::make_unique<ModelSets>(*model_, config.routes) : nullptr),

@@ -107,6 +107,12 @@ class ServedModel final : public Reaped {
   }
   // The largest body of a request that the model can take.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
+  // Sequences that may live at the same time; 0: it has none.
+  int64_t sequence_places() const noexcept { return sequence_places_; }
+  // Loops that may run at the same time; 0: any number, or it has none.
+  int64_t loop_places() const noexcept {
+    return loop_ && loop_->sequence ? sequence_places_ * std::max<int64_t>(loop_->rows, 1) : 0;
+  }
   // Requests that wait for a run.
   int64_t pending() const noexcept { return batcher_.waiting() + (sequences_ ? sequences_->waiting() : 0); }
 
@@ -164,6 +170,7 @@ class ServedModel final : public Reaped {
   const std::unique_ptr<Pipeline> pipeline_;  // null: it is not
   const std::shared_ptr<Statistics> statistics_;
   const int64_t most_sets_;
+  const int64_t sequence_places_;
   const bool sets_on_disk_;
   const uint64_t first_generation_;
   std::unique_ptr<ModelUses> uses_;

@@ -22,6 +22,17 @@ size_t bucket_of(std::chrono::nanoseconds time) noexcept {
 
 }  // namespace
 
+void SharedTimes::count(std::chrono::nanoseconds time) noexcept {
+  buckets_[bucket_of(time)].fetch_add(1, std::memory_order_relaxed);
+  sum_ns_.fetch_add(static_cast<uint64_t>(std::max<int64_t>(time.count(), 0)), std::memory_order_relaxed);
+}
+
+std::array<uint64_t, kLatencyBuckets.size() + 1> SharedTimes::buckets() const noexcept {
+  std::array<uint64_t, kLatencyBuckets.size() + 1> counts{};
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] = buckets_[i].load(std::memory_order_relaxed);
+  return counts;
+}
+
 FailureReason failure_reason(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::kQueueFull:
@@ -56,6 +67,7 @@ void Statistics::success(size_t thread, const RequestTimes& times, int64_t rows)
   add(c.output_ns, times.output);
   add(c.latency[bucket_of(times.total)], 1);
   add(c.compute_latency[bucket_of(times.compute)], 1);
+  add(c.queue_latency[bucket_of(times.queue)], 1);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   c.last_inference_ms.store(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()),
                             std::memory_order_relaxed);
@@ -106,6 +118,7 @@ Totals Statistics::totals() const {
     for (size_t i = 0; i < c.latency.size(); ++i) {
       sum.latency[i] += get(c.latency[i]);
       sum.compute_latency[i] += get(c.compute_latency[i]);
+      sum.queue_latency[i] += get(c.queue_latency[i]);
     }
     for (size_t i = 0; i < c.batches.size(); ++i) {
       const Counters::Batch& b = c.batches[i];

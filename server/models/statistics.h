@@ -50,7 +50,7 @@ struct Totals {
   uint64_t last_inference_ms = 0;          // since 1970
   uint64_t total_ns = 0, queue_ns = 0, input_ns = 0, compute_ns = 0, output_ns = 0, failure_ns = 0;
   std::array<uint64_t, kLatencyBuckets.size() + 1> latency{};
-  std::array<uint64_t, kLatencyBuckets.size() + 1> compute_latency{};
+  std::array<uint64_t, kLatencyBuckets.size() + 1> compute_latency{}, queue_latency{};
 };
 
 struct ModelStatistics {
@@ -60,10 +60,23 @@ struct ModelStatistics {
   uint64_t constant_bytes = 0;
   std::vector<ModelSets::Count> sets;  // the named ones
 };
+// Times that several threads count: one histogram.
+class SharedTimes {
+ public:
+  void count(std::chrono::nanoseconds time) noexcept;
+  std::array<uint64_t, kLatencyBuckets.size() + 1> buckets() const noexcept;
+  uint64_t sum_ns() const noexcept { return sum_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  std::array<std::atomic<uint64_t>, kLatencyBuckets.size() + 1> buckets_{};
+  std::atomic<uint64_t> sum_ns_{0};
+};
+
 // Loops that make tokens (docs/generate.md).
 struct LoopCounts {
   std::atomic<int64_t> running{0};
   std::atomic<uint64_t> begun{0}, steps{0}, tokens{0};
+  SharedTimes first, between;  // from a loop's beginning to its first token, and from one token to the next
 };
 
 class Statistics {
@@ -91,7 +104,7 @@ class Statistics {
     Counter success, inferences, executions, last_inference_ms;
     Counter total_ns, queue_ns, input_ns, compute_ns, output_ns, failure_ns;
     std::array<Counter, kFailureReasons> failures;
-    std::array<Counter, kLatencyBuckets.size() + 1> latency, compute_latency;
+    std::array<Counter, kLatencyBuckets.size() + 1> latency, compute_latency, queue_latency;
     struct Batch {
       Counter count, input_ns, compute_ns, output_ns;
     };

@@ -56,6 +56,7 @@ void TokenLoop::begin(ServedModel& model, const LoopRequest& request, const Term
     state_ = State::kRunning;
   }
   LoopCounts& counts = model.statistics().loops();
+  told_at_ = Clock::now();
   counts.running.fetch_add(1, std::memory_order_relaxed);
   const std::exception_ptr problem = exception_of([&] {
     prepare_first(terms);
@@ -251,6 +252,11 @@ void TokenLoop::keep_apart(Tensor& output) const {
 // After a run, or instead of one: the loop is over, waits for room, or goes on.
 void TokenLoop::settle(End end, std::exception_ptr problem, bool picked) noexcept {
   const bool over = end != End::kNone;
+  if (picked) {
+    LoopCounts& counts = model_->statistics().loops();
+    const Clock::time_point before = std::exchange(told_at_, Clock::now());
+    (made_ == 1 ? counts.first : counts.between).count(told_at_ - before);
+  }
   if (over) leave();
   bool more = false, tells = false;
   {

@@ -100,6 +100,7 @@ class TokenLoop final : private QueuedRequest {
   Sequences::Step step_of_sequence_;
   LoopRows::Seat seat_;
   Clock::time_point deadline_, begun_;
+  Clock::time_point told_at_;  // of the last token, before that of the beginning
   std::vector<Tensor> in_, out_;
   std::vector<int64_t> prefix_;      // all tokens so far, for a loop that gives them all
   std::chrono::nanoseconds wait_{};  // of each run, at most

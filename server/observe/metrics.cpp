@@ -36,12 +36,18 @@ struct Sample {
   // Of its replicas on CUDA devices.
   int64_t devices = 0, graphs = 0, graph_fallbacks = 0;
   uint64_t graph_replays = 0;
+  int64_t waiting = 0, running = 0;  // requests that wait for a run; runs under way, or loops
 };
 
 Sample sample_of(std::string labels, const ServedModel& model) {
   Sample sample{std::move(labels), &model, model.statistics().totals()};
-  if (model.pipeline()) return sample;
+  if (model.pipeline()) return sample;  // its steps are requests to its models
+  const int64_t running = model.statistics().loops().running.load(std::memory_order_relaxed);
+  // Steps of loops are no requests.
+  sample.waiting = model.loop() ? 0 : model.pending();
+  sample.running = model.loop() ? running : 0;
   for (const ReplicaInfo& replica : model.model().replicas()) {
+    if (!model.loop()) sample.running += static_cast<int64_t>(replica.load);
     if (replica.device.type != DeviceType::kCuda) continue;
     ++sample.devices;
     sample.graphs += replica.graphs;
@@ -100,11 +106,12 @@ class Rows {
     }
   }
   template <size_t n>
-  void histogram(std::string_view labels, const std::array<uint64_t, n>& buckets, uint64_t sum_ns) {
+  void histogram(std::string_view labels, const std::array<uint64_t, n>& buckets, uint64_t sum_ns,
+                 double units_per_second = 1) {
     std::array<double, kLatencyBuckets.size()> bounds;
     std::transform(kLatencyBuckets.begin(), kLatencyBuckets.end(), bounds.begin(),
-                   [](auto micros) { return static_cast<double>(micros) / 1e6; });
-    sink_.histogram(labels, bounds, buckets, static_cast<double>(sum_ns) * 1e-9);
+                   [&](auto micros) { return static_cast<double>(micros) * units_per_second / 1e6; });
+    sink_.histogram(labels, bounds, buckets, static_cast<double>(sum_ns) * units_per_second * 1e-9);
   }
   void batch_rows(std::string_view labels, const std::map<int64_t, BatchTotals>& batches) {
     constexpr std::array<double, 11> kBounds = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -167,6 +174,28 @@ void named_sets(Rows& rows, std::span<const Sample> samples) {
   each(kSetFailure, [](const ModelSets::Count& c) { return c.failures; });
   each(kSetInferences, [](const ModelSets::Count& c) { return c.rows; });
   each(kSetSeconds, [](const ModelSets::Count& c) { return static_cast<double>(c.total_ns) * 1e-9; });
+}
+
+// What a share of places, and the times of token streams, are made of.
+void loops(Rows& rows, std::span<const Sample> samples) {
+  const auto places = [&](MetricId id, int64_t (ServedModel::*count)() const noexcept) {
+    rows.head(id);
+    for (const Sample& sample : samples)
+      if (const int64_t number = (sample.model->*count)(); number > 0) rows.value(sample.labels, number);
+  };
+  places(kSequencePlaces, &ServedModel::sequence_places);
+  places(kLoopPlaces, &ServedModel::loop_places);
+  const auto times = [&](MetricId id, SharedTimes LoopCounts::*member, double units_per_second) {
+    rows.head(id);
+    for (const Sample& sample : samples) {
+      if (!sample.model->loop()) continue;
+      const SharedTimes& counted = sample.model->statistics().loops().*member;
+      rows.histogram(sample.labels, counted.buckets(), counted.sum_ns(), units_per_second);
+    }
+  };
+  times(kLoopFirst, &LoopCounts::first, 1);
+  times(kLoopBetween, &LoopCounts::between, 1);
+  times(kFirstResponse, &LoopCounts::first, 1000);
 }
 
 void shadows(Rows& rows, std::span<const Sample> samples) {
@@ -420,6 +449,14 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   each_with_loop(kLoopsBegun, &LoopCounts::begun);
   each_with_loop(kLoopSteps, &LoopCounts::steps);
   each_with_loop(kLoopTokens, &LoopCounts::tokens);
+  loops(rows, samples);
+  rows.head(kWaiting);
+  rows.value({}, std::accumulate(samples.begin(), samples.end(),
+                                 totals.on_demand ? totals.on_demand->counts(catalog).waiting : int64_t{0},
+                                 [](int64_t sum, const Sample& s) { return sum + s.waiting; }));
+  rows.head(kRunning);
+  rows.value({}, std::accumulate(samples.begin(), samples.end(), int64_t{0},
+                                 [](int64_t sum, const Sample& s) { return sum + s.running; }));
   shadows(rows, samples);
   const auto each_on_devices = [&](MetricId id, auto&& number) {
     rows.head(id);
@@ -451,6 +488,8 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   for (const Sample& s : samples) rows.histogram(s.labels, s.totals.latency, s.totals.total_ns);
   rows.head(kModelCompute);
   for (const Sample& s : samples) rows.histogram(s.labels, s.totals.compute_latency, s.totals.compute_ns);
+  rows.head(kModelQueue);
+  for (const Sample& s : samples) rows.histogram(s.labels, s.totals.queue_latency, s.totals.queue_ns);
   rows.head(kBatchRows);
   for (const Sample& s : samples) rows.batch_rows(s.labels, s.totals.batches);
 

@@ -16,6 +16,7 @@
 #include "package_format/files/directory.h"
 #include "package_format/files/local_file_system.h"
 #include "sconce/check.h"
+#include "server/base/config.h"
 
 namespace sconce::server {
 namespace {
@@ -45,6 +46,8 @@ std::string follow_below(int events, const fs::path& path, int level) {
   if (folder) names = names_in(path, ec);
   if (ec && ec != std::errc::no_such_file_or_directory) return why_not(path, ec.message());
   for (const std::string& name : names) {
+    // No model has such a name: lost+found, which every volume of ext4 has and only root may read.
+    if (level == 0 && !is_model_name(name)) continue;
     const fs::path child = path / name;
     const fs::file_type type = fs::symlink_status(child, ec).type();
     if (ec && ec != std::errc::no_such_file_or_directory) return why_not(child, ec.message());

@@ -300,9 +300,10 @@ answer=$("${builder}_reach" bash -c "$curl_line")
 [[ $answer == *"\"class\":[$wanted]"* ]] || fail "the digits example answers $answer"
 process=$("${builder}_process")
 [ "$(awk '/^Uid:/ { print $2 $3 $4 $5 }' "/proc/$process/status")" = 10001100011000110001 ] || fail "the server runs as $(grep Uid "/proc/$process/status")"
-# 0.0.0.0:8000 and, for metrics, 0.0.0.0:8002 in the kernel's words; administration only on 127.0.0.1.
-listening=$(awk '$4 == "0A" { print $2 }' "/proc/$process/net/tcp" | sort | tr '\n' ' ')
-[ "$listening" = "00000000:1F40 00000000:1F42 0100007F:1F43 " ] || fail "listening on $listening"
+# [::]:8000 and, for metrics, [::]:8002 in the kernel's words, or 0.0.0.0 where it has no IPv6; administration only on 127.0.0.1.
+listening=$(cat "/proc/$process/net/tcp" "/proc/$process/net/tcp6" 2> /dev/null |
+  awk '$4 == "0A" { sub(/^0+:/, "any:", $2); print $2 }' | sort | tr '\n' ' ')
+[ "$listening" = "0100007F:1F43 any:1F40 any:1F42 " ] || fail "listening on $listening"
 [ "$variant" != cuda ] || check_cuda_libraries
 check_stop
 note "digits: right class, healthy, user 10001, SIGTERM drains"

@@ -54,7 +54,7 @@ def test_runtimes(runtime):
         get = one[probe]["httpGet"]
         assert get["path"] == f"/v2/health/{'live' if probe == 'livenessProbe' else 'ready'}"
         # kubelet reaches the pod's address, and only the metrics listener (SCONCE_METRICS of the image) is at any address then.
-        assert get["port"] == (8080 if "0.0.0.0:8080" in one["args"] else 8002)
+        assert get["port"] == (8080 if "[::]:8080" in one["args"] else 8002)
 
 
 def test_all_protocols_are_there():

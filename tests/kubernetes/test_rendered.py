@@ -102,7 +102,7 @@ def test_probes_ask_for_routes_and_ports_that_there_are(documents):
         assert get["path"] == f"/v2/health/{path}" and get["port"] in ports
         assert get.get("scheme", "HTTP") == ("HTTP" if tls == "off" else "HTTPS")
     for listener, port in ports.items():
-        assert settings(documents)[f"SCONCE_{listener.upper()}"] == f"0.0.0.0:{port}"
+        assert settings(documents)[f"SCONCE_{listener.upper()}"] == f"[::]:{port}"
 
 
 def test_the_end_has_time(documents):

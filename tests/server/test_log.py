@@ -135,3 +135,19 @@ def test_lines_name_the_peer_in_json():
             connection.recv(4096)
             peer = '"peer":"127.0.0.1:%d"' % connection.getsockname()[1]
             until(lambda: any(peer in line for line in server.log))
+
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_lines_of_a_request_name_its_trace(form):
+    with Server(f"fake={FAKE}", flags=["--access-log", "true", "--log-format", form]) as server:
+        parent = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-00", "X-Request-Id": "mine"}
+        assert server.get("/v2", headers=parent).status == 200
+        assert server.get("/v2/models/nobody", headers={**parent, "traceparent": "nonsense"}).status == 404
+        server.stop()
+        traced, other = [line for line in server.log if "GET /v2" in line][-2:]
+        expected = f'"trace_id":"{TRACE}"' if form == "json" else f"trace_id={TRACE}"
+        assert expected in traced and "mine" in traced
+        assert "trace_id" not in other and "mine" in other

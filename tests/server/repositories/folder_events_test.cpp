@@ -96,3 +96,13 @@ TEST_CASE("folder events: a file system that is not local, and a folder that is 
   CHECK(events.follow(processes).find("/proc/self: other machines may write") == 0);
   CHECK(events.follow(absent) == "/nonexistent/folder: No such file or directory");
 }
+
+TEST_CASE("folder events: a folder that is no model's need not be readable") {
+  const TempFolder folder;
+  const fs::path root = folder.path() / "repository";
+  folder.write("repository/m.pt2", "old");
+  fs::create_directories(root / "lost+found");
+  fs::create_directory_symlink("/proc/self", root / "not+a+model");  // changes there are not told
+  Told told;
+  CHECK(told.by(root, [&] { folder.write("repository/m.pt2", "new"); }));
+}
