@@ -158,23 +158,6 @@ void Control::submit(std::function<void()> work, Done done) {
   wake_.notify_one();
 }
 
-void Control::sources_changed() noexcept {
-  if (config_.watch.count() == 0) {
-    succeeds([this] { submit([this] { load_new(); }, [](const std::exception_ptr&) {}); });
-    return;
-  }
-  {
-    const MutexLock lock(mutex_);
-    changed_ = true;
-  }
-  wake_.notify_one();
-}
-
-void Control::wake() noexcept {
-  { const MutexLock lock(mutex_); }  // it waits, or has not looked yet
-  wake_.notify_one();
-}
-
 // Until there is a task, the end, or one of the times. While no model runs there is nothing to rest from.
 void Control::wait_for_work(Clock::time_point next_look, Clock::time_point next_rest) {
   const bool rested = idle_watch_.asleep();
@@ -535,26 +518,6 @@ void Control::look() {
   watch_problem_ = problem;
 }
 
-// What is elsewhere and was not there, or could not be had, until now.
-void Control::load_new() {
-  std::map<std::string, std::vector<PackageFile>> stems;
-  for (const PackageFile& file : finder_.repository_files())
-    if (finder_.is_elsewhere(file)) stems[file.stem].push_back(file);
-  for (const auto& [stem, files] : stems) {
-    if (files.front().on_demand) {
-      if (on_demand_ && !on_demand_->has_stem(stem)) on_demand_->set_files(stem, files);
-      continue;
-    }
-    const auto catalog = repository_.snapshot();
-    const bool done = std::ranges::any_of(names_of(stem), [&](const std::string& name) {
-      return std::ranges::any_of(catalog->look_up(name)->versions, [](const Catalog::Version& v) {
-        return v.loaded() || v.state == Catalog::State::kUnloaded;
-      });
-    });
-    if (!done) succeeds([&] { update_stem(stem, files); });
-  }
-}
-
 // Handles a package of the stem that came, changed or went. Returns false if something could not be loaded.
 bool Control::update_stem(const std::string& stem, const std::vector<PackageFile>& files) {
   if (on_demand_ && std::any_of(files.begin(), files.end(),
@@ -594,15 +557,6 @@ bool Control::update_stem(const std::string& stem, const std::vector<PackageFile
     log_info("model {} is unloaded: its package is gone", name);
   }
   return taken;
-}
-
-// The names in the catalog that the stem's packages have, or had.
-std::set<std::string> Control::names_of(const std::string& stem) const {
-  std::set<std::string> names;
-  const auto catalog = repository_.snapshot();
-  for (const Catalog::Entry& entry : catalog->entries())
-    if (entry.versions.front().file.stem == stem) names.insert(entry.name);
-  return names;
 }
 
 // The same for models that are loaded on demand: those that are loaded are loaded anew.
