@@ -34,11 +34,35 @@ void HeavyWork::submit(Task& task) {
     // If no thread can be started, the threads that run already do the work.
     threads_.empty() ? start() : (void)succeeds(start);
   }
-  task.next = nullptr;
-  (first_ == nullptr ? first_ : last_->next) = &task;
-  last_ = &task;
+  add(task);
   ++waiting_;
   wake_.notify_one();
+}
+
+// Few clients wait at a time, and each for work of a hundred microseconds or more.
+void HeavyWork::add(Task& task) noexcept {
+  task.next = task.after = nullptr;
+  task.last = &task;
+  for (Task* first = first_; first != nullptr; first = first->next) {
+    if (first->client != task.client) continue;
+    first->last = first->last->after = &task;
+    return;
+  }
+  (first_ == nullptr ? first_ : last_->next) = &task;
+  last_ = &task;
+}
+
+// The client's next task waits behind one of each other client.
+HeavyWork::Task& HeavyWork::take() noexcept {
+  Task& task = *first_;
+  first_ = task.next;
+  if (Task* const following = task.after) {
+    following->last = task.last;
+    following->next = nullptr;
+    (first_ == nullptr ? first_ : last_->next) = following;
+    last_ = following;
+  }
+  return task;
 }
 
 void HeavyWork::run() noexcept {
@@ -56,8 +80,7 @@ void HeavyWork::run() noexcept {
     while (!called()) wake_.wait(mutex_);
     --idle_;
     if (first_ == nullptr) return;
-    Task& task = *first_;
-    first_ = task.next;
+    Task& task = take();
     --waiting_;
     lock.unlock();
     task.work(task.context);  // may destroy the task

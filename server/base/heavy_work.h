@@ -1,8 +1,11 @@
 // HeavyWork: threads for work that would hold up all connections of an I/O thread: reading and writing large JSON,
 // compression and decompression. They start when first needed. Thread-safe.
+//
+// Clients take turns: each waits for one task of every other client, however many tasks that one has.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -16,26 +19,35 @@ class HeavyWork {
   struct Task {
     void (*work)(void* context) noexcept = nullptr;
     void* context = nullptr;
-    Task* next = nullptr;
+    uint64_t client = 0;  // whose it is; any number that is one for all connections of an address
+
+   private:
+    friend class HeavyWork;
+    Task* next = nullptr;                    // of a client's first task: that of the next client
+    Task *after = nullptr, *last = nullptr;  // the client's further tasks; `last` of the first one only
   };
 
   HeavyWork();
+  explicit HeavyWork(size_t most_threads) : most_(most_threads) {}
   HeavyWork(const HeavyWork&) = delete;
   ~HeavyWork() { stop(); }
 
-  // Calls the task on one of the threads, in the order of arrival. std::system_error if there is no thread and none can
-  // be started; the task is then not called.
+  // Calls the task on one of the threads, a client's tasks in the order of arrival. std::system_error if there is no
+  // thread and none can be started; the task is then not called.
   void submit(Task& task);
   // Ends when all tasks are done. No more may be submitted.
   void stop() noexcept;
 
  private:
   void run() noexcept;
+  void add(Task& task) noexcept SCONCE_REQUIRES(mutex_);
+  Task& take() noexcept SCONCE_REQUIRES(mutex_);
   bool called() const noexcept SCONCE_REQUIRES(mutex_) { return first_ != nullptr || stopping_; }
 
   const size_t most_;
   Mutex mutex_;
   ConditionVariable wake_;
+  // The first task of each client that waits, in turn.
   Task *first_ SCONCE_GUARDED_BY(mutex_) = nullptr, *last_ SCONCE_GUARDED_BY(mutex_) = nullptr;
   size_t waiting_ SCONCE_GUARDED_BY(mutex_) = 0, idle_ SCONCE_GUARDED_BY(mutex_) = 0;
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,7 @@
 // Exchange: gives long work to other threads, so that the I/O thread answers other requests meanwhile.
 #include <algorithm>
+#include <functional>
+#include <string_view>
 
 #include "server/base/failure.h"
 #include "server/connections/exchange.h"
@@ -51,6 +53,8 @@ Exchange::Next Exchange::lend(Holder holder) {
     self.problem_ = exception_of([&] { (self.*work)(); });
     notify(context);
   };
+  // All connections of an address are one client's.
+  task_.client = std::hash<std::string_view>()(std::string_view(peer_).substr(0, peer_.rfind(':')));
   io_thread_.service().heavy_work.submit(task_);
   holder_ = holder;
   return Next::kWait;

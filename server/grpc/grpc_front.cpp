@@ -449,6 +449,8 @@ GrpcInference* GrpcFront::inference() noexcept {
 }
 
 void GrpcFront::lend(std::function<void()> work) noexcept {
+  // Messages of gRPC are one client's: they take turns with the bodies of each client of HTTP.
+  constexpr uint64_t kClient = 1;
   struct Lent {
     HeavyWork::Task task;
     std::function<void()> work;
@@ -462,6 +464,7 @@ void GrpcFront::lend(std::function<void()> work) noexcept {
       const std::unique_ptr<Lent> own(static_cast<Lent*>(context));
       own->work();
     };
+    lent->task.client = kClient;
     service_.heavy_work.submit(lent->task);
   });
   if (submitted) return;

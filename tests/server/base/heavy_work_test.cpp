@@ -4,6 +4,8 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
+#include <vector>
 
 using namespace sconce;
 using namespace sconce::server;
@@ -46,6 +48,41 @@ TEST_CASE("heavy_work: a task may be submitted again when it was done") {
     calls.wait(before);
   }
   CHECK(calls == 100);
+}
+
+TEST_CASE("heavy_work: clients take turns, however many tasks one of them has") {
+  static std::mutex mutex;
+  static std::vector<int> order;
+  static std::atomic<bool> go;
+  order.clear();
+  go = false;
+  struct One {
+    HeavyWork::Task task;
+    int number = 0;
+  };
+  std::array<One, 8> ones;
+  const auto note = [](void* context) noexcept {
+    const std::lock_guard lock(mutex);
+    order.push_back(static_cast<One*>(context)->number);
+  };
+  HeavyWork::Task gate;
+  gate.work = [](void*) noexcept { go.wait(false); };
+  {
+    HeavyWork work(1);  // one thread, which waits
+    work.submit(gate);
+    // Client 1 has five tasks before clients 2 and 3 come.
+    const std::array<uint64_t, 8> clients = {1, 1, 1, 1, 1, 2, 3, 2};
+    for (size_t i = 0; i < ones.size(); ++i) {
+      ones[i].number = static_cast<int>(i);
+      ones[i].task.client = clients[i];
+      ones[i].task.context = &ones[i];
+      ones[i].task.work = note;
+      work.submit(ones[i].task);
+    }
+    go = true;
+    go.notify_all();
+  }
+  CHECK(order == std::vector<int>{0, 5, 6, 1, 7, 2, 3, 4});
 }
 
 TEST_CASE("heavy_work: without a task there is nothing to end") {
