@@ -91,11 +91,16 @@ std::optional<std::string> from_latin1(std::string_view text) {
 
 class Pickle::Machine {
  public:
-  Machine(Pickle& pickle, std::string_view bytes, size_t& left) : pickle_(pickle), bytes_(bytes), left_(left) {}
+  Machine(Pickle& pickle, std::string_view bytes, Left& left) : pickle_(pickle), bytes_(bytes), left_(left) {}
 
   void run() {
-    while (!step()) {
-    }
+    constexpr size_t kBetweenChecks = size_t{1} << 16;
+    do {
+      begin_ = at_;
+      if (left_.instructions == 0) fail("more instructions than are read,");
+      --left_.instructions;
+      if (left_.instructions % kBetweenChecks == 0 && left_.check) left_.check();
+    } while (!step());
     pickle_.end_ = at_;
   }
 
@@ -137,8 +142,8 @@ class Pickle::Machine {
     push(make(kind, text, number, std::move(items)));
   }
   void count(size_t values) {
-    if (values > left_) fail("more values than are read,");
-    left_ -= values;
+    if (values > left_.values) fail("more values than are read,");
+    left_.values -= values;
   }
   Value pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("a value is missing");
@@ -190,15 +195,19 @@ class Pickle::Machine {
     push_new(Kind::kInteger, {}, static_cast<int64_t>(value));
   }
   void push_name(Value module, Value name) {
-    if (!pickle_.text(module) || !pickle_.text(name)) fail("a name that is no text");
+    const auto first = pickle_.text(module), second = pickle_.text(name);
+    if (!first || !second) fail("a name that is no text");
+    if (first->size() > kLongestName || second->size() > kLongestName) fail("a name of more than 1024 bytes");
     push_new(Kind::kName, {}, 0, {module, name});
   }
   void call(Value function, Value arguments) {
     // Before protocol 3, bytes are a call that decodes a text.
     if (const auto* given = pickle_.sequence(arguments);
-        given && given->size() == 2 && pickle_.name(function) == "_codecs.encode") {
+        given && given->size() == 2 && pickle_.name(function).is("_codecs.encode")) {
       const auto text = pickle_.text((*given)[0]), coding = pickle_.text((*given)[1]);
       if (text && coding == "latin1") {
+        if (text->size() > left_.decoded) fail("more bytes in texts than are read,");
+        left_.decoded -= text->size();
         auto decoded = from_latin1(*text);
         if (!decoded) fail("bytes that are no Latin-1");
         pickle_.owned_.push_back(std::move(*decoded));
@@ -389,13 +398,13 @@ class Pickle::Machine {
   Pickle& pickle_;
   const std::string_view bytes_;
   size_t at_ = 0, begin_ = 0;  // begin_: of the instruction
-  size_t& left_;
+  Left& left_;
   std::vector<Value> stack_;
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, Value> memo_;
 };
 
-Pickle::Pickle(std::string_view bytes, size_t& left) { Machine(*this, bytes, left).run(); }
+Pickle::Pickle(std::string_view bytes, Left& left) { Machine(*this, bytes, left).run(); }
 
 std::optional<int64_t> Pickle::integer(Value value) const noexcept {
   return kind(value) == Kind::kInteger ? std::optional(nodes_[value].number) : std::nullopt;
@@ -413,20 +422,27 @@ const std::vector<Pickle::Value>* Pickle::sequence(Value value) const noexcept {
   return kind(value) == Kind::kTuple || kind(value) == Kind::kList ? &items(value) : nullptr;
 }
 
-std::optional<Pickle::Value> Pickle::member(Value dict, std::string_view key) const noexcept {
+std::optional<Pickle::Value> Pickle::member(Value dict, std::string_view key) const {
   if (kind(dict) != Kind::kDict) return std::nullopt;
   const std::vector<Value>& all = items(dict);
+  SCONCE_CHECK(all.size() <= 2 * kMostMembers, kInvalidArgument, "expected a dict of at most ", kMostMembers,
+               " entries, got ", describe(dict));
   // The last one of a key counts.
   for (size_t i = all.size(); i >= 2; i -= 2)
     if (text(all[i - 2]) == key) return all[i - 1];
   return std::nullopt;
 }
 
-std::string Pickle::name(Value value) const {
-  if (kind(value) != Kind::kName) return {};
-  return std::string(*text(items(value)[0])).append(".").append(*text(items(value)[1]));
+std::string Pickle::Name::text() const {
+  return module.empty() && last.empty() ? std::string() : std::string(module).append(".").append(last);
 }
-std::string Pickle::callee(Value value) const { return kind(value) == Kind::kCall ? name(items(value)[0]) : ""; }
+Pickle::Name Pickle::name(Value value) const noexcept {
+  if (kind(value) != Kind::kName) return {};
+  return {nodes_[items(value)[0]].text, nodes_[items(value)[1]].text};
+}
+Pickle::Name Pickle::callee(Value value) const noexcept {
+  return kind(value) == Kind::kCall ? name(items(value)[0]) : Name{};
+}
 const std::vector<Pickle::Value>* Pickle::arguments(Value call) const noexcept {
   return kind(call) == Kind::kCall ? sequence(items(call)[1]) : nullptr;
 }
@@ -457,9 +473,9 @@ std::string Pickle::describe(Value value) const {
     case Kind::kDict:
       return "a dict of " + std::to_string(items(value).size() / 2);
     case Kind::kName:
-      return excerpt(name(value));
+      return excerpt(name(value).text());
     case Kind::kCall:
-      return "a call of " + excerpt(callee(value));
+      return "a call of " + excerpt(callee(value).text());
     case Kind::kPersistent:
       return "an object that was kept elsewhere";
   }

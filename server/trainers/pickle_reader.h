@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,12 +36,36 @@ class Pickle {
   // Number of a value. Values may share others, even themselves.
   using Value = uint32_t;
 
-  // How many values and elements of values are read. A tensor takes about 100.
-  static constexpr size_t kMostValues = size_t{1} << 22;
+  // What one body may cost, however many pickles it holds: each subtracts what it takes. A tensor takes about 100
+  // values, and twice as many instructions.
+  struct Left {
+    size_t values = size_t{1} << 22;        // and elements of values
+    size_t instructions = size_t{1} << 24;  // about a second
+    size_t decoded = size_t{64} << 20;      // bytes that protocol 2 writes as text
+    std::function<void()> check = {};       // called every now and then: what it throws ends the reading
+  };
+  // Of modules, classes and functions, in bytes.
+  static constexpr size_t kLongestName = 1024;
+  // Entries of a dict that is asked for a member.
+  static constexpr size_t kMostMembers = 256;
 
-  // Reads one pickle from the beginning of the bytes, which must outlive it. `left`: how many values it may have at
-  // most; what it has is subtracted. So several pickles of one small body cannot take much memory either.
-  Pickle(std::string_view bytes, size_t& left);
+  // The name of a class or function: views, so that asking for it copies nothing.
+  struct Name {
+    std::string_view module, last;  // both empty: it is none
+    // full: "torch.Size".
+    bool is(std::string_view full) const noexcept {
+      return full.size() == module.size() + 1 + last.size() && full.starts_with(module) && full[module.size()] == '.' &&
+             full.ends_with(last);
+    }
+    // Whether its last words, which follow a dot, are these.
+    bool ends_with(std::string_view words) const noexcept {
+      return last == words || (last.ends_with(words) && last[last.size() - words.size() - 1] == '.');
+    }
+    std::string text() const;  // "module.last"; empty if it is none
+  };
+
+  // Reads one pickle from the beginning of the bytes, which must outlive it.
+  Pickle(std::string_view bytes, Left& left);
 
   Value root() const noexcept { return root_; }
   // How many of the bytes it took.
@@ -55,12 +80,12 @@ class Pickle {
   std::optional<std::string_view> bytes(Value value) const noexcept;
   // Elements of a tuple or list.
   const std::vector<Value>* sequence(Value value) const noexcept;
-  // The value of a key that is a text; nullopt also if this is no dict.
-  std::optional<Value> member(Value dict, std::string_view key) const noexcept;
-  // "module.name" of a class or function; empty for other values.
-  std::string name(Value value) const;
-  // The same of what a call calls.
-  std::string callee(Value value) const;
+  // The value of a key that is a text; nullopt also if this is no dict. kInvalidArgument for one of more than
+  // kMostMembers.
+  std::optional<Value> member(Value dict, std::string_view key) const;
+  Name name(Value value) const noexcept;
+  // Of what a call calls.
+  Name callee(Value value) const noexcept;
   const std::vector<Value>* arguments(Value call) const noexcept;
   std::optional<Value> state(Value call) const noexcept;
   // What it is, for errors: "a tuple of 3", "a call of torch.Size".

@@ -31,56 +31,61 @@ struct TypedMemory {
   std::optional<DType> dtype;
 };
 
-bool ends_with_name(std::string_view whole, std::string_view last) {
-  return whole == last || (whole.ends_with(last) && whole[whole.size() - last.size() - 1] == '.');
+// Texts that are kept for each tensor. A pickle may name one text many times.
+std::string short_text(std::string_view text, const char* what) {
+  SCONCE_CHECK(text.size() <= Pickle::kLongestName, kInvalidArgument, what, " of ", text.size(), " bytes; ",
+               Pickle::kLongestName, " are read");
+  return std::string(text);
 }
 
 class TensorReader {
  public:
+  static constexpr size_t kDeviceArguments = 15;  // of torch's rebuild_cuda_tensor
+
   TensorReader(const Pickle& pickle, TrainerTensors& to, int depth) : pickle_(pickle), to_(to), depth_(depth) {}
 
   Form tensor(Value value) {
     SCONCE_CHECK(depth_ < kDeepest, kInvalidArgument, "a tensor within too many others");
-    const std::string callee = pickle_.callee(value);
-    if (ends_with_name(callee, "rebuild_cuda_tensor") || ends_with_name(callee, "_rebuild_cuda_tensor_modified") ||
-        ends_with_name(callee, "_rebuild_cuda_tensor_original"))
-      return on_device(arguments(value, 15), {});
-    if (ends_with_name(callee, "rebuild_tensor")) {
+    const Pickle::Name callee = pickle_.callee(value);
+    if (callee.ends_with("rebuild_cuda_tensor") || callee.ends_with("_rebuild_cuda_tensor_modified") ||
+        callee.ends_with("_rebuild_cuda_tensor_original"))
+      return on_device(arguments(value, kDeviceArguments), {});
+    if (callee.ends_with("rebuild_tensor")) {
       const std::vector<Value>& given = arguments(value, 3);
       const TypedMemory memory = storage(given[1]);
       const std::vector<Value>& metadata = sequence(given[2], 3, "the metadata");
       return form(memory, memory.dtype, metadata[0], metadata[1], metadata[2]);
     }
-    if (callee == "torch._utils._rebuild_tensor_v2" || callee == "torch._utils._rebuild_tensor_v3") {
-      const bool third = callee.ends_with('3');
+    const bool third = callee.is("torch._utils._rebuild_tensor_v3");
+    if (third || callee.is("torch._utils._rebuild_tensor_v2")) {
       const std::vector<Value>& given = arguments(value, third ? 7 : 5);
       const TypedMemory memory = storage(given[0]);
       return form(memory, third ? dtype(given[6]) : memory.dtype, given[1], given[2], given[3]);
     }
-    if (callee == "torch._utils._rebuild_parameter" || callee == "torch._utils._rebuild_parameter_with_state") {
+    if (callee.is("torch._utils._rebuild_parameter") || callee.is("torch._utils._rebuild_parameter_with_state")) {
       TensorReader inner(pickle_, to_, depth_ + 1);
       return inner.tensor(arguments(value, 1)[0]);
     }
-    if (ends_with_name(callee, "LocalSerializedTensor")) return serialized(value);
+    if (callee.ends_with("LocalSerializedTensor")) return serialized(value);
     SCONCE_FAIL(kInvalidArgument, "expected a tensor, got ", pickle_.describe(value));
   }
 
   // The arguments of torch's rebuild_cuda_tensor. uuid: of the device, if the sender names it beside them.
   Form on_device(const std::vector<Value>& given, std::string_view uuid) {
-    SCONCE_CHECK(given.size() >= 15, kInvalidArgument, "expected the 15 arguments of rebuild_cuda_tensor, got ",
-                 given.size());
+    SCONCE_CHECK(given.size() >= kDeviceArguments, kInvalidArgument,
+                 "expected the 15 arguments of rebuild_cuda_tensor, got ", given.size());
     const size_t index = to_.memories.size();
     TrainerMemory& kept = to_.memories.emplace_back();
     // The counter is read first, so that the reference is given back even if the rest is wrong.
     if (const auto counter = pickle_.bytes(given[11])) {
       kept.counter_place = whole(given[12], "the place of the reference counter");
-      kept.counter = *counter;
+      kept.counter = short_text(*counter, "a name of reference counters");
     }
     kept.bytes = whole(given[8], "the size of the storage");
     kept.offset = whole(given[9], "the offset of the storage");
     kept.uuid = uuid;
     if (const auto text = pickle_.text(given[6])) {
-      if (uuid.empty()) kept.uuid = *text;
+      if (uuid.empty()) kept.uuid = short_text(*text, "a device's name");
     } else {
       kept.index = static_cast<int64_t>(whole(given[6], "the device"));
     }
@@ -138,14 +143,14 @@ class TensorReader {
   }
 
   TypedMemory storage(Value value) {
-    const std::string callee = pickle_.callee(value);
-    if (ends_with_name(callee, "rebuild_typed_storage")) {
+    const Pickle::Name callee = pickle_.callee(value);
+    if (callee.ends_with("rebuild_typed_storage")) {
       const std::vector<Value>& given = arguments(value, 2);
       TypedMemory memory = untyped(given[0]);
       memory.dtype = dtype(given[1]);
       return memory;
     }
-    if (ends_with_name(callee, "rebuild_typed_storage_child")) {
+    if (callee.ends_with("rebuild_typed_storage_child")) {
       const std::vector<Value>& given = arguments(value, 2);
       TypedMemory memory = untyped(given[0]);
       memory.dtype = storage_dtype(pickle_.name(given[1]));
@@ -155,32 +160,32 @@ class TensorReader {
   }
 
   TypedMemory untyped(Value value) {
-    const std::string callee = pickle_.callee(value);
+    const Pickle::Name callee = pickle_.callee(value);
     TypedMemory result{to_.memories.size(), std::nullopt};
     TrainerMemory memory;
-    if (ends_with_name(callee, "rebuild_storage_filename")) {
+    if (callee.ends_with("rebuild_storage_filename")) {
       const std::vector<Value>& given = arguments(value, 4);
       const auto object = pickle_.bytes(given[2]);
       SCONCE_CHECK(object, kInvalidArgument, "expected the name of a shared-memory object, got ",
                    pickle_.describe(given[2]));
       memory.where = TrainerMemory::Where::kObject;
-      memory.object = *object;
+      memory.object = short_text(*object, "a name of a shared-memory object");
       memory.bytes = whole(given[3], "the size of the storage");
       if (given.size() > 4) {  // the size is one of elements then
         result.dtype = dtype(given[4]);
         SCONCE_CHECK(!__builtin_mul_overflow(memory.bytes, dtype_bytes(*result.dtype), &memory.bytes), kInvalidArgument,
                      "the storage is too large");
       }
-    } else if (ends_with_name(callee, "_load_from_bytes")) {
+    } else if (callee.ends_with("_load_from_bytes")) {
       const auto saved = pickle_.bytes(arguments(value, 1)[0]);
       SCONCE_CHECK(saved, kInvalidArgument, "expected the bytes of a storage");
       result.dtype = saved_storage(*saved, memory);
-    } else if (ends_with_name(callee, "rebuild_storage_fd")) {
+    } else if (callee.ends_with("rebuild_storage_fd")) {
       SCONCE_FAIL(kInvalidArgument,
                   "a tensor of the CPU behind a file descriptor, which is not sent with the request: call "
                   "torch.multiprocessing.set_sharing_strategy('file_system'), or push tensors of a GPU, or a "
                   "safetensors file");
-    } else if (!ends_with_name(callee, "rebuild_storage_empty")) {
+    } else if (!callee.ends_with("rebuild_storage_empty")) {
       SCONCE_FAIL(kInvalidArgument, "expected a storage, got ", pickle_.describe(value));
     }
     to_.memories.push_back(std::move(memory));
@@ -207,11 +212,11 @@ class TensorReader {
         object.kind(root) == Pickle::Kind::kPersistent ? object.sequence(object.items(root)[0]) : nullptr;
     SCONCE_CHECK(id && id->size() >= 5 && object.text((*id)[0]) == "storage", kInvalidArgument,
                  "expected a storage in torch.save()'s bytes, got ", object.describe(root));
-    const std::string type = object.name((*id)[1]);
+    const Pickle::Name type = object.name((*id)[1]);
     const std::optional<DType> dtype = storage_dtype(type);
     const size_t item = dtype ? dtype_bytes(*dtype) : 1;
-    SCONCE_CHECK(dtype || ends_with_name(type, "UntypedStorage"), kInvalidArgument, "a storage of type ",
-                 excerpt(type));
+    SCONCE_CHECK(dtype || type.ends_with("UntypedStorage"), kInvalidArgument, "a storage of type ",
+                 excerpt(type.text()));
     uint64_t count = 0;
     SCONCE_CHECK(bytes.size() >= sizeof count, kInvalidArgument, "a saved storage ends too early");
     std::memcpy(&count, bytes.data(), sizeof count);
@@ -245,7 +250,7 @@ class TensorReader {
  public:
   // A tuple, a list or a torch.Size of integers.
   std::vector<int64_t> integers(Value value, const char* what) const {
-    if (pickle_.callee(value) == "torch.Size") value = arguments(value, 1)[0];
+    if (pickle_.callee(value).is("torch.Size")) value = arguments(value, 1)[0];
     const std::vector<Value>& items = sequence(value, 0, what);
     SCONCE_CHECK(items.size() <= size_t{Tensor::kMaxRank}, kInvalidArgument, items.size(), " dimensions are too many");
     std::vector<int64_t> result;
@@ -253,14 +258,13 @@ class TensorReader {
     return result;
   }
   DType dtype(Value value) const {
-    const std::string name = pickle_.name(value);
-    const auto known =
-        name.starts_with("torch.") ? dtype_from_name(std::string_view(name).substr(6)) : std::optional<DType>();
+    const Pickle::Name name = pickle_.name(value);
+    const auto known = name.module == "torch" ? dtype_from_name(name.last) : std::optional<DType>();
     SCONCE_CHECK(known, kInvalidArgument, "expected a dtype, got ", pickle_.describe(value));
     return *known;
   }
   // Of a class such as torch.FloatStorage; nullopt for one without a dtype.
-  static std::optional<DType> storage_dtype(std::string_view type) {
+  static std::optional<DType> storage_dtype(Pickle::Name type) {
     constexpr std::pair<std::string_view, DType> kTypes[] = {{"torch.FloatStorage", DType::kFloat32},
                                                              {"torch.DoubleStorage", DType::kFloat64},
                                                              {"torch.HalfStorage", DType::kFloat16},
@@ -274,7 +278,7 @@ class TensorReader {
                                                              {"torch.ComplexFloatStorage", DType::kComplex64},
                                                              {"torch.ComplexDoubleStorage", DType::kComplex128}};
     for (const auto& [name, dtype] : kTypes)
-      if (name == type) return dtype;
+      if (type.is(name)) return dtype;
     return std::nullopt;
   }
 
@@ -326,8 +330,8 @@ Part part_of(const Pickle& pickle, const TensorReader& reader, Value value) {
   };
   const auto name = pickle.text(member("name"));
   SCONCE_CHECK(name, kInvalidArgument, "metadata of a tensor: 'name' must be a str");
-  return {std::string(*name), reader.dtype(member("dtype")), reader.integers(member("shape"), "the shape"),
-          number("start_idx"), number("end_idx")};
+  return {short_text(*name, "a name of a tensor"), reader.dtype(member("dtype")),
+          reader.integers(member("shape"), "the shape"), number("start_idx"), number("end_idx")};
 }
 
 }  // namespace
@@ -342,7 +346,7 @@ void read_named_tensors(std::string_view bytes, TrainerTensors& to) {
     const auto* const pair = pickle.sequence(item);
     SCONCE_CHECK(pair && pair->size() == 2 && pickle.text((*pair)[0]), kInvalidArgument,
                  "expected (name, tensor), got ", pickle.describe(item));
-    const std::string name(*pickle.text((*pair)[0]));
+    const std::string name = short_text(*pickle.text((*pair)[0]), "a name of a tensor");
     const std::string where = "tensor '" + excerpt(name) + "'";
     const ErrorContext context(where);
     add(to, name, reader.tensor((*pair)[1]));
@@ -379,7 +383,7 @@ void read_flat_bucket(std::string_view bytes, TrainerTensors& to) {
 
 namespace {
 
-// The memory that {UUID: (function, arguments)} describes.
+// The memory that {UUID: (function, arguments)} or {UUID: arguments} describes.
 Form of_handles(const Pickle& pickle, TensorReader& reader, Value handles, std::span<const std::string> uuids) {
   std::optional<Value> handle;
   std::string_view uuid;
@@ -387,11 +391,14 @@ Form of_handles(const Pickle& pickle, TensorReader& reader, Value handles, std::
     if (!handle && (handle = pickle.member(handles, own))) uuid = own;
   SCONCE_CHECK(handle, kInvalidArgument, "no handle for a GPU of this server in ", pickle.describe(handles),
                "; this server's are: ", uuids.empty() ? "none" : uuids.front(), uuids.size() > 1 ? "..." : "");
-  const auto* const pair = pickle.sequence(*handle);
-  const auto* const given = pair && pair->size() == 2 ? pickle.sequence((*pair)[1]) : nullptr;
-  const std::string function = given ? pickle.name((*pair)[0]) : "";
+  const auto* const items = pickle.sequence(*handle);
+  // Later releases of vLLM leave the function out.
+  if (items && items->size() >= TensorReader::kDeviceArguments) return reader.on_device(*items, uuid);
+  const auto* const given = items && items->size() == 2 ? pickle.sequence((*items)[1]) : nullptr;
+  const Pickle::Name function = given ? pickle.name((*items)[0]) : Pickle::Name{};
   SCONCE_CHECK(function.ends_with("rebuild_cuda_tensor") || function.ends_with("_rebuild_cuda_tensor_modified"),
-               kInvalidArgument, "expected (rebuild_cuda_tensor, arguments), got ", pickle.describe(*handle));
+               kInvalidArgument, "expected (rebuild_cuda_tensor, arguments), or its arguments, got ",
+               pickle.describe(*handle));
   return reader.on_device(*given, uuid);
 }
 

@@ -54,9 +54,9 @@ struct TrainerTensors {
   std::vector<TrainerMemory> memories;
   std::vector<TrainerTensor> tensors;
   std::deque<Pickle> pickles;  // what `content` may be a view of
-  size_t values_left = Pickle::kMostValues;
+  Pickle::Left left;
 
-  const Pickle& read(std::string_view pickle) { return pickles.emplace_back(pickle, values_left); }
+  const Pickle& read(std::string_view pickle) { return pickles.emplace_back(pickle, left); }
   // Adds a tensor of a memory that was added before. kInvalidArgument if it does not lie in it.
   void add(TrainerTensor tensor);
 };

@@ -15,7 +15,7 @@ using namespace std::string_literals;
 namespace {
 
 Pickle read(const std::string& bytes) {
-  size_t left = Pickle::kMostValues;
+  Pickle::Left left;
   return Pickle(bytes, left);
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("pickles: sequences, dicts, memo, names and calls") {
   CHECK(pickle.member(root, "c") == (*pair)[1]);
   const auto b = pickle.member(root, "b");
   REQUIRE(b);
-  CHECK(pickle.callee(*b) == "collections.OrderedDict");
+  CHECK(pickle.callee(*b).is("collections.OrderedDict"));
   CHECK(pickle.arguments(*b)->empty());
   CHECK(!pickle.member(root, "d"));
   CHECK(!pickle.member(*a, "a"));
@@ -153,9 +153,74 @@ TEST_CASE("pickles: a small body takes no large memory") {
   for (int i = 0; i < 100000; ++i) again += append;
   again += ".";
   CHECK(refusal(again).find("left over") != std::string::npos);
-  size_t left = 10;
+  Pickle::Left left;
+  left.values = 10;
   const std::string three = "NNN\x87.";
   const Pickle first(three, left);
-  CHECK(left == 3);
+  CHECK(left.values == 3);
   CHECK_THROWS_AS(Pickle(three, left), Error);
+}
+
+TEST_CASE("pickles: names are short, and asking for one copies nothing") {
+  const std::string longest(Pickle::kLongestName, 'a'), longer = longest + "a";
+  CHECK(refusal("c" + longest + "\n" + longest + "\n.") == "accepted");
+  CHECK(refusal("c" + longer + "\nb\n.") == "pickle: a name of more than 1024 bytes at byte 0");
+  CHECK(refusal("cb\n" + longer + "\n.").find("more than 1024 bytes") != std::string::npos);
+  // A text of any length may be recalled for a name.
+  CHECK(refusal("X\x01\x04\x00\x00"s + longer + "\x94h\x00\x93."s).find("more than 1024 bytes") != std::string::npos);
+  const std::string bytes = "ctorch.nn\nA.B\n.";
+  const Pickle pickle = read(bytes);
+  const Pickle::Name name = pickle.name(pickle.root());
+  CHECK(name.module.data() == bytes.data() + 1);
+  CHECK(name.text() == "torch.nn.A.B");
+  CHECK(name.is("torch.nn.A.B"));
+  CHECK(!name.is("torch.nn.A"));
+  CHECK(!name.is("torch.nnA.B."));
+  CHECK(name.ends_with("B"));
+  CHECK(name.ends_with("A.B"));
+  CHECK(!name.ends_with("nn.A.B"));
+  CHECK(!name.ends_with("C"));
+}
+
+TEST_CASE("pickles: the work of one body is bounded, and can be ended") {
+  Pickle::Left left;
+  left.instructions = 1'000;
+  std::string marks;
+  for (int i = 0; i < 600; ++i) marks += "(1";  // makes no values
+  CHECK_THROWS_WITH_AS(Pickle(marks + "N.", left), "pickle: more instructions than are read, at byte 1000", Error);
+  CHECK_THROWS_AS(Pickle("N.", left), Error);  // those of one body share the bound
+  left = {};
+  int checks = 0;
+  left.check = [&] {
+    if (++checks == 2) throw Error(ErrorCode::kUnavailable, "the server is shutting down");
+  };
+  std::string many;
+  for (int i = 0; i < 200'000; ++i) many += "(1";
+  CHECK_THROWS_WITH_AS(Pickle(many, left), "the server is shutting down", Error);
+  // A text that is decoded over and over.
+  std::string again = "X\x1e\x00\x00\x00"s + std::string(30, 'a') +
+                      "\x94X\x06\x00\x00\x00latin1\x94"
+                      "c_codecs\nencode\n\x94("s;
+  for (int i = 0; i < 4; ++i) again += "h\x02h\x00h\x01\x86R"s;
+  again = "(" + again + "l0l.";
+  left = {};
+  left.decoded = 120;
+  CHECK_NOTHROW(Pickle(again, left));
+  left = {};
+  left.decoded = 119;
+  CHECK_THROWS_AS(Pickle(again, left), Error);
+}
+
+TEST_CASE("pickles: a member is looked for in small dicts only") {
+  std::string small = "}(", large = "}(";
+  for (int i = 0; i < 300; ++i) {
+    if (i < 200) small += "K\x01N";
+    large += "K\x01N";
+  }
+  small += "u.";
+  large += "u.";
+  const Pickle few = read(small), many = read(large);
+  CHECK(!few.member(few.root(), "a"));
+  CHECK_THROWS_WITH_AS((void)many.member(many.root(), "a"), "expected a dict of at most 256 entries, got a dict of 300",
+                       Error);
 }
