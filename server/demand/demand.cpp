@@ -23,8 +23,13 @@ bool Demand::Wanted::operator()() const {
   return unit_.first != nullptr || unit_.turns > 0;
 }
 
-Demand::Demand(Loader& loader, size_t threads, std::chrono::nanoseconds remember)
-    : loader_(loader), most_threads_(std::max<size_t>(threads, 1)), remember_(remember) {}
+bool Demand::Wanted::is_first_in_line() const {
+  const MutexLock lock(demand_.mutex_);
+  return demand_.line_.empty() || demand_.line_.front() == &unit_;
+}
+
+Demand::Demand(Loader& loader, size_t threads, Times times)
+    : loader_(loader), most_threads_(std::max<size_t>(threads, 1)), times_(std::move(times)) {}
 
 void Demand::stop() noexcept {
   std::vector<std::thread> threads;
@@ -37,11 +42,14 @@ void Demand::stop() noexcept {
   turns_.notify_all();
   for (std::thread& thread : threads) thread.join();
   Waiter* left = nullptr;
+  std::deque<std::shared_ptr<void>> kept;
   {
     const MutexLock lock(mutex_);
     queue_.clear();
+    line_.clear();
     for (auto& [name, unit] : units_) {
-      unit.queued = false;
+      unit.queued = unit.in_line = false;
+      succeeds([&] { kept.push_back(std::move(unit.kept)); });
       while (Waiter* waiter = take_waiters(unit)) {
         Waiter* last = waiter;
         while (last->next != nullptr) last = last->next;
@@ -70,7 +78,8 @@ void Demand::ask(const std::string& name, Waiter& waiter, size_t most) {
   SCONCE_CHECK(!stopping(), kUnavailable, "the server is ending");
   if (const auto known = units_.find(name); known != units_.end()) {
     const Unit& unit = known->second;
-    const bool remembered = unit.failed && !unit.taken && !unit.queued && Clock::now() < unit.failed_at + remember_;
+    const bool remembered =
+        unit.failed && !unit.taken && !unit.queued && times_.now() < unit.failed_at + times_.remember;
     if (remembered) throw Error(unit.code, unit.reason);
     SCONCE_CHECK(unit.waiting < most, kQueueFull, "model '", name, "' is being loaded, and ", most,
                  " requests wait for it already (setting load_queue)");
@@ -78,7 +87,7 @@ void Demand::ask(const std::string& name, Waiter& waiter, size_t most) {
     SCONCE_CHECK(most > 0, kQueueFull, "no request may wait for a model (setting load_queue)");
   }
   Unit& unit = unit_of(name);
-  if (!unit.taken && !unit.queued) enqueue(unit);
+  if (!unit.taken && !unit.queued && !unit.in_line) enqueue(unit);
   waiter.problem = nullptr;
   waiter.unit = &unit;
   waiter.next = nullptr;
@@ -107,6 +116,7 @@ void Demand::enqueue(Unit& unit) {
 }
 
 bool Demand::cancel(Waiter& waiter) noexcept {
+  std::shared_ptr<void> kept;
   const MutexLock lock(mutex_);
   if (waiter.unit == nullptr) return false;
   Unit& unit = *std::exchange(waiter.unit, nullptr);
@@ -115,6 +125,10 @@ bool Demand::cancel(Waiter& waiter) noexcept {
   waiter.next = waiter.previous = nullptr;
   --unit.waiting;
   --counts_.waiting;
+  if (unit.first == nullptr && unit.in_line && !unit.taken) {
+    kept = leave_line(unit);
+    drop_if_idle(unit);
+  }
   return true;
 }
 
@@ -136,17 +150,17 @@ Demand::Waiter* Demand::take_waiters(Unit& unit) noexcept {
 }
 
 void Demand::drop_if_idle(Unit& unit) noexcept {
-  if (unit.taken || unit.queued || unit.failed || unit.turns > 0 || unit.first != nullptr) return;
+  if (unit.taken || unit.queued || unit.in_line || unit.failed || unit.turns > 0 || unit.first != nullptr) return;
   const auto at = units_.find(unit.name);
   if (at != units_.end()) units_.erase(at);
 }
 
 void Demand::drop_old_failures() noexcept {
   if (failed_ <= kMostFailures) return;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = times_.now();
   for (auto at = units_.begin(); at != units_.end();) {
     Unit& unit = (at++)->second;
-    if (!unit.failed || now < unit.failed_at + remember_) continue;
+    if (!unit.failed || now < unit.failed_at + times_.remember) continue;
     unit.failed = false;
     --failed_;
     drop_if_idle(unit);
@@ -167,10 +181,16 @@ Demand::Unit* Demand::take(const std::string& name, bool wait) {
 void Demand::give_back(Unit& unit) noexcept {
   Waiter* told = nullptr;
   std::exception_ptr problem;
+  std::shared_ptr<void> kept;
   {
     const MutexLock lock(mutex_);
     unit.taken = false;
-    if (unit.first != nullptr && !unit.queued) {
+    if (unit.in_line && unit.first == nullptr) {
+      kept = leave_line(unit);
+    } else if (unit.in_line) {
+      unit.next_try = times_.now();
+      wake_.notify_one();
+    } else if (unit.first != nullptr && !unit.queued) {
       problem = exception_of([&] {
         mutex_.assert_held();
         enqueue(unit);
@@ -198,22 +218,90 @@ void Demand::run() noexcept {
     {
       const MutexLock lock(mutex_);
       ++idle_;
-      while (queue_.empty() && !stopping()) wake_.wait(mutex_);
+      while (!stopping() && (unit = next_of_line(times_.now())) == nullptr && queue_.empty()) {
+        if (const Clock::time_point next = next_look(); next == Clock::time_point::max())
+          wake_.wait(mutex_);
+        else
+          wake_.wait_for(mutex_, std::max(next - times_.now(), std::chrono::nanoseconds(0)));
+      }
       --idle_;
       if (stopping()) return;
-      unit = queue_.front();
-      queue_.pop_front();
-      unit->queued = false;
-      // Whoever has it gives it back, and then it is queued again if somebody waits.
-      if (unit->taken) continue;
-      if (unit->first == nullptr) {
-        drop_if_idle(*unit);
-        continue;
+      if (unit == nullptr) {
+        unit = queue_.front();
+        queue_.pop_front();
+        unit->queued = false;
+        // Whoever has it gives it back, and then it is queued again if somebody waits.
+        if (unit->taken) continue;
+        if (unit->first == nullptr) {
+          drop_if_idle(*unit);
+          continue;
+        }
       }
       unit->taken = unit->loading = true;
+      unit->waits_for_room = false;
+      unit->seen = wakes_;
     }
     load_one(*unit);
   }
+}
+
+// One whose turn it is: it is tried again. If its patience is over, this is the last try.
+Demand::Unit* Demand::next_of_line(Clock::time_point now) noexcept {
+  for (Unit* const unit : line_)
+    if (!unit->taken && (unit->next_try <= now || unit->until <= now)) return unit;
+  return nullptr;
+}
+
+Demand::Clock::time_point Demand::next_look() const noexcept {
+  Clock::time_point next = Clock::time_point::max();
+  for (const Unit* const unit : line_)
+    if (!unit->taken) next = std::min({next, unit->next_try, unit->until});
+  return next;
+}
+
+bool Demand::join_line(Unit& unit) noexcept {
+  const Clock::time_point now = times_.now();
+  if (!unit.in_line) {
+    if (!succeeds([&] {
+          mutex_.assert_held();
+          line_.push_back(&unit);
+        }))
+      return false;
+    unit.in_line = true;
+    unit.until = now + times_.patience;
+    unit.pause = times_.pause;
+  } else {
+    unit.pause = std::min(2 * unit.pause, times_.look_again);
+  }
+  if (unit.until <= now) return false;
+  const bool first = line_.front() == &unit;
+  unit.not_before = now + unit.pause;
+  unit.next_try = unit.seen != wakes_ ? unit.not_before : first ? now + times_.look_again : unit.until;
+  return true;
+}
+
+std::shared_ptr<void> Demand::leave_line(Unit& unit) noexcept {
+  if (unit.in_line) {
+    const bool first = line_.front() == &unit;
+    std::erase(line_, &unit);
+    unit.in_line = false;
+    // The next one may now do what only the first one may.
+    if (first && !line_.empty()) line_.front()->next_try = times_.now();
+    wake_.notify_one();
+  }
+  return std::move(unit.kept);
+}
+
+void Demand::wake_line(bool all) noexcept {
+  const MutexLock lock(mutex_);
+  ++wakes_;  // seen by those that are being tried
+  if (line_.empty()) return;
+  const Clock::time_point now = times_.now();
+  for (Unit* const unit : line_) {
+    unit->next_try = std::min(unit->next_try, std::max(now, unit->not_before));
+    if (!all) break;
+  }
+  wake_.notify_one();
 }
 
 void Demand::load_one(Unit& unit) noexcept {
@@ -222,9 +310,24 @@ void Demand::load_one(Unit& unit) noexcept {
   Failure failure{500, ErrorCode::kInternal, {}};
   if (problem && !succeeds([&] { failure = describe_failure(problem); })) failure.code = ErrorCode::kUnavailable;
   Waiter* told = nullptr;
+  std::shared_ptr<void> kept;
   {
     const MutexLock lock(mutex_);
     unit.taken = unit.loading = false;
+    const bool again = problem && unit.first != nullptr && !stopping();
+    if (again && unit.waits_for_room && join_line(unit)) {
+      turns_.notify_all();
+      return;
+    }
+    kept = leave_line(unit);
+    // Those who wait came after the last one of those who had left had cancelled.
+    if (again && failure.code == ErrorCode::kCancelled && succeeds([&] {
+          mutex_.assert_held();
+          enqueue(unit);
+        })) {
+      turns_.notify_all();
+      return;
+    }
     ++(problem ? counts_.failures : counts_.loads);
     counts_.load_ns += static_cast<uint64_t>((Clock::now() - begun).count());
     const bool remembers = problem && !is_passing(failure.code);
@@ -233,7 +336,7 @@ void Demand::load_one(Unit& unit) noexcept {
     if (remembers) {
       unit.code = failure.code;
       unit.reason.swap(failure.message);
-      unit.failed_at = Clock::now();
+      unit.failed_at = times_.now();
     }
     told = take_waiters(unit);
     drop_if_idle(unit);
@@ -247,7 +350,7 @@ std::map<std::string, Demand::Status, std::less<>> Demand::statuses() const {
   std::map<std::string, Status, std::less<>> all;
   const MutexLock lock(mutex_);
   for (const auto& [name, unit] : units_) {
-    if (unit.loading || unit.queued) {
+    if (unit.loading || unit.queued || unit.in_line) {
       all[name] = {};
     } else if (unit.failed) {
       all[name] = {State::kFailed, unit.reason};
@@ -258,7 +361,9 @@ std::map<std::string, Demand::Status, std::less<>> Demand::statuses() const {
 
 Demand::Counts Demand::counts() const {
   const MutexLock lock(mutex_);
-  return counts_;
+  Counts counts = counts_;
+  counts.in_line = std::count_if(line_.begin(), line_.end(), [](const Unit* unit) { return !unit->taken; });
+  return counts;
 }
 
 }  // namespace sconce::server

@@ -1,8 +1,13 @@
 // Demand: loads what requests ask for, once for however many wait for it, and nothing while nobody does.
 //
 //   idle --ask--> queued --a thread--> loading --+--> idle        all who wait are told
-//     ^                                          +--> failed      so are they; who asks soon after is told at once
+//     ^                          ^               +--> failed      so are they; who asks soon after is told at once
+//     |                          +--- in line <--+                there is no room yet: nobody is told, no thread waits
 //     +------------- Turn: others change it ------------+
+//
+// A load that finds no room joins a line. Each of the line is tried again when room has become free (retry()), the
+// first one also when something may make room (look_again()). After `patience` there is a last try, whose error is
+// told.
 //
 // A name is changed by one at a time: a thread that loads it, or whoever has its Turn. Requests that ask meanwhile
 // wait, and are looked after when that is over. Thread-safe.
@@ -13,7 +18,9 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -43,22 +50,30 @@ class Demand {
     Waiter *next = nullptr, *previous = nullptr;
   };
 
-  // Whether somebody still waits for what is being loaded.
+  // What a load knows of those who wait for it, and may ask of Demand.
   class Wanted {
    public:
+    // Whether somebody still waits for what is being loaded.
     bool operator()() const;
+    // Whether nobody else waited for room before this one.
+    bool is_first_in_line() const;
+    // There is no room now, and may be later: if load() now throws, it is called again, until `patience` has passed.
+    void wait_for_room() const noexcept { unit_.waits_for_room = true; }
+    // What the loader keeps from one try to the next. Null at the first one.
+    std::shared_ptr<void>& kept() const noexcept { return unit_.kept; }
 
    private:
     friend class Demand;
-    Wanted(const Demand& demand, const Unit& unit) : demand_(demand), unit_(unit) {}
+    Wanted(const Demand& demand, Unit& unit) : demand_(demand), unit_(unit) {}
     const Demand& demand_;
-    const Unit& unit_;
+    Unit& unit_;
   };
 
   class Loader {
    public:
     // On a thread of Demand. Must do nothing if it is loaded already. What it throws is told to those who wait.
-    // kQueueFull, kUnavailable and kCancelled are not remembered: the next who asks has it tried again.
+    // kQueueFull, kUnavailable and kCancelled are not remembered: the next who asks has it tried again. After
+    // kCancelled, those who came meanwhile have it tried again too.
     virtual void load(const std::string& name, const Wanted& wanted) = 0;
 
    protected:
@@ -84,9 +99,17 @@ class Demand {
     Unit* unit_;
   };
 
-  // threads: how many load at the same time; they start when they are needed. remember: how long a failure is told to
-  // those who ask without another try.
-  Demand(Loader& loader, size_t threads, std::chrono::nanoseconds remember);
+  struct Times {
+    std::chrono::nanoseconds remember{};                           // how long a failure is told without another try
+    std::chrono::nanoseconds patience = std::chrono::seconds(10);  // of those who wait for room
+    // The first in line is tried again after this time, for room that nobody reports; and no sooner after a try than
+    // this, which doubles up to `look_again`.
+    std::chrono::nanoseconds look_again = std::chrono::milliseconds(50), pause = std::chrono::milliseconds(1);
+    std::function<Clock::time_point()> now = &Clock::now;
+  };
+
+  // threads: how many load at the same time; they start when they are needed.
+  Demand(Loader& loader, size_t threads, Times times);
   Demand(const Demand&) = delete;
   ~Demand() { stop(); }
   // Waits for what is being loaded. Those who wait for others, and all who ask from now on, get kUnavailable.
@@ -99,6 +122,10 @@ class Demand {
   // True: it will not be told. False: it was told, or is about to be.
   bool cancel(Waiter& waiter) noexcept;
   void forget_failure(std::string_view name);
+  // Room has become free: all in line are tried again, in the order in which they came.
+  void retry() noexcept { wake_line(true); }
+  // Something has ended that kept a model from going: the first in line is tried again.
+  void look_again() noexcept { wake_line(false); }
 
   enum class State : int8_t { kLoading, kFailed };
   struct Status {
@@ -110,6 +137,7 @@ class Demand {
   struct Counts {
     uint64_t loads = 0, failures = 0, load_ns = 0;
     int64_t waiting = 0;
+    int64_t in_line = 0;  // loads that wait for room now, on no thread
   };
   Counts counts() const;
 
@@ -118,6 +146,12 @@ class Demand {
     std::string name;
     bool taken = false, loading = false, queued = false;
     int64_t turns = 0;  // that wait for it
+    // Of a load that found no room.
+    bool waits_for_room = false, in_line = false;
+    uint64_t seen = 0;                                    // wakes_ when the try began
+    Clock::time_point until{}, next_try{}, not_before{};  // until: of its patience; not_before: next_try is not earlier
+    std::chrono::nanoseconds pause{};
+    std::shared_ptr<void> kept;
     Waiter *first = nullptr, *last = nullptr;
     size_t waiting = 0;
     bool failed = false;
@@ -131,6 +165,13 @@ class Demand {
   void give_back(Unit& unit) noexcept;
   void run() noexcept;
   void load_one(Unit& unit) noexcept;
+  void wake_line(bool all) noexcept;
+  Unit* next_of_line(Clock::time_point now) noexcept SCONCE_REQUIRES(mutex_);
+  Clock::time_point next_look() const noexcept SCONCE_REQUIRES(mutex_);
+  // Returns false if those who wait are to be told.
+  bool join_line(Unit& unit) noexcept SCONCE_REQUIRES(mutex_);
+  // Returns what the loader kept, to be freed without the mutex.
+  std::shared_ptr<void> leave_line(Unit& unit) noexcept SCONCE_REQUIRES(mutex_);
   // A list that take_waiters() returned.
   static void tell(Waiter* told, const std::exception_ptr& problem) noexcept;
   Unit& unit_of(const std::string& name) SCONCE_REQUIRES(mutex_);
@@ -141,12 +182,14 @@ class Demand {
 
   Loader& loader_;
   const size_t most_threads_;
-  const std::chrono::nanoseconds remember_;
+  const Times times_;
   std::atomic<bool> stopping_{false};
   mutable Mutex mutex_;
   ConditionVariable wake_, turns_;
   Units units_ SCONCE_GUARDED_BY(mutex_);
   std::deque<Unit*> queue_ SCONCE_GUARDED_BY(mutex_);
+  std::deque<Unit*> line_ SCONCE_GUARDED_BY(mutex_);  // of those who wait for room, the first one first
+  uint64_t wakes_ SCONCE_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_ SCONCE_GUARDED_BY(mutex_);
   size_t idle_ SCONCE_GUARDED_BY(mutex_) = 0, failed_ SCONCE_GUARDED_BY(mutex_) = 0;
   Counts counts_ SCONCE_GUARDED_BY(mutex_);

@@ -24,7 +24,7 @@ void ModelBudget::discount(const Bytes& bytes) noexcept {
 }
 
 void ModelBudget::loaded(const std::string& name, int64_t version, Bytes bytes) {
-  const MutexLock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto reserved = reserved_.find(name); reserved != reserved_.end()) {
     discount(reserved->second);
     reserved_.erase(reserved);
@@ -33,10 +33,12 @@ void ModelBudget::loaded(const std::string& name, int64_t version, Bytes bytes) 
   discount(known);
   known = std::move(bytes);
   count(known);
+  lock.unlock();
+  if (hook_) hook_();
 }
 
 void ModelBudget::unloaded(const std::string& name, int64_t version) {
-  const MutexLock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto model = models_.find(name);
   if (model == models_.end()) return;
   if (const auto at = model->second.find(version); at != model->second.end()) {
@@ -44,6 +46,8 @@ void ModelBudget::unloaded(const std::string& name, int64_t version) {
     model->second.erase(at);
   }
   if (model->second.empty()) models_.erase(model);
+  lock.unlock();
+  if (hook_) hook_();
 }
 
 ModelBudget::Bytes ModelBudget::shortage(const Bytes& wanted) const {
@@ -66,11 +70,13 @@ bool ModelBudget::reserve(const std::string& name, const Bytes& bytes) {
 }
 
 void ModelBudget::release(const std::string& name) {
-  const MutexLock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto reserved = reserved_.find(name);
   if (reserved == reserved_.end()) return;
   discount(reserved->second);
   reserved_.erase(reserved);
+  lock.unlock();
+  if (hook_) hook_();
 }
 
 bool ModelBudget::exceeded() const {

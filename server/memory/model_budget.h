@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -26,6 +27,9 @@ class ModelBudget {
 
   // Limits of the host and of each device by itself; 0: none.
   ModelBudget(uint64_t host, uint64_t device) noexcept : host_(host), device_(device) {}
+
+  // Called, with no lock held, when something was given back. Before other threads use this; must not throw.
+  void on_room(std::function<void()> hook) { hook_ = std::move(hook); }
 
   bool limited() const noexcept { return host_ > 0 || device_ > 0; }
   uint64_t limit(int device) const noexcept { return device == kHost ? host_ : device_; }
@@ -55,6 +59,7 @@ class ModelBudget {
   void discount(const Bytes& bytes) noexcept SCONCE_REQUIRES(mutex_);
 
   const uint64_t host_, device_;
+  std::function<void()> hook_;
   mutable Mutex mutex_;
   Models models_ SCONCE_GUARDED_BY(mutex_);
   std::map<std::string, Bytes, std::less<>> reserved_ SCONCE_GUARDED_BY(mutex_);

@@ -11,15 +11,47 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "sconce/mutex.h"
 
 namespace sconce::server {
+
+// Tells whoever waits for room that a use of a model has ended. While nobody waits, that costs the one who leaves a
+// look at a word that is not written. Thread-safe.
+class RoomBell {
+ public:
+  // The next leave() rings, unless one has done so since. Ask for it before looking whether models are in use.
+  void await() noexcept { awaited_.store(true); }
+  bool awaited() const noexcept { return awaited_.load(); }
+  void ring() noexcept {
+    if (!awaited_.exchange(false)) return;
+    const MutexLock lock(mutex_);
+    if (hook_) hook_();
+  }
+  // hook: must not throw. When this returns, the earlier one is not called any more.
+  void on_ring(std::function<void()> hook) noexcept {
+    const MutexLock lock(mutex_);
+    hook_.swap(hook);
+  }
+
+ private:
+  std::atomic<bool> awaited_{false};
+  Mutex mutex_;
+  std::function<void()> hook_ SCONCE_GUARDED_BY(mutex_);
+};
 
 class ModelUses {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr size_t kPlaces = 8;
 
-  explicit ModelUses(Clock::time_point now) noexcept { places_[0].last.store(now.time_since_epoch().count()); }
+  // bell: rung at the end of uses; may be null.
+  explicit ModelUses(Clock::time_point now, std::shared_ptr<RoomBell> bell = {}) noexcept : bell_(std::move(bell)) {
+    places_[0].last.store(now.time_since_epoch().count());
+  }
 
   // Returns false if the model is retired: then it is not used.
   bool enter(size_t place, Clock::time_point now) noexcept {
@@ -32,7 +64,13 @@ class ModelUses {
     own.last.store(now.time_since_epoch().count(), std::memory_order_relaxed);
     return true;
   }
-  void leave(size_t place) noexcept { places_[place % kPlaces].count.fetch_sub(1, std::memory_order_release); }
+  void leave(size_t place) noexcept {
+    // Whoever waits for room asks for the bell and then counts uses. Here it is the other way round, in one order for
+    // all threads, so one of the two sees the other.
+    places_[place % kPlaces].count.fetch_sub(1);
+    if (bell_ && bell_->awaited()) [[unlikely]]
+      bell_->ring();
+  }
 
   // Nobody may begin to use it from now on. Returns false if somebody uses it; then nothing has changed. One thread at
   // a time.
@@ -61,6 +99,7 @@ class ModelUses {
   };
   std::array<Place, kPlaces> places_{};
   std::atomic<bool> retired_{false};
+  const std::shared_ptr<RoomBell> bell_;
 };
 
 }  // namespace sconce::server

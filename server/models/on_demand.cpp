@@ -1,7 +1,6 @@
 #include "server/models/on_demand.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
@@ -12,9 +11,9 @@ namespace sconce::server {
 namespace {
 
 constexpr std::chrono::seconds kRemember{2};  // failures
-// How long a load waits while all that could go is in use, and how often it looks again.
+// How long a load by hand waits while all that could go is in use, and how often it looks without being told.
 constexpr std::chrono::seconds kMostPatience{10};
-constexpr std::chrono::milliseconds kLookAgain{1};
+constexpr std::chrono::milliseconds kLookAgain{50};
 
 // Whether a version that nobody asks for would be found if somebody did.
 bool any_loaded(const Catalog::Entry* entry) noexcept {
@@ -121,16 +120,73 @@ class Reservation {
 
 }  // namespace
 
+// One try to load a model, with what it needs from an earlier one.
+class OnDemand::Try {
+ public:
+  // wanted: of those who wait. Null: an operator waits, on the thread that tries.
+  // changes: how often files have changed so far.
+  Try(const Demand::Wanted* wanted, uint64_t changes) : wanted_(wanted) {
+    if (wanted_ != nullptr) opened_ = std::static_pointer_cast<Opened>(wanted_->kept());
+    if (opened_ != nullptr && opened_->changes == changes) return;
+    opened_ = std::make_shared<Opened>();
+    opened_->changes = changes;
+    if (wanted_ != nullptr) wanted_->kept() = opened_;
+  }
+  bool by_hand() const noexcept { return wanted_ == nullptr; }
+  bool wanted(const Demand& demand) const { return wanted_ ? (*wanted_)() : !demand.stopping(); }
+  // Others' models go for those who have waited for longest, so that small models do not keep a large one waiting.
+  bool may_unload() const { return !wanted_ || wanted_->is_first_in_line(); }
+  void wait_for_room() noexcept {
+    waits_ = true;
+    if (wanted_) wanted_->wait_for_room();
+  }
+  bool waits() const noexcept { return waits_; }
+  // Packages are opened once for all tries, unless files have changed.
+  const std::vector<PackageEntry>& packages(OnDemand& models, const std::string& name) {
+    auto& known = opened_->packages;
+    const auto at = known.find(name);
+    return at != known.end() ? at->second : known.emplace(name, models.open(name)).first->second;
+  }
+
+ private:
+  struct Opened {
+    uint64_t changes = 0;
+    std::map<std::string, std::vector<PackageEntry>, std::less<>> packages;
+  };
+  const Demand::Wanted* const wanted_;
+  std::shared_ptr<Opened> opened_;
+  bool waits_ = false;
+};
+
 OnDemand::OnDemand(const ServerConfig& config, const PackageFinder& finder, Repository& repository, ModelBudget& budget,
                    std::span<const PackageFile> files)
     : config_(config),
       finder_(finder),
       repository_(repository),
       budget_(budget),
-      demand_(*this, static_cast<size_t>(std::clamp<int64_t>(config.load_threads, 1, 256)), kRemember) {
+      demand_(*this, static_cast<size_t>(std::clamp<int64_t>(config.load_threads, 1, 256)),
+              {.remember = kRemember, .patience = kMostPatience}) {
+  repository.bell()->on_ring([this] { room_changed(false); });
+  budget.on_room([this] { room_changed(true); });
   std::map<std::string, std::vector<PackageFile>> stems;
   for (const PackageFile& file : files) stems[file.stem].push_back(file);
   for (const auto& [stem, own] : stems) names_.set(stem, own);
+}
+
+OnDemand::~OnDemand() {
+  repository_.bell()->on_ring({});
+  budget_.on_room({});
+  stop();
+}
+
+// freed: there is room; otherwise a model may be unloaded now.
+void OnDemand::room_changed(bool freed) noexcept {
+  freed ? demand_.retry() : demand_.look_again();
+  {
+    const MutexLock lock(room_mutex_);
+    ++changes_;
+  }
+  room_.notify_all();
 }
 
 bool OnDemand::is_missing(const Catalog& catalog, std::string_view name) const {
@@ -154,16 +210,17 @@ OnDemand::Clock::time_point OnDemand::deadline(std::string_view name, Clock::tim
 bool OnDemand::is_loaded(std::string_view name) const { return any_loaded(repository_.snapshot()->look_up(name)); }
 
 void OnDemand::load(const std::string& name, const Demand::Wanted& wanted) {
-  load_known(name, [&wanted] { return wanted(); });
+  Try attempt(&wanted, file_changes_.load());
+  load_known(name, attempt);
 }
 
-void OnDemand::load_known(const std::string& name, const Wanted& wanted) {
+void OnDemand::load_known(const std::string& name, Try& attempt) {
   if (is_loaded(name)) return;
-  const std::vector<PackageEntry> packages = open(name);
-  if (!packages.front().pipeline) return load_packages(name, packages, wanted);
+  const std::vector<PackageEntry>& packages = attempt.packages(*this, name);
+  if (!packages.front().pipeline) return load_packages(name, packages, attempt);
   const MutexLock lock(pipelines_);
   Chain chain{name};
-  load_pipeline(packages, wanted, chain);
+  load_pipeline(packages, attempt, chain);
 }
 
 // The files that may have a model, after the place where they are was asked, if nobody knows the name yet.
@@ -206,8 +263,8 @@ std::vector<PackageEntry> OnDemand::open(const std::string& name) {
   return packages;
 }
 
-void OnDemand::load_packages(const std::string& name, std::span<const PackageEntry> packages, const Wanted& wanted) {
-  make_room(name, bytes_of(packages), wanted);
+void OnDemand::load_packages(const std::string& name, std::span<const PackageEntry> packages, Try& attempt) {
+  make_room(name, bytes_of(packages), attempt);
   const Reservation reservation(budget_, name);
   std::exception_ptr problem;
   bool any = false;
@@ -222,24 +279,46 @@ void OnDemand::load_packages(const std::string& name, std::span<const PackageEnt
   }
 }
 
-void OnDemand::load_pipeline(std::span<const PackageEntry> pipelines, const Wanted& wanted, Chain& chain) {
+void OnDemand::load_pipeline(std::span<const PackageEntry> pipelines, Try& attempt, Chain& chain) {
   std::vector<ModelUse> uses;
   for (const PackageEntry& pipeline : pipelines) {
-    bring_steps(*pipeline.pipeline, wanted, chain, uses);
+    bring_steps(*pipeline.pipeline, attempt, chain, uses);
     load_(pipeline);
   }
 }
 
 std::vector<ModelUse> OnDemand::bring_steps(const PipelineSpec& spec) {
-  const MutexLock lock(pipelines_);
   std::vector<ModelUse> uses;
-  Chain chain;
-  bring_steps(
-      spec, [this] { return !demand_.stopping(); }, chain, uses);
+  by_hand([&](Try& attempt) {
+    std::vector<ModelUse> found;
+    const MutexLock lock(pipelines_);
+    Chain chain;
+    bring_steps(spec, attempt, chain, found);
+    uses = std::move(found);
+  });
   return uses;
 }
 
-void OnDemand::bring_steps(const PipelineSpec& spec, const Wanted& wanted, Chain& chain, std::vector<ModelUse>& uses) {
+void OnDemand::by_hand(const std::function<void(Try&)>& work) {
+  const Clock::time_point end = Clock::now() + kMostPatience;
+  for (;;) {
+    uint64_t before = 0;
+    {
+      const MutexLock lock(room_mutex_);
+      before = changes_;
+    }
+    Try attempt(nullptr, file_changes_.load());
+    const std::exception_ptr problem = exception_of([&] { work(attempt); });
+    if (!problem) return;
+    const Clock::time_point now = Clock::now();
+    if (!attempt.waits() || now >= end) std::rethrow_exception(problem);
+    const Clock::time_point again = std::min(end, now + kLookAgain);
+    const MutexLock lock(room_mutex_);
+    while (changes_ == before && Clock::now() < again) room_.wait_until(room_mutex_, again);
+  }
+}
+
+void OnDemand::bring_steps(const PipelineSpec& spec, Try& attempt, Chain& chain, std::vector<ModelUse>& uses) {
   constexpr int kTries = 3;  // others may unload it meanwhile
   for (const PipelineSpec::Step& step : spec.steps) {
     for (int i = 0; i < kTries; ++i) {
@@ -256,15 +335,15 @@ void OnDemand::bring_steps(const PipelineSpec& spec, const Wanted& wanted, Chain
       } else if (!is_missing(*catalog, step.model)) {
         break;
       }
-      if (const std::vector<PackageEntry> packages = open(step.model); packages.front().pipeline) {
+      if (const std::vector<PackageEntry>& packages = attempt.packages(*this, step.model); packages.front().pipeline) {
         SCONCE_CHECK(std::find(chain.begin(), chain.end(), step.model) == chain.end(), kInvalidArgument,
                      "the pipeline is a step of itself [", spec.origin, "]");
         chain.push_back(step.model);
-        load_pipeline(packages, wanted, chain);
+        load_pipeline(packages, attempt, chain);
         chain.pop_back();
       } else {
         const Demand::Turn turn(demand_, step.model);
-        if (!is_loaded(step.model)) load_packages(step.model, packages, wanted);
+        if (!is_loaded(step.model)) load_packages(step.model, packages, attempt);
       }
     }
   }
@@ -282,17 +361,17 @@ ModelBudget::Bytes OnDemand::bytes_of(std::span<const PackageEntry> packages) co
   return all;
 }
 
-void OnDemand::make_room(const std::string& name, const ModelBudget::Bytes& bytes, const Wanted& wanted) {
+void OnDemand::make_room(const std::string& name, const ModelBudget::Bytes& bytes, Try& attempt) {
   budget_.check(name, bytes);
-  const Clock::time_point end = Clock::now() + kMostPatience;
   while (!budget_.reserve(name, bytes)) {
-    if (unload_for(bytes)) continue;
-    SCONCE_CHECK(wanted(), kCancelled, "nobody waits for model '", name, "' any more");
+    repository_.bell()->await();
+    if (attempt.may_unload() && unload_for(bytes)) continue;
+    SCONCE_CHECK(attempt.wanted(demand_), kCancelled, "nobody waits for model '", name, "' any more");
     const std::string reason = why_no_room();
     SCONCE_CHECK(reason.empty(), kUnavailable, "no room for model '", name, "': ", reason);
-    SCONCE_CHECK(Clock::now() < end, kUnavailable, "no room for model '", name,
-                 "': all models that could make room are in use (settings memory_budget, device_memory_budget)");
-    std::this_thread::sleep_for(kLookAgain);
+    attempt.wait_for_room();
+    SCONCE_FAIL(kUnavailable, "no room for model '", name,
+                "': all models that could make room are in use (settings memory_budget, device_memory_budget)");
   }
 }
 
@@ -429,6 +508,7 @@ void OnDemand::set_files(const std::string& stem, std::span<const PackageFile> f
   std::vector<std::string> names = names_.names_of(stem);
   names.push_back(stem);
   names_.set(stem, files);
+  file_changes_.fetch_add(1);
   for (const std::string& name : names) demand_.forget_failure(name);
   const MutexLock lock(mutex_);
   for (const std::string& name : names) kept_unloaded_.erase(name);
@@ -445,7 +525,7 @@ void OnDemand::prepare(const std::string& name, std::span<const PackageEntry> pa
     kept_unloaded_.erase(name);
   }
   if (packages.front().pipeline || is_loaded(name)) return;
-  make_room(name, bytes_of(packages), [this] { return !demand_.stopping(); });
+  by_hand([&](Try& attempt) { make_room(name, bytes_of(packages), attempt); });
 }
 
 void OnDemand::finish(const std::string& name) {

@@ -49,7 +49,7 @@ class OnDemand final : private Demand::Loader {
   // files: those that are known at the start.
   OnDemand(const ServerConfig& config, const PackageFinder& finder, Repository& repository, ModelBudget& budget,
            std::span<const PackageFile> files);
-  ~OnDemand() { stop(); }
+  ~OnDemand();
 
   // Before the first request. load: loads and publishes a package's model. claimed: whether administration works on it.
   using Load = std::function<void(const PackageEntry&)>;
@@ -95,21 +95,23 @@ class OnDemand final : private Demand::Loader {
   std::vector<ModelUse> bring_steps(const PipelineSpec& spec);
 
  private:
-  using Wanted = std::function<bool()>;
   using Chain = std::vector<std::string>;
+  class Try;
 
   void load(const std::string& name, const Demand::Wanted& wanted) override;
-  void load_known(const std::string& name, const Wanted& wanted);
+  void load_known(const std::string& name, Try& attempt);
   std::vector<PackageFile> files_of(const std::string& name);
   std::vector<PackageEntry> open(const std::string& name);
-  void load_packages(const std::string& name, std::span<const PackageEntry> packages, const Wanted& wanted);
-  void load_pipeline(std::span<const PackageEntry> pipelines, const Wanted& wanted, Chain& chain)
-      SCONCE_REQUIRES(pipelines_);
-  void bring_steps(const PipelineSpec& spec, const Wanted& wanted, Chain& chain, std::vector<ModelUse>& uses)
+  void load_packages(const std::string& name, std::span<const PackageEntry> packages, Try& attempt);
+  void load_pipeline(std::span<const PackageEntry> pipelines, Try& attempt, Chain& chain) SCONCE_REQUIRES(pipelines_);
+  void bring_steps(const PipelineSpec& spec, Try& attempt, Chain& chain, std::vector<ModelUse>& uses)
       SCONCE_REQUIRES(pipelines_);
   bool is_loaded(std::string_view name) const;
   ModelBudget::Bytes bytes_of(std::span<const PackageEntry> packages) const;
-  void make_room(const std::string& name, const ModelBudget::Bytes& bytes, const Wanted& wanted);
+  void make_room(const std::string& name, const ModelBudget::Bytes& bytes, Try& attempt);
+  // Tries again while there is no room, up to the patience of those who wait. On the control thread.
+  void by_hand(const std::function<void(Try&)>& work);
+  void room_changed(bool freed) noexcept;
   bool unload_for(const ModelBudget::Bytes& bytes);
   bool unload_unused(const std::string& name);
   std::string why_no_room() const;
@@ -121,11 +123,14 @@ class OnDemand final : private Demand::Loader {
   NameTable names_;
   Load load_;
   Claimed claimed_;
-  std::atomic<uint64_t> evictions_{0};
+  std::atomic<uint64_t> evictions_{0}, file_changes_{0};
   Mutex pipelines_;  // one pipeline at a time: those that are steps of each other must not wait for each other
   Mutex unloading_;  // retiring models, one thread at a time
   mutable Mutex mutex_;
   std::set<std::string, std::less<>> kept_unloaded_ SCONCE_GUARDED_BY(mutex_);
+  Mutex room_mutex_;
+  ConditionVariable room_;  // for by_hand()
+  uint64_t changes_ SCONCE_GUARDED_BY(room_mutex_) = 0;
   Demand demand_;  // ends first
 };
 

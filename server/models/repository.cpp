@@ -309,7 +309,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
       std::move(loaded.kept), std::move(loaded.golden), std::move(loaded.loop)));
   served->tell_runs(idle_watch_);
   const bool comes_and_goes = package.file.on_demand && !config.pinned;
-  if (comes_and_goes) served->may_be_unloaded();
+  if (comes_and_goes) served->may_be_unloaded(bell_);
   const BatchPolicy& policy = served->policy();
   if (comes_and_goes) {
     log_debug("model {} version {}: runs of up to {} rows{}{}", package.name, package.file.version, policy.max_rows,
@@ -443,7 +443,7 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
         std::make_unique<Pipeline>(std::move(plan), std::move(members),
                                    source->config.timeout_action == TimeoutAction::kReject),
         *source->spec, source->config, clock_, source->statistics));
-    if (version.file.on_demand && !source->config.pinned) bound->may_be_unloaded();
+    if (version.file.on_demand && !source->config.pinned) bound->may_be_unloaded(bell_);
   });
   const bool changed = version.model != bound;
   if (bound) {

@@ -166,6 +166,9 @@ class Repository {
   void forget(const std::string& name) { forget(std::span(&name, 1)); }
   void forget(std::span<const std::string> names);  // at once
 
+  // Rung when a use of a model that may be unloaded has ended.
+  const std::shared_ptr<RoomBell>& bell() const noexcept { return bell_; }
+
  private:
   using StatisticsKey = std::pair<std::string, int64_t>;
   template <class Edit>
@@ -182,6 +185,7 @@ class Repository {
   Mutex changing_;  // before mutex_
   const size_t threads_;
   ModelBudget* const budget_;
+  const std::shared_ptr<RoomBell> bell_ = std::make_shared<RoomBell>();
   std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_
       SCONCE_GUARDED_BY(changing_);  // of what is served: survive a reload
   mutable Mutex mutex_;

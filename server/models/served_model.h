@@ -136,8 +136,10 @@ class ServedModel final : public Reaped {
   // The same for a step of a loop, which is a run and no request.
   void count_loop_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept;
 
-  // It may be unloaded to make room for others. Before others can find it.
-  void may_be_unloaded() { uses_ = std::make_unique<ModelUses>(std::chrono::steady_clock::now()); }
+  // It may be unloaded to make room for others. Before others can find it. bell: rung when a use of it ends.
+  void may_be_unloaded(std::shared_ptr<RoomBell> bell) {
+    uses_ = std::make_unique<ModelUses>(std::chrono::steady_clock::now(), std::move(bell));
+  }
   // Who uses it; null: it is not unloaded to make room. Requests have a ModelUse.
   ModelUses* uses() const noexcept { return uses_.get(); }
   // The number of the weights that it was loaded with.

@@ -6,7 +6,7 @@ import random
 import socket
 
 import pytest
-from admin_server import AdminServer
+from admin_server import LARGE, AdminServer
 from admin_server import expected as pushed_answer
 from demand_serving import (ANSWER, BATCHED, FOLDED, ONES, PLAIN, ROW, STATE, DemandServer, HeldDemandServer, budget_for, fill, folder, put)
 from serving import PACKAGES, SANITIZED, numbers, run_serve, threads, until
@@ -236,6 +236,36 @@ def test_a_model_in_use_stays(folder):
                 server.release()
         assert server.loaded() == {"m1"} and server.evictions() == 1
         assert names
+
+
+def test_models_without_room_keep_no_other_waiting(folder):
+    """Two loads that wait for room, as many as there are threads: a model that has room is loaded at once, and they are
+    loaded when the model that is in use may go."""
+    fill(folder, 2)
+    fill(folder, 2, LARGE, "large")
+    with DemandServer(folder) as server:
+        server.check("m0")
+        small = server.bytes()
+        assert server.control("large0", "load").status == 200
+        large = server.bytes() - small
+    with HeldDemandServer(folder, flags=["--memory-budget", str(large + small // 2), "--load-threads", "2"]) as server:
+        server.check("m0")
+        server.hold()
+        told = []
+
+        def describe(model):
+            told.append((model, server.get(f"/v2/models/{model}").status))
+
+        with threads(lambda: server.check("m0")):
+            until(lambda: server.metrics()["sconce_http_inflight_body_bytes"] > 0)
+            with threads(lambda: describe("large0"), lambda: describe("large1")):
+                until(lambda: server.value("demand_waiting_requests") == 2)
+                describe("m1")
+                assert told == [("m1", 200)] and server.loaded() == {"m0", "m1"}
+                assert server.state("large0") == server.state("large1") == "loading"
+                server.release()
+        assert sorted(told) == [("large0", 200), ("large1", 200), ("m1", 200)]
+        assert len(server.loaded()) == 1  # the one that came first went for the other one
 
 
 def test_a_model_that_never_fits(folder):

@@ -5,6 +5,10 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "sconce/check.h"
 
@@ -62,7 +66,7 @@ TEST_CASE("demand: one load for all who wait") {
   std::promise<void> go;
   std::shared_future<void> may_go = go.get_future();
   Calls calls([&](const std::string&, const Demand::Wanted&) { may_go.wait(); });
-  Demand demand(calls, 4, kLong);
+  Demand demand(calls, 4, {.remember = kLong});
   Many first = ask(demand, "a", 50);
   until([&] { return calls.count == 1; });
   Many second = ask(demand, "a", 50);
@@ -86,7 +90,7 @@ TEST_CASE("demand: names are loaded beside each other, by no more threads than t
     for (int i = 0; i < 100; ++i) std::this_thread::yield();
     --now;
   });
-  Demand demand(calls, 3, kLong);
+  Demand demand(calls, 3, {.remember = kLong});
   Many all;
   for (int i = 0; i < 50; ++i)
     for (auto& waits : ask(demand, "m" + std::to_string(i), 2)) all.push_back(std::move(waits));
@@ -100,7 +104,7 @@ TEST_CASE("demand: a failure is told to all, and remembered for a while") {
     SCONCE_CHECK(name != "bad", kCorruptPackage, "no package");
     SCONCE_CHECK(name != "late", kUnavailable, "not now");
   });
-  Demand demand(calls, 1, kLong);
+  Demand demand(calls, 1, {.remember = kLong});
   for (const auto& waits : ask(demand, "bad", 3)) CHECK_THROWS_WITH_AS(waits->get(), "no package", Error);
   const int before = calls.count;
   Waits again;
@@ -126,7 +130,7 @@ TEST_CASE("demand: a failure is told to all, and remembered for a while") {
 
 TEST_CASE("demand: a failure is forgotten in time") {
   Calls calls([](const std::string&, const Demand::Wanted&) { SCONCE_FAIL(kIo, "no file"); });
-  Demand demand(calls, 1, std::chrono::nanoseconds(0));
+  Demand demand(calls, 1, {});
   for (int i = 0; i < 3; ++i)
     for (const auto& waits : ask(demand, "a", 1)) CHECK_THROWS_WITH_AS(waits->get(), "no file", Error);
   CHECK(calls.count == 3);
@@ -137,7 +141,7 @@ TEST_CASE("demand: only so many may wait for a name") {
   std::promise<void> go;
   std::shared_future<void> may_go = go.get_future();
   Calls calls([&](const std::string&, const Demand::Wanted&) { may_go.wait(); });
-  Demand demand(calls, 1, kLong);
+  Demand demand(calls, 1, {.remember = kLong});
   Waits first, second, third;
   demand.ask("a", first.waiter, 2);
   demand.ask("a", second.waiter, 2);
@@ -163,7 +167,7 @@ TEST_CASE("demand: who left is not told, and what nobody waits for is not loaded
     may_go.wait();
     wanted_at_last = wanted();
   });
-  Demand demand(calls, 1, kLong);
+  Demand demand(calls, 1, {.remember = kLong});
   Waits first, second, other;
   demand.ask("a", first.waiter, 9);
   demand.ask("a", second.waiter, 9);
@@ -184,7 +188,7 @@ TEST_CASE("demand: who left is not told, and what nobody waits for is not loaded
 
 TEST_CASE("demand: nobody loads what somebody else changes") {
   Calls calls([](const std::string&, const Demand::Wanted&) {});
-  Demand demand(calls, 2, kLong);
+  Demand demand(calls, 2, {.remember = kLong});
   Waits waits;
   {
     const Demand::Turn turn(demand, "a");
@@ -208,7 +212,7 @@ TEST_CASE("demand: a turn waits for the load") {
     may_go.wait();
     loaded = true;
   });
-  Demand demand(calls, 1, kLong);
+  Demand demand(calls, 1, {.remember = kLong});
   Waits waits;
   demand.ask("a", waits.waiter, 1);
   until([&] { return calls.count == 1; });
@@ -227,7 +231,7 @@ TEST_CASE("demand: the end tells all who wait") {
     begun.set_value();
     until([&] { return !wanted(); });
   });
-  Demand demand(calls, 1, kLong);
+  Demand demand(calls, 1, {.remember = kLong});
   Waits loading, queued, late;
   demand.ask("a", loading.waiter, 1);
   begun.get_future().get();
@@ -236,6 +240,185 @@ TEST_CASE("demand: the end tells all who wait") {
   loading.get();
   CHECK_THROWS_WITH_AS(queued.get(), "the server is ending", Error);
   CHECK_THROWS_AS(demand.ask("c", late.waiter, 1), Error);
+}
+
+// A clock that the test moves. Pauses are none, so only retry(), look_again() and the clock decide when a try comes.
+struct Patience {
+  std::atomic<int64_t> seconds{1'000};
+  Demand::Times times() {
+    const std::chrono::hours never{1'000};
+    return {
+        .patience = std::chrono::seconds(10), .look_again = never, .pause = std::chrono::nanoseconds(0), .now = [this] {
+          return Demand::Clock::time_point(std::chrono::seconds(seconds));
+        }};
+  }
+};
+
+TEST_CASE("demand: who waits for room holds no thread") {
+  Patience patience;
+  std::atomic<bool> room{false};
+  std::atomic<int> large{0};
+  Calls calls([&](const std::string& name, const Demand::Wanted& wanted) {
+    if (!name.starts_with("large")) return;
+    ++large;
+    if (room) return;
+    wanted.wait_for_room();
+    SCONCE_FAIL(kUnavailable, "no room");
+  });
+  Demand demand(calls, 1, patience.times());
+  Waits one, two, small;
+  demand.ask("large1", one.waiter, 9);
+  demand.ask("large2", two.waiter, 9);
+  until([&] { return demand.counts().in_line == 2; });
+  demand.ask("small", small.waiter, 9);
+  small.get();  // the only thread is free
+  CHECK(demand.statuses().at("large1").state == Demand::State::kLoading);
+  CHECK(demand.counts().waiting == 2);
+  CHECK(demand.counts().failures == 0);
+  room = true;
+  demand.retry();
+  one.get();
+  two.get();
+  CHECK(demand.statuses().empty());
+  CHECK(demand.counts().loads == 3);
+}
+
+TEST_CASE("demand: room is given in the order in which loads came") {
+  Patience patience;
+  std::mutex mutex;
+  std::vector<std::string> order;  // of the tries
+  std::atomic<int> room{0}, tries{0};
+  Calls calls([&](const std::string& name, const Demand::Wanted& wanted) {
+    const bool first = wanted.is_first_in_line();
+    {
+      const std::lock_guard lock(mutex);
+      order.push_back(name + (first ? " first" : ""));
+    }
+    ++tries;
+    // Only the first one in line may take what is not free yet.
+    if (first && room > 0) {
+      --room;
+      return;
+    }
+    wanted.wait_for_room();
+    SCONCE_FAIL(kUnavailable, "no room");
+  });
+  Demand demand(calls, 1, patience.times());
+  Waits a, b, c;
+  demand.ask("a", a.waiter, 9);
+  until([&] { return demand.counts().in_line == 1; });
+  demand.ask("b", b.waiter, 9);
+  demand.ask("c", c.waiter, 9);
+  until([&] { return demand.counts().in_line == 3; });
+  room = 1;
+  demand.look_again();
+  a.get();
+  // The next one becomes the first, and is tried without being told.
+  until([&] { return tries == 5 && demand.counts().in_line == 2; });
+  room = 2;
+  demand.look_again();
+  b.get();
+  c.get();
+  const std::lock_guard lock(mutex);
+  CHECK(order == std::vector<std::string>{"a first", "b", "c", "a first", "b first", "b first", "c first"});
+}
+
+TEST_CASE("demand: patience for room ends, and the last error is told") {
+  Patience patience;
+  Calls calls([&](const std::string&, const Demand::Wanted& wanted) {
+    wanted.wait_for_room();
+    SCONCE_FAIL(kUnavailable, "no room");
+  });
+  Demand demand(calls, 1, patience.times());
+  Waits waits;
+  demand.ask("a", waits.waiter, 9);
+  until([&] { return demand.counts().in_line == 1; });
+  patience.seconds += 9;
+  demand.retry();
+  until([&] { return calls.count == 2 && demand.counts().in_line == 1; });
+  patience.seconds += 1;
+  demand.retry();
+  CHECK_THROWS_WITH_AS(waits.get(), "no room", Error);
+  CHECK(calls.count == 3);
+  CHECK(demand.counts().failures == 1);
+  CHECK(demand.statuses().empty());
+}
+
+TEST_CASE("demand: what a try keeps is there for the next one, and goes when nobody waits") {
+  Patience patience;
+  std::weak_ptr<int> seen;
+  std::atomic<bool> same{false};
+  Calls calls([&](const std::string&, const Demand::Wanted& wanted) {
+    if (const auto before = wanted.kept()) {
+      same = before == seen.lock();
+    } else {
+      auto number = std::make_shared<int>(1);
+      seen = number;
+      wanted.kept() = number;
+    }
+    wanted.wait_for_room();
+    SCONCE_FAIL(kUnavailable, "no room");
+  });
+  Demand demand(calls, 1, patience.times());
+  Waits waits;
+  demand.ask("a", waits.waiter, 9);
+  until([&] { return demand.counts().in_line == 1; });
+  demand.retry();
+  until([&] { return same && demand.counts().in_line == 1; });
+  CHECK(!seen.expired());
+  CHECK(demand.cancel(waits.waiter));
+  CHECK(seen.expired());
+  CHECK(demand.statuses().empty());
+}
+
+TEST_CASE("demand: who comes while the last one leaves gets its load") {
+  std::promise<void> left;
+  std::shared_future<void> all_left = left.get_future();
+  std::promise<void> saw;
+  std::promise<void> joined;
+  std::shared_future<void> has_joined = joined.get_future();
+  std::atomic<int> tries{0};
+  Calls calls([&](const std::string& name, const Demand::Wanted& wanted) {
+    if (++tries > 1) return;
+    all_left.wait();
+    const bool leaves = !wanted();
+    saw.set_value();
+    has_joined.wait();
+    SCONCE_CHECK(!leaves, kCancelled, "nobody waits for model '", name, "' any more");
+  });
+  Demand demand(calls, 1, {.remember = kLong});
+  Waits first, second;
+  demand.ask("a", first.waiter, 9);
+  until([&] { return tries == 1; });
+  CHECK(demand.cancel(first.waiter));
+  left.set_value();
+  saw.get_future().get();
+  demand.ask("a", second.waiter, 9);
+  joined.set_value();
+  second.get();
+  CHECK(tries == 2);
+}
+
+TEST_CASE("demand: others may change what waits for room, and then it is tried again") {
+  Patience patience;
+  std::atomic<bool> room{false};
+  Calls calls([&](const std::string&, const Demand::Wanted& wanted) {
+    if (room) return;
+    wanted.wait_for_room();
+    SCONCE_FAIL(kUnavailable, "no room");
+  });
+  Demand demand(calls, 1, patience.times());
+  Waits waits;
+  demand.ask("a", waits.waiter, 9);
+  until([&] { return demand.counts().in_line == 1; });
+  {
+    const Demand::Turn turn(demand, "a");
+    room = true;
+    demand.retry();
+    CHECK(calls.count == 1);
+  }
+  waits.get();
+  CHECK(calls.count == 2);
 }
 
 }  // namespace sconce::server

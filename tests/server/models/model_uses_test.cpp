@@ -25,6 +25,30 @@ TEST_CASE("model uses: what is used is not retired, and what is retired is not u
   CHECK(uses.enter(0, later));
 }
 
+TEST_CASE("model uses: the end of a use is told to those who wait for room, once") {
+  const auto bell = std::make_shared<RoomBell>();
+  int rings = 0;
+  bell->on_ring([&] { ++rings; });
+  ModelUses uses{ModelUses::Clock::now(), bell};
+  const auto use = [&] {
+    CHECK(uses.enter(0, ModelUses::Clock::now()));
+    uses.leave(0);
+  };
+  use();
+  CHECK(rings == 0);
+  bell->await();
+  CHECK(uses.enter(0, ModelUses::Clock::now()));
+  CHECK(rings == 0);
+  uses.leave(0);
+  CHECK(rings == 1);
+  use();
+  CHECK(rings == 1);
+  bell->await();
+  bell->on_ring({});
+  use();
+  CHECK(rings == 1);
+}
+
 TEST_CASE("model uses: of two that meet, one gives way") {
   ModelUses uses{ModelUses::Clock::now()};
   std::atomic<int> inside{0}, wrong{0}, entered{0};
