@@ -158,6 +158,7 @@ void drop_push(Service& service, const PushPlace& place, Model& model, const std
 std::string commit_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options) {
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   const PushPlace place = place_of(served);
+  service.pushes.authorize(place, id, request.authorization);
   if (!has_state(service, place, id, PushState::kCommitted)) {
     service.pushes.check_open(place, id);
     const auto record = service.pushes.find(place.model, place.version, id);
@@ -240,6 +241,7 @@ std::string prepare_push(Service& service, const AdminRequest& request) {
   const std::string id = push_id(Query(request.query, {"push"}).text("push").value_or(""));
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   service.pushes.prepare(place_of(served), id, Clock::now());
+  service.pushes.authorize(place_of(served), id, request.authorization);
   return dump(describe(*service.pushes.find(served->interface().name, served->interface().version, id), *served));
 }
 
@@ -249,6 +251,7 @@ std::string prolong_push(Service& service, const AdminRequest& request) {
   const auto lease = query.text("lease");
   const std::shared_ptr<ServedModel> served = model_of(service, request);
   service.pushes.prolong(place_of(served), id, Clock::now(), lease ? parse_lease(*lease) : std::chrono::milliseconds{});
+  service.pushes.authorize(place_of(served), id, request.authorization);
   return dump(describe(*service.pushes.find(served->interface().name, served->interface().version, id), *served));
 }
 

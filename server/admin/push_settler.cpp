@@ -115,7 +115,7 @@ PushFinding PushSettler::ask_members(const PushRecord& record) const {
     if (service_.draining) return {Verdict::kWait, "this server is ending"};
     const Answer answer = ask(i, "GET", "pushes");
     answers[i] = read_answer(answer);
-    if (!answers[i].answered && silence.empty()) silence = terms.members[i] + ": " + answer.reason();
+    if (!answers[i].answered && silence.empty()) silence = terms.members[i] + ": " + service_.peers.reason(answer);
   }
   PushFinding finding = judge_push(answers, terms.member);
   if (finding.verdict == Verdict::kWait && !silence.empty()) finding.why += " (" + silence + ")";

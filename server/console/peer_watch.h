@@ -1,5 +1,6 @@
 // PeerWatch: what the other servers of a model's last push serve, asked now and then while somebody reads the overview.
-// Servers are asked with the token of that push, as far as weights_peers allows; one that does not answer says nothing.
+// Servers are asked as far as weights_peers allows, with the token of weights_peers_token_file or else that of the
+// push; one that does not answer says nothing.
 //
 // look() is for one thread; a thread of its own asks.
 #pragma once

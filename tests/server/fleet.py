@@ -2,11 +2,13 @@
 import concurrent.futures
 import http.client
 import json
+import secrets
 import signal
 import struct
 import subprocess
 import threading
 import time
+import urllib.parse
 
 from admin_server import AdminServer
 from ports import reserve_port
@@ -18,15 +20,80 @@ WEIGHTS = (DIGITS / "digits-v2.safetensors").read_bytes()
 STREAM = {"Content-Type": "application/octet-stream"}
 
 
-class Member:
-    """A server on ports that stay, its client, and what may be done to it. named: the named set that its client asks for."""
+class Open:
+    """Who may administer the fleet's servers: everybody."""
 
-    def __init__(self, flags=(), named=None):
-        self.named = named
+    scheme, flags, client_flags = "http", [], []
+
+    def headers(self):
+        return {}
+
+    def connect(self, port, timeout):
+        return http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+
+    def wrap(self, connection):
+        return connection
+
+    def rotate(self, members):
+        """Gives everybody new secrets."""
+
+
+class Tokens(Open):
+    """Who has the token of a file, which servers know and show to each other."""
+
+    def __init__(self, folder):
+        self.known, self.own = folder / "known", folder / "own"
+        self.token = secrets.token_hex(16)
+        self.write(self.token)
+        self.flags = ["--token-file", str(self.known), "--weights-peers-token-file", str(self.own)]
+        self.client_flags = ["--token-file", str(self.own)]
+
+    def write(self, *tokens):
+        for path, text in ((self.known, "".join(f"admin {t}\n" for t in tokens)), (self.own, f"{tokens[0]}\n")):
+            beside = path.with_suffix(".new")
+            beside.write_text(text)
+            beside.replace(path)
+
+    def headers(self):
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def rotate(self, members):
+        before, self.token = self.token, secrets.token_hex(16)
+        self.write(self.token, before)
+        until(lambda: all(m.admin("GET")[0] == 200 for m in members))
+        self.write(self.token)
+        until(lambda: all(m.admin("GET", token=before)[0] == 403 for m in members))
+
+
+class Mutual(Open):
+    """Who has a certificate of the authority. authority: of certificates.py."""
+
+    scheme = "https"
+
+    def __init__(self, authority):
+        certificate, key = self.pair = authority.issue("member")
+        self.context = authority.context(self.pair)
+        self.flags = ["--admin-tls", "mutual", "--tls-certificate", str(certificate), "--tls-key", str(key),
+                      "--tls-client-ca", str(authority.ca), "--weights-peers-ca", str(authority.ca)]
+        self.client_flags = ["--ca", str(authority.ca), "--certificate", str(certificate), "--key", str(key)]
+
+    def connect(self, port, timeout):
+        return http.client.HTTPSConnection("127.0.0.1", port, timeout=timeout, context=self.context)
+
+    def wrap(self, connection):
+        return self.context.wrap_socket(connection, server_hostname="127.0.0.1")
+
+
+class Member:
+    """A server on ports that stay, its client, and what may be done to it. named: the named set that its client asks for.
+    access: who may administer it."""
+
+    def __init__(self, flags=(), named=None, access=None):
+        self.named, self.access = named, access or Open()
         self.http, self.admin_port = reserve_port(), reserve_port()
         self.flags = ["--http", f"127.0.0.1:{self.http}", "--admin", f"127.0.0.1:{self.admin_port}", "--io-threads", "1",
-                      *flags]
-        self.url = f"http://127.0.0.1:{self.admin_port}"
+                      *self.access.flags, *flags]
+        self.url = f"{self.access.scheme}://127.0.0.1:{self.admin_port}"
         self.killed, self.down, self.problems, self.answers = 0, True, [], 0
         self.ended = threading.Event()
         self.server = None
@@ -83,12 +150,13 @@ class Member:
         """Where weights of this fleet are staged."""
         return f"/v2/admin/models/digits/{'sets/' + self.named if self.named else 'weights'}"
 
-    def admin(self, method, action="", body=None, timeout=10):
-        """action: an action on weights, or a query: bodies go to the fleet's set."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=timeout)
+    def admin(self, method, action="", body=None, timeout=10, token=None):
+        """action: an action on weights, or a query: bodies go to the fleet's set. token: in place of the right one."""
+        connection = self.access.connect(self.admin_port, timeout)
+        headers = {"Authorization": f"Bearer {token}"} if token else self.access.headers()
         place = self.place if body else "/v2/admin/models/digits/weights"
         try:
-            connection.request(method, place + action, body, STREAM if body else {})
+            connection.request(method, place + action, body, {**headers, **(STREAM if body else {})})
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
         finally:
@@ -102,14 +170,44 @@ class Member:
     def active(self):
         """Generation, label and digest."""
         if self.named:
-            connection = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=10)
-            connection.request("GET", self.place + "?digest=true")
+            connection = self.access.connect(self.admin_port, 10)
+            connection.request("GET", self.place + "?digest=true", headers=self.access.headers())
             told = json.loads(connection.getresponse().read())
             connection.close()
             return told["generation"], told["label"], told["digest"]
         _, told = self.admin("GET", "?digest=true")
         one = next(s for s in told["sets"] if s["state"] == "active")
         return one["generation"], one["label"], one["digest"]
+
+
+class AccessServer(AdminServer):
+    """A server whose administration needs what `access` has."""
+
+    def __init__(self, *serve, access, flags=(), **more):
+        self.access = access
+        super().__init__(*serve, flags=[*access.flags, "--weights-peers", "127.0.0.1", *flags], **more)
+
+    @property
+    def url(self):
+        return f"{self.access.scheme}://127.0.0.1:{self.admin_port}"
+
+    def client(self, port, timeout):
+        return self.access.connect(port, timeout) if port == self.ports["administration"] else super().client(port, timeout)
+
+    def admin(self, method, path, body=None, headers=None, **more):
+        return super().admin(method, path, body, {**self.access.headers(), **(headers or {})}, **more)
+
+
+def push_to(servers, data, push, commit=""):
+    """The steps of a push to all of these, as docs/admin.md has them."""
+    members = urllib.parse.quote(",".join(server.url for server in servers), safe="")
+    for i, server in enumerate(servers):
+        assert server.push("fake", data, f"push={push}&members={members}&member={i}&label={push}").status == 200
+    for action in ("prepare", "commit"):
+        for server in servers:
+            more = f"&{commit}" if action == "commit" else ""
+            answer = server.admin("POST", f"fake/weights/{action}?push={push}{more}", b"")
+            assert answer.status == 200, answer.body
 
 
 def variant(number):
@@ -127,12 +225,12 @@ def at_once(action, members):
 
 class Fleet:
     """folder: where the weights that are pushed are written, by their label. peers: whom its servers may ask. named: pushes
-    fill this named set, which servers find again after a restart."""
+    fill this named set, which servers find again after a restart. access: who may administer its servers."""
 
-    def __init__(self, count, folder, peers="127.0.0.1", named=None):
-        self.folder, self.named = folder, named
+    def __init__(self, count, folder, peers="127.0.0.1", named=None, access=None):
+        self.folder, self.named, self.access = folder, named, access or Open()
         allowed = ["--weights-peers", peers] if peers else []
-        self.members = [Member(allowed + self.sets_flags(i), named) for i in range(count)]
+        self.members = [Member(allowed + self.sets_flags(i), named, self.access) for i in range(count)]
 
     def sets_flags(self, number):
         if not self.named:
@@ -172,7 +270,7 @@ class Fleet:
     def command(self, *arguments):
         named = ["--set", self.named] if self.named else []
         return [PROGRAM, "weights", *[str(a) for a in arguments], "--model", "digits", *named, "--to", self.to(),
-                "--patience", "2"]
+                "--patience", "2", *self.access.client_flags]
 
     def run(self, *arguments, timeout=60):
         return subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -180,6 +278,9 @@ class Fleet:
 
     def begin(self, *arguments):
         return subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def rotate(self):
+        self.access.rotate(self.members)
 
     def heal(self):
         """Continues stopped servers, restarts dead ones and settles the push. Returns the output of settling."""

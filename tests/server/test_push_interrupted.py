@@ -13,7 +13,8 @@ import time
 import urllib.parse
 
 import pytest
-from fleet import Fleet, variant
+from certificates import authority  # noqa: F401
+from fleet import Fleet, Mutual, Open, Tokens, variant
 from serving import SANITIZED
 
 ROUNDS = int(os.environ.get("SCONCE_PUSH_ROUNDS") or (3 if SANITIZED else 8))
@@ -22,10 +23,13 @@ SERVERS = 16
 LEASE_MS = 500
 
 
-@pytest.fixture(scope="module", params=[None, "tenant"], ids=["active", "named"])
+@pytest.fixture(scope="module", params=["active", "named", "tokens", "named, mutual TLS"])
 def fleet(tmp_path_factory, request):
     """Pushes are of the active weights, or of a named set that is kept on the disk."""
-    with Fleet(SERVERS, tmp_path_factory.mktemp("pushed"), named=request.param) as running:
+    folder = tmp_path_factory.mktemp("pushed")
+    access = Tokens(folder) if request.param == "tokens" else \
+        Mutual(request.getfixturevalue("authority")) if "TLS" in request.param else Open()
+    with Fleet(SERVERS, folder, named="tenant" if "named" in request.param else None, access=access) as running:
         yield running
 
 
@@ -100,9 +104,12 @@ class HandPush:
             body = body or b""
             sent = body[:len(body) // 2] if ending == "in the middle" else body
             try:
-                with socket.create_connection(("127.0.0.1", self.fleet.members[i].admin_port), timeout=1) as connection:
+                access = self.fleet.access
+                with access.wrap(socket.create_connection(("127.0.0.1", self.fleet.members[i].admin_port),
+                                                          timeout=1)) as connection:
                     place = self.fleet.members[i].place if action == "stage" else "/v2/admin/models/digits/weights"
-                    connection.sendall(f"POST {place}{target} HTTP/1.1\r\nHost: localhost\r\n"
+                    more = "".join(f"{key}: {value}\r\n" for key, value in access.headers().items())
+                    connection.sendall(f"POST {place}{target} HTTP/1.1\r\nHost: localhost\r\n{more}"
                                        "Content-Type: application/octet-stream\r\n"
                                        f"Content-Length: {len(body)}\r\n\r\n".encode() + sent)
             except OSError:
@@ -164,6 +171,8 @@ def test_in_the_end_all_servers_serve_one_set(fleet):
             told.append(f"round {number}: " + chance.choice([by_hand, by_command])(fleet, chance, number))
             told.append(fleet.heal())
             fleet.assert_whole()
+            if number == ROUNDS // 2:
+                fleet.rotate()
     except BaseException:
         print(f"SCONCE_PUSH_SEED={SEED}, {len(told)} steps:", *told[-6:], sep="\n")
         raise

@@ -194,7 +194,7 @@ void GuardKeeper::tell_others(const GuardRecord& record) const {
     for (int asks = 0; asks < kAsks && !service_.draining; ++asks) {
       if (asks > 0) std::this_thread::sleep_for(kRollbackAgain);
       const Answer answer = service_.peers.ask(*push, i, "POST", "rollback", kRollbackPatience);
-      problem = answer.ok() ? "" : answer.reason();
+      problem = answer.ok() ? "" : service_.peers.reason(answer);
       if (problem.empty()) break;
     }
     if (problem.empty())

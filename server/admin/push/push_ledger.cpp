@@ -224,7 +224,7 @@ void PushLedger::committed(const PushPlace& place, std::string_view id, uint64_t
     PushRecord& record = under_way(place, id);
     end(record, PushState::kCommitted);
     record.generation = generation;
-    record.terms.authorization.clear();
+    forget_authorizations(record);
   }
   tell_ends();
 }
@@ -239,6 +239,20 @@ void PushLedger::undone(const PushPlace& place, std::string_view id, uint64_t ge
     record.generation = generation;
   }
   tell_ends();
+}
+
+void PushLedger::forget_authorizations(const PushRecord& last) noexcept {
+  for (PushRecord& record : records_)
+    if (&record != &last && !record.open() && record.model == last.model && record.version == last.version &&
+        record.terms.set == last.terms.set)
+      record.terms.authorization.clear();
+}
+
+void PushLedger::authorize(const PushPlace& place, std::string_view id, std::string_view authorization) {
+  const MutexLock lock(mutex_);
+  PushRecord* const record = look_up(place.model, place.version, id);
+  if (!record || authorization.empty() || record->terms.members.empty()) return;
+  if (record->open() || record->state == PushState::kCommitted) record->terms.authorization = authorization;
 }
 
 std::optional<PushState> PushLedger::abort(const PushPlace& place, std::string_view id) {
@@ -278,6 +292,7 @@ void PushLedger::set_published(const PushPlace& place, uint64_t generation) {
     if (!record || record->state == PushState::kReceiving) return;
     end(*record, PushState::kCommitted);
     record->generation = generation;
+    forget_authorizations(*record);
   }
   tell_ends();
 }

@@ -10,6 +10,9 @@
 //
 // A push that has ended is remembered, so that a late message of its pusher cannot bring it back; where sets are kept,
 // over a restart too. Thread-safe. Times are given by the caller.
+//
+// The authorization of a push stays in memory as long as its weights may have to be rolled back everywhere, or are
+// compared with the other servers': until the next push of the same set is committed.
 #pragma once
 
 #include <chrono>
@@ -41,7 +44,7 @@ struct PushTerms {
   size_t member = 0;                 // which of them this server is
   std::string label;                 // of its set
   std::string set;                   // the named set that it fills; empty: the model's own weights
-  std::string authorization;         // the field that the staging request came with, for asking the other members
+  std::string authorization;         // the field of the push's last request, for asking the other members; a secret
 };
 
 // A model's version and the object that is served for it: after a reload, what the earlier object had staged is gone.
@@ -94,6 +97,9 @@ class PushLedger {
   void prepare(const PushPlace& place, std::string_view id, Clock::time_point now);
   void committed(const PushPlace& place, std::string_view id, uint64_t generation);
   void undone(const PushPlace& place, std::string_view id, uint64_t generation);
+  // A request of the push came with this field: the other members are asked with it from now on. So a token that is
+  // rotated while a push is under way serves. Does nothing for an empty field, or a push that is not known.
+  void authorize(const PushPlace& place, std::string_view id, std::string_view authorization);
   // Ends an open push, and notes one that is not known, so that it cannot begin later. kBusy for a committed one.
   // Returns the state that it had.
   std::optional<PushState> abort(const PushPlace& place, std::string_view id);
@@ -129,6 +135,7 @@ class PushLedger {
   static void notice_reload(PushRecord& record, const PushPlace& place) noexcept;
   PushRecord& add(const PushPlace& place, PushTerms terms) SCONCE_REQUIRES(mutex_);
   static void end(PushRecord& record, PushState state) noexcept;
+  void forget_authorizations(const PushRecord& last) noexcept SCONCE_REQUIRES(mutex_);
   void tell_ends() noexcept;
   PushRecord* open_at(const PushPlace& place) noexcept SCONCE_REQUIRES(mutex_);
   void expect(Clock::time_point deadline) const;

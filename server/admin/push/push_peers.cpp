@@ -37,10 +37,26 @@ bool in_network(const ip::address& address, const ip::address& network, unsigned
          ip::network_v6(network.to_v6(), static_cast<uint16_t>(prefix)).canonical();
 }
 
+std::string token_of(const std::string& authorization) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (authorization.size() <= kScheme.size() ||
+      !same_text(std::string_view(authorization).substr(0, kScheme.size()), kScheme))
+    return {};
+  return authorization.substr(kScheme.size());
+}
+
+std::string read_peers_token(const std::string& path) {
+  std::string token;
+  const std::string problem = problem_of([&] { token = read_token(path); });
+  SCONCE_CHECK(problem.empty(), kIo, "setting weights_peers_token_file: ", problem);
+  return token;
+}
+
 }  // namespace
 
 PushPeers::PushPeers(const ServerConfig& config) : config_(config) {
   for (const std::string& text : config.weights_peers) rules_.push_back(rule(text));
+  (void)read_peers_token(config.weights_peers_token_file);
 }
 
 PushPeers::Rule PushPeers::rule(const std::string& text) {
@@ -107,21 +123,30 @@ bool PushPeers::allows(const AdminServer& server) const {
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule& rule) { return matches(rule, server); });
 }
 
-PushPeers::Peer PushPeers::peer(const std::string& url, const std::string& authorization) const {
+PushPeers::Peer PushPeers::peer(const std::string& url) const {
   AdminServer server = parse_admin_server(url);
   SCONCE_CHECK(allows(server), kForbidden, "weights_peers does not allow ", excerpt(url));
-  constexpr std::string_view kScheme = "Bearer ";
-  std::string token;
-  if (authorization.size() > kScheme.size() &&
-      same_text(std::string_view(authorization).substr(0, kScheme.size()), kScheme))
-    token = authorization.substr(kScheme.size());
-  std::shared_ptr<const TlsContext> tls;
-  if (server.tls) {
-    const MutexLock lock(mutex_);
-    if (!tls_) tls_ = TlsContext::of_client(config_.weights_peers_ca, config_.tls_certificate, config_.tls_key);
-    tls = tls_;
-  }
-  return {std::move(server), std::move(token), std::move(tls)};
+  std::shared_ptr<const TlsContext> context = server.tls ? tls() : nullptr;
+  return {std::move(server), std::move(context)};
+}
+
+std::shared_ptr<const TlsContext> PushPeers::tls() const {
+  const MutexLock lock(mutex_);
+  bool renewed = !tls_;
+  for (StampedFile& file : certificates_) renewed |= file.changed();
+  if (!renewed) return tls_;
+  // If the files cannot be read, or do not belong together yet, the next use tries again.
+  tls_.reset();
+  certificates_.clear();
+  for (const std::string* path : {&config_.weights_peers_ca, &config_.tls_certificate, &config_.tls_key})
+    if (!path->empty()) certificates_.emplace_back(*path);
+  tls_ = TlsContext::of_client(config_.weights_peers_ca, config_.tls_certificate, config_.tls_key);
+  return tls_;
+}
+
+std::string PushPeers::token(const std::string& authorization) const {
+  return config_.weights_peers_token_file.empty() ? token_of(authorization)
+                                                  : read_peers_token(config_.weights_peers_token_file);
 }
 
 Answer PushPeers::ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
@@ -137,16 +162,25 @@ Answer PushPeers::ask(const PushRecord& record, size_t member, std::string_view 
   return answer;
 }
 
+std::string PushPeers::reason(const Answer& answer) const {
+  std::string text = answer.reason();
+  if (answer.status != 401 && answer.status != 403) return text;
+  return text + (config_.weights_peers_token_file.empty()
+                     ? "; set weights_peers_token_file to a file with a token that all servers take"
+                     : "; it does not take the token of weights_peers_token_file");
+}
+
 AdminClient PushPeers::client(const std::string& url, const std::string& authorization,
                               std::chrono::seconds patience) const {
-  Peer one = peer(url, authorization);
-  return {std::move(one.server), std::move(one.token), patience, std::move(one.tls)};
+  Peer one = peer(url);
+  return {std::move(one.server), token(authorization), patience, std::move(one.tls)};
 }
 
 std::unique_ptr<AdminUpload> PushPeers::upload(const std::string& url, const std::string& authorization,
                                                std::chrono::seconds patience, std::function<void()> check) const {
-  Peer one = peer(url, authorization);
-  return std::make_unique<AdminUpload>(one.server, one.token, std::move(one.tls), patience, std::move(check));
+  Peer one = peer(url);
+  return std::make_unique<AdminUpload>(one.server, token_of(authorization), std::move(one.tls), patience,
+                                       std::move(check));
 }
 
 }  // namespace sconce::server

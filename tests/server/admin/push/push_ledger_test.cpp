@@ -67,10 +67,38 @@ TEST_CASE("push ledger: a push from its first byte to its way back") {
   w.ledger.committed(w.place, "p", 7);
   w.ledger.check_committed(w.place, "p");
   CHECK(w.ledger.find("digits", 1, "p")->generation == 7);
-  CHECK(w.ledger.find("digits", 1, "p")->terms.authorization.empty());
   CHECK(code_of([&] { w.ledger.abort(w.place, "p"); }) == ErrorCode::kBusy);
   w.ledger.undone(w.place, "p", 8);
   CHECK(words_of([&] { w.ledger.check_open(w.place, "p"); }) == "push p is over: it was undone by generation 8");
+}
+
+TEST_CASE("push ledger: the authorization stays while a push may have to be undone, and is that of its last request") {
+  World w;
+  const auto authorization = [&](const char* id) { return w.ledger.find("digits", 1, id)->terms.authorization; };
+  w.stage("p");
+  w.ledger.authorize(w.place, "p", "Bearer rotated");
+  w.ledger.authorize(w.place, "p", "");
+  w.ledger.authorize(w.place, "unknown", "Bearer rotated");
+  w.ledger.prepare(w.place, "p", w.now);
+  w.ledger.committed(w.place, "p", 7);
+  CHECK(authorization("p") == "Bearer rotated");
+  w.ledger.authorize(w.place, "p", "Bearer again");
+  w.ledger.undone(w.place, "p", 8);
+  CHECK(authorization("p") == "Bearer again");  // the others are told with it
+  w.ledger.authorize(w.place, "p", "Bearer late");
+  CHECK(authorization("p") == "Bearer again");
+  w.stage("q");
+  CHECK(authorization("p") == "Bearer again");
+  w.ledger.committed(w.place, "q", 9);
+  CHECK(authorization("p").empty());
+  CHECK(authorization("q") == "Bearer secret");
+  w.stage("r");
+  w.ledger.abort(w.place, "r");
+  CHECK(authorization("r").empty());
+  w.stage("s");
+  w.ledger.set_published(w.place, 10);
+  CHECK(authorization("q").empty());
+  CHECK(authorization("s") == "Bearer secret");
 }
 
 TEST_CASE("push ledger: an id that has ended does not begin again") {

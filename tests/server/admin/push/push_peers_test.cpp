@@ -27,6 +27,25 @@ TEST_CASE("push peers: none without the setting") {
                        "weights_peers does not allow http://10.0.0.1:80", Error);
 }
 
+TEST_CASE("push peers: a token's file must be readable at the start, and the error names the setting") {
+  ServerConfig config;
+  config.set("weights_peers_token_file", "/nowhere/token", "test");
+  CHECK_THROWS_WITH_AS(PushPeers{config}, "setting weights_peers_token_file: cannot read the token: /nowhere/token",
+                       Error);
+}
+
+TEST_CASE("push peers: who is refused is told what to do") {
+  ServerConfig config;
+  const PushPeers peers(config);
+  Answer answer;
+  answer.status = 401;
+  answer.body = R"({"error": "a token is needed"})";
+  CHECK(peers.reason(answer) ==
+        "401: a token is needed; set weights_peers_token_file to a file with a token that all servers take");
+  answer.status = 409;
+  CHECK(peers.reason(answer) == "409: a token is needed");
+}
+
 TEST_CASE("push peers: hosts, ports, schemes, names and networks") {
   CHECK(allows("a.example", "http://a.example:1"));
   CHECK(allows("A.Example", "https://a.example"));
