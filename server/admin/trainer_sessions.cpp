@@ -91,6 +91,19 @@ void TrainerSessions::add(Service& service, const std::shared_ptr<ServedModel>& 
   if (!label.empty()) session->label = label;
 }
 
+void TrainerSessions::drop(const ServedModel& served, const std::string& reason) {
+  std::shared_ptr<Session> session;
+  {
+    const MutexLock lock(mutex_);
+    const auto at = sessions_.find(key_of(served));
+    if (at == sessions_.end()) return;
+    session = std::move(at->second);
+    sessions_.erase(at);
+  }
+  const MutexLock lock(session->mutex);
+  if (session->ended.empty()) session->end(reason);
+}
+
 uint64_t TrainerSessions::finish(const ServedModel& served, const std::string& label) {
   const std::shared_ptr<Session> session = find(served);
   SCONCE_CHECK(session, kFailedPrecondition, "no update of the model was begun");

@@ -30,6 +30,8 @@ class TrainerSessions {
            const std::string& label);
   // Publishes the tensors and returns the generation; 0 if none were added. kFailedPrecondition.
   uint64_t finish(const ServedModel& served, const std::string& label);
+  // Ends the model's session without publishing, if there is one.
+  void drop(const ServedModel& served, const std::string& reason);
 
  private:
   struct Session {

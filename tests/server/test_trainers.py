@@ -165,7 +165,8 @@ def test_update_weight_version(gpu):
 
 
 def test_what_needs_nccl_is_refused(gpu):
-    for path in ("init_weights_update_group", "destroy_weights_update_group", "update_weights_from_distributed"):
+    for path in ("init_weights_update_group", "destroy_weights_update_group", "update_weights_from_distributed",
+                 "update_weights_from_ipc"):
         answer = refused(gpu.trainer(path, {"names": []}), "NCCL")
         assert answer.json["success"] is False and answer.json["message"] == answer.json["error"]
     refused(gpu.trainer("init_weight_transfer_engine", {"init_info": {"master_address": "x", "master_port": 1}}), "NCCL",
@@ -277,6 +278,46 @@ def test_vllm_update_in_parts(gpu, memory, counters):
     assert gpu.trainer("resume").status == 200
     assert gpu.value() == (42, "v7") and counters.values() == [0, 0]
     assert gpu.trainer("weight_info", method="GET").json == {"weight_version": "v7"}
+
+
+def test_vllm_handles_without_their_function(gpu, memory, counters):
+    """As vLLM 0.23 sends them: the arguments of rebuild_cuda_tensor alone."""
+    named = both(memory, 20, 2, counters)
+    bare = dumps([{pickles.UUIDS[0]: tensor.reduced()[1]} for _, tensor in named])
+    assert gpu.trainer("start_weight_update").status == 200
+    answer = gpu.trainer("update_weights", update_info(named, bare))
+    assert answer.status == 200, answer.body
+    assert gpu.trainer("finish_weight_update").status == 200
+    assert gpu.value()[0] == 22 and counters.values() == [0, 0]
+    few = dumps([{pickles.UUIDS[0]: tensor.reduced()[1][:14]} for _, tensor in named])
+    gpu.trainer("start_weight_update")
+    refused(gpu.trainer("update_weights", update_info(named, few)), "or its arguments, got a tuple of 14")
+
+
+def test_vllm_update_info_for_each_worker(gpu, memory, counters):
+    named = both(memory, 7, 1, counters)
+    info = update_info(named)["update_info"]
+    refused(gpu.trainer("update_weights", {"update_info": [None]}), "no update of the model was begun")
+    assert gpu.trainer("start_weight_update").status == 200
+    assert gpu.trainer("update_weights", {"update_info": [None]}).status == 200
+    assert gpu.trainer("update_weights", {"update_info": [info]}).status == 200
+    assert gpu.trainer("finish_weight_update").status == 200
+    assert gpu.value()[0] == 8 and counters.values() == [0, 0]
+    gpu.trainer("start_weight_update")
+    refused(gpu.trainer("update_weights", {"update_info": [None, info]}), "this server is one worker; got several")
+    refused(gpu.trainer("update_weights", {"update_info": []}), "Missing 'update_info'")
+
+
+def test_vllm_shutdown_drops_what_was_begun(gpu, memory):
+    start = gpu.value()
+    assert gpu.trainer("shutdown_weight_transfer_engine").status == 200  # there is nothing to drop
+    assert gpu.trainer("start_weight_update").status == 200
+    assert gpu.trainer("update_weights", update_info(both(memory, 50, 5))).status == 200
+    assert gpu.trainer("shutdown_weight_transfer_engine", {}).json == {"message": "Weight transfer engine shut down"}
+    refused(gpu.trainer("finish_weight_update"), "no update of the model was begun")
+    assert gpu.value() == start
+    answer = gpu.push("fake", fake_weights(2), "dry_run=true")  # the model is free again
+    assert answer.status == 200, answer.body
 
 
 def test_vllm_bucket(gpu, memory, counters):

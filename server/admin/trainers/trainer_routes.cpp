@@ -134,6 +134,13 @@ bool read_common(JsonCursor& json, std::string_view key, std::string& format, st
   return true;
 }
 
+// Reading them ends when the server does.
+TrainerTensors tensors_of(const Service& service) {
+  TrainerTensors tensors;
+  tensors.left.check = [&service] { SCONCE_CHECK(!service.draining, kUnavailable, "the server is shutting down"); };
+  return tensors;
+}
+
 // A trainer's tensors, and its files, come without signatures.
 void refuse_unsigned(const Service& service) {
   if (service.signatures) service.signatures->refuse_unsigned("weights that a trainer brings");
@@ -178,7 +185,7 @@ Told from_tensor(Service& service, const AdminRequest& request) {
   const bool flat = format == "flattened_bucket";
   SCONCE_CHECK(flat || format.empty() || format == "direct", kInvalidArgument,
                "'load_format' must be null, direct or flattened_bucket, got '", excerpt(format), "'");
-  TrainerTensors described;
+  TrainerTensors described = tensors_of(service);
   const TrainerMemoryRelease release(described);
   flat ? read_flat_bucket(pickles.front(), described) : read_named_tensors(pickles.front(), described);
   const std::shared_ptr<ServedModel> served = model_of(service, query);
@@ -241,25 +248,40 @@ Told flushed(Service&, const AdminRequest&) {
 
 Told transport(Service&, const AdminRequest&) {
   SCONCE_FAIL(kUnsupported,
-              "this server takes no part in NCCL groups: push by update_weights_from_tensor (CUDA IPC), by "
+              "this server takes no part in NCCL groups and opens no ZeroMQ sockets: push by "
+              "update_weights_from_tensor (CUDA IPC), by "
               "update_weights_from_disk, or as a safetensors stream");
 }
 
 std::string message(const char* text) { return dump(OrderedJson{{"message", text}}); }
 
-// What init_weight_transfer_engine and update_weights are given, in `key`.
+// What init_weight_transfer_engine and update_weights are given, in `key`: an object, or a list with one for each
+// worker, null for those that get nothing. Returns false if it is null for this server, which is one worker.
 template <class F>
-void read_info(const AdminRequest& request, std::string_view key, F&& member) {
-  bool given = false;
+bool read_info(const AdminRequest& request, std::string_view key, F&& member) {
+  bool given = false, any = false;
   read_body(request, [&](JsonCursor& json, std::string_view name) {
     if (name != key || json.peek() == 'n') return false;
-    given = true;
-    json.object(key, [&](std::string_view inner) {
-      if (!member(json, inner)) json.skip();
+    const auto read = [&] {
+      any = true;
+      json.object(key, [&](std::string_view inner) {
+        if (!member(json, inner)) json.skip();
+      });
+    };
+    if (json.peek() != '[') {
+      read();
+      return given = true;
+    }
+    json.array(key, [&](size_t index) {
+      SCONCE_CHECK(index == 0, kInvalidArgument, "'", key,
+                   "' must have one element, because this server is one worker; got several");
+      given = true;
+      if (!json.consume_null()) read();
     });
     return true;
   });
   SCONCE_CHECK(given, kInvalidArgument, "Missing '", key, "' in request body");
+  return any;
 }
 
 }  // namespace
@@ -338,7 +360,7 @@ std::string update_weights(Service& service, const AdminRequest& request) {
   const Query query = query_of(request);
   NamedHandles named;
   std::optional<std::string> pickle;
-  read_info(request, "update_info", [&](JsonCursor& json, std::string_view key) {
+  const bool any = read_info(request, "update_info", [&](JsonCursor& json, std::string_view key) {
     if (key == "names") {
       json.array("'names'", [&](size_t) { named.names.emplace_back(json.string("a name")); });
     } else if (key == "dtype_names") {
@@ -366,9 +388,14 @@ std::string update_weights(Service& service, const AdminRequest& request) {
     }
     return true;
   });
+  if (!any) {
+    SCONCE_CHECK(service.trainer_sessions.has(*model_of(service, query)), kFailedPrecondition,
+                 "no update of the model was begun");
+    return message("Weights updated");
+  }
   SCONCE_CHECK(pickle, kUnsupported,
                "'ipc_handles_pickled' must be given: tensors come by CUDA IPC, not by NCCL or another transport");
-  TrainerTensors described;
+  TrainerTensors described = tensors_of(service);
   const TrainerMemoryRelease release(described);
   read_ipc_handles(*pickle, named, visible_uuids(), described);
   const std::shared_ptr<ServedModel> served = model_of(service, query);
@@ -387,6 +414,13 @@ std::string finish_update(Service& service, const AdminRequest& request) {
   });
   const uint64_t generation = service.trainer_sessions.finish(*model_of(service, query), version);
   return dump(OrderedJson{{"message", "Weight update finished"}, {"generation", generation}});
+}
+
+std::string shutdown_transfer(Service& service, const AdminRequest& request) {
+  const Query query = query_of(request);
+  check_body(request);
+  service.trainer_sessions.drop(*model_of(service, query), "the trainer shut its weight transfer down");
+  return message("Weight transfer engine shut down");
 }
 
 std::string weight_info(Service& service, const AdminRequest& request) { return weight_version(service, request); }

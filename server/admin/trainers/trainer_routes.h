@@ -8,10 +8,11 @@ namespace sconce::server::admin {
 
 // SGLang: {"success": ..., "message": "..."}, also when it fails.
 AdminStart update_from_disk, update_from_tensor, update_version, pause_generation, continue_generation, flush_cache;
-AdminStart no_transport;  // of SGLang's that needs NCCL
+AdminStart no_transport;  // of SGLang's that needs NCCL or ZeroMQ
 AdminText weight_version, model_info;
 
 // vLLM.
-AdminText pause, resume, is_paused, init_transfer, start_update, update_weights, finish_update, weight_info, world_size;
+AdminText pause, resume, is_paused, init_transfer, start_update, update_weights, finish_update, shutdown_transfer,
+    weight_info, world_size;
 
 }  // namespace sconce::server::admin
