@@ -71,9 +71,12 @@ void Inference::check_sequence() const {
                  "' must specify a non-zero or non-empty correlation ID (parameter sequence_id)");
     return;
   }
-  // As in Triton, a model without state has nothing to lose: clients may send the same parameters to all models.
-  SCONCE_CHECK(!interface.mutates_constants || (!asked.id.given() && !asked.start && !asked.end), kInvalidArgument,
-               "model '", interface.name, "' has no sequences: setting sequences is 0");
+  // As in Triton, a model without state has nothing to lose: clients may send the same parameters to all models. The
+  // models of a pipeline may have.
+  const bool may_lose = interface.pipeline || interface.mutates_constants;
+  SCONCE_CHECK(!may_lose || (!asked.id.given() && !asked.start && !asked.end), kInvalidArgument, "model '",
+               interface.name,
+               "' has no sequences: ", interface.pipeline ? "it is a pipeline" : "setting sequences is 0");
 }
 
 void Inference::ask_for(std::string_view in_path, std::string_view in_header) {

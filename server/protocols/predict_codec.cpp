@@ -81,7 +81,7 @@ class PredictDecoder {
         json_.skip_unchecked();
       }
     });
-    if (!at_.empty() && at_[0].empty() && has_rows()) {
+    if (!at_.empty() && at_[0].empty() && !stacked_whole_ && has_rows()) {
       no_instances_ = true;
       return;
     }

@@ -286,8 +286,7 @@ std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
   } else if (const FolderView& here = local_folders(); here.is_folder(file.path) && !here.is_package(file.path)) {
     std::error_code problem;
     here.names(file.path, problem);
-    SCONCE_FAIL(kUnavailable, "cannot read directory: ", file.path.native(), ": ",
-                problem ? problem.message() : "it could not be read before");
+    SCONCE_CHECK(!problem, kUnavailable, "cannot read directory: ", file.path.native(), ": ", problem.message());
   }
   std::shared_ptr<const TritonConfig> triton;
   std::vector<ModelSetting> settings;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "server/kept/seal.h"
 #include "server/kept/weight_journal.h"
@@ -12,6 +14,7 @@
 #include "server/remote/remote_listing.h"
 #include "server/remote/remote_url.h"
 #include "server/remote/transfer/answer_head.h"
+#include "server/remote/transfer/url_text.h"
 #include "server/signing/archive_signature.h"
 #include "server/signing/envelope.h"
 #include "server/signing/sha256.h"
@@ -116,14 +119,19 @@ std::string journal_of_sets(bool guarded) {
 }  // namespace
 
 bool run_address(std::string_view text) {
-  static const RemoteAccess access = [] {
-    RemoteAccess made;
-    made.s3 = {"KEY", "SECRET", "SESSION", "eu-test-1", ""};
-    made.gs = {"", "", "", "auto", "https://storage.example"};
-    made.hub_token = "TOKEN";
-    made.hub_endpoint = "https://hub.example";
-    return made;
-  }();
+  static const RemoteAccess access = read_remote_access(Environment([](const char* name) -> const char* {
+    constexpr std::pair<std::string_view, const char*> kVariables[] = {{"AWS_ACCESS_KEY_ID", "KEY"},
+                                                                       {"AWS_SECRET_ACCESS_KEY", "SECRET"},
+                                                                       {"AWS_SESSION_TOKEN", "SESSION"},
+                                                                       {"AWS_REGION", "eu-test-1"},
+                                                                       {"HF_TOKEN", "TOKEN"},
+                                                                       {"HF_ENDPOINT", "https://hub.example"},
+                                                                       {"AZURE_STORAGE_ACCOUNT", "account"},
+                                                                       {"AZURE_STORAGE_KEY", "a2V5"}};
+    for (const auto& [known, value] : kVariables)
+      if (known == name) return value;
+    return nullptr;
+  }));
   return accepted([&] {
     const RemoteUrl url = parse_remote_url(text);
     if (!looks_remote(text)) broken("an address does not look like one");

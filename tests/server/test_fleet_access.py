@@ -171,4 +171,4 @@ def test_a_token_that_cannot_be_read(tmp_path, text):
     if text is not None:
         path.write_text(text)
     status, log = run_serve(f"fake={FAKE}", "--weights-peers-token-file", path)
-    assert status == 1 and "setting weights_peers_token_file: " in log and str(path) in log
+    assert status == 2 and "setting weights_peers_token_file: " in log and str(path) in log

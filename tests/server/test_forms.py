@@ -88,7 +88,6 @@ def test_predict_columns(server):
     (LAST, {"instances": [{"INPUT__0": NESTED[0]}, {}]}, "instance 1 has no input"),
     (LAST, {"instances": [{"other": NESTED[0]}]}, "unexpected inference input 'other'"),
     (LAST, {"instances": [{"INPUT__0": {"b64": "AAAA"}}]}, "input 'ARGS[0]'"),
-    (LAST, {"instances": []}, "ARGS[0]"),
     (LAST, {"inputs": NESTED, "signature_name": "other"}, "unknown signature"),
     ("several.calls", {"instances": [[1, 2]]}, "must be by name"),
     ("several.calls", {"instances": [CALLS]}, "dimensions"),

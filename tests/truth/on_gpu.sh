@@ -19,7 +19,7 @@ if [ "$1" = --pack ]; then
   done
   for library in libsconce.so.0 libsconcecu.so.0; do strip -o "$folder/lib/$library" "$build/src/$library"; done
   # What Python calls: it reads errors by names that the product does not export.
-  strip -o "$folder/testing/libsconce.so.0" "$build/testing/libsconce.so.0" && cp "$folder/lib/libsconcecu.so.0" "$folder/testing/"
+  strip --strip-debug -o "$folder/testing/libsconce.so.0" "$build/testing/libsconce.so.0" && cp "$folder/lib/libsconcecu.so.0" "$folder/testing/"
   # Libraries that our programs need and a machine made for torch may lack, except those of C and C++.
   ldd "$build/server/sconce" "$build/src/libsconcecu.so.0" | awk '$3 ~ /^\// { print $3 }' | sort -u |
     grep -vE 'libsconce|/ld-|lib(c|m|z|dl|rt|pthread|stdc\+\+|gcc_s)\.so|cuda' | xargs -I{} cp -L {} "$folder/lib/"
