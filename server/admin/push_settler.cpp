@@ -90,7 +90,8 @@ void PushSettler::settle(const PushRecord& record) {
     return;
   }
   {
-    const ModelClaims::Claim claim(service_.claims, *served, "push " + id + " has expired");
+    const ModelClaims::Claim claim(service_.claims, *served, "push " + id + " has expired", {},
+                                   ModelClaims::By::kServer);
     if (service_.pushes.expire(place, id, Clock::now())) {
       drop_held(served->model(), record.terms.set);
       log_warn("model {} version {}: push {} expired, its staged weights were dropped", record.model, record.version,
@@ -139,7 +140,8 @@ void PushSettler::decide(const PushRecord& record, const PushPlace& place, Serve
           record.model, record.version, id, printable(finding.why));
     return;
   }
-  const ModelClaims::Claim claim(service_.claims, served, "push " + id + " is being settled");
+  const ModelClaims::Claim claim(service_.claims, served, "push " + id + " is being settled", {},
+                                 ModelClaims::By::kServer);
   const bool commit = finding.verdict == Verdict::kCommit;
   log_warn("model {} version {}: push {} expired and is {}: {}", record.model, record.version, id,
            commit ? "committed" : "aborted", finding.why);

@@ -12,7 +12,7 @@ DATA = [1, 2, 3, 4]
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(f"fake={FAKE}", f"batched={FAKE_MODELS / 'fake_batched.pt2'}", DIGITS, PACKAGES / "loops.pt2") as running:
+    with Server(f"fake={FAKE}", f"batched={FAKE_MODELS / 'fake_batched.pt2'}", DIGITS) as running:
         yield running
 
 
@@ -109,11 +109,17 @@ def test_nan_is_null_if_the_setting_says_so():
         assert values[0] is None and values[3] is not None
 
 
-def test_streams_tell_proxies_to_pass_tokens_on(server):
-    answer = server.post("/v2/models/fake/generate_stream", {"INPUT__0": DATA})
-    assert answer.status == 200
-    config = server.get("/v2/models").json["models"]
-    assert any(name.startswith("loops") for name in config)
+def test_streams_tell_proxies_to_pass_tokens_on(tmp_path):
+    loop = tmp_path / "loop.json"
+    loop.write_text(json.dumps({"token": {"input": "INPUT__0", "output": "OUTPUT__0"}, "feed": {"OUTPUT__1": "INPUT__2"},
+                                "count": {"input": "INPUT__1", "below": 48}, "stop": {"steps": 60}}))
+    with Server(PACKAGES / "loops.pt2", flags=["--set", f"loops.explicit.loop={loop}"]) as server:
+        request = {"prompt": [3], "max_tokens": 4}
+        answer = server.post("/v2/models/loops.explicit/generate_stream", request)
+        assert answer.status == 200 and answer.body.count(b"data: ") > 1, answer.body
+        assert answer.headers["X-Accel-Buffering"] == "no"
+        answer = server.post("/v2/models/loops.explicit/generate", request)
+        assert answer.status == 200 and "X-Accel-Buffering" not in answer.headers, answer.body
 
 
 def test_parameters_of_a_config_are_handed_on(tmp_path):

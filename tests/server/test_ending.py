@@ -50,13 +50,33 @@ def children(pid):
         return [int(child) for child in file.read().split()]
 
 
-def repository(folder, warm_up):
+def repository(folder, warm_up, values="zero_data: true"):
     (folder / "m/1").mkdir(parents=True)
     shutil.copy(BATCHED, folder / "m/1/model.pt2")
     (folder / "m/config.pbtxt").write_text(
         'model_warmup { name: "w" batch_size: 1 count: %d '
-        'inputs { key: "INPUT__0" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }' % warm_up)
+        'inputs { key: "INPUT__0" value { data_type: TYPE_FP32 dims: 4 %s } } }' % (warm_up, values))
     return folder
+
+
+def writer_of(pipe):
+    """None while nobody reads the pipe."""
+    with contextlib.suppress(OSError):
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+
+
+@contextlib.contextmanager
+def held_load(folder, *flags):
+    """A server whose load cannot be stopped: it reads values from a pipe that has none."""
+    pipe = repository(folder, 1, 'input_data_file: "row"') / "m/warmup/row"
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    with Server(folder, wait=False, flags=["--set", "*.trial_timeout=0", *flags]) as server:
+        writer = until(lambda: writer_of(pipe))
+        try:
+            yield server
+        finally:
+            os.close(writer)
 
 
 @pytest.mark.parametrize("prefix", [[], AS_FIRST], ids=["child", "first process"])
@@ -115,11 +135,7 @@ def test_the_first_signal_ends_warm_up_requests(tmp_path):
 
 
 def test_a_load_that_cannot_be_stopped_is_cut_off(tmp_path):
-    folder = tmp_path / "models"
-    held = tmp_path / "held"
-    held.touch()
-    with Server(repository(folder, warm_up=1), wait=False, environment={"FAKE_MODEL_HOLD": str(held)},
-                flags=["--drain-timeout", "200ms", "--set", "*.trial_timeout=0"]) as server:
+    with held_load(tmp_path, "--drain-timeout", "200ms") as server:
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
         server.reader.join()
@@ -128,12 +144,8 @@ def test_a_load_that_cannot_be_stopped_is_cut_off(tmp_path):
 
 @pytest.mark.parametrize("json_lines", [False, True])
 def test_a_second_signal_ends_a_load_that_cannot_be_stopped(tmp_path, json_lines):
-    held = tmp_path / "held"
-    held.touch()
-    flags = ["--drain-timeout", "300s", "--drain-grace", "300s", "--set", "*.trial_timeout=0",
-             "--log-format", "json" if json_lines else "text"]
-    with Server(repository(tmp_path / "models", warm_up=1), wait=False, environment={"FAKE_MODEL_HOLD": str(held)},
-                flags=flags) as server:
+    with held_load(tmp_path, "--drain-timeout", "300s", "--drain-grace", "300s",
+                   "--log-format", "json" if json_lines else "text") as server:
         server.process.send_signal(signal.SIGINT)
         until(lambda: any("draining" in line for line in server.log))
         server.process.send_signal(signal.SIGTERM)

@@ -355,8 +355,9 @@ def test_a_recording_ends_with_its_weights_or_its_memory():
         assert len(tensors_of(server.admin("GET", "fake/golden/recording").body)) == 4
         # What never came.
         record(server, 5)
-        assert server.admin("GET", "fake/golden/recording?now=true").status == 400
-        assert recording(server)["state"] == "ended"
+        assert server.admin("POST", "fake/golden/recording").json["state"] == recording(server)["state"] == "ended"
+        answer = server.admin("GET", "fake/golden/recording")
+        assert answer.status == 400 and "no request was recorded" in answer.json["error"]
 
 
 def test_a_model_that_writes_its_buffers_is_not_recorded():

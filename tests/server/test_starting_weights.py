@@ -337,7 +337,7 @@ def test_a_certificate_that_cannot_be_read(mutual, authority, tmp_path):
 def test_each_address_of_a_name_is_asked():
     """One is dead, one has old weights, one has newer ones."""
     asked = []
-    with start() as peer:
+    with start("--allowed-hosts", "pods.test") as peer:
         for value in (4, 5):
             assert peer.push("fake", fake_weights(value), f"commit=true&label=v{value}").status == 200
         port = peer.admin_port

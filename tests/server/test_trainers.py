@@ -316,7 +316,7 @@ def test_vllm_shutdown_drops_what_was_begun(gpu, memory):
     assert gpu.trainer("shutdown_weight_transfer_engine", {}).json == {"message": "Weight transfer engine shut down"}
     refused(gpu.trainer("finish_weight_update"), "no update of the model was begun")
     assert gpu.value() == start
-    answer = gpu.push("fake", fake_weights(2), "dry_run=true")  # the model is free again
+    answer = gpu.push("m", fake_weights(2), "dry_run=true")  # the model is free again
     assert answer.status == 200, answer.body
 
 

@@ -8,6 +8,7 @@ from admin_server import AdminServer
 from serving import FAKE_MODELS, until
 from test_device_memory import DEVICES, DeviceMemory
 from trainer_pickles import Counters, CudaTensor, dumps
+from weights_files import fake_weights
 
 FIXTURES = json.loads(pathlib.Path(__file__).with_name("trainer_pickles.json").read_text())
 ONES = {"INPUT__0": ("FP32", [1, 4], [1, 1, 1, 1])}
@@ -37,6 +38,8 @@ def shared_gpu(tmp_path_factory):
                        flags=["--set", "m.devices=cuda:0", "--trainer-timeout", "1s"],
                        environment={"LD_LIBRARY_PATH": str(DEVICES), "FAKE_CUDA_LOG": str(log)}) as running:
         running.log_of_copies = log
+        # So that each test finds weights whose answer to ones is one value, whichever of them runs first.
+        assert running.push("m", fake_weights(1), "commit=true").status == 200
         yield running
 
 

@@ -151,7 +151,8 @@ void GuardKeeper::loaded(const std::shared_ptr<ServedModel>& served, const Start
 void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, const std::string& reason) {
   std::string problem;
   {
-    const ModelClaims::Claim claim(service_.claims, served, "a guard rolls its weights back");
+    const ModelClaims::Claim claim(service_.claims, served, "a guard rolls its weights back", {},
+                                   ModelClaims::By::kServer);
     if (served.model().generation() != record.generation) return;  // seen at the next look
     uint64_t generation = 0;
     problem = problem_of([&] {

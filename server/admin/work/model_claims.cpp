@@ -1,5 +1,6 @@
 #include "server/admin/work/model_claims.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sconce/check.h"
@@ -7,20 +8,25 @@
 namespace sconce::server {
 
 ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what,
-                          std::chrono::milliseconds patience)
+                          std::chrono::milliseconds patience, By by)
     : claims_(claims), model_(&model) {
   Shadow& shadow = model.shadow();  // a pipeline has none, and nothing that could be claimed
-  enter(std::move(what), patience);
+  enter(std::move(what), patience, by);
   shadow.weights_change();
 }
 
-void ModelClaims::Claim::enter(std::string what, std::chrono::milliseconds patience) {
-  const std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + patience;
+void ModelClaims::Claim::enter(std::string what, std::chrono::milliseconds patience, By by) {
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   const MutexLock lock(claims_.mutex_);
-  while (claims_.claims_.contains(model_) && std::chrono::steady_clock::now() < end)
+  for (auto other = claims_.claims_.find(model_); other != claims_.claims_.end();
+       other = claims_.claims_.find(model_)) {
+    const bool waits = by == By::kRequest && other->second.by == By::kServer;
+    const auto end = begin + (waits ? std::max(patience, kPatience) : patience);
+    if (std::chrono::steady_clock::now() >= end) break;
     claims_.ended_.wait_until(claims_.mutex_, end);
-  const auto [it, fresh] = claims_.claims_.emplace(model_, std::move(what));
-  SCONCE_CHECK(fresh, kBusy, "the model is busy: ", it->second);
+  }
+  const auto [it, fresh] = claims_.claims_.emplace(model_, Claimed{std::move(what), by});
+  SCONCE_CHECK(fresh, kBusy, "the model is busy: ", it->second.what);
 }
 
 bool ModelClaims::claimed(const ServedModel& model) const {

@@ -2,9 +2,13 @@
 //
 // Every change of a served model's sets happens under a claim. So a claim also tells those who judge the model's staged
 // set that it may change, and afterwards to look at it again.
+//
+// The server's own work (a lease that has ended, a guard) is short, and no client knows of it. So a request waits for
+// it, where it is refused at once because of another request.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -15,18 +19,21 @@ namespace sconce::server {
 
 class ModelClaims {
  public:
+  enum class By : int8_t { kRequest, kServer };
+
   // While an object of this class lives, nobody else can claim the model.
   class Claim {
    public:
     // what: the text for others' errors, "its replicas are being changed". kBusy with the text of the other claim, if
-    // that is there for longer than `patience`.
-    Claim(ModelClaims& claims, const ServedModel& model, std::string what, std::chrono::milliseconds patience = {});
+    // that is there for longer than `patience`. A request waits for the server's own claim up to kPatience.
+    Claim(ModelClaims& claims, const ServedModel& model, std::string what, std::chrono::milliseconds patience = {},
+          By by = By::kRequest);
     ~Claim();
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
 
    private:
-    void enter(std::string what, std::chrono::milliseconds patience);
+    void enter(std::string what, std::chrono::milliseconds patience, By by);
 
     ModelClaims& claims_;
     const ServedModel* const model_;
@@ -35,9 +42,15 @@ class ModelClaims {
   bool claimed(const ServedModel& model) const;
 
  private:
+  static constexpr std::chrono::milliseconds kPatience{10'000};
+  struct Claimed {
+    std::string what;
+    By by = By::kRequest;
+  };
+
   mutable Mutex mutex_;
   ConditionVariable ended_;
-  std::map<const ServedModel*, std::string> claims_ SCONCE_GUARDED_BY(mutex_);
+  std::map<const ServedModel*, Claimed> claims_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::server
