@@ -13,9 +13,9 @@
 #include "sconce/mapped_files.h"
 #include "sconce/trial/trial_process.h"
 #include "sconce/version.h"
-#include "server/base/end_signals.h"
 #include "server/commands/command.h"
 #include "server/commands/trial.h"
+#include "server/process/end_signals.h"
 
 namespace {
 

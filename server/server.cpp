@@ -21,7 +21,6 @@
 #include "server/admin/work/update_trace.h"
 #include "server/answers/handlers.h"
 #include "server/base/alarm_clock.h"
-#include "server/base/end_signals.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/connections/connection_room.h"
@@ -32,6 +31,7 @@
 #include "server/models/control.h"
 #include "server/models/repository.h"
 #include "server/observe/log_ring.h"
+#include "server/process/end_signals.h"
 #include "server/remote/remote_sources.h"
 
 namespace sconce::server {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "server/access/credentials.h"
+#include "server/access/web_pages.h"
 #include "server/admin/push/push_ledger.h"
 #include "server/admin/push/push_peers.h"
 #include "server/admin/trainer_sessions.h"
@@ -18,9 +20,7 @@
 #include "server/base/config.h"
 #include "server/base/heavy_work.h"
 #include "server/base/log_limit.h"
-#include "server/http/credentials.h"
 #include "server/http/open_connections.h"
-#include "server/http/web_pages.h"
 #include "server/memory/request_budget.h"
 #include "server/models/repository.h"
 #include "server/observe/metrics.h"

@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "server/access/credentials.h"
 #include "server/admin/service.h"
 #include "server/answers/routes.h"
 #include "server/base/request_id.h"
-#include "server/http/credentials.h"
 #include "server/models/control.h"
 
 namespace sconce::server {

@@ -15,11 +15,11 @@
 #include <utility>
 #include <variant>
 
+#include "server/access/credentials.h"
 #include "server/admin/admin_api.h"
 #include "server/admin/trainers/trainer_routes.h"
 #include "server/answers/handlers.h"
 #include "server/console/feed.h"
-#include "server/http/credentials.h"
 #include "server/http/router.h"
 #include "server/models/control.h"
 #include "server/protocols/inference.h"

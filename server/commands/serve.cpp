@@ -16,11 +16,11 @@
 
 #include "sconce/check.h"
 #include "server/base/config.h"
-#include "server/base/end_signals.h"
-#include "server/base/environment_check.h"
 #include "server/commands/command.h"
 #include "server/commands/load_settings.h"
 #include "server/observe/otlp/otel_environment.h"
+#include "server/process/end_signals.h"
+#include "server/process/environment_check.h"
 #include "server/server.h"
 
 namespace sconce::server::commands {

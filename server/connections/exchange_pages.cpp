@@ -1,4 +1,4 @@
-// Exchange: requests of pages in browsers (http/web_pages.h).
+// Exchange: requests of pages in browsers (access/web_pages.h).
 #include "server/answers/access.h"
 #include "server/answers/routes.h"
 #include "server/connections/exchange.h"

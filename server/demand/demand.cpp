@@ -47,7 +47,8 @@ void Demand::stop() noexcept {
     const MutexLock lock(mutex_);
     queue_.clear();
     line_.clear();
-    for (auto& [name, unit] : units_) {
+    for (auto& each : units_) {
+      Unit& unit = each.second;
       unit.queued = unit.in_line = false;
       succeeds([&] { kept.push_back(std::move(unit.kept)); });
       while (Waiter* waiter = take_waiters(unit)) {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "sconce/mutex.h"
-#include "server/http/credentials.h"
+#include "server/access/credentials.h"
 #include "server/models/repository.h"
 
 namespace sconce::server {

@@ -568,10 +568,9 @@ bool Control::update_known(const std::string& stem, const std::vector<PackageFil
   bool taken = true;
   for (const std::string& name : names_of(stem)) {
     const Demand::Turn turn = on_demand_->turn(name);
-    // It may have gone meanwhile.
     const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
     const Catalog::Entry* const entry = catalog->look_up(name);
-    if (!entry) continue;
+    if (!entry) continue;  // it has gone meanwhile
     const bool loaded =
         std::any_of(entry->versions.begin(), entry->versions.end(), [](const auto& v) { return v.loaded(); });
     if (own.empty() || !loaded) {

@@ -29,7 +29,9 @@ void Control::load_new() {
   std::map<std::string, std::vector<PackageFile>> stems;
   for (const PackageFile& file : finder_.repository_files())
     if (finder_.is_elsewhere(file)) stems[file.stem].push_back(file);
-  for (const auto& [stem, files] : stems) {
+  for (const auto& each : stems) {
+    const std::string& stem = each.first;
+    const std::vector<PackageFile>& files = each.second;
     if (files.front().on_demand) {
       if (on_demand_ && !on_demand_->has_stem(stem)) on_demand_->set_files(stem, files);
       continue;

@@ -19,11 +19,11 @@
 
 #include "sconce/mutex.h"
 #include "server/base/config.h"
-#include "server/base/reaper.h"
 #include "server/batching/idle_watch.h"
 #include "server/memory/model_budget.h"
 #include "server/models/served_model.h"
 #include "server/pipelines/pipeline_spec.h"
+#include "server/process/reaper.h"
 #include "server/repositories/package_finder.h"
 #include "server/repositories/version_policy.h"
 

@@ -4,11 +4,11 @@
 
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
-#include "server/base/end_signals.h"
 #include "server/base/failure.h"
 #include "server/base/log.h"
 #include "server/memory/request_memory.h"
 #include "server/models/documents.h"
+#include "server/process/end_signals.h"
 #include "server/signature/body_bound.h"
 
 namespace sconce::server {

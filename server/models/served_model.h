@@ -13,8 +13,8 @@
 #include "sconce/mutex.h"
 #include "server/base/alarm_clock.h"
 #include "server/base/config.h"
-#include "server/base/reaper.h"
 #include "server/batching/batcher.h"
+#include "server/demand/model_uses.h"
 #include "server/judging/answer_tap.h"
 #include "server/judging/golden.h"
 #include "server/judging/guard_counts.h"
@@ -23,10 +23,10 @@
 #include "server/loops/loop_plan.h"
 #include "server/models/loop_rows.h"
 #include "server/models/model_sets.h"
-#include "server/models/model_uses.h"
 #include "server/models/pipeline.h"
 #include "server/models/sequences.h"
 #include "server/models/statistics.h"
+#include "server/process/reaper.h"
 #include "server/signature/interface.h"
 
 namespace sconce::server {

@@ -196,7 +196,9 @@ void RemoteRepository::use_earlier() {
       files.push_back({std::move(path), static_cast<uint64_t>(found.status.st_size), std::move(validator)});
     }
   const uint64_t asked = ++asks_;
-  for (auto& [stem, group] : groups_of(std::move(files))) {
+  for (auto& each : groups_of(std::move(files))) {
+    const std::string& stem = each.first;
+    auto& group = each.second;
     // A server that was killed may have left the files beside a package alone.
     const bool whole = std::any_of(group.files.begin(), group.files.end(), [&](const RemoteFile& file) {
       return file.path.ends_with(".pt2") || file.path.ends_with(".pipeline.json") ||

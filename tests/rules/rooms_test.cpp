@@ -18,9 +18,10 @@ const std::string kRemoteCredentials = "server/remote/credentials/";
 // Prefixes of paths. A room may include itself and those before it in its list. A file belongs to its longest prefix.
 const Rooms kServer = {
     "server/memory/",        "server/base/",
-    "server/files/",         "server/json/",
-    "server/html/",          "server/terminal/",
-    "server/triton/",        "server/http/",
+    "server/process/",       "server/files/",
+    "server/json/",          "server/html/",
+    "server/terminal/",      "server/triton/",
+    "server/http/",          "server/access/",
     "server/client/",        "server/signing/",
     "server/kept/",          "server/signature/",
     "server/pipelines/",     "server/loops/",

@@ -74,7 +74,7 @@ def test_a_signal_ends_the_trial_and_the_load():
         assert server.get("/v2/health/ready").status == 503
         assert server.stop(timeout=20) == 0
         until(lambda: not pathlib.Path(f"/proc/{child}").exists())
-        assert lines_with(server, "cannot be loaded: the server is ending")
+        assert lines_with(server, "is not loaded: the server is ending")
 
 
 def test_a_killed_server_leaves_no_child():
@@ -104,6 +104,7 @@ def test_a_child_that_ends_is_no_end_of_the_server(environment, cause):
     """The process itself does not make the run that ended the child: the knob would end its first run."""
     with Server(f"m={FAKE_MODELS}/fake_wide.pt2", flags=["--set", "m.trial_timeout=2s", "--inline-below", "0"],
                 environment=environment) as server:
+        until(lambda: lines_with(server, "it is served without"))
         [line] = lines_with(server, "it is served without")
         assert "a warm-up run" in line and f"its trial in a child process {cause}" in line
         assert server.get("/v2/models/m/ready").status == 200

@@ -124,7 +124,8 @@ TEST_CASE("infer_codec: JSON tensors of every datatype, and what each refuses") 
     }
     // Applies every rule about sizes to every datatype.
     const auto refuses = [&](std::string_view shape, std::string_view rest, std::string_view text) {
-      CHECK(contains(error_of(model, input(shape, row.name, rest)), text));
+      const std::string error = error_of(model, input(shape, row.name, rest));
+      CHECK_MESSAGE(contains(error, text), error << " has not: " << text);
     };
     refuses("[3]", std::string("\"data\":") + row.two, "has 3 elements, 'data' has ");
     refuses("[1]", std::string("\"data\":") + row.two, "more elements than the shape holds");
@@ -140,7 +141,7 @@ TEST_CASE("infer_codec: JSON tensors of every datatype, and what each refuses") 
     refuses("[2]", "\"data\":[[[[[[", "without an end");
     refuses("[2]", "\"x\":1", "neither 'data' nor 'binary_data_size'");
     refuses("[2]", "\"data\":[],\"parameters\":{\"binary_data_size\":2}", "both 'data' and 'binary_data_size'");
-    refuses("[2]", "\"parameters\":{\"shared_memory_region\":\"r\"}", "shared memory is not allowed");
+    refuses("[2]", "\"parameters\":{\"shared_memory_region\":\"r\"}", "shared memory is not for web pages");
     const Decoded empty(model, input("[0]", row.name, "\"data\":[]"));
     CHECK(empty.request.inputs[0].numel() == 0);
     const Decoded empty_rows(model, input("[3,0]", row.name, "\"data\":[[],[],[]]"));

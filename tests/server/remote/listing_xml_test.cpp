@@ -33,7 +33,7 @@ TEST_CASE("a hostile listing is refused") {
   const std::string bomb =
       "<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;\">]><ListBucketResult>&b;"
       "</ListBucketResult>";
-  CHECK_THROWS_WITH_AS(parse_listing(bomb), "not a listing of S3: it has a document type", Error);
+  CHECK_THROWS_WITH_AS(parse_listing(bomb), "not a listing of a store: it has a document type", Error);
   CHECK_THROWS_AS(parse_listing("<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><ListBucketResult/>"), Error);
   CHECK_THROWS_AS(parse_listing("<!DOCTYPE x [<!ATTLIST Key a CDATA \"aaaa\">]><ListBucketResult/>"), Error);
   CHECK_THROWS_AS(parse_listing("<Error><Code>NoSuchBucket</Code></Error>"), Error);
@@ -49,10 +49,10 @@ TEST_CASE("a hostile listing is refused") {
 }
 
 TEST_CASE("a listing that is refused at an empty element, whose end Expat still reports") {
-  CHECK_THROWS_WITH_AS(parse_listing("<x/>"), "not a listing of S3: its root is no ListBucketResult", Error);
+  CHECK_THROWS_WITH_AS(parse_listing("<x/>"), "not a listing of a store: its root is no ListBucketResult", Error);
   std::string deep = "<e/>";
   for (int i = 0; i < 15; ++i) deep = "<d>" + deep + "</d>";
-  CHECK_THROWS_WITH_AS(parse_listing(listing(deep)), "not a listing of S3: its elements are nested too deeply", Error);
+  CHECK_THROWS_WITH_AS(parse_listing(listing(deep)), "not a listing of a store: its elements are nested too deeply", Error);
 }
 
 TEST_CASE("a container of Azure is read") {

@@ -126,7 +126,7 @@ TEST_CASE("load trial: one that begins ahead takes the child that waits, and nev
 
 TEST_CASE("load trial: what a trial found of rows, and what it could not tell") {
   const auto taken = [](const std::string& report, std::string& not_learned) {
-    Tried tried(report, "fake_batched");
+    Tried tried(report, "fake_model");
     const auto request = trial_for(tried.entry, tried.config());
     REQUIRE(request);
     CHECK(request->rows);

@@ -1,4 +1,4 @@
-#include "server/http/web_pages.h"
+#include "server/access/web_pages.h"
 
 #include "tests/errors.h"
 

@@ -1,4 +1,4 @@
-#include "server/base/environment_check.h"
+#include "server/process/environment_check.h"
 
 #include <algorithm>
 #include <numeric>

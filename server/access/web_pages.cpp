@@ -1,4 +1,4 @@
-#include "server/http/web_pages.h"
+#include "server/access/web_pages.h"
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>

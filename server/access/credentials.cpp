@@ -1,4 +1,4 @@
-#include "server/http/credentials.h"
+#include "server/access/credentials.h"
 
 #include <algorithm>
 #include <boost/beast/core/string.hpp>

@@ -1,4 +1,4 @@
-#include "server/base/end_signals.h"
+#include "server/process/end_signals.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

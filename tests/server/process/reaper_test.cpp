@@ -1,4 +1,4 @@
-#include "server/base/reaper.h"
+#include "server/process/reaper.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "server/models/model_uses.h"
+#include "server/demand/model_uses.h"
 
 #include <doctest/doctest.h>
 
