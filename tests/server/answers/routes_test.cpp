@@ -108,9 +108,9 @@ TEST_CASE("routes: a set of weights after the model's name, and in a place of it
 
 TEST_CASE("routes: unknown paths, wrong methods, other listeners") {
   for (const char* path :
-       {"/v2//", "/v3", "/v2/health", "/v2/models/m/versions/x@1", "/v2/models/m/versions",
-        "/v2/models/m/infer/x", "/v1/models/:call", "/v1/models/a:b:call", "/v1/models/m/versions/v@7:call",
-        "/v1/models/m/versions/:call", "/metrics", "/V2", "/v2/models//infer"}) {
+       {"/v2//", "/v3", "/v2/health", "/v2/models/m/versions/x@1", "/v2/models/m/versions", "/v2/models/m/infer/x",
+        "/v1/models/:call", "/v1/models/a:b:call", "/v1/models/m/versions/v@7:call", "/v1/models/m/versions/:call",
+        "/metrics", "/V2", "/v2/models//infer"}) {
     CAPTURE(std::string(path));
     CHECK(find_route(path, Method::kGet, kPublic).result == Result::kNotFound);
     CHECK(find_route(path, Method::kPost, kPublic).result == Result::kNotFound);

@@ -30,7 +30,7 @@ TEST_CASE("router: canonical targets") {
   CHECK(path_of("/v2/models/my%20model") == "/v2/models/my model");
   CHECK(path_of("http://host:8000/v2/health/live?x") == "/v2/health/live");
   CHECK(path_of("http://host") == "/");
-  CHECK(path_of("/v2/") == "/v2");  // clients and gateways add a slash
+  CHECK(path_of("/v2/") == "/v2");     // clients and gateways add a slash
   CHECK(path_of("/a%25b") == "/a%b");  // decoded once
   CHECK(canonical_target("/a/ARGS[0]_1/b?c").path == "/a/ARGS[0]_1/b");
   CHECK(canonical_target("/a/ARGS[0]_1/b?c").query == "c");

@@ -52,7 +52,8 @@ TEST_CASE("a listing that is refused at an empty element, whose end Expat still 
   CHECK_THROWS_WITH_AS(parse_listing("<x/>"), "not a listing of a store: its root is no ListBucketResult", Error);
   std::string deep = "<e/>";
   for (int i = 0; i < 15; ++i) deep = "<d>" + deep + "</d>";
-  CHECK_THROWS_WITH_AS(parse_listing(listing(deep)), "not a listing of a store: its elements are nested too deeply", Error);
+  CHECK_THROWS_WITH_AS(parse_listing(listing(deep)), "not a listing of a store: its elements are nested too deeply",
+                       Error);
 }
 
 TEST_CASE("a container of Azure is read") {
