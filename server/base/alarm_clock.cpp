@@ -27,9 +27,9 @@ void AlarmClock::Alarm::set(Clock::time_point time) noexcept {
 void AlarmClock::Alarm::stop() noexcept {
   const MutexLock lock(clock_.mutex_);
   clock_.remove(*this);
-  --clock_.alarms_;
   while (clock_.ringing_ == this) clock_.rung_.wait(clock_.mutex_);
   clock_.remove(*this);  // it may have set itself again
+  if (std::exchange(counted_, false)) --clock_.alarms_;
 }
 
 void AlarmClock::place(Alarm& alarm, size_t at) noexcept {

@@ -36,6 +36,7 @@ class AlarmClock {
     AlarmClock& clock_;
     Clock::time_point time_ SCONCE_GUARDED_BY(clock_.mutex_) = kNever;
     size_t place_ SCONCE_GUARDED_BY(clock_.mutex_) = kNowhere;  // in the heap
+    bool counted_ SCONCE_GUARDED_BY(clock_.mutex_) = true;      // until it is stopped
   };
 
   AlarmClock() : thread_([this] { loop(); }) {}
