@@ -63,8 +63,7 @@ void fit_to_descriptors(ServerConfig& config) {
   if (room.of_public < wanted.of_public)
     log_warn(
         "max_connections is {} instead of {}{}: the process may have {} descriptors (ulimit -n, LimitNOFILE), and "
-        "others "
-        "need some too",
+        "others need some too",
         room.of_public, wanted.of_public, config.grpc.enabled() ? ", for HTTP and gRPC each" : "", descriptors);
   config.max_connections = room.of_public;
   config.max_side_connections = room.of_side;

@@ -19,8 +19,8 @@
 
 namespace sconce::server {
 
-// Tells whoever waits for room that a use of a model has ended. While nobody waits, that costs the one who leaves a
-// look at a word that is not written. Thread-safe.
+// Tells the loads that wait for room that a use of a model has ended. While none waits, the end of a use costs a look
+// at a word that nobody writes. Thread-safe.
 class RoomBell {
  public:
   // The next leave() rings, unless one has done so since. Ask for it before looking whether models are in use.
@@ -65,8 +65,8 @@ class ModelUses {
     return true;
   }
   void leave(size_t place) noexcept {
-    // Whoever waits for room asks for the bell and then counts uses. Here it is the other way round, in one order for
-    // all threads, so one of the two sees the other.
+    // A load that waits for room asks for the bell and then counts uses. Here it is the other way round, in one order
+    // for all threads, so one of the two sees the other.
     places_[place % kPlaces].count.fetch_sub(1);
     if (bell_ && bell_->awaited()) [[unlikely]]
       bell_->ring();

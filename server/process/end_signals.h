@@ -2,7 +2,7 @@
 //
 //   starting --a signal--> the process ends at once: nothing serves yet
 //      |
-//      | announce_first(): the server serves
+//      | announce_first_signal(): the server serves
 //      v
 //   serving --a signal, or end_process_in_order()--> draining --a signal, or the time is over--> the process ends
 //
@@ -17,7 +17,7 @@ namespace sconce::server {
 // The state `starting`. Also unblocks the signals, which a parent may have blocked.
 void end_on_signals() noexcept;
 // The state `serving`. Returns a descriptor that becomes readable at the first signal; it stays open. The process ends
-// with status 1 if that is longer ago than `longest`, rounded up to seconds.
+// with status 1 when `longest`, rounded up to seconds, has passed since that signal.
 int announce_first_signal(std::chrono::milliseconds longest);
 // As the first signal does; nothing after that. On any thread.
 void end_process_in_order() noexcept;
