@@ -21,6 +21,7 @@ struct MadeUpSizes {
   int64_t others = 16;
   int64_t shift = 0, step = 0;
   int64_t most_elements = int64_t{1} << 24;  // of all inputs together
+  std::span<const AccessBound> bounds = {};  // ModelSpec::bounds: each access then lies within its tensor
 };
 
 // One tensor of zeros, or of the nearest value that TensorSpec::values allows, in host memory for each input, with its

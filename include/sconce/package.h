@@ -121,6 +121,15 @@ struct RowProof {
   bool independent() const noexcept { return by != By::kNothing; }
 };
 
+// An access of generated code that is not proved to lie within its tensor for all sizes that the inputs' expressions
+// accept. All members are expressions of the inputs' symbols, in Python's form: "3*(s77 // 2) - 1".
+struct AccessBound {
+  std::string access;             // "kernel cpp_fused_add_0: 'arg1_1'"
+  std::vector<std::string> made;  // the access is made where each of them is 0 or more
+  std::string element, elements;  // which element of how many: 0 <= element < elements, or a request would read
+                                  // or write other memory
+};
+
 struct ModelSpec {
   std::string name;                                            // "model"
   std::string device_key;                                      // "cpu", "cuda"
@@ -139,6 +148,7 @@ struct ModelSpec {
   uint64_t weights_bytes = 0;
   RowProof rows;
   std::string why_not_smaller;           // the access for which some Dim::smallest is 2; empty: none is
+  std::vector<AccessBound> bounds;       // of accesses in a model for the CPU, where its source was understood
   std::optional<DType> coarsest_buffer;  // bfloat16 or float16, if the graph has such a buffer
   bool loops = false;                    // the graph has a loop whose end may depend on values
   int threads = 0;                       // num_threads(N) of the compiled kernels; 0: none are parallel or unknown

@@ -9,7 +9,7 @@
 namespace sconce {
 namespace {
 
-constexpr size_t kMaxText = 4096, kMaxInstructions = 256;
+constexpr size_t kMaxText = 4096, kMaxInstructions = SizeExpression::kMaxSymbols;
 constexpr int kMaxNesting = 48;
 
 }  // namespace

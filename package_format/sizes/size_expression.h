@@ -15,6 +15,8 @@ namespace sconce {
 
 class SizeExpression {
  public:
+  static constexpr size_t kMaxSymbols = 256;
+
   // How a value depends on one symbol while all others stay.
   enum class Growth : uint8_t {
     kNone,    // it does not

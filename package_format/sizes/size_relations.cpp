@@ -25,6 +25,7 @@ class Explanation {
   std::optional<SizeRelations::Violation> violation() {
     const SizeSystem::Outcome outcome = system_.solve(sizes_.data(), values_.data());
     if (outcome.failure == Failure::kNone) return std::nullopt;
+    if (outcome.failure == Failure::kBound) return broken();
     const SizeSystem::Step& step = system_.steps[outcome.step];
     const SizeSystem::Size& size = system_.sizes[step.size];
     return SizeRelations::Violation{size.place, text(outcome.failure, step, size),
@@ -32,6 +33,15 @@ class Explanation {
   }
 
  private:
+  SizeRelations::Violation broken() const {
+    const SizeBounds::Broken broken = *system_.bounds.broken(values_.data());
+    const std::vector<size_t> symbols = system_.bounds.symbols(broken.bound);
+    return {system_.sizes[system_.symbols[symbols.at(0)].size].place,
+            "these sizes do not go together: " + system_.bounds.access(broken.bound) +
+                " would be accessed at element " + number(broken.element) + " of " + number(broken.elements) + ", " +
+                system_.bounds.text(broken.bound) + where(symbols, {})};
+  }
+
   static std::string number(int64_t value) { return std::to_string(value); }
   std::string place(const SizeSystem::Size& size) const {
     return "dimension " + number(static_cast<int64_t>(size.place.dim)) + " of " + label_(size.place.input);
@@ -82,9 +92,13 @@ class Explanation {
 
   // The symbols that are known before the step.
   std::string where(const SizeSystem::Size& size, const SizeSystem::Step& step) const {
+    return where(size.symbols, step.kind == Kind::kComputed ? std::nullopt : std::optional<size_t>(step.other));
+  }
+
+  std::string where(const std::vector<size_t>& symbols, std::optional<size_t> left_out) const {
     std::string text;
-    for (const size_t index : size.symbols) {
-      if (step.kind != Kind::kComputed && index == step.other) continue;
+    for (const size_t index : symbols) {
+      if (index == left_out) continue;
       const SizeSystem::Symbol& symbol = system_.symbols[index];
       const SizeSystem::Size& by = system_.sizes[symbol.size];
       text += (text.empty() ? ", where " : ", and ") + symbol.name + " = " + number(values_[index]) + " ";
@@ -122,8 +136,13 @@ class Choice {
     constexpr int kMostChanges = 512;
     for (int change = 0; change < kMostChanges; ++change) {
       const std::optional<size_t> wrong = first_wrong();
-      if (!wrong) return sizes_;
-      if (!change_for(*wrong)) break;
+      if (!wrong) {
+        const std::optional<SizeBounds::Broken> broken = system_.bounds.broken(values_.data());
+        if (!broken) return sizes_;
+        if (!give_room(broken->bound)) break;
+      } else if (!change_for(*wrong)) {
+        break;
+      }
     }
     return std::nullopt;
   }
@@ -227,6 +246,23 @@ class Choice {
     return false;
   }
 
+  // Makes a tensor larger of which an access would leave it, or else that makes the access smaller. Returns false if no
+  // symbol can change.
+  bool give_room(size_t bound) {
+    const std::vector<size_t> symbols = system_.bounds.symbols(bound);
+    for (size_t k = 0; k < symbols.size(); ++k) {
+      const size_t symbol = symbols[k];
+      const SizeRelations::Range& range = system_.symbols[symbol].accepted;
+      const bool grow = k < system_.bounds.symbols_of_tensor(bound);
+      const int64_t before = values_[symbol];
+      if (fixed_[symbol] || (grow ? before >= range.most : before <= range.least)) continue;
+      values_[symbol] = grow ? before + std::min(range.most - before, std::max<int64_t>(before, 1))
+                             : std::max(range.least, before / 2);
+      return true;
+    }
+    return false;
+  }
+
   const SizeSystem& system_;
   const std::map<std::string, int64_t>& given_;
   std::vector<int64_t> values_;
@@ -247,7 +283,7 @@ SizeRelations alone(const Dim& dim) {
 }  // namespace
 
 struct SizeRelations::Program {
-  explicit Program(std::span<const TensorSpec> inputs) : system(inputs) {
+  Program(std::span<const TensorSpec> inputs, std::span<const AccessBound> bounds) : system(inputs, bounds) {
     for (const SizeSystem::Size& size : system.sizes) places.push_back(size.place);
   }
   size_t index_of(Place place) const {
@@ -262,7 +298,8 @@ struct SizeRelations::Program {
 
 SizeRelations::SizeRelations() : SizeRelations(std::span<const TensorSpec>()) {}
 
-SizeRelations::SizeRelations(std::span<const TensorSpec> inputs) : program_(std::make_shared<Program>(inputs)) {}
+SizeRelations::SizeRelations(std::span<const TensorSpec> inputs, std::span<const AccessBound> bounds)
+    : program_(std::make_shared<Program>(inputs, bounds)) {}
 
 const std::vector<SizeRelations::Place>& SizeRelations::places() const noexcept { return program_->places; }
 

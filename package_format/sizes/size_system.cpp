@@ -12,8 +12,6 @@ using Failure = SizeSystem::Failure;
 using Kind = SizeSystem::Kind;
 using Range = SizeRelations::Range;
 
-// Expressions have at most as many symbols.
-constexpr size_t kMostSymbols = 256;
 // A package may hold anything, and the time to order its expressions grows with their square.
 constexpr size_t kMostExpressions = 1024;
 
@@ -24,14 +22,14 @@ Range accepted_of(Range recorded, int64_t smallest) noexcept {
 
 std::optional<int64_t> evaluate(const SizeExpression& expression, std::span<const size_t> symbols,
                                 const int64_t* values) noexcept {
-  std::array<int64_t, kMostSymbols> own;
+  std::array<int64_t, SizeExpression::kMaxSymbols> own;
   for (size_t i = 0; i < symbols.size(); ++i) own[i] = values[symbols[i]];
   return expression.value({own.data(), symbols.size()});
 }
 
 }  // namespace
 
-SizeSystem::SizeSystem(std::span<const TensorSpec> inputs) {
+SizeSystem::SizeSystem(std::span<const TensorSpec> inputs, std::span<const AccessBound> bounds) {
   std::unordered_map<std::string, size_t> named;
   const auto symbol_named = [&](const std::string& name) {
     const auto [at, fresh] = named.emplace(name, symbols.size());
@@ -58,6 +56,9 @@ SizeSystem::SizeSystem(std::span<const TensorSpec> inputs) {
   add_expressions();
   add_rest();
   finish_ranges();
+  std::vector<std::string> told;
+  for (const Symbol& symbol : symbols) told.push_back(symbol.known ? symbol.name : std::string());
+  this->bounds = SizeBounds(bounds, told);
 }
 
 // A dimension that is a symbol says its value. Later ones are compared with it.
@@ -285,6 +286,8 @@ SizeSystem::Outcome SizeSystem::solve(const int64_t* given, int64_t* values) con
         break;
     }
   }
+  if (bounds.size() > 0)
+    if (const auto broken = bounds.broken(values)) return {Failure::kBound, broken->bound};
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "package_format/sizes/size_bounds.h"
 #include "package_format/sizes/size_expression.h"
 #include "sconce/package.h"
 #include "sconce/sizes/size_relations.h"
@@ -57,14 +58,15 @@ struct SizeSystem {
     kSymbolRange,
     kUntold,
     kOverflow,
-    kUndecidable
+    kUndecidable,
+    kBound,  // an access would leave its tensor
   };
   struct Outcome {
     Failure failure = Failure::kNone;
-    size_t step = 0;
+    size_t step = 0;  // of kBound: which of the bounds
   };
 
-  explicit SizeSystem(std::span<const TensorSpec> inputs);
+  SizeSystem(std::span<const TensorSpec> inputs, std::span<const AccessBound> bounds);
 
   // given: one for each of `sizes`. values: room for one of each symbol; those of the steps before a failure are set.
   Outcome solve(const int64_t* given, int64_t* values) const noexcept;
@@ -79,6 +81,7 @@ struct SizeSystem {
   std::vector<Size> sizes;
   std::vector<Symbol> symbols;
   std::vector<Step> steps;
+  SizeBounds bounds;
 
  private:
   void add_plain();

@@ -300,7 +300,7 @@ std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelInterf
     small.insert(std::to_string(i) + ",0");
     for (const std::string& symbol : symbols_of(specs[i].dims[0].symbol)) small.insert(symbol);
   }
-  const SizeRelations relations(specs);
+  const SizeRelations relations(specs, model.spec.bounds);
   const auto chosen = relations.sizes({}, [&](const std::string& symbol, SizeRelations::Range range) {
     // torch.export records 2 where it may be 1.
     const int64_t least = range.least <= 2 ? 1 : range.least;

@@ -50,8 +50,9 @@ std::vector<Tensor> random_inputs(const ModelSpec& spec, const TensorNames& name
     shown.push_back(names.name(i));
     specs[i].strides.resize(specs[i].dims.size());  // row-major where none are recorded
   }
-  std::vector<Tensor> inputs =
-      made_up_inputs(specs, {.chosen = read_sizes(options.sizes), .others = 2, .most_elements = INT64_MAX}, shown);
+  std::vector<Tensor> inputs = made_up_inputs(
+      specs, {.chosen = read_sizes(options.sizes), .others = 2, .most_elements = INT64_MAX, .bounds = spec.bounds},
+      shown);
   for (size_t i = 0; i < inputs.size(); ++i) fill_random(inputs[i], options.seed + i, specs[i].values);
   return inputs;
 }

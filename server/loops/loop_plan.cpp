@@ -16,7 +16,7 @@ bool is_number(DType dtype) noexcept { return dtype == DType::kInt64 || dtype ==
 class LoopPlanner {
  public:
   LoopPlanner(const LoopSpec& spec, const ModelInterface& model)
-      : spec_(spec), model_(model), relations_(model.spec.inputs), filled_(model.inputs.size()) {
+      : spec_(spec), model_(model), relations_(model.spec.inputs, model.spec.bounds), filled_(model.inputs.size()) {
     for (const ControlInput& control : model.controls) filled_[control.input] = true;
   }
 

@@ -5,7 +5,8 @@
 namespace sconce::server {
 namespace {
 
-OutputProbe::Run run_on(Model& model, const ModelInterface& interface, const MadeUpSizes& sizes) {
+OutputProbe::Run run_on(Model& model, const ModelInterface& interface, MadeUpSizes sizes) {
+  sizes.bounds = interface.spec.bounds;
   const std::vector<Tensor> inputs = made_up_inputs(interface.spec.inputs, sizes);
   std::vector<Tensor> outputs(interface.outputs.size());
   model.run(inputs, outputs);

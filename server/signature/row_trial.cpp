@@ -112,6 +112,7 @@ bool RowTrial::ask(std::span<const ProbeRow> rows, RowAnswers& answers) {
   const auto count = static_cast<int64_t>(rows.size());
   MadeUpSizes sizes = sizes_;
   sizes.chosen.emplace(batch_, count * block_);
+  sizes.bounds = interface_.spec.bounds;
   const std::vector<Tensor> inputs = made_up_inputs(interface_.spec.inputs, sizes, names_);
   elements_ = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -26,7 +26,7 @@ std::vector<int64_t> made_up_sizes(const SizeRelations& relations, MadeUpSizes& 
 
 std::vector<Tensor> made_up_inputs(std::span<const TensorSpec> specs, MadeUpSizes sizes,
                                    std::span<const std::string> names) {
-  const std::vector<int64_t> made = made_up_sizes(SizeRelations(specs), sizes);
+  const std::vector<int64_t> made = made_up_sizes(SizeRelations(specs, sizes.bounds), sizes);
   auto next = made.begin();
   std::vector<Tensor> inputs;
   int64_t elements = 0;

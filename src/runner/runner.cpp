@@ -71,7 +71,8 @@ std::vector<bool> written(const std::vector<TensorSpec>& inputs) {
 
 Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
     : package_(std::move(package)),
-      check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs),
+      check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs, {},
+             spec.bounds),
       indices_(spec, options.check_inputs && options.check_indices),
       slots_([this](ReplicaSlot& slot, RunRequest& request) {
         {
@@ -200,7 +201,7 @@ void Runner::load_constants(const LoadOptions& options) {
     if (t.defined()) info_.constant_bytes += t.storage()->bytes();
 
   container.complete(info_.spec);
-  check_ = InputCheck(info_.spec.inputs, device, check_.full(), module_->least_ranks());
+  check_ = InputCheck(info_.spec.inputs, device, check_.full(), module_->least_ranks(), info_.spec.bounds);
   // The first container serves too, if it was given all its constants, folds none and writes none.
   const bool usable =
       on_cpu && !table_->any_mutated() && container.constants_given() == stored && !table_->any_folded();

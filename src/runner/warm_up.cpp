@@ -59,8 +59,8 @@ uint64_t digest_of_inputs(std::span<const Tensor> inputs) {
 }
 
 std::vector<Tensor> warm_up_inputs(const ModelSpec& spec) {
-  std::vector<Tensor> inputs =
-      made_up_inputs(spec.inputs, {.most_elements = kMostElements * static_cast<int64_t>(spec.inputs.size())});
+  std::vector<Tensor> inputs = made_up_inputs(
+      spec.inputs, {.most_elements = kMostElements * static_cast<int64_t>(spec.inputs.size()), .bounds = spec.bounds});
   // Integers are ones: an index of most tables, and a divisor.
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool whole = !is_floating(inputs[i].dtype());

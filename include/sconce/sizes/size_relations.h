@@ -44,7 +44,9 @@ class SizeRelations {
   using Label = std::function<std::string(size_t input)>;  // what an error calls an input
 
   SizeRelations();
-  explicit SizeRelations(std::span<const TensorSpec> inputs);
+  // bounds: sizes for which one of these accesses leaves its tensor do not fit. kInternal: a bound has no
+  // expression of the inputs' symbols.
+  explicit SizeRelations(std::span<const TensorSpec> inputs, std::span<const AccessBound> bounds = {});
 
   // All dimensions that are not fixed, by input and dimension.
   const std::vector<Place>& places() const noexcept;

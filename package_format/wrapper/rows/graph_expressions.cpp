@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "package_format/text/source_text.h"
+#include "package_format/wrapper/accesses/access_expressions.h"
 #include "package_format/wrapper/rows/graph_reader.h"
 
 namespace sconce::rows::graph {
@@ -41,15 +42,22 @@ Polynomial GraphReader::size_named(std::string_view text) {
   return value.kind == Value::Kind::kInteger ? value.integer : Polynomial::of(state_.atoms().size(kStray));
 }
 
-void GraphReader::read_sizes(const LeastSizes& least) {
+void GraphReader::read_sizes(const LeastSizes& least, LookAt look) {
   Atoms& atoms = state_.atoms();
   for (const auto& [name, smallest] : least) {
-    // Code is right for all recorded sizes: only smaller ones are looked at.
-    const uint8_t bits = smallest < 2 ? kSized : kFixed;
+    const uint8_t bits = smallest < 2 || look == LookAt::kAllSizes ? kSized : kFixed;
     const Polynomial symbol = Polynomial::of(smallest == 0 ? atoms.size_or_zero(bits) : atoms.size(bits));
     symbols_.emplace(name, symbol);
     if (smallest > 1) state_.bounds()->assume(symbol - Polynomial(smallest));
   }
+}
+
+std::vector<AccessBound> GraphReader::open() {
+  return open_bounds(*state_.bounds(), state_.atoms(), [&](Atom atom) {
+    const auto at = std::find_if(symbols_.begin(), symbols_.end(),
+                                 [&](const auto& symbol) { return symbol.second == Polynomial::of(atom); });
+    return at == symbols_.end() ? std::string() : std::string(at->first);
+  });
 }
 
 void GraphReader::read_inputs(std::string_view batch) {

@@ -33,10 +33,10 @@ struct Value {
 class GraphReader {
  public:
   // Looks at accesses instead of rows.
-  GraphReader(std::span<const std::string_view> kernels, const LeastSizes& least, const ModelSpec& spec)
+  GraphReader(std::span<const std::string_view> kernels, const LeastSizes& least, const ModelSpec& spec, LookAt look)
       : spec_(spec), kernels_(kernels), outputs_(spec.outputs.size()) {
     state_.look_at_accesses();
-    read_sizes(least);
+    read_sizes(least, look);
     read_inputs({});
   }
 
@@ -49,6 +49,8 @@ class GraphReader {
   std::string read(std::string_view body);
   // Whether an access is known to leave its tensor.
   bool leaves() { return state_.bounds() && state_.bounds()->leaves(); }
+  // Accesses that sizes decide.
+  std::vector<AccessBound> open();
 
  private:
   static std::string not_understood(std::string_view text);
@@ -57,7 +59,7 @@ class GraphReader {
   }
 
   void read_inputs(std::string_view batch);
-  void read_sizes(const LeastSizes& least);
+  void read_sizes(const LeastSizes& least, LookAt look);
   void call_outside(const Expression& call);
   void assign(Name name, Value value);
   // The storage for a kernel's argument.

@@ -387,10 +387,11 @@ std::string why_not_independent(const WrapperSource& source, std::span<const std
 }
 
 Accesses look_at_accesses(const WrapperSource& source, std::span<const std::string_view> kernels,
-                          const LeastSizes& least, const ModelSpec& spec) {
-  graph::GraphReader reader(kernels, least, spec);
-  Accesses result{reader.read(source.body)};
+                          const LeastSizes& least, const ModelSpec& spec, LookAt look) {
+  graph::GraphReader reader(kernels, least, spec, look);
+  Accesses result{.problem = reader.read(source.body), .open = {}};
   result.leave = reader.leaves();
+  if (look == LookAt::kAllSizes) result.open = reader.open();
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "package_format/wrapper/wrapper_source.h"
 #include "sconce/package.h"
@@ -22,12 +23,18 @@ using LeastSizes = std::map<std::string, int64_t, std::less<>>;
 
 // What is known of the accesses for all sizes from given ones on.
 struct Accesses {
-  std::string problem;  // why they are not known to lie within their tensors; empty: they are
-  bool leave = false;   // one is known to leave its tensor, for the smallest of these sizes
+  std::string problem;            // why they are not known to lie within their tensors; empty: they are
+  bool leave = false;             // one is known to leave its tensor, for the smallest of these sizes
+  std::vector<AccessBound> open;  // what decides for given sizes
+};
+
+enum class LookAt : uint8_t {
+  kSmallSizes,  // takes the code for right wherever all sizes are 2 or more
+  kAllSizes,
 };
 
 // They are known where every statement of run_impl is understood.
 Accesses look_at_accesses(const WrapperSource& source, std::span<const std::string_view> kernels,
-                          const LeastSizes& least, const ModelSpec& spec);
+                          const LeastSizes& least, const ModelSpec& spec, LookAt look = LookAt::kSmallSizes);
 
 }  // namespace sconce::rows

@@ -90,6 +90,15 @@ class Atoms {
   bool may_be_zero(Atom atom) const { return known_[static_cast<size_t>(atom)].may_be_zero; }
   bool is_loop(Atom atom) const { return known_[static_cast<size_t>(atom)].is_loop; }
   bool may_be_negative(Atom atom) const { return known_[static_cast<size_t>(atom)].may_be_negative; }
+  // Of a quotient '/', a remainder '%' or a maximum '>'; the kind is 0 for all others.
+  struct Made {
+    char kind = 0;
+    Polynomial value, divisor;
+  };
+  Made made(Atom atom) const {
+    const Known& known = known_[static_cast<size_t>(atom)];
+    return {known.kind, known.value, known.divisor};
+  }
   // Whether the value is not smaller for larger sizes, as far as its terms tell.
   bool grows(const Polynomial& value) const;
   // Whether value >= 0 for all values of the atoms; false if that is not known.

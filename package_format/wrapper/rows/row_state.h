@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "package_format/wrapper/rows/access_bounds.h"
+#include "package_format/wrapper/accesses/access_bounds.h"
 #include "package_format/wrapper/rows/polynomial.h"
 
 namespace sconce::rows {

@@ -26,8 +26,8 @@ bool looks_row_major(const TensorSpec& spec) {
 }  // namespace
 
 InputCheck::InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full,
-                       const std::vector<int>& least_ranks)
-    : relations_(inputs), device_(device), full_(full) {
+                       const std::vector<int>& least_ranks, std::span<const AccessBound> bounds)
+    : relations_(inputs, bounds), device_(device), full_(full) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorSpec& spec = inputs[i];
     Input input{

@@ -17,8 +17,9 @@ namespace sconce::runner {
 
 class InputCheck {
  public:
-  // least_ranks: by input, for those of unknown shape.
-  InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full, const std::vector<int>& least_ranks = {});
+  // least_ranks: by input, for those of unknown shape. bounds: accesses that sizes decide.
+  InputCheck(const std::vector<TensorSpec>& inputs, Device device, bool full, const std::vector<int>& least_ranks = {},
+             std::span<const AccessBound> bounds = {});
   // kInvalidArgument names the input, what was expected and what came; kUnsupported if the package does not say what
   // sizes go together. Allocates only if it throws, or if more than 64 sizes vary.
   void operator()(std::span<const Tensor> inputs) const;

@@ -1,4 +1,4 @@
-#include "package_format/wrapper/rows/small_sizes.h"
+#include "package_format/wrapper/accesses/small_sizes.h"
 
 #include <algorithm>
 #include <string>
@@ -22,6 +22,13 @@ class SmallSizes {
   }
 
   void find() {
+    find_smallest();
+    if (!least_.empty())
+      spec_.bounds = rows::look_at_accesses(source_, kernels_, least_, spec_, rows::LookAt::kAllSizes).open;
+  }
+
+ private:
+  void find_smallest() {
     if (open_.empty()) return;
     if (lower(open_, 0).empty()) return;
     spec_.why_not_smaller = lower(open_, 1);
@@ -31,7 +38,6 @@ class SmallSizes {
         for (const std::string& symbol : symbols_of(dim.symbol)) dim.smallest = std::max(dim.smallest, least_[symbol]);
   }
 
- private:
   // A symbol that no dimension says alone has the minimum of 2 that torch.export assumes.
   void add(const Dim& dim) {
     if (dim.is_static()) return;

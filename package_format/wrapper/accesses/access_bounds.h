@@ -20,9 +20,17 @@
 
 namespace sconce::rows {
 
+// An access that is made where all facts are 0 or more, and that is not shown to lie within its tensor.
+struct OpenAccess {
+  std::string tensor;
+  Polynomial element, elements;
+  std::vector<Polynomial> facts;
+};
+
 class AccessBounds {
  public:
-  static constexpr int kMostSteps = 2'000;  // of arithmetic: some milliseconds
+  static constexpr int kMostSteps = 2'000;     // of arithmetic: some milliseconds
+  static constexpr size_t kMostOpen = 10'000;  // more accesses are not kept
 
   explicit AccessBounds(Atoms& atoms) : atoms_(atoms) {}
 
@@ -46,6 +54,10 @@ class AccessBounds {
   const std::string& problem() const noexcept { return problem_; }
   // Whether an example shows that it does.
   bool leaves() const noexcept { return leaves_; }
+  // Those of which is known when they are made. Conditions that are no facts leave out the accesses behind them.
+  const std::vector<OpenAccess>& open() const noexcept { return open_; }
+  // Whether value >= 0 where all facts are 0 or more; false if that is not known.
+  bool follows(const Polynomial& value, const std::vector<Polynomial>& facts);
 
  private:
   Polynomial at_end(const Polynomial& difference, bool last) const;
@@ -58,9 +70,10 @@ class AccessBounds {
   Atoms& atoms_;
   std::vector<Polynomial> facts_;
   bool depends_ = false, guarded_ = false;
-  mutable int steps_ = kMostSteps;
+  mutable int steps_ = kMostSteps, steps_of_ends_ = kMostSteps;  // in access(), and in follows()
   std::string problem_;
   bool leaves_ = false;
+  std::vector<OpenAccess> open_;
 };
 
 }  // namespace sconce::rows

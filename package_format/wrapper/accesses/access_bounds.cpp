@@ -1,6 +1,8 @@
-#include "package_format/wrapper/rows/access_bounds.h"
+#include "package_format/wrapper/accesses/access_bounds.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 #include <optional>
 
 namespace sconce::rows {
@@ -8,15 +10,22 @@ namespace {
 
 constexpr int kMostDepth = 3;
 
-// `of` as a multiple of `by`: the atoms of the factor, which is positive.
-std::optional<Polynomial> positive_multiple(const Term& of, const Term& by) {
-  if (by.factor == 0 || of.factor % by.factor != 0 || of.factor / by.factor <= 0) return std::nullopt;
-  Polynomial factor(of.factor / by.factor);
-  std::vector<Atom> rest;
+// Positive factors with which `times` of one term is `factor` of another.
+struct Multiple {
+  int64_t times = 1;
+  Polynomial factor;
+};
+
+// times * of == factor * by
+std::optional<Multiple> positive_multiple(const Term& of, const Term& by) {
+  if ((of.factor < 0) != (by.factor < 0) || of.factor == INT64_MIN || by.factor == INT64_MIN) return std::nullopt;
   if (!std::includes(of.atoms.begin(), of.atoms.end(), by.atoms.begin(), by.atoms.end())) return std::nullopt;
+  const int64_t common = std::gcd(of.factor, by.factor);
+  Multiple multiple{std::abs(by.factor) / common, Polynomial(std::abs(of.factor) / common)};
+  std::vector<Atom> rest;
   std::set_difference(of.atoms.begin(), of.atoms.end(), by.atoms.begin(), by.atoms.end(), std::back_inserter(rest));
-  for (const Atom atom : rest) factor = factor * Polynomial::of(atom);
-  return factor;
+  for (const Atom atom : rest) multiple.factor = multiple.factor * Polynomial::of(atom);
+  return multiple;
 }
 
 }  // namespace
@@ -77,10 +86,12 @@ bool AccessBounds::not_negative(const Polynomial& value, int depth) const {
     if (any ? term.atoms.empty() : &term != &*first) continue;
     for (const Polynomial& fact : facts)
       for (const Term& by : fact.terms()) {
-        const std::optional<Polynomial> factor = positive_multiple(term, by);
-        if (!factor || by.atoms.empty()) continue;
+        const std::optional<Multiple> multiple = positive_multiple(term, by);
+        if (!multiple || by.atoms.empty()) continue;
         if (--steps_ < 0) return false;
-        if (atoms_.at_least_zero(*factor) && not_negative(value - *factor * fact, depth - 1)) return true;
+        if (atoms_.at_least_zero(multiple->factor) &&
+            not_negative(Polynomial(multiple->times) * value - multiple->factor * fact, depth - 1))
+          return true;
       }
   }
   return false;
@@ -104,7 +115,8 @@ bool AccessBounds::has_example(const Polynomial& element, const Polynomial& elem
       const Atoms::Places places = [&](Atom atom) -> std::optional<int64_t> {
         if (atoms_.is_size(atom)) return atoms_.may_be_zero(atom) ? zero : smallest(atom);
         if (!atoms_.is_loop(atom)) return std::nullopt;
-        return last ? atoms_.number(atoms_.last(atom), places) : 0;
+        const std::optional<int64_t> end = atoms_.number(atoms_.last(atom), places);
+        return !end || *end < 0 ? std::nullopt : last ? end : std::optional<int64_t>(0);  // no place of an empty loop
       };
       const std::optional<int64_t> at = atoms_.number(element, places), count = atoms_.number(elements, places);
       const auto holds = [&](const Polynomial& fact) { return atoms_.number(fact, places).value_or(-1) >= 0; };
@@ -135,11 +147,27 @@ void AccessBounds::access(std::string_view tensor, const Polynomial& element, co
            not_negative(difference, kMostDepth);
   };
   if (holds(left) && holds(element)) return;
+  if (!guarded_ && element.known() && elements.known() && open_.size() < kMostOpen)
+    open_.push_back({std::string(tensor), element, elements, facts_});
   leaves_ = has_example(element, elements);
   if (leaves_)
     problem_ = std::string(tensor) + " is accessed outside of its elements";
   else if (problem_.empty())
     problem_ = std::string(tensor) + " may be accessed outside of its elements";
+}
+
+bool AccessBounds::follows(const Polynomial& value, const std::vector<Polynomial>& facts) {
+  const size_t mark = this->mark();
+  facts_.insert(facts_.end(), facts.begin(), facts.end());
+  std::swap(steps_, steps_of_ends_);
+  // A number that a fact has, too, goes first.
+  const bool result =
+      not_negative(value, kMostDepth) || std::any_of(facts.begin(), facts.end(), [&](const Polynomial& fact) {
+        return --steps_ > 0 && not_negative(value - fact, kMostDepth);
+      });
+  std::swap(steps_, steps_of_ends_);
+  leave(mark);
+  return result;
 }
 
 }  // namespace sconce::rows
