@@ -127,8 +127,9 @@ ReadModel read_model(const ArchiveReader& archive, const ModelFiles& files) {
   if (!small && spec.so_bytes / 2 > (inside ? weights.bytes : 0)) archive.read(*files.so);
   spec.may_write_constants = weights.writable;
   find_mutated(text, source, weights.writable, spec);
-  prove_rows(source, kernels, spec);
-  find_small_sizes(source, kernels, spec);
+  rows::ParsedCode code(source, kernels);
+  prove_rows(code, spec);
+  find_small_sizes(code, spec);
   find_values(source, kernels, spec);
   complete_devices(spec);
   return result;

@@ -1,23 +1,24 @@
 #include "package_format/sizes/size_bounds.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "sconce/check.h"
 
 namespace sconce {
-SizeBounds::SizeBounds(std::span<const AccessBound> bounds, const std::vector<std::string>& symbols) {
+SizeBounds::SizeBounds(std::span<const AccessBound> bounds, const std::vector<std::string>& symbols)
+    : symbols_(symbols.size()) {
   bool told = true;
   const auto compiled = [&](const std::string& text) {
     std::optional<SizeExpression> parsed = SizeExpression::parse(text);
     SCONCE_CHECK(parsed, kInternal, "no expression of sizes: ", text);
-    Expression expression{.expression = std::move(*parsed), .symbols = {}};
+    Expression expression{.expression = std::move(*parsed), .placed = {}, .symbols = {}};
     for (const std::string& name : expression.expression.symbols()) {
       const auto at = std::find(symbols.begin(), symbols.end(), name);
       told = told && at != symbols.end();
       expression.symbols.push_back(static_cast<size_t>(at - symbols.begin()));
     }
+    if (told) expression.placed = expression.expression.placed(expression.symbols);
     return expression;
   };
   for (const AccessBound& bound : bounds) {
@@ -29,19 +30,14 @@ SizeBounds::SizeBounds(std::span<const AccessBound> bounds, const std::vector<st
   }
 }
 
-std::optional<int64_t> SizeBounds::value(const Expression& expression, const int64_t* values) noexcept {
-  std::array<int64_t, SizeExpression::kMaxSymbols> own;
-  for (size_t i = 0; i < expression.symbols.size(); ++i) own[i] = values[expression.symbols[i]];
-  return expression.expression.value({own.data(), expression.symbols.size()});
-}
-
 std::optional<SizeBounds::Broken> SizeBounds::broken(const int64_t* values) const noexcept {
+  const std::span all(values, symbols_);
   for (size_t i = 0; i < bounds_.size(); ++i) {
     const Bound& bound = bounds_[i];
-    const std::optional<int64_t> element = value(bound.element, values), elements = value(bound.elements, values);
+    const std::optional<int64_t> element = bound.element.placed.value(all), elements = bound.elements.placed.value(all);
     if (!element || !elements || (*element >= 0 && *element < *elements)) continue;
     if (std::all_of(bound.made.begin(), bound.made.end(),
-                    [&](const Expression& condition) { return value(condition, values).value_or(-1) >= 0; }))
+                    [&](const Expression& condition) { return condition.placed.value(all).value_or(-1) >= 0; }))
       return Broken{i, *element, *elements};
   }
   return std::nullopt;

@@ -40,7 +40,7 @@ class SizeBounds {
 
  private:
   struct Expression {
-    SizeExpression expression;
+    SizeExpression expression, placed;  // placed: for the values of all symbols
     std::vector<size_t> symbols;
   };
   struct Bound {
@@ -48,9 +48,9 @@ class SizeBounds {
     std::vector<Expression> made;
     Expression element, elements;
   };
-  static std::optional<int64_t> value(const Expression& expression, const int64_t* values) noexcept;
 
   std::vector<Bound> bounds_;
+  size_t symbols_ = 0;  // how many there are
 };
 
 }  // namespace sconce

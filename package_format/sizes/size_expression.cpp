@@ -9,7 +9,7 @@
 namespace sconce {
 namespace {
 
-constexpr size_t kMaxText = 4096, kMaxInstructions = SizeExpression::kMaxSymbols;
+constexpr size_t kMaxText = 4096, kMaxInstructions = 256;
 constexpr int kMaxNesting = 48;
 
 }  // namespace
@@ -237,6 +237,14 @@ std::string SizeExpression::text() const {
 SizeExpression SizeExpression::renamed(std::vector<std::string> names) const {
   SizeExpression other = *this;
   other.symbols_ = std::move(names);
+  return other;
+}
+
+SizeExpression SizeExpression::placed(std::span<const size_t> places) const {
+  SizeExpression other = *this;
+  for (Instruction& instruction : other.code_)
+    if (instruction.op == Op::kSymbol)
+      instruction.operand = static_cast<int64_t>(places[static_cast<size_t>(instruction.operand)]);
   return other;
 }
 

@@ -15,8 +15,6 @@ namespace sconce {
 
 class SizeExpression {
  public:
-  static constexpr size_t kMaxSymbols = 256;
-
   // How a value depends on one symbol while all others stay.
   enum class Growth : uint8_t {
     kNone,    // it does not
@@ -37,6 +35,8 @@ class SizeExpression {
   std::string text() const;
   // The same with other names, one for each of symbols().
   SizeExpression renamed(std::vector<std::string> names) const;
+  // The same for value() alone, with the value of symbols()[i] at places[i] among all values.
+  SizeExpression placed(std::span<const size_t> places) const;
   // values: one for each of symbols(). nullopt if a number leaves 64 bits, or at a division by 0. Does not allocate.
   std::optional<int64_t> value(std::span<const int64_t> values) const noexcept;
   // Symbols may be 0 or more. symbol: its place in symbols().

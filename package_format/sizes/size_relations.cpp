@@ -173,7 +173,8 @@ class Choice {
     const std::optional<Kind> kind = SizeSystem::kind_of(expression->growth(*unknown));
     if (!kind) return false;
     const size_t symbol = places[*unknown];
-    if (system_.invert(*expression, places, symbol, *kind, wanted, values_.data()) != Failure::kNone) return false;
+    if (system_.invert(expression->placed(places), symbol, *kind, wanted, values_.data()) != Failure::kNone)
+      return false;
     fix(symbol, values_[symbol]);
     return true;
   }
@@ -356,8 +357,7 @@ bool SizeRelations::takes(Place place, int64_t wanted) const {
   if (!kind) return true;
   const size_t symbol = size.symbols[0];
   std::vector<int64_t> values(system.symbols.size());
-  if (system.invert(*size.expression, size.symbols, symbol, *kind, wanted, values.data()) != Failure::kNone)
-    return false;
+  if (system.invert(*size.placed, symbol, *kind, wanted, values.data()) != Failure::kNone) return false;
   const Range& accepted = system.symbols[symbol].accepted;
   return values[symbol] >= accepted.least && values[symbol] <= accepted.most;
 }

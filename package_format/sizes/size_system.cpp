@@ -20,13 +20,6 @@ Range accepted_of(Range recorded, int64_t smallest) noexcept {
   return {recorded.least == 2 && recorded.most > 2 ? smallest : std::max<int64_t>(recorded.least, 0), recorded.most};
 }
 
-std::optional<int64_t> evaluate(const SizeExpression& expression, std::span<const size_t> symbols,
-                                const int64_t* values) noexcept {
-  std::array<int64_t, SizeExpression::kMaxSymbols> own;
-  for (size_t i = 0; i < symbols.size(); ++i) own[i] = values[symbols[i]];
-  return expression.value({own.data(), symbols.size()});
-}
-
 }  // namespace
 
 SizeSystem::SizeSystem(std::span<const TensorSpec> inputs, std::span<const AccessBound> bounds) {
@@ -41,14 +34,20 @@ SizeSystem::SizeSystem(std::span<const TensorSpec> inputs, std::span<const Acces
       const Dim& dim = inputs[i].dims[d];
       if (dim.is_static()) continue;
       const Range recorded{dim.min, dim.max};
-      Size size{{i, d}, dim.symbol, SizeExpression::parse(dim.symbol),
-                {},     recorded,   accepted_of(recorded, dim.smallest)};
+      Size size{.place = {i, d},
+                .text = dim.symbol,
+                .expression = SizeExpression::parse(dim.symbol),
+                .placed = {},
+                .symbols = {},
+                .recorded = recorded,
+                .accepted = accepted_of(recorded, dim.smallest)};
       if (size.expression)
         for (const std::string& name : size.expression->symbols()) {
           size.symbols.push_back(symbol_named(name));
           Symbol& symbol = symbols[size.symbols.back()];
           symbol.smallest = std::max(symbol.smallest, dim.smallest);
         }
+      if (size.expression) size.placed = size.expression->placed(size.symbols);
       sizes.push_back(std::move(size));
     }
   }
@@ -200,14 +199,14 @@ std::optional<Kind> SizeSystem::kind_of(SizeExpression::Growth growth) noexcept 
 }
 
 std::optional<int64_t> SizeSystem::value(const Size& size, const int64_t* values) const noexcept {
-  return evaluate(*size.expression, size.symbols, values);
+  return size.placed->value({values, symbols.size()});
 }
 
-Failure SizeSystem::invert(const SizeExpression& expression, std::span<const size_t> places, size_t symbol, Kind kind,
-                           int64_t wanted, int64_t* values) const noexcept {
+Failure SizeSystem::invert(const SizeExpression& placed, size_t symbol, Kind kind, int64_t wanted,
+                           int64_t* values) const noexcept {
   const auto at = [&](int64_t value) {
     values[symbol] = value;
-    return evaluate(expression, places, values);
+    return placed.value({values, symbols.size()});
   };
   const std::optional<int64_t> base = at(0);
   if (!base) return Failure::kOverflow;
@@ -268,7 +267,7 @@ SizeSystem::Outcome SizeSystem::solve(const int64_t* given, int64_t* values) con
         break;
       case Kind::kAffine:
       case Kind::kStrict: {
-        const Failure failure = invert(*size.expression, size.symbols, step.other, step.kind, is, values);
+        const Failure failure = invert(*size.placed, step.other, step.kind, is, values);
         if (failure != Failure::kNone) return failed(failure);
         const Range& symbol = symbols[step.other].accepted;
         if (values[step.other] < symbol.least || values[step.other] > symbol.most) return failed(Failure::kSymbolRange);

@@ -29,10 +29,10 @@ struct SizeSystem {
   // A dimension that is not fixed.
   struct Size {
     Place place;
-    std::string text;  // the expression; empty: none
-    std::optional<SizeExpression> expression;
-    std::vector<size_t> symbols;  // those of the expression
-    Range recorded, accepted;     // accepted: what symbols do not imply
+    std::string text;                                  // the expression; empty: none
+    std::optional<SizeExpression> expression, placed;  // placed: for the values of all symbols
+    std::vector<size_t> symbols;                       // those of the expression
+    Range recorded, accepted;                          // accepted: what symbols do not imply
   };
   enum class Kind : uint8_t {
     kRange,        // the size is within its range, and nothing else is known of it
@@ -74,9 +74,10 @@ struct SizeSystem {
   static std::optional<Kind> kind_of(SizeExpression::Growth growth) noexcept;
   // The expression of a size. values: of all symbols.
   std::optional<int64_t> value(const Size& size, const int64_t* values) const noexcept;
-  // Sets values[symbol] so that the expression has the value `wanted`. All other symbols of it are set.
-  Failure invert(const SizeExpression& expression, std::span<const size_t> symbols, size_t symbol, Kind kind,
-                 int64_t wanted, int64_t* values) const noexcept;
+  // Sets values[symbol] so that the expression, which is placed, has the value `wanted`. All other symbols of it are
+  // set.
+  Failure invert(const SizeExpression& placed, size_t symbol, Kind kind, int64_t wanted,
+                 int64_t* values) const noexcept;
 
   std::vector<Size> sizes;
   std::vector<Symbol> symbols;

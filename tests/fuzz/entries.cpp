@@ -9,6 +9,7 @@
 #include "package_format/call_spec.h"
 #include "package_format/elf_image.h"
 #include "package_format/weights_index.h"
+#include "package_format/wrapper/accesses/small_sizes.h"
 #include "package_format/wrapper/rows/row_proof.h"
 #include "package_format/wrapper/wrapper_mutation.h"
 #include "package_format/wrapper/wrapper_source.h"
@@ -82,7 +83,10 @@ bool run_source(std::string_view text) {
     find_mutated(text, source, false, spec);
     find_mutated(text, source, true, spec);
     spec.device_key = "cpu";
-    prove_rows(source, std::array{text}, spec);
+    const std::array texts{text};
+    rows::ParsedCode code(source, texts);
+    prove_rows(code, spec);
+    find_small_sizes(code, spec);
     if (!source.in_spec.empty()) {
       CallSpec call = parse_call_spec(source.in_spec, source.out_spec);
       map_inputs(call, spec.inputs);

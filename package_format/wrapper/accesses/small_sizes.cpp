@@ -15,16 +15,14 @@ constexpr size_t kMostAlone = 8;
 
 class SmallSizes {
  public:
-  SmallSizes(const WrapperSource& source, std::span<const std::string_view> kernels, ModelSpec& spec)
-      : source_(source), kernels_(kernels), spec_(spec) {
+  SmallSizes(rows::ParsedCode& code, ModelSpec& spec) : code_(code), spec_(spec) {
     for (const TensorSpec& input : spec.inputs)
       for (const Dim& dim : input.dims) add(dim);
   }
 
   void find() {
     find_smallest();
-    if (!least_.empty())
-      spec_.bounds = rows::look_at_accesses(source_, kernels_, least_, spec_, rows::LookAt::kAllSizes).open;
+    if (!least_.empty()) spec_.bounds = rows::look_at_accesses(code_, least_, spec_, rows::LookAt::kAllSizes).open;
   }
 
  private:
@@ -57,7 +55,7 @@ class SmallSizes {
   std::string lower(const std::vector<std::string>& symbols, int64_t value) {
     const rows::LeastSizes before = least_;
     for (const std::string& symbol : symbols) least_[symbol] = value;
-    rows::Accesses accesses = rows::look_at_accesses(source_, kernels_, least_, spec_);
+    rows::Accesses accesses = rows::look_at_accesses(code_, least_, spec_, rows::LookAt::kSmallSizes);
     if (!accesses.leave) return "";
     least_ = before;
     return std::move(accesses.problem);
@@ -68,8 +66,7 @@ class SmallSizes {
       if (least_[symbol] == value + 1 && open_.size() > 1) lower({symbol}, value);
   }
 
-  const WrapperSource& source_;
-  std::span<const std::string_view> kernels_;
+  rows::ParsedCode& code_;
   ModelSpec& spec_;
   rows::LeastSizes least_;
   std::vector<std::string> open_;
@@ -77,9 +74,9 @@ class SmallSizes {
 
 }  // namespace
 
-void find_small_sizes(const WrapperSource& source, std::span<const std::string_view> kernels, ModelSpec& spec) {
-  if (!source.found || spec.device_key != "cpu") return;
-  SmallSizes(source, kernels, spec).find();
+void find_small_sizes(rows::ParsedCode& code, ModelSpec& spec) {
+  if (!code.source().found || spec.device_key != "cpu") return;
+  SmallSizes(code, spec).find();
 }
 
 }  // namespace sconce

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "package_format/wrapper/rows/graph_rows.h"
-#include "package_format/wrapper/rows/kernel_library.h"
 #include "package_format/wrapper/rows/operator_rows.h"
+#include "package_format/wrapper/rows/parsed_code.h"
 #include "package_format/wrapper/rows/row_state.h"
 #include "package_format/wrapper/rows/syntax.h"
 #include "sconce/package.h"
@@ -33,20 +32,20 @@ struct Value {
 class GraphReader {
  public:
   // Looks at accesses instead of rows.
-  GraphReader(std::span<const std::string_view> kernels, const LeastSizes& least, const ModelSpec& spec, LookAt look)
-      : spec_(spec), kernels_(kernels), outputs_(spec.outputs.size()) {
+  GraphReader(ParsedCode& code, const LeastSizes& least, const ModelSpec& spec, LookAt look)
+      : spec_(spec), code_(code), outputs_(spec.outputs.size()) {
     state_.look_at_accesses();
     read_sizes(least, look);
     read_inputs({});
   }
 
-  GraphReader(std::span<const std::string_view> kernels, std::string_view batch, const ModelSpec& spec)
-      : spec_(spec), kernels_(kernels), outputs_(spec.outputs.size()) {
+  GraphReader(ParsedCode& code, std::string_view batch, const ModelSpec& spec)
+      : spec_(spec), code_(code), outputs_(spec.outputs.size()) {
     read_inputs(batch);
   }
 
   // Returns why rows are not known to be apart; "" if they are.
-  std::string read(std::string_view body);
+  std::string read();
   // Whether an access is known to leave its tensor.
   bool leaves() { return state_.bounds() && state_.bounds()->leaves(); }
   // Accesses that sizes decide.
@@ -91,9 +90,10 @@ class GraphReader {
   Value mixed_tensor(std::string_view name, int reason);
 
   const ModelSpec& spec_;
-  Syntax syntax_;
+  ParsedCode& code_;
+  Syntax& syntax_ = code_.syntax();
+  KernelLibrary& kernels_ = code_.kernels();
   RowState state_;
-  KernelLibrary kernels_;
   std::unordered_map<Name, Value> values_;
   std::unordered_map<std::string_view, Polynomial> symbols_;
   std::vector<View> inputs_;

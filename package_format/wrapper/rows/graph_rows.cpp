@@ -365,31 +365,28 @@ std::string GraphReader::judge() {
   return {};
 }
 
-std::string GraphReader::read(std::string_view body) {
-  if (!skip_to(body, ") {\n")) return "its source has no body of run_impl";
-  std::string_view problem;
-  const std::vector<Index> statements = syntax_.statements(body, problem);
+std::string GraphReader::read() {
+  const std::vector<Index>& statements = code_.statements();
+  if (!code_.has_body()) return "its source has no body of run_impl";
   for (size_t i = 0; i < statements.size(); ++i) {
     execute(statements[i]);
     if (!problem_.empty()) return problem_;
     if (i + 1 < statements.size() && !state_.bounds()) reuse(statements[i], statements[i + 1]);
   }
-  if (!problem.empty()) return not_understood(problem);
+  if (!code_.problem().empty()) return not_understood(code_.problem());
   if (state_.bounds()) return state_.bounds()->problem();
   return judge();
 }
 
 }  // namespace graph
 
-std::string why_not_independent(const WrapperSource& source, std::span<const std::string_view> kernels,
-                                std::string_view batch, const ModelSpec& spec) {
-  return graph::GraphReader(kernels, batch, spec).read(source.body);
+std::string why_not_independent(ParsedCode& code, std::string_view batch, const ModelSpec& spec) {
+  return graph::GraphReader(code, batch, spec).read();
 }
 
-Accesses look_at_accesses(const WrapperSource& source, std::span<const std::string_view> kernels,
-                          const LeastSizes& least, const ModelSpec& spec, LookAt look) {
-  graph::GraphReader reader(kernels, least, spec, look);
-  Accesses result{.problem = reader.read(source.body), .open = {}};
+Accesses look_at_accesses(ParsedCode& code, const LeastSizes& least, const ModelSpec& spec, LookAt look) {
+  graph::GraphReader reader(code, least, spec, look);
+  Accesses result{.problem = reader.read(), .open = {}};
   result.leave = reader.leaves();
   if (look == LookAt::kAllSizes) result.open = reader.open();
   return result;

@@ -2,21 +2,18 @@
 #pragma once
 
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "package_format/wrapper/wrapper_source.h"
+#include "package_format/wrapper/rows/parsed_code.h"
 #include "sconce/package.h"
 
 namespace sconce::rows {
 
 // Returns "" if every statement of run_impl is understood and every output has a row for each row of the batch that is
 // computed from that row alone; else why that is not known. `batch` is the symbol of the inputs' first dimension.
-// kernels: the source before run_impl, and the sources of its kernels.
-std::string why_not_independent(const WrapperSource& source, std::span<const std::string_view> kernels,
-                                std::string_view batch, const ModelSpec& spec);
+std::string why_not_independent(ParsedCode& code, std::string_view batch, const ModelSpec& spec);
 
 // The smallest value of each symbol of the inputs' sizes: 0, 1 or a recorded minimum.
 using LeastSizes = std::map<std::string, int64_t, std::less<>>;
@@ -34,7 +31,6 @@ enum class LookAt : uint8_t {
 };
 
 // They are known where every statement of run_impl is understood.
-Accesses look_at_accesses(const WrapperSource& source, std::span<const std::string_view> kernels,
-                          const LeastSizes& least, const ModelSpec& spec, LookAt look = LookAt::kSmallSizes);
+Accesses look_at_accesses(ParsedCode& code, const LeastSizes& least, const ModelSpec& spec, LookAt look);
 
 }  // namespace sconce::rows

@@ -59,7 +59,8 @@ RowProof exported_proof(const ModelSpec& spec) {
 
 }  // namespace
 
-void prove_rows(const WrapperSource& source, std::span<const std::string_view> kernels, ModelSpec& spec) {
+void prove_rows(rows::ParsedCode& code, ModelSpec& spec) {
+  const WrapperSource& source = code.source();
   if (source.found) spec.coarsest_buffer = coarsest_buffer(source.body);
   spec.rows = exported_proof(spec);
   if (spec.rows.independent()) return;
@@ -70,7 +71,7 @@ void prove_rows(const WrapperSource& source, std::span<const std::string_view> k
   if (!source.found) return otherwise("the package has neither a proof nor its generated source");
   if (batch.empty()) return otherwise("its inputs share no variable first dimension");
   if (spec.device_key != "cpu") return otherwise("the generated source is read of models for the CPU only");
-  std::string reason = rows::why_not_independent(source, kernels, batch, spec);
+  std::string reason = rows::why_not_independent(code, batch, spec);
   if (reason.empty()) {
     spec.rows = {.by = RowProof::By::kSource};
     return;

@@ -20,8 +20,9 @@ int binding(std::string_view mark) noexcept {
   static constexpr Operator kOperators[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},  {"==", 6},
                                             {"!=", 6}, {"<", 7},  {">", 7},  {"<=", 7}, {">=", 7}, {"<<", 8},
                                             {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
-  const auto* at = std::find_if(std::begin(kOperators), std::end(kOperators),
-                                [&](const Operator& each) { return each.mark == mark; });
+  const auto* at = std::find_if(std::begin(kOperators), std::end(kOperators), [&](const Operator& each) {
+    return each.mark.front() == mark.front() && each.mark == mark;
+  });
   return at == std::end(kOperators) ? 0 : at->binding;
 }
 
@@ -50,7 +51,12 @@ class Parser {
   };
 
   const Token& token(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
-  bool next(std::string_view text) const { return token().text == text && token().kind != TokenKind::kString; }
+  bool next(std::string_view text) const {
+    const Token& token = this->token();
+    // Nearly all differ in the first character, which costs no call.
+    return token.text.size() == text.size() && (text.empty() || token.text.front() == text.front()) &&
+           token.text == text && token.kind != TokenKind::kString;
+  }
   bool take(std::string_view text) {
     if (!next(text)) return false;
     ++at_;

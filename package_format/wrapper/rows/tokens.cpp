@@ -74,8 +74,9 @@ std::vector<Token> tokens_of(std::string_view text) {
       kind = TokenKind::kString;
       length = literal_length(text);
     } else {
-      const auto* mark = std::find_if(std::begin(kMarks), std::end(kMarks),
-                                      [&](std::string_view each) { return text.starts_with(each); });
+      const auto* mark = std::find_if(std::begin(kMarks), std::end(kMarks), [&](std::string_view each) {
+        return text.size() > 1 && text[0] == each[0] && text[1] == each[1] && text.starts_with(each);
+      });
       if (mark != std::end(kMarks)) length = mark->size();
     }
     tokens.push_back({kind, text.substr(0, length), origin});

@@ -45,7 +45,9 @@ ModelSpec read(const std::string& elements, const std::string& body, const std::
     output_handles[0] = buf0.release();
 )");
   const WrapperSource source = read_wrapper_source(text, spec);
-  find_small_sizes(source, std::array{std::string_view(kernel)}, spec);
+  const std::array kernels{std::string_view(kernel)};
+  rows::ParsedCode code(source, kernels);
+  find_small_sizes(code, spec);
   return spec;
 }
 

@@ -60,7 +60,9 @@ ModelSpec read(const std::string& kernels, const std::string& sizes, const std::
     RAIIAtenTensorHandle buf1(buf1_handle);
 )" + run);
   const WrapperSource source = read_wrapper_source(text, spec);
-  find_small_sizes(source, std::array{std::string_view(kernels)}, spec);
+  const std::array texts{std::string_view(kernels)};
+  rows::ParsedCode code(source, texts);
+  find_small_sizes(code, spec);
   return spec;
 }
 
@@ -121,7 +123,9 @@ TEST_CASE("small sizes: rows of which the length is a difference") {
     output_handles[0] = buf1.release();
 )");
   const WrapperSource source = read_wrapper_source(text, spec);
-  find_small_sizes(source, std::array{std::string_view(kernel)}, spec);
+  const std::array texts{std::string_view(kernel)};
+  rows::ParsedCode code(source, texts);
+  find_small_sizes(code, spec);
   CHECK_MESSAGE(SizeRelations(spec.inputs).range({0, 0}).least <= 1, spec.why_not_smaller);
   CHECK(SizeRelations(spec.inputs).range({0, 1}).least == 8);
 }

@@ -43,7 +43,9 @@ RowProof proof_of(const std::string& text) {
   const WrapperSource source = read_wrapper_source(text, spec);
   REQUIRE(source.found);
   const std::string_view before(text.data(), static_cast<size_t>(source.body.data() - text.data()));
-  prove_rows(source, std::array{before}, spec);
+  const std::array texts{before};
+  rows::ParsedCode code(source, texts);
+  prove_rows(code, spec);
   return spec.rows;
 }
 
@@ -83,7 +85,9 @@ TEST_CASE("generated rows: source that ends before its last statement proves not
       spec.device_key = "cpu";
       const std::string text = source.text.substr(0, at);
       const WrapperSource read = read_wrapper_source(text, spec);
-      prove_rows(read, std::array{std::string_view(text)}, spec);
+      const std::array texts{std::string_view(text)};
+      rows::ParsedCode code(read, texts);
+      prove_rows(code, spec);
       CHECK_FALSE(spec.rows.independent());
     }
   }

@@ -101,7 +101,9 @@ ModelSpec parse(const std::string& body, std::string kernels = kKernels,
     static constexpr int64_t strides[] = {8L, 1L};
 )" + body);
   const WrapperSource source = read_wrapper_source(text, spec);
-  prove_rows(source, std::array{std::string_view(kernels)}, spec);
+  const std::array texts{std::string_view(kernels)};
+  rows::ParsedCode code(source, texts);
+  prove_rows(code, spec);
   return spec;
 }
 
