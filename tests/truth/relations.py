@@ -278,14 +278,15 @@ def is_guard(name):
 def allowed(plan, lengths):
     """Why Sconce may refuse what eager takes; None: it may not."""
     at = 0
-    for _, count, size, _, _, most in plan.relations:
+    for name, count, size, _, _, most in plan.relations:
         values, tied = lengths[at:at + count], lengths[at + count]
         at += count + 1
         if size(*values) != tied and 1 in (size(*values), tied):
             return "broadcast"
         if plan.declared and values[0] > most:
             return "beyond"
-        if min(values) < (1 if plan.declared else 2):
+        # Half of a size is not 0 or 1 either, where torch has it as a size.
+        if min(values) < (1 if plan.declared else 4 if is_guard(name) else 2):
             return "below"
     return None
 
