@@ -85,6 +85,11 @@ TEST_CASE("made-up inputs: sizes that are computed from others follow them") {
         }) == "no sizes were found that the package's relations allow");
   CHECK(sizes({input({{2, INT64_MAX, "s97"}}), input({{2, INT64_MAX, "s52"}}), input({{4, INT64_MAX, "s52 + s97"}})},
               {.others = 1, .step = 2}) == "[2][4][6]");
+  // Code that reads the second input to the end of the first one.
+  const std::vector<AccessBound> bounds{{"k", {}, "s0 - 1", "s1"}};
+  const std::vector<TensorSpec> two = {input({{2, 64, "s0"}}), input({{2, 64, "s1"}})};
+  CHECK(sizes(two, {.chosen = {{"s0", 20}}, .others = 2}) == "[20][2]");
+  CHECK(sizes(two, {.chosen = {{"s0", 20}}, .others = 2, .bounds = bounds}) == "[20][32]");
 }
 
 TEST_CASE("made-up inputs: errors name the input") {

@@ -67,6 +67,19 @@ TEST_CASE("input check: fixed sizes and ranges") {
   CHECK(refusal(check, {tensor({4, 2})}) == "input 0 (arg0_1): expected size 3 at dimension 1, got 2 in [4, 2]");
 }
 
+TEST_CASE("input check: sizes for which code would leave a tensor") {
+  const std::vector<AccessBound> bounds{{"kernel k: 'y'", {"s0 // 2 - 1"}, "s0 // 2 - 1", "s1"}};
+  const std::vector<TensorSpec> half{spec({range(2, 64, "s0")}), spec({range(2, 64, "s1")})};
+  const InputCheck check(half, Device{}, true, {}, bounds);
+  CHECK(refusal(check, {tensor({8}), tensor({4})}) == "");
+  CHECK(refusal(check, {tensor({8}), tensor({9})}) == "");
+  CHECK(refusal(check, {tensor({1}), tensor({0})}) == "");
+  CHECK(refusal(check, {tensor({10}), tensor({4})}) ==
+        "input 1 (arg0_1): these sizes do not go together: kernel k: 'y' would be accessed at element 4 of 4, "
+        "s0 // 2 - 1 of s1, where s1 = 4 is dimension 0 of input 1 (arg0_1), and s0 = 10 is dimension 0 of input 0 "
+        "(arg0_1) in [4]");
+}
+
 TEST_CASE("input check: a recorded minimum of 2 accepts 0 and 1") {
   const InputCheck check({spec({range(2, 8, "s0")})}, Device{}, true);
   CHECK(refusal(check, {tensor({0})}) == "");
