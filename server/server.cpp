@@ -91,7 +91,7 @@ class Server {
         threads_(io_threads(config)),
         signatures_(config_.require_signature),
         finder_(config_, signatures_, remote_ ? remote_->folders() : PackageFinder::RemoteFolders()),
-        files_(find_files()),
+        unread_(find_files(files_)),
         packages_(find_packages()),
         budget_(static_cast<uint64_t>(config.memory_budget), static_cast<uint64_t>(config.device_memory_budget)),
         request_memory_(request_memory(config)),
@@ -126,6 +126,7 @@ class Server {
         credentials_timer_(context_),
         timer_(context_) {
     control_.try_with(kProgram, std::move(trial));
+    control_.start_without(unread_);
     files_ = {};
     if (on_demand_)
       on_demand_->ask_before_unloading([this](const ServedModel& model) { return service_.claims.claimed(model); });
@@ -206,9 +207,10 @@ class Server {
     wait_for_hangup();
     if (service_.credentials.from_files() || signatures_.on()) look_at_credentials();
     if (remote_)
-      remote_->start(
-          [this] { control_.sources_changed(); },
-          [this](const std::string& address, const std::string& reason) { repository_.set_unknown(address, reason); });
+      remote_->start([this] { control_.sources_changed(); },
+                     [this](const std::string& address, const std::string& reason) {
+                       repository_.set_away(address, {reason, false});
+                     });
     for (auto& listener : listeners_) listener->start();
     for (auto& io_thread : io_threads_) io_thread->start();
     if (grpc_) grpc_->start();
@@ -256,9 +258,13 @@ class Server {
     });
   }
 
-  std::vector<PackageFile> find_files() const {
+  // Returns the repositories that could not be read.
+  std::vector<UnreadFolder> find_files(std::vector<PackageFile>& files) const {
     const auto note = [](const std::string& text) { log_warn("{}", printable(text)); };
-    return finder_.files(note);
+    FoundFiles found = finder_.files(note);
+    SCONCE_CHECK(found.unread.empty() || !config_.exit_on_error, kIo, found.unread.front().reason);
+    files = std::move(found.files);
+    return std::move(found.unread);
   }
 
   std::vector<PackageEntry> find_packages() {
@@ -436,7 +442,8 @@ class Server {
   const size_t threads_;
   SignatureRule signatures_;
   const PackageFinder finder_;
-  std::vector<PackageFile> files_;      // of models that are loaded on demand, until these are known
+  std::vector<PackageFile> files_;  // of models that are loaded on demand, until these are known
+  const std::vector<UnreadFolder> unread_;
   std::vector<PackageEntry> packages_;  // what the control thread loads first
   ModelBudget budget_;
   asio::io_context context_{1};

@@ -116,8 +116,8 @@ std::string index_text(const RequestView& request, bool ready_only) {
     }
   }
   if (!ready_only)
-    for (const auto& [address, reason] : request.catalog.unknown())
-      entries.push_back({.name = address, .state = "UNAVAILABLE", .reason = reason});
+    for (const auto& [name, away] : request.catalog.away())
+      entries.push_back({.name = name, .state = "UNAVAILABLE", .reason = away.reason});
   const OnDemand* const on_demand = request.service.control.on_demand();
   if (on_demand != nullptr && !ready_only)
     for (const OnDemand::Entry& entry : on_demand->missing(request.catalog)) describe(entry, entries);
@@ -199,7 +199,10 @@ void live(const RequestView& /*request*/, Response& response) { response.set_tex
 void ready(const RequestView& request, Response& response) {
   const bool is_ready = !is_draining(request) && request.catalog.is_ready();
   response.status = is_ready ? 200 : 503;
-  response.set_text(is_ready ? "{\"ready\":true}" : "{\"ready\":false}");
+  if (is_ready) return response.set_text("{\"ready\":true}");
+  const std::string reason = request.catalog.why_unknown();
+  if (reason.empty()) return response.set_text("{\"ready\":false}");
+  response.set_text(dump(OrderedJson{{"ready", false}, {"reason", reason}}));
 }
 
 void server_metadata(const RequestView& request, Response& response) {

@@ -129,6 +129,7 @@ void add_alerts(const Overview::Model& model, const Overview::Model* before, std
 std::vector<Alert> alerts_of(const Overview& now, const Overview* before) {
   std::vector<Alert> alerts;
   if (now.server.draining) alerts.push_back({true, {}, "the server is shutting down"});
+  for (const std::string& away : now.server.away) alerts.push_back({true, {}, "a repository is away: " + away});
   for (const Overview::Model& model : now.models) add_alerts(model, same_model(before, model), alerts);
   if (before != nullptr && now.server.lost_lines > before->server.lost_lines)
     alerts.push_back({false,

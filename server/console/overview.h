@@ -23,6 +23,7 @@ struct Overview {
     int64_t connections = 0, consoles = 0;
     uint64_t requests = 0;  // HTTP answers
     uint64_t lost_lines = 0;
+    std::vector<std::string> away;  // repositories that cannot be looked at, with the reason
   };
   struct Model {
     std::string name;

@@ -132,6 +132,7 @@ Overview overview_of(const Service& service, int64_t readers) {
   now.server.consoles = readers;
   now.server.requests = count_answers(service.counters);
   now.server.lost_lines = lost_log_lines();
+  for (const auto& [name, away] : catalog->away()) now.server.away.push_back(name + ": " + away.reason);
   for (const Catalog::Entry& entry : catalog->entries())
     for (const Catalog::Version& version : entry.versions) now.models.push_back(described(entry, version));
   now.operations = operations_of(service.operations);

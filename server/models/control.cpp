@@ -16,9 +16,6 @@ namespace {
 
 constexpr size_t kMaxTasks = 1000;
 constexpr std::chrono::seconds kRest{10};  // how often unused memory of models is freed
-// How often repositories are looked at if nothing happened: a change that the kernel does not tell of, such as a folder
-// that is mounted over another one, must not stay unseen for ever.
-constexpr std::chrono::seconds kLongestWatch{60};
 
 std::string text_of(const std::exception_ptr& problem) {
   try {
@@ -165,19 +162,19 @@ void Control::wait_for_work(Clock::time_point next_look, Clock::time_point next_
     mutex_.assert_held();
     return stopping_ || !tasks_.empty() || idle_watch_.asleep() != rested || changed_;
   };
-  if (rested && config_.watch.count() == 0) {
+  if (rested && !looks()) {
     while (!wakes()) wake_.wait(mutex_);
     return;
   }
   Clock::time_point at_last = rested ? next_look : next_rest;
-  if (config_.watch.count() > 0) at_last = std::min(next_look, at_last);
+  if (looks()) at_last = std::min(next_look, at_last);
   while (!wakes() && wake_.wait_until(mutex_, at_last) == std::cv_status::no_timeout) {
   }
 }
 
 void Control::run() {
   load_first();
-  Clock::time_point looked = Clock::now(), next_look = looked + config_.watch, next_rest = looked + kRest;
+  Clock::time_point looked = Clock::now(), next_look = looked + until_next_look(true), next_rest = looked + kRest;
   bool rested = false;   // no model ran since its memory was given back
   bool changed = false;  // something in the repositories, since the last look
   for (;;) {
@@ -197,7 +194,7 @@ void Control::run() {
       }
     }
     if (task.work) perform(std::move(task));
-    if (config_.watch.count() > 0 && Clock::now() >= next_look) {
+    if (looks() && Clock::now() >= next_look) {
       look();
       looked = Clock::now();
       next_look = looked + until_next_look(std::exchange(changed, false));
@@ -393,8 +390,10 @@ StartingWeights Control::start_weights(const PackageEntry& package, LoadedModel&
 
 Control::Found Control::find(const std::string& name) {
   Found found;
+  FoundFiles listed = finder_.candidates(name);
+  add_served(name, listed);
   std::string stem;
-  for (const PackageFile& file : finder_.candidates(name)) {
+  for (const PackageFile& file : listed.files) {
     if (!found.versions.empty() && file.stem != stem) break;
     stem = file.stem;
     try {
@@ -411,6 +410,8 @@ Control::Found Control::find(const std::string& name) {
     }
   }
   PackageFinder::sort(found.versions);
+  if (found.versions.empty() && !found.problem && !listed.unread.empty())
+    found.problem = std::make_exception_ptr(Error(ErrorCode::kUnavailable, listed.unread.front().reason));
   return found;
 }
 
@@ -467,55 +468,6 @@ void Control::unload_model(const std::string& name) {
   // One that is known need not be loaded.
   if (!known || repository_.snapshot()->look_up(name)) repository_.unload(name);
   log_info("model {} is unloaded", name);
-}
-
-// A change is looked at twice, so that nothing is lost if the first look could not see all of it.
-Control::Clock::duration Control::until_next_look(bool changed) const noexcept {
-  const bool quiet = !changed && followed_ && watch_problem_.empty() && watch_.at_rest();
-  return quiet ? std::max<Clock::duration>(config_.watch, kLongestWatch) : config_.watch;
-}
-
-// Lets the kernel tell of changes from now on.
-void Control::follow_folders() {
-  const auto changed = [this] {
-    {
-      const MutexLock lock(mutex_);
-      changed_ = true;
-    }
-    wake_.notify_one();
-  };
-  std::string problem;
-  const std::exception_ptr failure = exception_of([&] {
-    if (!events_) events_ = std::make_unique<FolderEvents>(changed);
-    problem = events_->follow(folders_);
-  });
-  if (failure) problem = text_of(failure);
-  followed_ = problem.empty();
-  if (!followed_ && problem != events_problem_)
-    log_info("repositories are looked at every {} ms, because the kernel does not tell of changes: {}",
-             config_.watch.count() / 1000, printable(problem));
-  events_problem_ = problem;
-}
-
-void Control::look() {
-  follow_folders();
-  std::string problem;
-  try {
-    const std::vector<PackageFile> files = finder_.repository_files();
-    for (const std::string& stem : watch_.look(files)) {
-      bool taken = false;
-      try {
-        taken = update_stem(stem, files);
-      } catch (...) {
-        problem = text_of(std::current_exception());
-      }
-      if (!taken) watch_.failed(stem);
-    }
-  } catch (...) {
-    problem = text_of(std::current_exception());
-  }
-  if (!problem.empty() && problem != watch_problem_) log_error("watching repositories: {}", printable(problem));
-  watch_problem_ = problem;
 }
 
 // Handles a package of the stem that came, changed or went. Returns false if something could not be loaded.

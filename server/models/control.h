@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -55,6 +56,9 @@ class Control {
   // a task, if there is one. The trial of the first model begins now, while the server still starts. Before start();
   // without a program, nothing is tried.
   void try_with(std::filesystem::path program, std::unique_ptr<TrialProcess> waiting);
+  // Repositories that could not be read at the start: the server is not ready before they are, and looks at them again
+  // and again. Before start().
+  void start_without(std::span<const UnreadFolder> unread);
   void start();
   // On any thread: the server is ending. A load that waits for a trial or a peer, or makes runs to warm up, ends soon;
   // so does any later one.
@@ -109,8 +113,15 @@ class Control {
   };
   Found find(const std::string& name);
   void load_found(const Found& found, const std::string& name, bool again);
+  // Adds the versions that are served of repositories that could not be read.
+  void add_served(const std::string& name, FoundFiles& listed) const;
+  // Whether repositories are looked at without anybody's asking.
+  bool looks() const noexcept { return config_.watch.count() > 0 || !unread_.empty(); }
   void look();
-  void load_new();
+  std::string take_changes(const FoundFiles& found);
+  void load_new(const FoundFiles& found);
+  void note_unread(const FoundFiles& found);
+  void note_read(const FoundFiles& found);
   void follow_folders();
   // changed: something in the repositories had changed before the last look.
   Clock::duration until_next_look(bool changed) const noexcept;
@@ -133,10 +144,11 @@ class Control {
   std::unique_ptr<LoadTrial> ahead_;                  // of the next one of first_
   const std::vector<std::filesystem::path> folders_;  // the repositories
   RepositoryWatch watch_;
-  std::unique_ptr<FolderEvents> events_;  // while repositories are watched
-  bool followed_ = false;                 // it tells of every change after the last look
-  std::string events_problem_;            // why not; the last one that was logged
-  std::string watch_problem_;             // the last one that was logged
+  std::unique_ptr<FolderEvents> events_;                   // while repositories are watched
+  bool followed_ = false;                                  // it tells of every change after the last look
+  std::string events_problem_;                             // why not; the last one that was logged
+  std::string watch_problem_;                              // the last one that was logged
+  std::map<std::filesystem::path, Catalog::Away> unread_;  // repositories, in the last look
 
   Mutex mutex_;
   ConditionVariable wake_;

@@ -1,15 +1,29 @@
-// Control: what happened elsewhere: at addresses of `serve`, and in models that ran.
+// Control: what changes in repositories, here and elsewhere, without anybody's asking; and models that ran.
 #include <algorithm>
 #include <map>
 
 #include "server/base/failure.h"
+#include "server/base/log.h"
 #include "server/models/control.h"
 
 namespace sconce::server {
+namespace {
+
+// How often repositories are looked at if nothing happened: a change that the kernel does not tell of, such as a folder
+// that is mounted over another one, must not stay unseen for ever.
+constexpr std::chrono::seconds kLongestWatch{60};
+// How often without `watch`, while one could not be read.
+constexpr std::chrono::seconds kUnreadLook{2};
+
+bool has(const std::vector<UnreadFolder>& unread, const std::filesystem::path& folder) {
+  return std::any_of(unread.begin(), unread.end(), [&](const UnreadFolder& one) { return one.folder == folder; });
+}
+
+}  // namespace
 
 void Control::sources_changed() noexcept {
   if (config_.watch.count() == 0) {
-    succeeds([this] { submit([this] { load_new(); }, [](const std::exception_ptr&) {}); });
+    succeeds([this] { submit([this] { load_new(finder_.repository_files()); }, [](const std::exception_ptr&) {}); });
     return;
   }
   {
@@ -24,11 +38,117 @@ void Control::wake() noexcept {
   wake_.notify_one();
 }
 
-// What is elsewhere and was not there, or could not be had, until now.
-void Control::load_new() {
+// A change is looked at twice, so that nothing is lost if the first look could not see all of it.
+Control::Clock::duration Control::until_next_look(bool changed) const noexcept {
+  if (config_.watch.count() == 0) return kUnreadLook;
+  const bool quiet = !changed && followed_ && watch_problem_.empty() && unread_.empty() && watch_.at_rest();
+  return quiet ? std::max<Clock::duration>(config_.watch, kLongestWatch) : config_.watch;
+}
+
+// Lets the kernel tell of changes from now on.
+void Control::follow_folders() {
+  const auto changed = [this] {
+    {
+      const MutexLock lock(mutex_);
+      changed_ = true;
+    }
+    wake_.notify_one();
+  };
+  std::string problem;
+  const std::string failure = problem_of([&] {
+    if (!events_) events_ = std::make_unique<FolderEvents>(changed);
+    problem = events_->follow(folders_);
+  });
+  if (!failure.empty()) problem = failure;
+  followed_ = problem.empty();
+  if (!followed_ && problem != events_problem_)
+    log_info("repositories are looked at every {} ms, because the kernel does not tell of changes: {}",
+             config_.watch.count() / 1000, printable(problem));
+  events_problem_ = problem;
+}
+
+void Control::look() {
+  if (config_.watch.count() > 0) follow_folders();
+  std::string of_a_model;
+  std::string problem = problem_of([&] {
+    FoundFiles found = finder_.repository_files();
+    note_unread(found);
+    if (config_.watch.count() > 0) {
+      watch_.complete(found);
+      of_a_model = take_changes(found);
+    } else {
+      load_new(found);
+    }
+    note_read(found);
+  });
+  if (problem.empty()) problem = of_a_model;
+  if (!problem.empty() && problem != watch_problem_) log_error("watching repositories: {}", printable(problem));
+  watch_problem_ = problem;
+}
+
+// Returns what went wrong last, beyond what a model's state says.
+std::string Control::take_changes(const FoundFiles& found) {
+  std::string problem;
+  for (const std::string& stem : watch_.look(found.files)) {
+    bool taken = false;
+    std::string failure = problem_of([&] { taken = update_stem(stem, found.files); });
+    if (!taken) watch_.failed(stem);
+    if (!failure.empty()) problem = std::move(failure);
+  }
+  return problem;
+}
+
+void Control::start_without(std::span<const UnreadFolder> unread) {
+  for (const UnreadFolder& one : unread) {
+    const Catalog::Away away{one.reason, false};
+    log_error("repository {} is not served: {}", printable(one.folder.native()), printable(one.reason));
+    repository_.set_away(one.folder.native(), away);
+    unread_[one.folder] = away;
+  }
+}
+
+void Control::note_unread(const FoundFiles& found) {
+  for (const UnreadFolder& one : found.unread) {
+    // One that was read at the start has models that are known.
+    Catalog::Away& away = unread_.try_emplace(one.folder, Catalog::Away{{}, true}).first->second;
+    if (away.reason == one.reason) continue;
+    away.reason = one.reason;
+    log_error("repository {} {}: {}", printable(one.folder.native()),
+              away.known ? "cannot be looked at, and its models stay as they were" : "is not served",
+              printable(one.reason));
+    repository_.set_away(one.folder.native(), away);
+  }
+}
+
+// Those that can be read again, once their models have been taken, too: before, the server is not ready.
+void Control::note_read(const FoundFiles& found) {
+  std::erase_if(unread_, [&](const auto& each) {
+    const std::filesystem::path& folder = each.first;
+    if (has(found.unread, folder) || watch_.is_pending_below(folder)) return false;
+    log_info("repository {} can be read again", printable(folder.native()));
+    repository_.set_away(folder.native(), {});
+    return true;
+  });
+}
+
+void Control::add_served(const std::string& name, FoundFiles& listed) const {
+  if (listed.unread.empty()) return;
+  const auto catalog = repository_.snapshot();
+  const Catalog::Entry* const entry = catalog->look_up(name);
+  if (!entry) return;
+  for (const Catalog::Version& version : entry->versions)
+    if (version.state != Catalog::State::kUnloaded && listed.misses(version.file)) listed.files.push_back(version.file);
+  PackageFinder::sort_candidates(listed.files);
+}
+
+// What is elsewhere, or in a repository that could not be read, and could not be had until now.
+void Control::load_new(const FoundFiles& found) {
+  FoundFiles read_now;  // its folders
+  for (const auto& [folder, away] : unread_)
+    if (!has(found.unread, folder)) read_now.unread.push_back({folder, {}});
   std::map<std::string, std::vector<PackageFile>> stems;
-  for (const PackageFile& file : finder_.repository_files())
-    if (finder_.is_elsewhere(file)) stems[file.stem].push_back(file);
+  for (const PackageFile& file : found.files)
+    if (finder_.is_elsewhere(file) || read_now.misses(file)) stems[file.stem].push_back(file);
   for (const auto& each : stems) {
     const std::string& stem = each.first;
     const std::vector<PackageFile>& files = each.second;

@@ -228,7 +228,7 @@ std::vector<PackageFile> OnDemand::files_of(const std::string& name) {
   std::vector<PackageFile> files = names_.find(name);
   if (files.empty() && finder_.may_have_more()) {
     finder_.ask(name);
-    for (const PackageFile& file : finder_.candidates(name))
+    for (const PackageFile& file : finder_.candidates(name).files)
       if (file.on_demand && (files.empty() || files.front().stem == file.stem)) files.push_back(file);
   }
   if (files.empty() || !finder_.is_elsewhere(files.front())) return files;

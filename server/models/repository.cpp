@@ -52,8 +52,8 @@ const Catalog::Entry* Catalog::look_up(std::string_view name) const noexcept {
 
 const Catalog::Entry& Catalog::entry(std::string_view name) const {
   const Entry* found = look_up(name);
-  if (!found && !unknown_.empty())
-    SCONCE_FAIL(kUnavailable, "model '", excerpt(name), "' is not known: ", unknown_.begin()->second);
+  const std::string reason = found ? std::string() : why_unknown();
+  SCONCE_CHECK(reason.empty(), kUnavailable, "model '", excerpt(name), "' is not known: ", reason);
   SCONCE_CHECK(found, kNotFound, "Request for unknown model: '", excerpt(name), "' is not found");
   return *found;
 }
@@ -119,8 +119,13 @@ bool Catalog::needs(std::string_view pipeline, std::string_view model) const {
   return false;
 }
 
+std::string Catalog::why_unknown() const {
+  const auto unknown = std::find_if(away_.begin(), away_.end(), [](const auto& one) { return !one.second.known; });
+  return unknown == away_.end() ? std::string() : unknown->second.reason;
+}
+
 bool Catalog::is_ready() const noexcept {
-  if (!unknown_.empty()) return false;
+  if (std::any_of(away_.begin(), away_.end(), [](const auto& one) { return !one.second.known; })) return false;
   bool any = !had_models_;
   for (const Entry& entry : entries_) {
     for (const Version& v : entry.versions) {
@@ -371,12 +376,12 @@ void Repository::weights_changed(const ServedModel& model) {
     log_warn("model {} version {} is not ready any more: {}", name, model.interface().version, printable(held));
 }
 
-void Repository::set_unknown(const std::string& address, const std::string& reason) {
+void Repository::set_away(const std::string& name, const Catalog::Away& away) {
   change([&](Catalog& next) {
-    if (reason.empty()) {
-      next.unknown_.erase(address);
+    if (away.reason.empty()) {
+      next.away_.erase(name);
     } else {
-      next.unknown_[address] = reason;
+      next.away_[name] = away;
     }
   });
 }

@@ -70,8 +70,17 @@ class Catalog final : public Reaped {
   const Entry* look_up(std::string_view name) const noexcept;
   // Whether a pipeline has the model among its steps, or among those of its steps.
   bool needs(std::string_view pipeline, std::string_view model) const;
-  // Addresses of `serve` of which no model is known, and why. While there are any, an unknown name is kUnavailable.
-  const std::map<std::string, std::string>& unknown() const noexcept { return unknown_; }
+  // A repository that cannot be looked at, at an address or in a folder here.
+  struct Away {
+    std::string reason;
+    // Its models are known from earlier, and served. Otherwise the server is not ready, and an unknown name is
+    // kUnavailable.
+    bool known = false;
+  };
+  // By the name that `serve` has.
+  const std::map<std::string, Away>& away() const noexcept { return away_; }
+  // Why nobody knows all models; empty: they are known.
+  std::string why_unknown() const;
   // Whether every awaited model is there, none is lost for good, and, if there ever was a model, at least one is served
   // whose package is unchanged. False while anything is unknown.
   bool is_ready() const noexcept;
@@ -89,7 +98,7 @@ class Catalog final : public Reaped {
   void index();
 
   std::vector<Entry> entries_;  // by name
-  std::map<std::string, std::string> unknown_;
+  std::map<std::string, Away> away_;
   bool had_models_ = false;  // at some time since the start
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
 };
@@ -132,8 +141,8 @@ class Repository {
   // Call this when weights of a loaded model were published: it becomes ready, or is held.
   void weights_changed(const ServedModel& model);
 
-  // Any thread: nobody knows which models an address has; an empty reason: they are known now.
-  void set_unknown(const std::string& address, const std::string& reason);
+  // Any thread: a repository cannot be looked at; an empty reason: it can be again.
+  void set_away(const std::string& name, const Catalog::Away& away);
 
   // A model's settings, with what is said beside its package.
   ModelConfig config_of(const PackageEntry& package) const;

@@ -175,6 +175,13 @@ std::string read_settings_text(const fs::path& path) {
   SCONCE_CHECK(text.size() <= kMostText, kInvalidArgument, path.native(), " has more than ", kMostText, " bytes");
   return text;
 }
+bool FoundFiles::misses(const PackageFile& file) const {
+  return std::any_of(unread.begin(), unread.end(), [&](const UnreadFolder& one) {
+    const std::string below = (one.folder / "").native();
+    return file.path.native().starts_with(below);
+  });
+}
+
 
 PackageFinder::PackageFinder(const ServerConfig& config, const SignatureRule& signatures, RemoteFolders remote)
     : config_(config), signatures_(signatures), remote_(std::move(remote)) {
@@ -192,14 +199,15 @@ void PackageFinder::add_source(const std::string& argument) {
   // A path may contain '=' too: the part before it is a name only if it looks like one.
   if (equals != std::string::npos && is_model_name(std::string_view(argument).substr(0, equals))) {
     const fs::path path = argument.substr(equals + 1);
-    SCONCE_CHECK(is_there(path), kNotFound, "no such package: ", path.string());
+    SCONCE_CHECK(is_there(path) || !config_.exit_on_error, kNotFound, "no such package: ", path.string());
     sources_.push_back({path, argument.substr(0, equals)});
     return;
   }
   const fs::path path = argument;
-  SCONCE_CHECK(is_there(path), kNotFound, "no such package or repository: ", argument);
+  const bool there = is_there(path);
+  SCONCE_CHECK(there || !config_.exit_on_error, kNotFound, "no such package or repository: ", argument);
   const FolderView& here = local_folders();
-  if (here.is_folder(path) && !here.is_package(path)) {
+  if (there ? here.is_folder(path) && !here.is_package(path) : path.extension() != ".pt2" && !is_pipeline(path)) {
     const bool named = std::find(config_.load_on_demand.begin(), config_.load_on_demand.end(), argument) !=
                        config_.load_on_demand.end();
     const auto remote = remote_.find(path);
@@ -214,14 +222,19 @@ void PackageFinder::add_source(const std::string& argument) {
 }
 
 template <class Wanted>
-void PackageFinder::add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const {
+void PackageFinder::add_files(const Source& source, Wanted&& wanted, Note note, FoundFiles& found) const {
   if (source.repository()) {
-    const size_t before = found.size();
     const std::shared_ptr<const FolderView> there = source.remote ? source.remote->view() : nullptr;
-    Listing(*this, there ? *there : local_folders(), note, found).add(source.path, wanted);
-    for (size_t i = before; source.on_demand && i < found.size(); ++i) found[i].on_demand = true;
+    std::vector<PackageFile> own;
+    const std::string problem =
+        problem_of([&] { Listing(*this, there ? *there : local_folders(), note, own).add(source.path, wanted); });
+    if (!problem.empty()) return found.unread.push_back({source.path, problem});
+    for (PackageFile& file : own) {
+      file.on_demand = source.on_demand;
+      found.files.push_back(std::move(file));
+    }
   } else if (wanted(source.stem)) {
-    found.push_back({source.stem, 1, source.path, {}, stamp(local_folders(), source.path)});
+    found.files.push_back({source.stem, 1, source.path, {}, stamp(local_folders(), source.path)});
   }
 }
 
@@ -251,7 +264,7 @@ void PackageFinder::ask(const std::string& name) const {
   }
   if (!first) return;
   // If another has the model, it does not matter.
-  const std::vector<PackageFile> files = candidates(name);
+  const std::vector<PackageFile> files = candidates(name).files;
   if (files.empty() || remote_source_of(files.front().path) == failed) std::rethrow_exception(first);
 }
 
@@ -330,22 +343,26 @@ void PackageFinder::sort(std::vector<PackageEntry>& entries) {
               twice->file.path.string(), " and ", std::next(twice)->file.path.string());
 }
 
-std::vector<PackageFile> PackageFinder::files(Note note) const {
-  std::vector<PackageFile> found;
+FoundFiles PackageFinder::files(Note note) const {
+  FoundFiles found;
   for (const Source& source : sources_) add_files(source, kAny, note, found);
   return found;
 }
 
-std::vector<PackageFile> PackageFinder::candidates(std::string_view name) const {
+FoundFiles PackageFinder::candidates(std::string_view name) const {
   const auto wanted = [name](const std::string& stem) {
     return name == stem || (name.size() > stem.size() && name.starts_with(stem) && name[stem.size()] == '.');
   };
-  std::vector<PackageFile> found;
+  FoundFiles found;
   for (const Source& source : sources_) add_files(source, wanted, no_note, found);
-  std::stable_sort(found.begin(), found.end(), [](const PackageFile& a, const PackageFile& b) {
+  sort_candidates(found.files);
+  return found;
+}
+
+void PackageFinder::sort_candidates(std::vector<PackageFile>& files) {
+  std::stable_sort(files.begin(), files.end(), [](const PackageFile& a, const PackageFile& b) {
     return a.stem != b.stem ? a.stem.size() > b.stem.size() : a.version < b.version;
   });
-  return found;
 }
 
 bool PackageFinder::has_repository() const noexcept {
@@ -368,15 +385,19 @@ bool PackageFinder::in_repository(const PackageFile& file) const noexcept {
                       [&](const Source& source) { return source.stem == file.stem && source.path == file.path; });
 }
 
-std::vector<PackageFile> PackageFinder::repository_files() const {
-  std::vector<PackageFile> found;
+FoundFiles PackageFinder::repository_files() const {
+  FoundFiles found;
   for (const Source& source : sources_) {
     if (source.repository()) add_files(source, kAny, no_note, found);
   }
-  std::stable_sort(found.begin(), found.end(), [](const PackageFile& a, const PackageFile& b) {
+  sort_by_stem(found.files);
+  return found;
+}
+
+void PackageFinder::sort_by_stem(std::vector<PackageFile>& files) {
+  std::stable_sort(files.begin(), files.end(), [](const PackageFile& a, const PackageFile& b) {
     return a.stem != b.stem ? a.stem < b.stem : a.version < b.version;
   });
-  return found;
 }
 
 }  // namespace sconce::server

@@ -37,6 +37,20 @@ struct PackageFile {
   friend bool operator==(const PackageFile&, const PackageFile&) = default;
 };
 
+// A repository that could not be read.
+struct UnreadFolder {
+  std::filesystem::path folder;  // as `serve` names it
+  std::string reason;
+};
+
+// What was found in the repositories that could be read.
+struct FoundFiles {
+  std::vector<PackageFile> files;
+  std::vector<UnreadFolder> unread;
+  // Whether the file is below a repository that could not be read.
+  bool misses(const PackageFile& file) const;
+};
+
 // One version of one model or pipeline, and its source.
 struct PackageEntry {
   std::string name;
@@ -64,16 +78,18 @@ class PackageFinder {
   using Note = void (*)(const std::string&);
   using RemoteFolders = std::map<std::filesystem::path, RemoteFolder*>;
 
-  // config and signatures outlive it, and so do folders among those of `serve` whose files are elsewhere. kNotFound for
-  // a path of `serve` that does not exist.
+  // config and signatures outlive it, and so do folders among those of `serve` whose files are elsewhere. With
+  // exit_on_error, kNotFound for a path of `serve` that does not exist. Without, it may come later: it is a package if
+  // its name says so, else a repository.
   PackageFinder(const ServerConfig& config, const SignatureRule& signatures, RemoteFolders remote = {});
 
   const SignatureRule& signatures() const noexcept { return signatures_; }
   // All files. Calls `note` for each entry of a repository that is no model, and skips it.
-  std::vector<PackageFile> files(Note note) const;
+  FoundFiles files(Note note) const;
   // Files that may have the model of that name (in a package with several models, the name continues after the stem):
   // longest stem first, then by version. Once a stem has the model, ignore shorter ones.
-  std::vector<PackageFile> candidates(std::string_view name) const;
+  FoundFiles candidates(std::string_view name) const;
+  static void sort_candidates(std::vector<PackageFile>& files);
   bool has_repository() const noexcept;
   std::vector<std::filesystem::path> repositories() const;
   // Whether models of a repository are loaded on demand.
@@ -81,7 +97,8 @@ class PackageFinder {
   // Whether it was found in a repository, rather than named by itself.
   bool in_repository(const PackageFile& file) const noexcept;
   // The files of the repositories by stem and version, unopened.
-  std::vector<PackageFile> repository_files() const;
+  FoundFiles repository_files() const;
+  static void sort_by_stem(std::vector<PackageFile>& files);
 
   // For folders whose files are elsewhere.
 
@@ -115,8 +132,9 @@ class PackageFinder {
   FileStamps stamp(const FolderView& view, const std::filesystem::path& path,
                    const std::filesystem::path& config = {}) const;
   std::shared_ptr<const Package> open_package(const std::filesystem::path& path) const;
+  // A repository that cannot be read adds to `found.unread`, and no file.
   template <class Wanted>
-  void add_files(const Source& source, Wanted&& wanted, Note note, std::vector<PackageFile>& found) const;
+  void add_files(const Source& source, Wanted&& wanted, Note note, FoundFiles& found) const;
 
   const ServerConfig& config_;
   const SignatureRule& signatures_;

@@ -19,6 +19,24 @@ RepositoryWatch::Stems RepositoryWatch::by_stem(const std::vector<PackageFile>& 
   return stems;
 }
 
+void RepositoryWatch::complete(FoundFiles& found) const {
+  if (found.unread.empty()) return;
+  for (const auto& [stem, files] : settled_)
+    for (const PackageFile& file : files)
+      if (found.misses(file)) found.files.push_back(file);
+  PackageFinder::sort_by_stem(found.files);
+}
+
+bool RepositoryWatch::is_pending_below(const std::filesystem::path& folder) const {
+  const FoundFiles below{{}, {{folder, {}}}};
+  const auto is_below = [&](const PackageFile& file) { return below.misses(file); };
+  return std::any_of(pending_.begin(), pending_.end(), [&](const auto& one) {
+    const auto known = settled_.find(one.first);  // what went has no file in the last look
+    return std::ranges::any_of(one.second, is_below) ||
+           (known != settled_.end() && std::ranges::any_of(known->second, is_below));
+  });
+}
+
 std::vector<std::string> RepositoryWatch::look(const std::vector<PackageFile>& files) {
   Stems now = by_stem(files), settled, pending;
   std::map<std::string, Retry> retries;

@@ -20,12 +20,16 @@ class RepositoryWatch {
   // Notices differences from `files`, which count as returned.
   explicit RepositoryWatch(const std::vector<PackageFile>& files);
 
+  // Adds what was last returned of repositories that could not be read: it has not changed, as far as anybody knows.
+  void complete(FoundFiles& found) const;
   // Looks at the present files. Returns the stems whose packages differ from what was last returned and have settled,
   // and those to be tried again. If it throws, nothing changes.
   std::vector<std::string> look(const std::vector<PackageFile>& files);
   // Whether the next look finds nothing, unless files change before: nothing is pending, and nothing is to be tried
   // again.
   bool at_rest() const noexcept;
+  // Whether something below the folder differed in the last look, and has not settled.
+  bool is_pending_below(const std::filesystem::path& folder) const;
   // Reports that the packages of a stem from the last look could not be loaded. Later looks return it again, after 1,
   // 2, 4 and at most 64 looks, unless its packages change before.
   void failed(const std::string& stem) noexcept;

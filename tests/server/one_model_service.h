@@ -39,7 +39,7 @@ struct OneModelService {
     config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
     finder = std::make_unique<server::PackageFinder>(config, signatures);
     const std::vector<server::PackageEntry> packages =
-        server::Control::open(*finder, finder->files([](const std::string&) {}), true);
+        server::Control::open(*finder, finder->files([](const std::string&) {}).files, true);
     repository = std::make_unique<server::Repository>(config, clock, idle_watch, reaper, packages, 1);
     control = std::make_unique<server::Control>(config, *finder, *repository, store, idle_watch,
                                                 std::vector<server::PackageEntry>(), [](const std::exception_ptr&) {});

@@ -79,6 +79,12 @@ TEST_CASE("overview: refusals and lost lines count since the last look") {
   CHECK(said(now, &before).size() == 1);
 }
 
+TEST_CASE("overview: a repository that is away is an alert until it is back") {
+  Overview now;
+  now.server.away = {"/models: cannot read directory"};
+  CHECK(said(now, &now) == Texts{"! a repository is away: /models: cannot read directory"});
+}
+
 TEST_CASE("overview: the document") {
   Overview now;
   now.time = 1.5;

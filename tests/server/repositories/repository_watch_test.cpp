@@ -38,6 +38,26 @@ TEST_CASE("repository watch: replaced by a file of the same size and time") {
   CHECK(watch.look({file("a", 1, 10, 1, 2)}) == Stems{"a"});
 }
 
+TEST_CASE("repository watch: a repository that cannot be read has not changed") {
+  const auto at = [](const char* folder, const std::string& stem, uint64_t bytes) {
+    return PackageFile{stem, 1, std::filesystem::path(folder) / (stem + ".pt2"), {}, {1, bytes, 1}};
+  };
+  RepositoryWatch watch({at("one", "a", 10), at("one-more", "b", 10), at("two", "c", 10)});
+  FoundFiles found{{at("one-more", "b", 20)}, {{"one", "gone"}}};
+  watch.complete(found);
+  CHECK(found.files.size() == 2);
+  CHECK(watch.look(found.files).empty());
+  CHECK(watch.is_pending_below("one-more"));
+  CHECK(watch.is_pending_below("two"));
+  CHECK_FALSE(watch.is_pending_below("one"));
+  CHECK(watch.look(found.files) == Stems{"b", "c"});
+  // It comes back without its model.
+  found = {{at("one-more", "b", 20)}, {}};
+  watch.complete(found);
+  CHECK(watch.look(found.files).empty());
+  CHECK(watch.look(found.files) == Stems{"a"});
+}
+
 TEST_CASE("repository watch: back to what it was before it settled") {
   RepositoryWatch watch({file("a", 1, 10)});
   CHECK(watch.look({}).empty());
