@@ -20,12 +20,18 @@ bool is_passing(ErrorCode code) noexcept {
 bool Demand::Wanted::operator()() const {
   if (demand_.stopping()) return false;
   const MutexLock lock(demand_.mutex_);
-  return unit_.first != nullptr || unit_.turns > 0;
+  return unit_.first != nullptr || unit_.turns > 0 || unit_.by_hand;
 }
 
-bool Demand::Wanted::is_first_in_line() const {
+bool Demand::Wanted::is_first_in_line(uint64_t kinds) const {
   const MutexLock lock(demand_.mutex_);
-  return demand_.line_.empty() || demand_.line_.front() == &unit_;
+  return demand_.is_first(unit_, kinds);
+}
+
+void Demand::Wanted::wait_for_room(uint64_t kinds) const {
+  const MutexLock lock(demand_.mutex_);
+  unit_.waits_for_room = true;
+  unit_.lacks = kinds;
 }
 
 Demand::Demand(Loader& loader, size_t threads, Times times)
@@ -40,6 +46,7 @@ void Demand::stop() noexcept {
   }
   wake_.notify_all();
   turns_.notify_all();
+  by_hand_.notify_all();
   for (std::thread& thread : threads) thread.join();
   Waiter* left = nullptr;
   std::deque<std::shared_ptr<void>> kept;
@@ -50,7 +57,7 @@ void Demand::stop() noexcept {
     for (auto& each : units_) {
       Unit& unit = each.second;
       unit.queued = unit.in_line = false;
-      succeeds([&] { kept.push_back(std::move(unit.kept)); });
+      if (!unit.by_hand) succeeds([&] { kept.push_back(std::move(unit.kept)); });
       while (Waiter* waiter = take_waiters(unit)) {
         Waiter* last = waiter;
         while (last->next != nullptr) last = last->next;
@@ -190,7 +197,7 @@ void Demand::give_back(Unit& unit) noexcept {
       kept = leave_line(unit);
     } else if (unit.in_line) {
       unit.next_try = times_.now();
-      wake_.notify_one();
+      tell_line();
     } else if (unit.first != nullptr && !unit.queued) {
       problem = exception_of([&] {
         mutex_.assert_held();
@@ -260,6 +267,19 @@ Demand::Clock::time_point Demand::next_look() const noexcept {
   return next;
 }
 
+bool Demand::is_first(const Unit& unit, uint64_t kinds) const noexcept {
+  for (const Unit* const one : line_) {
+    if (one == &unit) return true;
+    if ((one->lacks & kinds) != 0) return false;
+  }
+  return true;
+}
+
+void Demand::tell_line() noexcept {
+  wake_.notify_one();
+  by_hand_.notify_all();
+}
+
 bool Demand::join_line(Unit& unit) noexcept {
   const Clock::time_point now = times_.now();
   if (!unit.in_line) {
@@ -275,7 +295,7 @@ bool Demand::join_line(Unit& unit) noexcept {
     unit.pause = std::min(2 * unit.pause, times_.look_again);
   }
   if (unit.until <= now) return false;
-  const bool first = line_.front() == &unit;
+  const bool first = is_first(unit, unit.lacks);
   unit.not_before = now + unit.pause;
   unit.next_try = unit.seen != wakes_ ? unit.not_before : first ? now + times_.look_again : unit.until;
   return true;
@@ -283,12 +303,17 @@ bool Demand::join_line(Unit& unit) noexcept {
 
 std::shared_ptr<void> Demand::leave_line(Unit& unit) noexcept {
   if (unit.in_line) {
-    const bool first = line_.front() == &unit;
+    const uint64_t kinds = unit.lacks;
+    const bool first = is_first(unit, kinds);
     std::erase(line_, &unit);
     unit.in_line = false;
-    // The next one may now do what only the first one may.
-    if (first && !line_.empty()) line_.front()->next_try = times_.now();
-    wake_.notify_one();
+    // Others may now do what only the first one may.
+    uint64_t before = 0;
+    for (Unit* const next : line_) {
+      if (first && (next->lacks & kinds) != 0 && (next->lacks & before) == 0) next->next_try = times_.now();
+      before |= next->lacks;
+    }
+    tell_line();
   }
   return std::move(unit.kept);
 }
@@ -298,11 +323,42 @@ void Demand::wake_line(bool all) noexcept {
   ++wakes_;  // seen by those that are being tried
   if (line_.empty()) return;
   const Clock::time_point now = times_.now();
+  uint64_t before = 0;
   for (Unit* const unit : line_) {
-    unit->next_try = std::min(unit->next_try, std::max(now, unit->not_before));
-    if (!all) break;
+    if (all || (unit->lacks & before) == 0) unit->next_try = std::min(unit->next_try, std::max(now, unit->not_before));
+    before |= unit->lacks;
   }
-  wake_.notify_one();
+  tell_line();
+}
+
+void Demand::with_room(Unit& unit, const std::function<void(const Wanted&)>& work) {
+  {
+    const MutexLock lock(mutex_);
+    unit.by_hand = true;
+    unit.until = times_.now() + times_.patience;  // also of a request's load that waits in line already
+  }
+  for (;;) {
+    {
+      const MutexLock lock(mutex_);
+      unit.waits_for_room = false;
+      unit.seen = wakes_;
+    }
+    std::exception_ptr problem = exception_of([&] { work(Wanted(*this, unit)); });
+    std::shared_ptr<void> kept;
+    const MutexLock lock(mutex_);
+    if (problem && unit.waits_for_room && !stopping() && join_line(unit)) {
+      for (;;) {
+        const std::chrono::nanoseconds left = std::min(unit.next_try, unit.until) - times_.now();
+        if (stopping() || left.count() <= 0) break;
+        by_hand_.wait_for(mutex_, left);
+      }
+      continue;
+    }
+    unit.by_hand = false;
+    kept = leave_line(unit);
+    if (problem) std::rethrow_exception(problem);
+    return;
+  }
 }
 
 void Demand::load_one(Unit& unit) noexcept {
@@ -363,7 +419,8 @@ std::map<std::string, Demand::Status, std::less<>> Demand::statuses() const {
 Demand::Counts Demand::counts() const {
   const MutexLock lock(mutex_);
   Counts counts = counts_;
-  counts.in_line = std::count_if(line_.begin(), line_.end(), [](const Unit* unit) { return !unit->taken; });
+  counts.in_line =
+      std::count_if(line_.begin(), line_.end(), [](const Unit* unit) { return !unit->taken || unit->by_hand; });
   return counts;
 }
 

@@ -7,10 +7,12 @@
 //
 // A load that finds no room joins a line. Each of the line is tried again when room has become free (retry()), the
 // first one also when something may make room (look_again()). After `patience` there is a last try, whose error is
-// told.
+// told. Room is of several kinds (the host's memory, that of each device): a load is the first one if none before it
+// lacks a kind that it lacks.
 //
 // A name is changed by one at a time: a thread that loads it, or whoever has its Turn. Requests that ask meanwhile
-// wait, and are looked after when that is over. Thread-safe.
+// wait, and are looked after when that is over. A load by whoever has the Turn waits in the same line
+// (Turn::with_room()). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -55,10 +57,11 @@ class Demand {
    public:
     // Whether somebody still waits for what is being loaded.
     bool operator()() const;
-    // Whether nobody else waited for room before this one.
-    bool is_first_in_line() const;
-    // There is no room now, and may be later: if load() now throws, it is called again, until `patience` has passed.
-    void wait_for_room() const noexcept { unit_.waits_for_room = true; }
+    // Whether nobody waited before this one for room of these kinds (bits), or of some of them.
+    bool is_first_in_line(uint64_t kinds) const;
+    // There is no room of these kinds now, and may be later: if load() now throws, it is called again, until `patience`
+    // has passed.
+    void wait_for_room(uint64_t kinds) const;
     // What the loader keeps from one try to the next. Null at the first one.
     std::shared_ptr<void>& kept() const noexcept { return unit_.kept; }
 
@@ -92,6 +95,9 @@ class Demand {
       if (unit_) demand_->give_back(*unit_);
     }
     bool held() const noexcept { return unit_ != nullptr; }
+    // Does the work, which loads what has the name, on this thread: again and again as Loader::load(). Throws what its
+    // last try threw.
+    void with_room(const std::function<void(const Wanted&)>& work) const { demand_->with_room(*unit_, work); }
 
    private:
     Turn(Demand& demand, Unit* unit) noexcept : demand_(&demand), unit_(unit) {}
@@ -137,7 +143,7 @@ class Demand {
   struct Counts {
     uint64_t loads = 0, failures = 0, load_ns = 0;
     int64_t waiting = 0;
-    int64_t in_line = 0;  // loads that wait for room now, on no thread
+    int64_t in_line = 0;  // loads that wait for room now, on none of Demand's threads
   };
   Counts counts() const;
 
@@ -145,9 +151,11 @@ class Demand {
   struct Unit {
     std::string name;
     bool taken = false, loading = false, queued = false;
-    int64_t turns = 0;  // that wait for it
+    int64_t turns = 0;     // that wait for it
+    bool by_hand = false;  // whoever has its turn waits for it
     // Of a load that found no room.
     bool waits_for_room = false, in_line = false;
+    uint64_t lacks = 0;                                   // kinds of room
     uint64_t seen = 0;                                    // wakes_ when the try began
     Clock::time_point until{}, next_try{}, not_before{};  // until: of its patience; not_before: next_try is not earlier
     std::chrono::nanoseconds pause{};
@@ -165,9 +173,12 @@ class Demand {
   void give_back(Unit& unit) noexcept;
   void run() noexcept;
   void load_one(Unit& unit) noexcept;
+  void with_room(Unit& unit, const std::function<void(const Wanted&)>& work);
   void wake_line(bool all) noexcept;
   Unit* next_of_line(Clock::time_point now) noexcept SCONCE_REQUIRES(mutex_);
   Clock::time_point next_look() const noexcept SCONCE_REQUIRES(mutex_);
+  bool is_first(const Unit& unit, uint64_t kinds) const noexcept SCONCE_REQUIRES(mutex_);
+  void tell_line() noexcept SCONCE_REQUIRES(mutex_);
   // Returns false if those who wait are to be told.
   bool join_line(Unit& unit) noexcept SCONCE_REQUIRES(mutex_);
   // Returns what the loader kept, to be freed without the mutex.
@@ -185,7 +196,7 @@ class Demand {
   const Times times_;
   std::atomic<bool> stopping_{false};
   mutable Mutex mutex_;
-  ConditionVariable wake_, turns_;
+  ConditionVariable wake_, turns_, by_hand_;
   Units units_ SCONCE_GUARDED_BY(mutex_);
   std::deque<Unit*> queue_ SCONCE_GUARDED_BY(mutex_);
   std::deque<Unit*> line_ SCONCE_GUARDED_BY(mutex_);  // of those who wait for room, the first one first

@@ -69,6 +69,11 @@ bool ModelBudget::reserve(const std::string& name, const Bytes& bytes) {
   return true;
 }
 
+ModelBudget::Bytes ModelBudget::missing(const Bytes& bytes) const {
+  const MutexLock lock(mutex_);
+  return shortage(bytes);
+}
+
 void ModelBudget::release(const std::string& name) {
   MutexLock lock(mutex_);
   const auto reserved = reserved_.find(name);

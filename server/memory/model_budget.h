@@ -40,6 +40,8 @@ class ModelBudget {
   // Counts bytes for a model that is about to be loaded. Returns false if they do not fit beside what is loaded.
   bool reserve(const std::string& name, const Bytes& bytes);
   void release(const std::string& name);  // the reservation, if there is one
+  // What there is too little of for `bytes`.
+  Bytes missing(const Bytes& bytes) const;
   // Whether more is loaded than the limits allow.
   bool exceeded() const;
   // kOutOfMemory if `bytes` are more than the limits allow for everything together.

@@ -249,7 +249,7 @@ void Control::load_first() {
     if (on_demand_) turn.emplace(on_demand_->turn(package.name));
     try {
       if (package.pipeline && on_demand_) {
-        const std::vector<ModelUse> steps = on_demand_->bring_steps(*package.pipeline);
+        const std::vector<ModelUse> steps = on_demand_->bring_steps(*turn, *package.pipeline);
         load(package);
       } else {
         load(package, std::move(trial));
@@ -454,8 +454,8 @@ void Control::load_model(const std::string& name) {
   std::vector<ModelUse> steps;
   for (const PackageEntry& package : found.versions)
     if (package.pipeline)
-      for (ModelUse& use : on_demand_->bring_steps(*package.pipeline)) steps.push_back(std::move(use));
-  on_demand_->prepare(name, found.versions);
+      for (ModelUse& use : on_demand_->bring_steps(*turn, *package.pipeline)) steps.push_back(std::move(use));
+  on_demand_->prepare(*turn, name, found.versions);
   const std::exception_ptr problem = exception_of([&] { load_found(found, name, true); });
   on_demand_->finish(name);
   if (problem) std::rethrow_exception(problem);

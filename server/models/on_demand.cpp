@@ -10,10 +10,8 @@
 namespace sconce::server {
 namespace {
 
-constexpr std::chrono::seconds kRemember{2};  // failures
-// How long a load by hand waits while all that could go is in use, and how often it looks without being told.
-constexpr std::chrono::seconds kMostPatience{10};
-constexpr std::chrono::milliseconds kLookAgain{50};
+constexpr std::chrono::seconds kRemember{2};       // failures
+constexpr std::chrono::seconds kMostPatience{10};  // while all that could go is in use
 
 // Whether a version that nobody asks for would be found if somebody did.
 bool any_loaded(const Catalog::Entry* entry) noexcept {
@@ -107,6 +105,13 @@ class Retirement {
   bool complete_ = false, gone_ = false;
 };
 
+// As bits for Demand's line: the host's memory, and each device's.
+uint64_t kinds_of(const ModelBudget::Bytes& missing) noexcept {
+  uint64_t kinds = 0;
+  for (const auto& [device, bytes] : missing) kinds |= uint64_t{1} << (static_cast<unsigned>(device + 1) % 64);
+  return kinds;
+}
+
 class Reservation {
  public:
   Reservation(ModelBudget& budget, const std::string& name) : budget_(budget), name_(name) {}
@@ -123,24 +128,19 @@ class Reservation {
 // One try to load a model, with what it needs from an earlier one.
 class OnDemand::Try {
  public:
-  // wanted: of those who wait. Null: an operator waits, on the thread that tries.
-  // changes: how often files have changed so far.
-  Try(const Demand::Wanted* wanted, uint64_t changes) : wanted_(wanted) {
-    if (wanted_ != nullptr) opened_ = std::static_pointer_cast<Opened>(wanted_->kept());
+  // wanted: of those who wait. changes: how often files have changed so far.
+  Try(const Demand::Wanted& wanted, uint64_t changes)
+      : wanted_(wanted), opened_(std::static_pointer_cast<Opened>(wanted.kept())) {
     if (opened_ != nullptr && opened_->changes == changes) return;
     opened_ = std::make_shared<Opened>();
     opened_->changes = changes;
-    if (wanted_ != nullptr) wanted_->kept() = opened_;
+    wanted_.kept() = opened_;
   }
-  bool by_hand() const noexcept { return wanted_ == nullptr; }
-  bool wanted(const Demand& demand) const { return wanted_ ? (*wanted_)() : !demand.stopping(); }
-  // Others' models go for those who have waited for longest, so that small models do not keep a large one waiting.
-  bool may_unload() const { return !wanted_ || wanted_->is_first_in_line(); }
-  void wait_for_room() noexcept {
-    waits_ = true;
-    if (wanted_) wanted_->wait_for_room();
-  }
-  bool waits() const noexcept { return waits_; }
+  bool wanted() const { return wanted_(); }
+  // Others' models go for those who have waited for longest for that kind of room, so that small models do not keep a
+  // large one waiting.
+  bool may_unload(uint64_t kinds) const { return wanted_.is_first_in_line(kinds); }
+  void wait_for_room(uint64_t kinds) const { wanted_.wait_for_room(kinds); }
   // Packages are opened once for all tries, unless files have changed.
   const std::vector<PackageEntry>& packages(OnDemand& models, const std::string& name) {
     auto& known = opened_->packages;
@@ -153,9 +153,8 @@ class OnDemand::Try {
     uint64_t changes = 0;
     std::map<std::string, std::vector<PackageEntry>, std::less<>> packages;
   };
-  const Demand::Wanted* const wanted_;
+  const Demand::Wanted& wanted_;
   std::shared_ptr<Opened> opened_;
-  bool waits_ = false;
 };
 
 OnDemand::OnDemand(const ServerConfig& config, const PackageFinder& finder, Repository& repository, ModelBudget& budget,
@@ -166,8 +165,8 @@ OnDemand::OnDemand(const ServerConfig& config, const PackageFinder& finder, Repo
       budget_(budget),
       demand_(*this, static_cast<size_t>(std::clamp<int64_t>(config.load_threads, 1, 256)),
               {.remember = kRemember, .patience = kMostPatience}) {
-  repository.bell()->on_ring([this] { room_changed(false); });
-  budget.on_room([this] { room_changed(true); });
+  repository.bell()->on_ring([this] { demand_.look_again(); });
+  budget.on_room([this] { demand_.retry(); });
   std::map<std::string, std::vector<PackageFile>> stems;
   for (const PackageFile& file : files) stems[file.stem].push_back(file);
   for (const auto& [stem, own] : stems) names_.set(stem, own);
@@ -177,16 +176,6 @@ OnDemand::~OnDemand() {
   repository_.bell()->on_ring({});
   budget_.on_room({});
   stop();
-}
-
-// freed: there is room; otherwise a model may be unloaded now.
-void OnDemand::room_changed(bool freed) noexcept {
-  freed ? demand_.retry() : demand_.look_again();
-  {
-    const MutexLock lock(room_mutex_);
-    ++changes_;
-  }
-  room_.notify_all();
 }
 
 bool OnDemand::is_missing(const Catalog& catalog, std::string_view name) const {
@@ -210,7 +199,7 @@ OnDemand::Clock::time_point OnDemand::deadline(std::string_view name, Clock::tim
 bool OnDemand::is_loaded(std::string_view name) const { return any_loaded(repository_.snapshot()->look_up(name)); }
 
 void OnDemand::load(const std::string& name, const Demand::Wanted& wanted) {
-  Try attempt(&wanted, file_changes_.load());
+  Try attempt(wanted, file_changes_.load());
   load_known(name, attempt);
 }
 
@@ -287,9 +276,9 @@ void OnDemand::load_pipeline(std::span<const PackageEntry> pipelines, Try& attem
   }
 }
 
-std::vector<ModelUse> OnDemand::bring_steps(const PipelineSpec& spec) {
+std::vector<ModelUse> OnDemand::bring_steps(const Demand::Turn& turn, const PipelineSpec& spec) {
   std::vector<ModelUse> uses;
-  by_hand([&](Try& attempt) {
+  by_hand(turn, [&](Try& attempt) {
     std::vector<ModelUse> found;
     const MutexLock lock(pipelines_);
     Chain chain;
@@ -299,23 +288,12 @@ std::vector<ModelUse> OnDemand::bring_steps(const PipelineSpec& spec) {
   return uses;
 }
 
-void OnDemand::by_hand(const std::function<void(Try&)>& work) {
-  const Clock::time_point end = Clock::now() + kMostPatience;
-  for (;;) {
-    uint64_t before = 0;
-    {
-      const MutexLock lock(room_mutex_);
-      before = changes_;
-    }
-    Try attempt(nullptr, file_changes_.load());
-    const std::exception_ptr problem = exception_of([&] { work(attempt); });
-    if (!problem) return;
-    const Clock::time_point now = Clock::now();
-    if (!attempt.waits() || now >= end) std::rethrow_exception(problem);
-    const Clock::time_point again = std::min(end, now + kLookAgain);
-    const MutexLock lock(room_mutex_);
-    while (changes_ == before && Clock::now() < again) room_.wait_until(room_mutex_, again);
-  }
+// Tries again while there is no room, in one line with requests.
+void OnDemand::by_hand(const Demand::Turn& turn, const std::function<void(Try&)>& work) {
+  turn.with_room([&](const Demand::Wanted& wanted) {
+    Try attempt(wanted, file_changes_.load());
+    work(attempt);
+  });
 }
 
 void OnDemand::bring_steps(const PipelineSpec& spec, Try& attempt, Chain& chain, std::vector<ModelUse>& uses) {
@@ -365,11 +343,13 @@ void OnDemand::make_room(const std::string& name, const ModelBudget::Bytes& byte
   budget_.check(name, bytes);
   while (!budget_.reserve(name, bytes)) {
     repository_.bell()->await();
-    if (attempt.may_unload() && unload_for(bytes)) continue;
-    SCONCE_CHECK(attempt.wanted(demand_), kCancelled, "nobody waits for model '", name, "' any more");
+    const uint64_t kinds = kinds_of(budget_.missing(bytes));
+    if (kinds == 0) continue;  // there is room now
+    if (attempt.may_unload(kinds) && unload_for(bytes)) continue;
+    SCONCE_CHECK(attempt.wanted(), kCancelled, "nobody waits for model '", name, "' any more");
     const std::string reason = why_no_room();
     SCONCE_CHECK(reason.empty(), kUnavailable, "no room for model '", name, "': ", reason);
-    attempt.wait_for_room();
+    attempt.wait_for_room(kinds);
     SCONCE_FAIL(kUnavailable, "no room for model '", name,
                 "': all models that could make room are in use (settings memory_budget, device_memory_budget)");
   }
@@ -514,7 +494,7 @@ void OnDemand::set_files(const std::string& stem, std::span<const PackageFile> f
   for (const std::string& name : names) kept_unloaded_.erase(name);
 }
 
-void OnDemand::prepare(const std::string& name, std::span<const PackageEntry> packages) {
+void OnDemand::prepare(const Demand::Turn& turn, const std::string& name, std::span<const PackageEntry> packages) {
   if (packages.empty() || !packages.front().file.on_demand) return;
   const std::string& stem = packages.front().file.stem;
   std::vector<PackageFile> files;
@@ -525,7 +505,7 @@ void OnDemand::prepare(const std::string& name, std::span<const PackageEntry> pa
     kept_unloaded_.erase(name);
   }
   if (packages.front().pipeline || is_loaded(name)) return;
-  by_hand([&](Try& attempt) { make_room(name, bytes_of(packages), attempt); });
+  by_hand(turn, [&](Try& attempt) { make_room(name, bytes_of(packages), attempt); });
 }
 
 void OnDemand::finish(const std::string& name) {

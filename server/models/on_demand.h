@@ -84,15 +84,15 @@ class OnDemand final : private Demand::Loader {
   bool has_stem(std::string_view stem) const { return !names_.files_of(stem).empty(); }
   // The files of a stem are now these; none: it is gone.
   void set_files(const std::string& stem, std::span<const PackageFile> files);
-  // Somebody loads a model by hand, whose turn he has: it is known, and there is room for it.
-  void prepare(const std::string& name, std::span<const PackageEntry> packages);
-  // He has done so, or tried.
+  // Call before a load by hand, with the model's turn: makes the model known, and room for it.
+  void prepare(const Demand::Turn& turn, const std::string& name, std::span<const PackageEntry> packages);
+  // Call after it.
   void finish(const std::string& name);
   // Somebody unloads a model by hand. It stays unloaded until somebody loads it by hand or its files change. Returns
   // whether it is one that is loaded on demand.
   bool keep_unloaded(const std::string& name);
-  // Loads the models of a pipeline, unless they are loaded. While the result lives, they stay.
-  std::vector<ModelUse> bring_steps(const PipelineSpec& spec);
+  // Loads the models of a pipeline, unless they are loaded. While the result lives, they stay. turn: the pipeline's.
+  std::vector<ModelUse> bring_steps(const Demand::Turn& turn, const PipelineSpec& spec);
 
  private:
   using Chain = std::vector<std::string>;
@@ -109,9 +109,7 @@ class OnDemand final : private Demand::Loader {
   bool is_loaded(std::string_view name) const;
   ModelBudget::Bytes bytes_of(std::span<const PackageEntry> packages) const;
   void make_room(const std::string& name, const ModelBudget::Bytes& bytes, Try& attempt);
-  // Tries again while there is no room, up to the patience of those who wait. On the control thread.
-  void by_hand(const std::function<void(Try&)>& work);
-  void room_changed(bool freed) noexcept;
+  void by_hand(const Demand::Turn& turn, const std::function<void(Try&)>& work);
   bool unload_for(const ModelBudget::Bytes& bytes);
   bool unload_unused(const std::string& name);
   std::string why_no_room() const;
@@ -128,9 +126,6 @@ class OnDemand final : private Demand::Loader {
   Mutex unloading_;  // retiring models, one thread at a time
   mutable Mutex mutex_;
   std::set<std::string, std::less<>> kept_unloaded_ SCONCE_GUARDED_BY(mutex_);
-  Mutex room_mutex_;
-  ConditionVariable room_;  // for by_hand()
-  uint64_t changes_ SCONCE_GUARDED_BY(room_mutex_) = 0;
   Demand demand_;  // ends first
 };
 

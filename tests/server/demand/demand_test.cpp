@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -59,6 +60,7 @@ void until(const std::function<bool()>& condition) {
 }
 
 constexpr std::chrono::hours kLong{1};
+constexpr uint64_t kHost = 1, kDevice = 2;  // kinds of room
 
 }  // namespace
 
@@ -262,7 +264,7 @@ TEST_CASE("demand: who waits for room holds no thread") {
     if (!name.starts_with("large")) return;
     ++large;
     if (room) return;
-    wanted.wait_for_room();
+    wanted.wait_for_room(kHost);
     SCONCE_FAIL(kUnavailable, "no room");
   });
   Demand demand(calls, 1, patience.times());
@@ -289,7 +291,7 @@ TEST_CASE("demand: room is given in the order in which loads came") {
   std::vector<std::string> order;  // of the tries
   std::atomic<int> room{0}, tries{0};
   Calls calls([&](const std::string& name, const Demand::Wanted& wanted) {
-    const bool first = wanted.is_first_in_line();
+    const bool first = wanted.is_first_in_line(kHost);
     {
       const std::lock_guard lock(mutex);
       order.push_back(name + (first ? " first" : ""));
@@ -300,7 +302,7 @@ TEST_CASE("demand: room is given in the order in which loads came") {
       --room;
       return;
     }
-    wanted.wait_for_room();
+    wanted.wait_for_room(kHost);
     SCONCE_FAIL(kUnavailable, "no room");
   });
   Demand demand(calls, 1, patience.times());
@@ -323,10 +325,122 @@ TEST_CASE("demand: room is given in the order in which loads came") {
   CHECK(order == std::vector<std::string>{"a first", "b", "c", "a first", "b first", "b first", "c first"});
 }
 
+TEST_CASE("demand: who waits for one kind of room hinders nobody who lacks another") {
+  Patience patience;
+  std::mutex mutex;
+  std::vector<std::string> first;  // loads that were the first ones in a try
+  Calls calls([&](const std::string& name, const Demand::Wanted& wanted) {
+    const uint64_t kinds = name == "both" ? kHost | kDevice : name.starts_with("host") ? kHost : kDevice;
+    if (wanted.is_first_in_line(kinds)) {
+      const std::lock_guard lock(mutex);
+      first.push_back(name);
+    }
+    wanted.wait_for_room(kinds);
+    SCONCE_FAIL(kUnavailable, "no room");
+  });
+  Many waits;
+  Demand demand(calls, 1, patience.times());
+  for (const char* const name : {"host1", "device1", "host2", "both", "device2"}) {
+    waits.push_back(std::make_unique<Waits>());
+    demand.ask(name, waits.back()->waiter, 9);
+    until([&] { return demand.counts().in_line == static_cast<int64_t>(waits.size()); });
+  }
+  {
+    const std::lock_guard lock(mutex);
+    CHECK(first == std::vector<std::string>{"host1", "device1"});
+    first.clear();
+  }
+  // Those behind it: "host2" is the first one for the host now, and "both" still is not.
+  CHECK(demand.cancel(waits[0]->waiter));
+  until([&] { return calls.count == 6 && demand.counts().in_line == 4; });
+  CHECK(demand.cancel(waits[2]->waiter));
+  until([&] { return demand.counts().in_line == 3; });
+  CHECK(demand.cancel(waits[1]->waiter));
+  until([&] { return calls.count == 7 && demand.counts().in_line == 2; });
+  const std::lock_guard lock(mutex);
+  CHECK(first == std::vector<std::string>{"host2", "both"});
+}
+
+TEST_CASE("demand: a load by hand waits in the same line") {
+  Patience patience;
+  std::mutex mutex;
+  std::vector<std::string> first;
+  std::atomic<bool> room{false};
+  const auto attempt = [&](const std::string& name, const Demand::Wanted& wanted) {
+    CHECK(wanted());
+    if (wanted.is_first_in_line(kHost)) {
+      const std::lock_guard lock(mutex);
+      first.push_back(name);
+      if (room.exchange(false)) return;
+    }
+    wanted.wait_for_room(kHost);
+    SCONCE_FAIL(kUnavailable, "no room for ", name);
+  };
+  Calls calls(attempt);
+  Demand demand(calls, 1, patience.times());
+  Waits before, behind;
+  demand.ask("before", before.waiter, 9);
+  until([&] { return demand.counts().in_line == 1; });
+  std::atomic<int> tries{0};
+  std::thread hand([&] {
+    const Demand::Turn turn(demand, "hand");
+    turn.with_room([&](const Demand::Wanted& wanted) {
+      ++tries;
+      attempt("hand", wanted);
+    });
+  });
+  until([&] { return demand.counts().in_line == 2; });
+  demand.ask("behind", behind.waiter, 9);
+  until([&] { return demand.counts().in_line == 3; });
+  CHECK(tries == 1);
+  room = true;
+  demand.retry();
+  before.get();
+  until([&] { return tries >= 2; });
+  room = true;
+  demand.look_again();
+  hand.join();
+  // One whose patience is over throws what its last try threw, and nobody is behind it any more.
+  std::thread late([&] {
+    const Demand::Turn turn(demand, "late");
+    CHECK_THROWS_WITH_AS(turn.with_room([&](const Demand::Wanted& wanted) { attempt("late", wanted); }),
+                         "no room for late", Error);
+  });
+  until([&] { return demand.counts().in_line == 2; });
+  patience.seconds += 10;
+  demand.retry();
+  late.join();
+  CHECK_THROWS_AS(behind.get(), Error);
+  CHECK(demand.statuses().empty());
+  const std::lock_guard lock(mutex);
+  CHECK(std::find(first.begin(), first.end(), "hand") != first.end());
+}
+
+TEST_CASE("demand: a load by hand that waits ends with the server, and its requests too") {
+  Patience patience;
+  Calls calls([](const std::string&, const Demand::Wanted&) {});
+  Demand demand(calls, 1, patience.times());
+  std::thread hand([&] {
+    const Demand::Turn turn(demand, "a");
+    CHECK_THROWS_AS(turn.with_room([](const Demand::Wanted& wanted) {
+      SCONCE_CHECK(wanted(), kCancelled, "the server is ending");
+      wanted.wait_for_room(kHost);
+      SCONCE_FAIL(kUnavailable, "no room");
+    }),
+                    Error);
+  });
+  until([&] { return demand.counts().in_line == 1; });
+  Waits waits;
+  demand.ask("a", waits.waiter, 9);
+  demand.stop();
+  hand.join();
+  CHECK_THROWS_AS(waits.get(), Error);
+}
+
 TEST_CASE("demand: patience for room ends, and the last error is told") {
   Patience patience;
   Calls calls([&](const std::string&, const Demand::Wanted& wanted) {
-    wanted.wait_for_room();
+    wanted.wait_for_room(kHost);
     SCONCE_FAIL(kUnavailable, "no room");
   });
   Demand demand(calls, 1, patience.times());
@@ -356,7 +470,7 @@ TEST_CASE("demand: what a try keeps is there for the next one, and goes when nob
       seen = number;
       wanted.kept() = number;
     }
-    wanted.wait_for_room();
+    wanted.wait_for_room(kHost);
     SCONCE_FAIL(kUnavailable, "no room");
   });
   Demand demand(calls, 1, patience.times());
@@ -404,7 +518,7 @@ TEST_CASE("demand: others may change what waits for room, and then it is tried a
   std::atomic<bool> room{false};
   Calls calls([&](const std::string&, const Demand::Wanted& wanted) {
     if (room) return;
-    wanted.wait_for_room();
+    wanted.wait_for_room(kHost);
     SCONCE_FAIL(kUnavailable, "no room");
   });
   Demand demand(calls, 1, patience.times());
