@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -151,8 +152,8 @@ void place_file(const fs::path& file, const fs::path& place) {
   SCONCE_FAIL(kIo, "cannot write ", place.native(), ": ", reason);
 }
 
-RemoteCache::RemoteCache(const fs::path& folder, uint64_t most_bytes)
-    : folder_(folder.empty() ? default_folder() : fs::absolute(folder)), most_bytes_(most_bytes) {
+RemoteCache::RemoteCache(const fs::path& folder, uint64_t most_bytes, FreeBytes free)
+    : folder_(folder.empty() ? default_folder() : fs::absolute(folder)), most_bytes_(most_bytes), free_(free) {
   std::error_code problem;
   // What was fetched with credentials is for whoever has them.
   if (fs::create_directories(folder_, problem)) fs::permissions(folder_, fs::perms::owner_all, problem);
@@ -190,18 +191,18 @@ bool RemoteCache::read_known(const std::string& key, Known& known) const {
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const OrderedJson read = OrderedJson::parse(text, nullptr, false);
   return read.is_object() && succeeds([&] {
-           known = {read.at("validator").get<std::string>(), read.at("digest").get<std::string>(),
-                    read.at("boot").get<std::string>()};
+           known = {read.at("url").get<std::string>(), read.at("validator").get<std::string>(),
+                    read.at("digest").get<std::string>(), read.at("boot").get<std::string>()};
          }) &&
          is_digest(known.digest);
 }
 
-void RemoteCache::write_known(const std::string& key, const RemoteUrl& url, const Known& known) const {
+void RemoteCache::write_known(const std::string& key, const Known& known) const {
   const fs::path path = at("known", key), fresh = at("known", key + ".new");
   {
     std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
     file << dump(OrderedJson{
-                {"url", url.shown()}, {"validator", known.validator}, {"digest", known.digest}, {"boot", known.boot}})
+                {"url", known.url}, {"validator", known.validator}, {"digest", known.digest}, {"boot", known.boot}})
          << "\n";
     file.flush();
     SCONCE_CHECK(file.good(), kIo, "cannot write ", fresh.native());
@@ -210,7 +211,7 @@ void RemoteCache::write_known(const std::string& key, const RemoteUrl& url, cons
 }
 
 // Whether the object is there and is what its digest says.
-bool RemoteCache::is_whole(const std::string& key, const RemoteUrl& url, Known& known) const {
+bool RemoteCache::is_whole(const std::string& key, Known& known) const {
   const fs::path object = at("objects", known.digest);
   if (!is_there(object)) return false;
   if (known.boot.empty() || known.boot == boot_id()) return true;
@@ -221,7 +222,7 @@ bool RemoteCache::is_whole(const std::string& key, const RemoteUrl& url, Known& 
     return false;
   }
   known.boot.clear();  // it came from the disk
-  write_known(key, url, known);
+  write_known(key, known);
   return true;
 }
 
@@ -246,7 +247,7 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
   Known known;
   const auto find = [&](bool asked) {
     return read_known(key, known) && (asked || without_quotes(known.validator) == without_quotes(listed)) &&
-           is_whole(key, url, known);
+           is_whole(key, known);
   };
   if (!listed.empty() && find(false) && give(known, place, obtained)) return obtained;
   const Descriptor held = hold(part, options.transfer.stop);
@@ -263,7 +264,7 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
     came = download(request, part.native(), url.shown(), options);
   }
   const fs::path journal = part.native() + ".journal";
-  known = {came.validator, hex_of(came.digest), boot_id()};
+  known = {url.shown(), came.validator, hex_of(came.digest), boot_id()};
   const bool is_the_hubs = url.scheme == RemoteScheme::kHub && is_digest(came.validator);
   if (is_the_hubs && came.validator != known.digest) {
     ::unlink(part.c_str());
@@ -278,7 +279,7 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
     SCONCE_CHECK(::rename(part.c_str(), object.c_str()) == 0, kIo, "cannot write ", object.native(), ": ",
                  system_reason());
     ::unlink(journal.c_str());
-    write_known(key, url, known);
+    write_known(key, known);
     note_use(object);
     if (!place.empty()) place_file(object, place);
     obtained = {place.empty() ? object : place, came.digest, came.bytes, true};
@@ -289,6 +290,20 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
 std::string RemoteCache::validator_of(const RemoteUrl& url) const {
   Known known;
   return read_known(hex_of(digest_of_text(url.key())), known) ? known.validator : "";
+}
+
+std::vector<RemoteFile> RemoteCache::known_below(const RemoteUrl& prefix) const {
+  const std::string begin = prefix.shown() + "/";
+  std::vector<RemoteFile> files;
+  std::error_code problem;
+  for (const std::string& key : names_in(folder_ / "known", problem)) {
+    Known known;
+    struct stat status {};
+    if (!is_digest(key) || !read_known(key, known) || !known.url.starts_with(begin)) continue;
+    if (::lstat(at("objects", known.digest).c_str(), &status) != 0) continue;
+    files.push_back({known.url.substr(begin.size()), static_cast<uint64_t>(status.st_size), known.validator});
+  }
+  return files;
 }
 
 fs::path RemoteCache::mirror(const RemoteUrl& url, const std::string& name) {
@@ -306,12 +321,14 @@ uint64_t RemoteCache::bytes() const {
   return sum_of(files_in(folder_ / "objects")) + sum_of(files_in(folder_ / "partial"));
 }
 
-void RemoteCache::make_room(uint64_t wanted) {
-  if (most_bytes_ == 0) return;
-  const Descriptor lock = lock_folder(folder_);
-  uint64_t used = bytes();
-  const auto fits = [&] { return used <= most_bytes_ && wanted <= most_bytes_ - used; };
-  if (fits()) return;
+uint64_t RemoteCache::free_bytes(const fs::path& folder) {
+  struct statvfs status {};
+  return ::statvfs(folder.c_str(), &status) == 0 ? uint64_t{status.f_bavail} * status.f_frsize : UINT64_MAX;
+}
+
+// Unfinished downloads that nobody goes on with.
+template <class Fits>
+void RemoteCache::remove_parts(Fits&& fits, uint64_t& used) const {
   std::vector<Seen> parts = files_in(folder_ / "partial");
   by_last_use(parts);
   for (const Seen& part : parts) {
@@ -321,6 +338,19 @@ void RemoteCache::make_room(uint64_t wanted) {
     ::unlink((part.path.native() + ".journal").c_str());
     used -= part.bytes;
   }
+}
+
+void RemoteCache::make_room(uint64_t wanted) {
+  if (most_bytes_ == 0 && wanted <= free_(folder_)) return;
+  const Descriptor lock = lock_folder(folder_);
+  uint64_t used = bytes();
+  const auto fits = [&] {
+    const bool within = most_bytes_ == 0 || (used <= most_bytes_ && wanted <= most_bytes_ - used);
+    return within && wanted <= free_(folder_);
+  };
+  if (fits()) return;
+  remove_parts(fits, used);
+  if (fits()) return;
   std::set<uint64_t> served;                           // inodes
   std::map<uint64_t, std::vector<fs::path>> mirrored;  // links of folders that nobody serves
   std::error_code problem;
@@ -337,10 +367,12 @@ void RemoteCache::make_room(uint64_t wanted) {
   }
   std::vector<Seen> objects = files_in(folder_ / "objects");
   std::erase_if(objects, [&](const Seen& object) { return served.contains(object.inode); });
-  const uint64_t in_use = used - std::min(used, sum_of(objects));
+  const uint64_t idle = sum_of(objects), in_use = used - std::min(used, idle);
   // Nothing goes in vain: the size is what a server says.
-  SCONCE_CHECK(in_use <= most_bytes_ && wanted <= most_bytes_ - in_use, kTooLarge, "the cache ", folder_.native(),
-               " may have ", most_bytes_, " bytes, of which ", in_use, " are in use: no room for ", wanted);
+  SCONCE_CHECK(most_bytes_ == 0 || (in_use <= most_bytes_ && wanted <= most_bytes_ - in_use), kOutOfMemory,
+               "the cache ", folder_.native(), " may have ", most_bytes_, " bytes, of which ", in_use,
+               " are in use: no room for ", wanted);
+  if (wanted > idle && wanted - idle > free_(folder_)) return;  // whoever writes is told
   by_last_use(objects);
   for (const Seen& object : objects) {
     if (fits()) return;

@@ -19,14 +19,20 @@
 
 #include "server/files/descriptor.h"
 #include "server/remote/download.h"
+#include "server/remote/remote_listing.h"
 #include "server/remote/remote_url.h"
 
 namespace sconce::server {
 
 class RemoteCache {
  public:
-  // folder: made for its owner alone if it is not there; empty: default_folder(). most_bytes: 0 for no limit. kIo.
-  RemoteCache(const std::filesystem::path& folder, uint64_t most_bytes);
+  // How many bytes the file system of a folder has room for.
+  using FreeBytes = uint64_t (*)(const std::filesystem::path& folder);
+  static uint64_t free_bytes(const std::filesystem::path& folder);
+
+  // folder: made for its owner alone if it is not there; empty: default_folder(). most_bytes: 0 for what its file
+  // system has room for. kIo.
+  RemoteCache(const std::filesystem::path& folder, uint64_t most_bytes, FreeBytes free = &free_bytes);
   // $XDG_CACHE_HOME/sconce, ~/.cache/sconce. kInvalidArgument where there is neither.
   static std::filesystem::path default_folder();
 
@@ -44,27 +50,34 @@ class RemoteCache {
   // The validator with which an address was fetched last; empty: it was not.
   std::string validator_of(const RemoteUrl& url) const;
 
+  // What the cache has of the files below an address.
+  std::vector<RemoteFile> known_below(const RemoteUrl& prefix) const;
+
   // The folder of what is served of an address, which is not cleared from now on. name: tells several of one address
   // apart.
   std::filesystem::path mirror(const RemoteUrl& url, const std::string& name);
 
-  // Removes what was used least lately until so many bytes are free. kTooLarge if what is in use leaves too little.
+  // Removes what was used least lately until so many bytes are free, on the disk as well. kOutOfMemory if most_bytes
+  // less what is in use leaves too little.
   void make_room(uint64_t bytes);
   uint64_t bytes() const;  // of objects and unfinished downloads
 
  private:
   struct Known {
-    std::string validator, digest, boot;
+    std::string url, validator, digest, boot;  // url: as messages show it
   };
   std::filesystem::path at(const char* room, const std::string& name) const { return folder_ / room / name; }
   Descriptor hold(const std::filesystem::path& part, const std::atomic<bool>* stop) const;
   bool read_known(const std::string& key, Known& known) const;
-  void write_known(const std::string& key, const RemoteUrl& url, const Known& known) const;
-  bool is_whole(const std::string& key, const RemoteUrl& url, Known& known) const;
+  void write_known(const std::string& key, const Known& known) const;
+  bool is_whole(const std::string& key, Known& known) const;
   bool give(const Known& known, const std::filesystem::path& place, Obtained& obtained) const;
+  template <class Fits>
+  void remove_parts(Fits&& fits, uint64_t& used) const;
 
   const std::filesystem::path folder_;
   const uint64_t most_bytes_;
+  const FreeBytes free_;
   std::vector<Descriptor> mirrors_;
 };
 

@@ -35,6 +35,13 @@ std::vector<std::string> stems_of_model(std::string_view model) {
 
 bool is_package_file(const std::string& path) { return path.ends_with(".pt2"); }
 
+// The package that a file is, or whose signature it is; empty: neither.
+std::string package_of_file(const std::string& path) {
+  constexpr std::string_view kSignature = ".sig";
+  const std::string package = path.ends_with(kSignature) ? path.substr(0, path.size() - kSignature.size()) : path;
+  return is_package_file(package) ? package : std::string();
+}
+
 }  // namespace
 
 RemoteRepository::RemoteRepository(const RemoteShared& shared, RemoteUrl url, std::string model, bool on_demand)
@@ -137,10 +144,13 @@ void RemoteRepository::begin() {
       std::vector<RemoteFile> files;
       lister.next(transfer, files);
       if (!lister.at_end()) return;
+      std::set<std::string> stems;
       for (auto& [stem, group] : groups_of(std::move(files))) {
+        stems.insert(stem);
         group.asked = asked;
         commit(stem, std::move(group));
       }
+      forget_others(stems, asked);
       prune();
       listed_ = true;
     });
@@ -178,7 +188,8 @@ void RemoteRepository::look_at_list() {
 
 void RemoteRepository::look_at_package() {
   const std::string package = model_ + ".pt2";
-  // Nobody has asked for it yet.
+  const std::shared_ptr<const void> use = this->use(package);
+  // Nobody has asked for it, or it has gone again.
   if (std::error_code ignored; on_demand_ && !fs::exists(folder_ / package, ignored)) return;
   std::exception_ptr problem;
   take(model_, {{{package, 0, ""}}, {}, {}, ++asks_}, problem);
@@ -195,6 +206,13 @@ void RemoteRepository::use_earlier() {
       std::string validator = without_quotes(shared_.cache.validator_of(url_of(path)));
       files.push_back({std::move(path), static_cast<uint64_t>(found.status.st_size), std::move(validator)});
     }
+  // What is in the cache alone, too.
+  if (on_demand_ && model_.empty())
+    for (RemoteFile& file : shared_.cache.known_below(url_))
+      if (std::none_of(files.begin(), files.end(), [&](const RemoteFile& one) { return one.path == file.path; })) {
+        file.validator = without_quotes(file.validator);
+        files.push_back(std::move(file));
+      }
   const uint64_t asked = ++asks_;
   for (auto& each : groups_of(std::move(files))) {
     const std::string& stem = each.first;
@@ -307,25 +325,57 @@ void RemoteRepository::forget_others(const std::set<std::string>& stems, uint64_
   if (gone > 0) has_changed();
 }
 
-// Removes files from the mirror that belong to no group, and folders that became empty.
+// Whether a file of the mirror is served, or comes now.
+bool RemoteRepository::is_wanted(const std::string& path) const {
+  const std::string stem = stem_of_file(path);
+  if (taken_.contains(stem)) return true;
+  if (const std::string package = package_of_file(path); on_demand_ && !package.empty()) return uses_.contains(package);
+  const auto known = groups_.find(stem);
+  return known != groups_.end() && std::any_of(known->second.files.begin(), known->second.files.end(),
+                                               [&](const RemoteFile& file) { return file.path == path; });
+}
+
+// Removes files from the mirror that belong to no group, or are not used, and folders that became empty.
 void RemoteRepository::prune() {
-  std::set<std::string> wanted;
-  std::multiset<std::string> coming;
-  {
-    const MutexLock lock(mutex_);
-    coming = taken_;
-    for (const auto& [stem, group] : groups_)
-      for (const RemoteFile& file : group.files) wanted.insert(file.path);
-  }
   for (const Below& found : all_below(folder_)) {
     if (S_ISDIR(found.status.st_mode)) {
-      ::rmdir(found.path.c_str());  // only if nothing is in it
-    } else if (const std::string path = below(found.path); !wanted.contains(path)) {
-      // A file that is put in its place has a name with a dot before.
-      if (!found.path.filename().native().starts_with('.') && !coming.contains(stem_of_file(path)))
-        ::unlink(found.path.c_str());
+      ::rmdir(found.path.c_str());                                  // only if nothing is in it
+    } else if (!found.path.filename().native().starts_with('.')) {  // one that is put in its place
+      // No group may come between the look and the removal.
+      const MutexLock lock(mutex_);
+      if (!is_wanted(below(found.path))) ::unlink(found.path.c_str());
     }
   }
+}
+
+// While the result lives, the package stays in the mirror once it is there.
+std::shared_ptr<const void> RemoteRepository::use(const std::string& package) {
+  if (!on_demand_) return nullptr;
+  struct Use {
+    RemoteRepository& repository;
+    const std::string package;
+    Use(RemoteRepository& of, std::string name) : repository(of), package(std::move(name)) {
+      const MutexLock lock(repository.mutex_);
+      ++repository.uses_[package];
+    }
+    Use(const Use&) = delete;
+    ~Use() { repository.end_use(package); }
+  };
+  return std::make_shared<const Use>(*this, package);
+}
+
+void RemoteRepository::end_use(const std::string& package) noexcept {
+  const MutexLock lock(mutex_);
+  const auto used = uses_.find(package);
+  if (--used->second > 0) return;
+  uses_.erase(used);
+  // A server that starts without a connection begins with what was served at the end of this one.
+  if (shared_.stop) return;
+  succeeds([&] {
+    const fs::path file = folder_ / package;
+    ::unlink(file.c_str());
+    ::unlink((file.native() + ".sig").c_str());
+  });
 }
 
 void RemoteRepository::ask(std::string_view model) {
@@ -393,12 +443,20 @@ void RemoteRepository::bring_package() {
   take(model_, {{{package, 0, ""}}, {}, {}, ++asks_}, problem);
   std::error_code ignored;
   if (!problem) return;
-  if (!fs::exists(folder_ / package, ignored)) std::rethrow_exception(problem);
+  if (!fs::exists(folder_ / package, ignored) && !succeeds([&] { fetch_known(package); }))
+    std::rethrow_exception(problem);
   log_warn("{}: what the cache has from earlier is served: {}", printable(url_.shown()),
            printable(describe_failure(problem).message));
 }
 
-void RemoteRepository::bring(const fs::path& file) {
+// What the cache has, without asking.
+void RemoteRepository::fetch_known(const std::string& path) {
+  const std::string validator = shared_.cache.validator_of(url_of(path));
+  SCONCE_CHECK(!validator.empty(), kNotFound, url_of(path).shown(), " was not fetched");
+  fetch(path, validator);
+}
+
+std::shared_ptr<const void> RemoteRepository::bring(const fs::path& file) {
   const std::string path = below(file), stem = stem_of_file(path);
   Group group;
   {
@@ -408,16 +466,18 @@ void RemoteRepository::bring(const fs::path& file) {
     group = known->second;
   }
   if (!group.problem.empty()) throw Error(group.code, group.problem);
-  if (!on_demand_) return;
+  if (!on_demand_) return nullptr;
+  std::shared_ptr<const void> in_use = is_package_file(path) ? use(path) : nullptr;
   if (!model_.empty()) {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) bring_package();
-    return;
+    return in_use;
   }
   for (const RemoteFile& each : group.files)
     if (each.path == path + ".sig") fetch(each.path, each.validator);
   for (const RemoteFile& each : group.files)
     if (each.path == path) fetch(each.path, each.validator);
+  return in_use;
 }
 
 }  // namespace sconce::server

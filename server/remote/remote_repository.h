@@ -6,7 +6,8 @@
 //                     +---> view (names, validators) -----+--> PackageFinder lists one and opens the other
 //
 // A group changes as a whole: a model whose files cannot be fetched stays what it was, and others go on. Without a
-// connection, what the mirror has from earlier is served. Thread-safe, but for begin() and look().
+// connection, what the mirror has from earlier is served. On demand, the mirror has a package only while somebody uses
+// it; afterwards it is in the cache alone, which may remove it. Thread-safe, but for begin() and look().
 #pragma once
 
 #include <atomic>
@@ -63,7 +64,7 @@ class RemoteRepository final : public RemoteFolder {
   std::shared_ptr<const FolderView> view() const override;
   void ask(std::string_view model) override;
   void prepare(const std::string& stem) override;
-  void bring(const std::filesystem::path& file) override;
+  std::shared_ptr<const void> bring(const std::filesystem::path& file) override;
   bool is_complete() const noexcept override { return !on_demand_ || listed_; }
 
  private:
@@ -85,10 +86,14 @@ class RemoteRepository final : public RemoteFolder {
   void commit(const std::string& stem, Group group);
   void forget_others(const std::set<std::string>& stems, uint64_t asked);
   void bring_package();
+  std::shared_ptr<const void> use(const std::string& package);
+  void end_use(const std::string& package) noexcept;
+  bool is_wanted(const std::string& path) const SCONCE_REQUIRES(mutex_);
   void has_changed() SCONCE_REQUIRES(mutex_);
   void prune();
   // True: the file came, rather than being here already.
   bool fetch(const std::string& path, const std::string& validator);
+  void fetch_known(const std::string& path);
   RemoteUrl url_of(const std::string& path) const;
   std::string below(const std::filesystem::path& file) const;
 
@@ -103,8 +108,9 @@ class RemoteRepository final : public RemoteFolder {
 
   mutable Mutex mutex_;
   Groups groups_ SCONCE_GUARDED_BY(mutex_);
-  mutable std::shared_ptr<const FolderView> view_ SCONCE_GUARDED_BY(mutex_);  // null: groups have changed
-  std::multiset<std::string> taken_ SCONCE_GUARDED_BY(mutex_);                // stems whose files come now
+  mutable std::shared_ptr<const FolderView> view_ SCONCE_GUARDED_BY(mutex_);   // null: groups have changed
+  std::multiset<std::string> taken_ SCONCE_GUARDED_BY(mutex_);                 // stems whose files come now
+  std::map<std::string, size_t, std::less<>> uses_ SCONCE_GUARDED_BY(mutex_);  // of packages, on demand
   std::string problem_ SCONCE_GUARDED_BY(mutex_);
   bool known_ SCONCE_GUARDED_BY(mutex_) = false;
 };

@@ -39,8 +39,9 @@ class RemoteFolder {
   virtual void ask(std::string_view model) = 0;
   // Afterwards the model's files other than packages are here.
   virtual void prepare(const std::string& stem) = 0;
-  // The same for a package, or another file. Throws why it is not.
-  virtual void bring(const std::filesystem::path& file) = 0;
+  // The same for a package, or another file. Throws why it is not. While the result lives, the file stays; it may be
+  // null. Must not outlive this.
+  virtual std::shared_ptr<const void> bring(const std::filesystem::path& file) = 0;
   // Whether the view has everything, rather than a part that was asked for.
   virtual bool is_complete() const noexcept = 0;
 };

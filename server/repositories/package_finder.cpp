@@ -70,6 +70,16 @@ VersionPolicy version_policy(const ServerConfig& config, const std::string& name
   return parse_version_policy(model.version_policy);
 }
 
+// A package whose file stays where it is as long as somebody has the package.
+std::shared_ptr<const Package> keep_with(std::shared_ptr<const Package> package, std::shared_ptr<const void> use) {
+  struct Both {
+    std::shared_ptr<const void> use;  // ends last
+    std::shared_ptr<const Package> package;
+  };
+  const auto both = std::make_shared<const Both>(Both{std::move(use), std::move(package)});
+  return {both, both->package.get()};
+}
+
 void no_note(const std::string&) {}
 constexpr auto kAny = [](const std::string&) { return true; };
 
@@ -165,6 +175,13 @@ class PackageFinder::Listing {
   std::vector<PackageFile>& files_;
 };
 
+bool FoundFiles::misses(const PackageFile& file) const {
+  return std::any_of(unread.begin(), unread.end(), [&](const UnreadFolder& one) {
+    const std::string below = (one.folder / "").native();
+    return file.path.native().starts_with(below);
+  });
+}
+
 std::string read_settings_text(const fs::path& path) {
   constexpr size_t kMostText = 1 << 20;
   std::ifstream file(path, std::ios::binary);
@@ -175,13 +192,6 @@ std::string read_settings_text(const fs::path& path) {
   SCONCE_CHECK(text.size() <= kMostText, kInvalidArgument, path.native(), " has more than ", kMostText, " bytes");
   return text;
 }
-bool FoundFiles::misses(const PackageFile& file) const {
-  return std::any_of(unread.begin(), unread.end(), [&](const UnreadFolder& one) {
-    const std::string below = (one.folder / "").native();
-    return file.path.native().starts_with(below);
-  });
-}
-
 
 PackageFinder::PackageFinder(const ServerConfig& config, const SignatureRule& signatures, RemoteFolders remote)
     : config_(config), signatures_(signatures), remote_(std::move(remote)) {
@@ -293,9 +303,10 @@ std::shared_ptr<const Package> PackageFinder::open_package(const fs::path& path)
 }
 
 std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
+  std::shared_ptr<const void> use;
   if (const Source* const source = remote_source_of(file.path)) {
     if (!file.config.empty()) source->remote->bring(file.config);
-    source->remote->bring(file.path);
+    use = source->remote->bring(file.path);
   } else if (const FolderView& here = local_folders(); here.is_folder(file.path) && !here.is_package(file.path)) {
     std::error_code problem;
     here.names(file.path, problem);
@@ -319,7 +330,8 @@ std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
              std::move(triton),
              std::move(settings)}};
   }
-  const std::shared_ptr<const Package> package = open_package(file.path);
+  std::shared_ptr<const Package> package = open_package(file.path);
+  if (use) package = keep_with(std::move(package), std::move(use));
   const bool several = package->models().size() > 1;
   std::vector<PackageEntry> entries;
   for (const ModelSpec& model : package->models()) {

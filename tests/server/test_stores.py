@@ -317,6 +317,50 @@ def test_on_demand_nothing_is_fetched_but_what_is_asked_for(tmp_path):
             assert result(server, "b") == ANSWER[PLAIN]
 
 
+def test_on_demand_a_package_goes_with_its_model(tmp_path):
+    """Three packages, a cache with room for two, and memory for one model."""
+    package = PLAIN.read_bytes()
+    mirror, objects = (lambda: {path.stem for path in (tmp_path / "cache/mirrors").glob("*/*.pt2")}), tmp_path / "cache/objects"
+    flags = ["--load", "demand", "--memory-budget", "3M", "--remote-cache-size", str(len(package) * 5 // 2)]
+    with Bucket({f"/models/r/{name}.pt2": package + name.encode() for name in "abc"}) as bucket:
+        with serving(tmp_path, "s3://models/r", more=bucket.environment(), flags=flags) as server:
+            for name in "abcab":
+                assert server.get(f"/v2/models/{name}").status == 200
+                until(lambda name=name: mirror() == {name})
+                assert len(list(objects.iterdir())) <= 2
+            # What the cache still has needs no store.
+            bucket.fault = lambda request: request.reply(503)
+            assert server.get("/v2/models/a").status == 200
+            assert server.post("/v2/repository/models/a/unload", b"", port=server.admin_port).status == 200
+            until(lambda: not mirror())
+        with serving(tmp_path, "s3://models/r", more=bucket.environment(), flags=[*flags, *KEEP]) as server:
+            assert set(server.index()) == {"a", "b"}
+            assert server.get("/v2/models/b").status == 200
+
+
+def test_on_demand_a_single_package_goes_with_its_model(tmp_path):
+    with Bucket({"/models/m.pt2": DIGITS.read_bytes()}) as bucket:
+        flags = ["--load", "demand", "--watch", "50ms", "--remote-watch", "50ms"]
+        with serving(tmp_path, "m=s3://models/m.pt2", more=bucket.environment(), flags=flags) as server:
+            mirror = lambda: list((tmp_path / "cache/mirrors").glob("*/*.pt2"))
+            assert server.get("/v2/models/m").status == 200 and len(mirror()) == 1
+            assert server.post("/v2/repository/models/m/unload", b"", port=server.admin_port).status == 200
+            until(lambda: not mirror())
+            bucket.fault = lambda request: request.reply(403)
+            assert server.post("/v2/repository/models/m/load", b"", port=server.admin_port).status == 403
+            bucket.fault = lambda request: None
+            assert server.post("/v2/repository/models/m/load", b"", port=server.admin_port).status == 200
+
+
+def test_on_demand_what_left_the_store_while_the_server_was_away_is_not_known(tmp_path):
+    with Bucket({f"/models/r/{name}.pt2": PLAIN.read_bytes() + name.encode() for name in "ab"}) as bucket:
+        with serving(tmp_path, "s3://models/r", more=bucket.environment(), flags=["--load", "demand"]) as server:
+            assert server.get("/v2/models/a").status == 200
+        del bucket.files["/models/r/a.pt2"]
+        with serving(tmp_path, "s3://models/r", more=bucket.environment(), flags=["--load", "demand"]) as server:
+            assert set(server.index()) == {"b"} and server.get("/v2/models/a").status == 404
+
+
 def test_on_demand_a_request_does_not_wait_for_the_list_of_a_large_bucket(tmp_path):
     """The second page of the whole list does not come until the test lets it."""
     whole, wait = threading.Event(), lambda request: "continuation-token" in request.path and "prefix=r%2F&" in request.path + "&"

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "sconce/error.h"
 #include "tests/files.h"
@@ -85,6 +87,40 @@ TEST_CASE("nothing is removed for a file that has no room at all") {
   for (const uint64_t bytes : {5 * kMiB / 2, 4 * kMiB, UINT64_MAX - kMiB, UINT64_MAX})
     CHECK_THROWS_AS(cache.make_room(bytes), Error);
   CHECK(fs::exists(idle));
+}
+
+TEST_CASE("what was used least lately goes before the disk is full") {
+  const TempFolder folder;
+  const fs::path old = object(folder, "old", 1), fresh = object(folder, "new", 2);
+  // A disk that has room for two objects and a half.
+  const auto free = [](const fs::path& of) {
+    const auto objects = std::distance(fs::directory_iterator(of / "objects"), fs::directory_iterator());
+    return (5 - 2 * static_cast<uint64_t>(objects)) * kMiB / 2;
+  };
+  RemoteCache cache(folder.path(), 0, free);
+  cache.make_room(kMiB / 2);
+  CHECK(fs::exists(old));
+  cache.make_room(100 * kMiB);  // nothing helps, so nothing goes
+  CHECK(fs::exists(old));
+  cache.make_room(kMiB);
+  CHECK_FALSE(fs::exists(old));
+  CHECK(fs::exists(fresh));
+}
+
+TEST_CASE("what the cache has of an address is known without asking") {
+  const TempFolder folder;
+  const std::string digest(64, 'a'), key(64, '1'), other(64, '2'), gone(64, '3');
+  folder.write("objects/" + digest, "xyz");
+  const auto known = [&](const std::string& name, const std::string& url, const std::string& of) {
+    folder.write("known/" + name, R"({"url":")" + url + R"(","validator":"\"e\"","digest":")" + of + R"(","boot":""})");
+  };
+  known(key, "s3://models/r/m/1/model.pt2", digest);
+  known(other, "s3://models/r2/m.pt2", digest);
+  known(gone, "s3://models/r/n.pt2", std::string(64, 'b'));
+  const RemoteCache cache(folder.path(), 0);
+  const std::vector<RemoteFile> files = cache.known_below(parse_remote_url("s3://models/r"));
+  REQUIRE(files.size() == 1);
+  CHECK(files[0] == RemoteFile{"m/1/model.pt2", 3, "\"e\""});
 }
 
 TEST_CASE("a cache that is made here is its owner's alone") {
