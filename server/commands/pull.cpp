@@ -1,5 +1,6 @@
 // `sconce pull`: brings packages from elsewhere here.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -100,10 +101,8 @@ int pull(const PullOptions& options) {
 
 Action add_pull(CommandLine& app) {
   auto options = std::make_shared<PullOptions>();
-  app.option(
-         "URL", options->urls,
-         "s3://BUCKET/KEY, gs://BUCKET/KEY, hf://ORGANISATION/REPOSITORY[@REVISION]/FILE, https://HOST/FILE; what does "
-         "not end in .pt2 is a repository, except https")
+  app.option("URL", options->urls,
+             fmt::format("{}; what does not end in .pt2 is a repository, except https", fmt::join(kRemoteForms, ", ")))
       .required();
   app.option("--to", options->to, "The folder for the files; without it, they are in the cache alone")
       .placeholder("DIR");

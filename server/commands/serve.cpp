@@ -97,7 +97,7 @@ Action add_serve(CommandLine& app) {
   auto options = std::make_shared<ServeOptions>();
   app.option("PACKAGE_OR_REPOSITORY", options->serve,
              "A package (.pt2, .so or unpacked), NAME=PACKAGE, or a directory of packages; or an address of these (s3, "
-             "gs, hf, https)");
+             "gs, az, hf, https)");
   app.option("--config", options->config, "Read settings from this file; see conf/sconce.conf").placeholder("FILE");
   app.option("--set", options->model_settings, "A model's setting, or that of all models: *.KEY=VALUE")
       .placeholder("MODEL.KEY=VALUE")

@@ -245,7 +245,8 @@ RemoteUrl parse_remote_url(std::string_view text) {
   if (std::any_of(text.begin(), text.end(), is_control)) refuse(text, "it has a control character");
   std::string_view rest = text;
   const std::string_view scheme = take_until(rest, ':');
-  if (!rest.starts_with("//")) refuse(text, "it must begin with s3://, gs://, az://, hf:// or https://");
+  constexpr std::string_view kBegins = "it must begin with s3://, gs://, az://, hf:// or https://";
+  if (!rest.starts_with("//")) refuse(text, kBegins);
   rest.remove_prefix(2);
   if (scheme == "s3") return parse_bucket(RemoteScheme::kS3, text, rest);
   if (scheme == "gs") return parse_bucket(RemoteScheme::kGs, text, rest);
@@ -255,7 +256,7 @@ RemoteUrl parse_remote_url(std::string_view text) {
   }
   if (scheme == "hf") return parse_hub(text, rest);
   if (scheme == "https" || scheme == "http") return parse_web(text, scheme, rest);
-  refuse(text, "it must begin with s3://, gs://, az://, hf:// or https://");
+  refuse(text, kBegins);
 }
 
 bool is_safe_path(std::string_view path) noexcept {

@@ -5,11 +5,17 @@
 // Addresses come from the command line, the settings and nowhere else: no request names one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace sconce::server {
+
+// The forms of an address, for messages and help.
+inline constexpr std::array<std::string_view, 5> kRemoteForms{
+    "s3://BUCKET/KEY", "gs://BUCKET/KEY", "az://ACCOUNT/CONTAINER/PATH", "hf://ORGANISATION/REPOSITORY[@REVISION]/FILE",
+    "https://HOST/FILE"};
 
 enum class RemoteScheme : int8_t { kS3, kGs, kAzure, kHub, kHttps };
 

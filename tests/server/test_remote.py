@@ -407,6 +407,15 @@ def test_a_proxy_of_the_environment_is_asked(tmp_path):
         assert list(pulled(tmp_path, "http://127.0.0.1:1/x.pt2", more=more).values()) == [digest(b"package")]
 
 
+def test_the_help_names_every_form_of_an_address():
+    said = " ".join(subprocess.run([PROGRAM, "pull", "--help"], capture_output=True, text=True).stdout.split())
+    for form in ("s3://BUCKET/KEY", "gs://BUCKET/KEY", "az://ACCOUNT/CONTAINER/PATH", "https://HOST/FILE",
+                 "hf://ORGANISATION/REPOSITORY[@REVISION]/FILE"):
+        assert form in said
+    said = " ".join(subprocess.run([PROGRAM, "serve", "--help"], capture_output=True, text=True).stdout.split())
+    assert "(s3, gs, az, hf, https)" in said
+
+
 def test_wrong_addresses_are_refused_before_anything_is_asked(tmp_path):
     for url in ("s3://x", "http://example.invalid/x.pt2", "/etc/passwd", "https://u:p@h/x", "hf://org/repo@/x"):
         assert "not an address" in refused(tmp_path, url)

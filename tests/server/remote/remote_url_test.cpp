@@ -6,9 +6,29 @@
 #include <vector>
 
 #include "sconce/error.h"
+#include "server/base/config.h"
+#include "tests/files.h"
 
 namespace sconce::server {
 namespace {
+
+TEST_CASE("every form of an address is in the settings and in the documentation") {
+  const std::string settings = annotated_configuration(), fleet = content_of(SCONCE_SOURCE_DIR "/docs/fleet.md");
+  std::string one_line = settings;
+  for (size_t at = 0; (at = one_line.find("\n# ", at)) != std::string::npos;) one_line.replace(at, 3, " ");
+  std::string refusal;
+  try {
+    parse_remote_url("ftp://host/x");
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  for (const std::string_view form : kRemoteForms) {
+    CAPTURE(form);
+    CHECK(one_line.find(form) != std::string::npos);
+    CHECK(fleet.find("| `" + std::string(form) + "` |") != std::string::npos);
+    CHECK(refusal.find(form.substr(0, form.find('/') + 2)) != std::string::npos);
+  }
+}
 
 TEST_CASE("an address is taken apart") {
   const RemoteUrl s3 = parse_remote_url("s3://models/a b/digits.pt2");
