@@ -11,6 +11,7 @@
 #include "server/admin/push/push_ledger.h"
 #include "server/admin/push/push_peers.h"
 #include "server/admin/trainer_sessions.h"
+#include "server/admin/weight_checker.h"
 #include "server/admin/work/admin_threads.h"
 #include "server/admin/work/audit_log.h"
 #include "server/admin/work/guards.h"
@@ -58,6 +59,7 @@ struct Service {
   PushLedger pushes{};
   PushPeers peers{config};
   TrainerSessions trainer_sessions{};
+  WeightChecker weight_checker{};
   AdminThreads admin_threads{};  // their work uses the other members
   CallCounters calls{};          // of gRPC
   // Of many models: the index, that of ready ones, and the names. What no revision counts is seen half a second later.

@@ -51,7 +51,7 @@ std::shared_ptr<TrainerSessions::Session> TrainerSessions::find(const ServedMode
 bool TrainerSessions::has(const ServedModel& served) const { return find(served) != nullptr; }
 
 void TrainerSessions::begin(Service& service, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options,
-                            bool at_once) {
+                            bool at_once, const std::string& label) {
   const auto session = std::make_shared<Session>(options);
   std::shared_ptr<Session> before;
   {
@@ -65,6 +65,7 @@ void TrainerSessions::begin(Service& service, const std::shared_ptr<ServedModel>
   }
   const MutexLock lock(session->mutex);
   session->used = std::chrono::steady_clock::now();
+  session->label = label;
   if (!at_once) return;
   const std::exception_ptr problem =
       exception_of([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS { session->start(service, served, session); });

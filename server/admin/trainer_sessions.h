@@ -21,7 +21,8 @@ namespace sconce::server {
 class TrainerSessions {
  public:
   // at_once: begins the update now, so that a busy model is refused now, not when the first tensors come.
-  void begin(Service& service, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options, bool at_once);
+  void begin(Service& service, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options, bool at_once,
+             const std::string& label = {});
   // Whether the model has a session, perhaps one that ended.
   bool has(const ServedModel& served) const;
   // Adds tensors to the session. A label that is not empty replaces the earlier one. kFailedPrecondition if there is no

@@ -61,8 +61,10 @@ bool is_row_major(const TrainerTensor& tensor) {
 }  // namespace
 
 TrainerMemoryRelease::~TrainerMemoryRelease() {
-  for (const TrainerMemory& memory : tensors_.memories)
+  for (const TrainerMemory& memory : tensors_.memories) {
     if (!memory.counter.empty()) release_torch_counter(memory.counter, memory.counter_place);
+    if (!memory.object.empty()) release_torch_object(memory.object);
+  }
 }
 
 std::vector<std::string> visible_uuids() {
@@ -119,10 +121,9 @@ SharedTensors::Opened SharedTensors::open(const TrainerMemory& memory) {
       return {copy, 0};
     }
     case TrainerMemory::Where::kObject: {
-      constexpr uint64_t kMost = uint64_t{1} << 40;
-      SCONCE_CHECK(memory.bytes <= kMost, kInvalidArgument, "a storage of ", memory.bytes, " bytes");
+      const TorchObject object(memory.object, memory.bytes);  // it has so many bytes
       const StoragePtr copy = host_memory_of(memory.bytes);
-      take_torch_object(memory.object, {static_cast<std::byte*>(copy->data()), static_cast<size_t>(memory.bytes)});
+      object.read({static_cast<std::byte*>(copy->data()), static_cast<size_t>(memory.bytes)});
       return {copy, 0};
     }
   }

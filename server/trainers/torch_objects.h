@@ -12,9 +12,25 @@
 
 namespace sconce::server {
 
-// Reads the whole content of an object that PyTorch sent, and drops the reference that it sent along; the last one
-// removes the object. kInvalidArgument if there is no such object or it is too small.
-void take_torch_object(const std::string& name, std::span<std::byte> content);
+// An object that PyTorch sent, with a reference to it.
+class TorchObject {
+ public:
+  // kInvalidArgument if there is no such object or it has fewer bytes than `content`.
+  TorchObject(const std::string& name, uint64_t content);
+  ~TorchObject();
+  TorchObject(const TorchObject&) = delete;
+  TorchObject& operator=(const TorchObject&) = delete;
+  // Reads the whole content. kInvalidArgument.
+  void read(std::span<std::byte> content) const;
+
+ private:
+  const std::string shown_;
+  const int descriptor_;
+};
+
+// Drops the reference that PyTorch sent along; the last one removes the object. Returns false if there is no such
+// object.
+bool release_torch_object(const std::string& name) noexcept;
 
 // Subtracts one from the counter at this place of an object of counters. Returns false if there is none: then the
 // sender has gone.

@@ -26,10 +26,7 @@ struct Form {
   size_t memory = 0;
 };
 
-struct TypedMemory {
-  size_t memory = 0;
-  std::optional<DType> dtype;
-};
+using TypedMemory = TrainerTensors::Storage;
 
 // Texts that are kept for each tensor. A pickle may name one text many times.
 std::string short_text(std::string_view text, const char* what) {
@@ -160,15 +157,19 @@ class TensorReader {
   }
 
   TypedMemory untyped(Value value) {
+    const auto [known, is_new] = to_.storages.try_emplace({&pickle_, value});
+    TypedMemory& result = known->second;
+    if (!is_new) return result;
     const Pickle::Name callee = pickle_.callee(value);
-    TypedMemory result{to_.memories.size(), std::nullopt};
-    TrainerMemory memory;
+    result.memory = to_.memories.size();
+    TrainerMemory& memory = to_.memories.emplace_back();
     if (callee.ends_with("rebuild_storage_filename")) {
       const std::vector<Value>& given = arguments(value, 4);
       const auto object = pickle_.bytes(given[2]);
       SCONCE_CHECK(object, kInvalidArgument, "expected the name of a shared-memory object, got ",
                    pickle_.describe(given[2]));
       memory.where = TrainerMemory::Where::kObject;
+      // Kept first, so that the reference is given back even if the rest is wrong.
       memory.object = short_text(*object, "a name of a shared-memory object");
       memory.bytes = whole(given[3], "the size of the storage");
       if (given.size() > 4) {  // the size is one of elements then
@@ -188,7 +189,6 @@ class TensorReader {
     } else if (!callee.ends_with("rebuild_storage_empty")) {
       SCONCE_FAIL(kInvalidArgument, "expected a storage, got ", pickle_.describe(value));
     }
-    to_.memories.push_back(std::move(memory));
     return result;
   }
 

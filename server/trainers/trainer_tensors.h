@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sconce/device_memory.h"
@@ -54,6 +56,12 @@ struct TrainerTensors {
   std::vector<TrainerMemory> memories;
   std::vector<TrainerTensor> tensors;
   std::deque<Pickle> pickles;  // what `content` may be a view of
+  // Storages of pickles that were read: one that several tensors view is one memory, with one reference.
+  struct Storage {
+    size_t memory = 0;
+    std::optional<DType> dtype;
+  };
+  std::map<std::pair<const Pickle*, Pickle::Value>, Storage> storages;
   Pickle::Left left;
 
   const Pickle& read(std::string_view pickle) { return pickles.emplace_back(pickle, left); }

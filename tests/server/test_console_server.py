@@ -110,7 +110,7 @@ def test_access_says_what_a_token_allows(closed_server, open_server):
     assert everybody["instance"] != admin["instance"]
 
 
-GIVES_AWAY = ("/weights/active", "/recording", "/sets/{set}/weights", "/flush_cache")
+GIVES_AWAY = ("/weights/active", "/recording", "/sets/{set}/weights", "/flush_cache", "/get_weights_by_name")
 
 
 def test_a_metrics_token_may_read_and_nothing_else(closed_server):

@@ -48,7 +48,87 @@ def test_tensors_in_pytorchs_shared_memory(cpu):
     assert struct.unpack("<i", objects[1].read_bytes()[:4]) == (1,)
     objects[1].write_bytes(objects[1].read_bytes()[:70])
     refused(from_tensor(cpu, dumps(named[1:])), "has 70 bytes")
-    objects[1].unlink()
+    assert not objects[1].exists()
+
+
+def torch_object(name, values, references=1):
+    path = pathlib.Path(f"/dev/shm/torch_{os.getpid()}_{name}_0")
+    path.write_bytes(struct.pack("<i", references).ljust(64, b"\0") + struct.pack(f"<{len(values)}f", *values))
+    return path
+
+
+def test_tensors_of_one_storage_have_one_reference(cpu):
+    path = torch_object("shared", [5] * 4 + [2] * 4, references=2)
+    first = pickles.FileTensor("/" + path.name, (4,), "float32", 32)
+    assert from_tensor(cpu, dumps([(NAMES[0], first), (NAMES[1], first.beside((4,), 4))])).status == 200
+    assert cpu.value()[0] == 7
+    assert struct.unpack("<i", path.read_bytes()[:4]) == (1,)
+    path.unlink()
+
+
+@pytest.mark.parametrize("wrong", ["tensor", "name", "bytes"])
+def test_a_refused_push_gives_references_back(cpu, wrong):
+    """Whether it is refused while pickles are read, before objects are opened, or by the model."""
+    good, bad = torch_object("good", [1] * 4), torch_object("bad", [1] * 4)
+    named = [(NAMES[0], pickles.FileTensor("/" + good.name, (4,), "float32", 16)),
+             (NAMES[1] if wrong != "name" else "nothing",
+              pickles.FileTensor("/" + bad.name, (4,) if wrong != "tensor" else (400,), "float32",
+                                 16 if wrong != "bytes" else 1 << 39))]
+    before = cpu.value()
+    assert from_tensor(cpu, dumps(named)).status == 400
+    assert cpu.value() == before
+    assert not good.exists() and not bad.exists()
+
+
+# What was served can be looked at.
+
+def test_sglang_reads_weights_by_name(cpu):
+    assert cpu.push("m", fake_weights(3), "commit=true").status == 200
+    for answer in (cpu.trainer("get_weights_by_name", {"name": "scale.w", "truncate_size": 2}),
+                   cpu.trainer("get_weights_by_name", {"name": "scale.w", "truncate_size": 2}, method="GET"),
+                   cpu.trainer("get_weights_by_name", method="GET", query="name=scale.w&truncate_size=2")):
+        assert answer.status == 200 and len(answer.json) == 2, answer.body
+    assert len(cpu.trainer("get_weights_by_name", {"name": "scale.w"}).json) == 4
+    refused(cpu.trainer("get_weights_by_name", {"name": "scale.x"}), "no weight 'scale.x'")
+    refused(cpu.trainer("get_weights_by_name", {}), "'name' must be given")
+
+
+def test_sglang_checks_weights(cpu):
+    def check(method="POST", **body):
+        return cpu.trainer("weights_checker", body or None, method=method)
+
+    answer = check(action="compare")
+    assert answer.status != 200 and "no snapshot" in answer.json["message"]
+    assert cpu.push("m", fake_weights(3), "commit=true").status == 200
+    one = check().json
+    assert one["success"] is True and set(one["ranks"][0]["checksums"]) == set(NAMES), one
+    assert check(method="GET").json == one
+    assert check(action="snapshot").status == check(action="compare").status == 200
+    assert cpu.push("m", fake_weights(4), "commit=true").status == 200
+    other = check().json
+    assert other["per_engine_checksum"] != one["per_engine_checksum"]
+    answer = check(action="compare")
+    assert answer.status != 200 and answer.json["success"] is False and "scale." in answer.json["message"]
+    assert cpu.push("m", fake_weights(3), "commit=true").status == 200
+    assert check().json == one and check(action="compare").status == 200
+    refused(check(action="reset_tensors"), "not overwritten")
+    refused(check(action="other"), "'action' must be")
+    refused(check(method="GET", action="snapshot"), "a GET")
+
+
+def test_sglang_begins_and_ends_an_update(cpu):
+    begun = cpu.trainer("begin_weight_update", {"selector": "all", "weight_version": "11"})
+    assert begun.status == 200, begun.body
+    before = cpu.value()
+    path = torch_object("first", [5] * 4)
+    assert from_tensor(cpu, dumps([(NAMES[0], pickles.FileTensor("/" + path.name, (4,), "float32", 16))])).status == 200
+    assert cpu.value() == before
+    path = torch_object("second", [2] * 4)
+    assert from_tensor(cpu, dumps([(NAMES[1], pickles.FileTensor("/" + path.name, (4,), "float32", 16))])).status == 200
+    assert cpu.trainer("end_weight_update", {}).status == 200
+    assert cpu.value() == (7, "11")
+    assert cpu.trainer("end_weight_update", {}).status != 200
+    refused(cpu.trainer("begin_weight_update", {"selector": "draft"}), "no draft model")
 
 
 def test_memory_of_a_gpu_for_a_model_on_the_cpu(cpu, memory, counters):

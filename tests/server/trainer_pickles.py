@@ -158,13 +158,19 @@ def bucket(flat, parts, dtype="float32", start=0):
 class FileTensor:
     """A tensor of the CPU in a shared-memory object, as PyTorch's strategy file_system pickles it."""
 
-    def __init__(self, name, shape, dtype, bytes_of_storage):
-        self.name, self.shape, self.dtype, self.bytes = name, shape, dtype, bytes_of_storage
+    def __init__(self, name, shape, dtype, bytes_of_storage, offset=0):
+        self.shape, self.offset = shape, offset
+        self.storage = Reduced(REBUILD_TYPED, (Reduced(REBUILD_FILE, (UNTYPED, b"/tmp/manager.sock", name.encode(),
+                                                                      bytes_of_storage)), DTYPES[dtype]))
+
+    def beside(self, shape, offset):
+        """Another tensor of the same storage."""
+        other = FileTensor("", shape, "float32", 0, offset)
+        other.storage = self.storage
+        return other
 
     def __reduce__(self):
-        storage = Reduced(REBUILD_TYPED, (Reduced(REBUILD_FILE, (UNTYPED, b"/tmp/manager.sock", self.name.encode(),
-                                                                 self.bytes)), DTYPES[self.dtype]))
-        return REBUILD_TENSOR, (TENSOR, storage, (0, Size(self.shape), row_major(self.shape), False))
+        return REBUILD_TENSOR, (TENSOR, self.storage, (self.offset, Size(self.shape), row_major(self.shape), False))
 
 
 class DescriptorTensor:

@@ -1,6 +1,7 @@
 #include "server/admin/trainers/trainer_routes.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 #include "sconce/excerpt.h"
+#include "sconce/parse_number.h"
 #include "server/admin/admin_documents.h"
 #include "server/admin/trainer_sessions.h"
 #include "server/admin/trainers/model_folder.h"
@@ -20,6 +22,7 @@
 #include "server/base/log.h"
 #include "server/http/query.h"
 #include "server/json/base64.h"
+#include "server/remote/file_digest.h"
 #include "server/trainers/shared_tensors.h"
 #include "server/trainers/torch_pickles.h"
 
@@ -31,8 +34,8 @@ constexpr const char* kNotPaused =
 
 // The query parameters of all these routes.
 Query query_of(const AdminRequest& request) {
-  return Query(request.query,
-               {"model", "mode", "ignore", "wait_for_inflight_requests", "clear_cache", "include_dp", "timeout"});
+  return Query(request.query, {"model", "mode", "ignore", "wait_for_inflight_requests", "clear_cache", "include_dp",
+                               "timeout", "name", "truncate_size"});
 }
 
 // The model that ?model=NAME means, else the only one.
@@ -134,10 +137,14 @@ bool read_common(JsonCursor& json, std::string_view key, std::string& format, st
   return true;
 }
 
-// Reading them ends when the server does.
+// What takes long ends when the server does.
+std::function<void()> check_of(const Service& service) {
+  return [&service] { SCONCE_CHECK(!service.draining, kUnavailable, "the server is shutting down"); };
+}
+
 TrainerTensors tensors_of(const Service& service) {
   TrainerTensors tensors;
-  tensors.left.check = [&service] { SCONCE_CHECK(!service.draining, kUnavailable, "the server is shutting down"); };
+  tensors.left.check = check_of(service);
   return tensors;
 }
 
@@ -242,6 +249,91 @@ Told continued(Service& service, const AdminRequest& request) {
           {{"status", "ok"}}};
 }
 
+// Unlike between pause and continue, a busy model is refused at once.
+Told begun(Service& service, const AdminRequest& request) {
+  refuse_unsigned(service);
+  const Query query = query_of(request);
+  std::string version;
+  read_body(request, [&](JsonCursor& json, std::string_view key) {
+    if (key == "selector") {
+      const std::string selector = text_or_null(json, "'selector'");
+      SCONCE_CHECK(selector.empty() || selector == "all" || selector == "target", kUnsupported,
+                   "'selector' must be all or target, because this server has no draft model; got '", excerpt(selector),
+                   "'");
+      return true;
+    }
+    if (key != "weight_version") return false;
+    version = text_or_null(json, "'weight_version'");
+    return true;
+  });
+  service.trainer_sessions.begin(service, model_of(service, query), options_of(query, false), true, version);
+  return {"an update was begun: end_weight_update publishes its tensors together"};
+}
+
+Told ended(Service& service, const AdminRequest& request) {
+  const Query query = query_of(request);
+  check_body(request);
+  const uint64_t generation = service.trainer_sessions.finish(*model_of(service, query), {});
+  return {generation != 0 ? published(generation) : "no tensors came, and nothing was published"};
+}
+
+// As SGLang makes one of those of all tensors, of which a rank has its own; this server is one rank.
+OrderedJson ranks_of(const WeightChecker::Checksums& checksums, std::string& of_all) {
+  FileDigest digest;
+  OrderedJson tensors = OrderedJson::object();
+  for (const auto& [name, checksum] : checksums) {
+    digest.update(std::as_bytes(std::span(name)));
+    digest.update(std::as_bytes(std::span(checksum)));
+    tensors[name] = checksum;
+  }
+  const std::string of_rank = hex_of(digest.finish());
+  of_all = hex_of(digest_of_text(of_rank));
+  const OrderedJson place{{"tp_rank", 0}, {"tp_size", 1}, {"dp_rank", 0}, {"dp_size", 1},
+                          {"pp_rank", 0}, {"pp_size", 1}, {"rank", 0},    {"size", 1}};
+  return OrderedJson::array(
+      {OrderedJson{{"checksums", std::move(tensors)}, {"per_gpu_checksum", of_rank}, {"parallelism_info", place}}});
+}
+
+std::string action_of(const AdminRequest& request) {
+  std::string action = "checksum";
+  read_body(request, [&](JsonCursor& json, std::string_view key) {
+    if (key != "action") return false;
+    action = json.string("'action'");
+    return true;
+  });
+  return action;
+}
+
+Told summed(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = model_of(service, query_of(request));
+  const std::string action = action_of(request);
+  SCONCE_CHECK(action == "checksum", kInvalidArgument, "a GET does the action 'checksum' alone, got '", excerpt(action),
+               "'");
+  std::string of_all;
+  OrderedJson ranks = ranks_of(WeightChecker::checksums_of(*served, check_of(service)), of_all);
+  return {"SHA-256 of each tensor", {{"ranks", std::move(ranks)}, {"per_engine_checksum", of_all}}};
+}
+
+Told checked(Service& service, const AdminRequest& request) {
+  const Query query = query_of(request);
+  const std::string action = action_of(request);
+  SCONCE_CHECK(
+      action != "reset_tensors", kUnsupported,
+      "served weights are not overwritten: an update with ?mode=full is refused unless it has every parameter");
+  const std::shared_ptr<ServedModel> served = model_of(service, query);
+  if (action == "snapshot") {
+    service.weight_checker.snapshot(*served, check_of(service));
+    return {"the checksums of all tensors are remembered"};
+  }
+  if (action == "compare") {
+    service.weight_checker.compare(*served, check_of(service));
+    return {"all tensors are those of the snapshot"};
+  }
+  SCONCE_CHECK(action == "checksum", kInvalidArgument, "'action' must be checksum, snapshot or compare, got '",
+               excerpt(action), "'");
+  return summed(service, request);
+}
+
 Told flushed(Service&, const AdminRequest&) {
   return {"there is no cache: nothing of one set of weights is used with another"};
 }
@@ -303,6 +395,18 @@ void pause_generation(Service& service, AdminRequest request, AdminDone done) {
 void continue_generation(Service& service, AdminRequest request, AdminDone done) {
   start(service, std::move(request), std::move(done), continued);
 }
+void begin_update(Service& service, AdminRequest request, AdminDone done) {
+  start(service, std::move(request), std::move(done), begun);
+}
+void end_update(Service& service, AdminRequest request, AdminDone done) {
+  start(service, std::move(request), std::move(done), ended);
+}
+void weight_checksums(Service& service, AdminRequest request, AdminDone done) {
+  start(service, std::move(request), std::move(done), summed);
+}
+void check_weights(Service& service, AdminRequest request, AdminDone done) {
+  start(service, std::move(request), std::move(done), checked);
+}
 void flush_cache(Service& service, AdminRequest request, AdminDone done) {
   start(service, std::move(request), std::move(done), flushed);
 }
@@ -320,6 +424,29 @@ std::string model_info(Service& service, const AdminRequest& request) {
   const std::string& name = served->interface().name;
   return dump(
       OrderedJson{{"model_path", name}, {"served_model_name", name}, {"weight_version", active_version(*served)}});
+}
+
+std::string weights_by_name(Service& service, const AdminRequest& request) {
+  const Query query = query_of(request);
+  std::string name(query.text("name").value_or(""));
+  uint64_t rows = 100;
+  if (const auto given = query.text("truncate_size")) {
+    const auto number = parse_number<uint64_t>(*given);
+    SCONCE_CHECK(number, kInvalidArgument, "query parameter 'truncate_size' must be a number");
+    rows = *number;
+  }
+  read_body(request, [&](JsonCursor& json, std::string_view key) {
+    if (key == "name") {
+      name = json.string("'name'");
+    } else if (key == "truncate_size") {
+      rows = json.unsigned_integer("'truncate_size'");
+    } else {
+      return false;
+    }
+    return true;
+  });
+  SCONCE_CHECK(!name.empty(), kInvalidArgument, "'name' must be given");
+  return first_rows(*model_of(service, query), name, rows);
 }
 
 std::string pause(Service& service, const AdminRequest& request) {

@@ -7,9 +7,10 @@
 namespace sconce::server::admin {
 
 // SGLang: {"success": ..., "message": "..."}, also when it fails.
-AdminStart update_from_disk, update_from_tensor, update_version, pause_generation, continue_generation, flush_cache;
+AdminStart update_from_disk, update_from_tensor, update_version, pause_generation, continue_generation, begin_update,
+    end_update, weight_checksums, check_weights, flush_cache;
 AdminStart no_transport;  // of SGLang's that needs NCCL or ZeroMQ
-AdminText weight_version, model_info;
+AdminText weight_version, model_info, weights_by_name;
 
 // vLLM.
 AdminText pause, resume, is_paused, init_transfer, start_update, update_weights, finish_update, shutdown_transfer,
