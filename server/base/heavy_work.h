@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,13 +21,18 @@ class HeavyWork {
   struct Task {
     void (*work)(void* context) noexcept = nullptr;
     void* context = nullptr;
-    uint64_t client = 0;  // whose it is; any number that is one for all connections of an address
+    uint64_t client = 0;  // whose it is, as client_of() says
 
    private:
     friend class HeavyWork;
     Task* next = nullptr;                    // of a client's first task: that of the next client
     Task *after = nullptr, *last = nullptr;  // the client's further tasks; `last` of the first one only
   };
+
+  // A number for all connections of an address, of whatever protocol. peer: "192.0.2.7:50000", "[2001:db8::7]:50000".
+  static uint64_t client_of(std::string_view peer) noexcept {
+    return std::hash<std::string_view>()(peer.substr(0, peer.rfind(':')));
+  }
 
   HeavyWork();
   explicit HeavyWork(size_t most_threads) : most_(most_threads) {}

@@ -53,8 +53,7 @@ Exchange::Next Exchange::lend(Holder holder) {
     self.problem_ = exception_of([&] { (self.*work)(); });
     notify(context);
   };
-  // All connections of an address are one client's.
-  task_.client = std::hash<std::string_view>()(std::string_view(peer_).substr(0, peer_.rfind(':')));
+  task_.client = HeavyWork::client_of(peer_);
   io_thread_.service().heavy_work.submit(task_);
   holder_ = holder;
   return Next::kWait;

@@ -112,8 +112,9 @@ class GrpcHost {
                                                 Done done) noexcept = 0;
   // Null: there is no memory.
   virtual GrpcInference* inference() noexcept = 0;
-  // Calls the work on a thread for long work, or here if there is none.
-  virtual void lend(std::function<void()> work) noexcept = 0;
+  // Calls the work on a thread for long work, or here if there is none. peer: whose it is, as in GrpcCaller; clients
+  // take turns at these threads.
+  virtual void lend(std::string_view peer, std::function<void()> work) noexcept = 0;
   // Counts a call that ended without an inference or an answer of the program.
   virtual void count(GrpcMethod method, GrpcCode code) noexcept = 0;
   // The calling thread has nothing to do for now: it gives memory that it keeps back to the system.
@@ -165,7 +166,7 @@ class GrpcServer {
 
 // The library's only function. Null: `problem` says why.
 using OpenGrpcServer = GrpcServer*(GrpcHost& host, const GrpcOptions& options, std::string& problem);
-#define SCONCE_GRPC_OPEN sconce_grpc_open_2
-#define SCONCE_GRPC_OPEN_NAME "sconce_grpc_open_2"
+#define SCONCE_GRPC_OPEN sconce_grpc_open_3
+#define SCONCE_GRPC_OPEN_NAME "sconce_grpc_open_3"
 
 }  // namespace sconce::server

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "server/base/failure.h"
 
@@ -64,6 +65,18 @@ std::string peer_of(int descriptor) {
   return std::string("[").append(text).append("]:").append(port);
 }
 
+// What one client may have many of: an address, of IPv6 the first half of it.
+std::string network_of(const std::string& peer) {
+  const std::string address = peer.substr(0, peer.rfind(':'));
+  if (!address.starts_with('[')) return address;
+  in6_addr bytes{};
+  if (::inet_pton(AF_INET6, address.substr(1, address.size() - 2).c_str(), &bytes) != 1) return address;
+  std::fill(bytes.s6_addr + 8, bytes.s6_addr + 16, uint8_t{0});
+  char text[INET6_ADDRSTRLEN] = {};
+  ::inet_ntop(AF_INET6, &bytes, text, sizeof text);
+  return text;
+}
+
 const char* reason_of(Why why) noexcept {
   switch (why) {
     case Why::kEmptyStreams:
@@ -92,13 +105,22 @@ bool ConnectionGuard::is_open(const Connection& connection) noexcept {
 bool ConnectionGuard::add(int descriptor) noexcept {
   struct stat about {};
   return ::fstat(descriptor, &about) == 0 && succeeds([&] {
-           connections_.push_back({descriptor, static_cast<uint64_t>(about.st_ino), peer_of(descriptor), 0,
-                                   ConnectionRecord(Clock::now())});
+           const Clock::time_point now = Clock::now();
+           std::string peer = peer_of(descriptor), address = network_of(peer);
+           const ConnectionRecord record(now, debts_.take(address, now));
+           connections_.push_back(
+               {descriptor, static_cast<uint64_t>(about.st_ino), std::move(peer), std::move(address), 0, record});
          });
 }
 
-size_t ConnectionGuard::forget_closed() noexcept {
-  return std::erase_if(connections_, [](const Connection& connection) { return !is_open(connection); });
+size_t ConnectionGuard::forget_closed() noexcept { return forget_closed(Clock::now()); }
+
+size_t ConnectionGuard::forget_closed(Clock::time_point now) noexcept {
+  return std::erase_if(connections_, [&](const Connection& connection) {
+    if (is_open(connection)) return false;
+    succeeds([&] { debts_.add(connection.address, connection.record.debt(), now); });
+    return true;
+  });
 }
 
 // gRPC numbers a connection after its handshake.
@@ -153,7 +175,7 @@ void ConnectionGuard::look_at(Connection& connection, GrpcServer& server, Clock:
 }
 
 size_t ConnectionGuard::look(GrpcServer& server, Clock::time_point now) noexcept {
-  const size_t closed = forget_closed();
+  const size_t closed = forget_closed(now);
   busy_ = knows_uses_ = false;
   succeeds([&] {
     find_numbers(server);

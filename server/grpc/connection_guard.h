@@ -2,7 +2,8 @@
 // takes, and where there is no room for another one, the one that has brought none for longest gives way.
 //
 // It looks at each connection a few times each second: at the bytes that the kernel counts, and, where some have come,
-// at gRPC's counters. No call knows of it. Used on one thread.
+// at gRPC's counters. No call knows of it. What a connection has used up of its allowances, the next one of its address
+// begins with. Used on one thread.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include "server/base/log.h"
 #include "server/grpc/boundary.h"
 #include "server/grpc/connection_record.h"
+#include "server/grpc/peer_debts.h"
 #include "server/observe/metrics.h"
 
 namespace sconce::server {
@@ -24,7 +26,7 @@ class ConnectionGuard {
   using Clock = std::chrono::steady_clock;
 
   ConnectionGuard(const ConnectionRecord::Limits& limits, uint64_t calls, CallCounters& counters, LogLimit& lines)
-      : limits_(limits), most_calls_(calls), counters_(counters), lines_(lines) {}
+      : limits_(limits), most_calls_(calls), counters_(counters), lines_(lines), debts_(limits) {}
 
   size_t size() const noexcept { return connections_.size(); }
   // Keeps an eye on an accepted connection, before gRPC has it. False: there is no memory.
@@ -42,9 +44,9 @@ class ConnectionGuard {
   // Gone when its descriptor is, or is another socket.
   struct Connection {
     int descriptor;
-    uint64_t socket;  // its inode
-    std::string peer;
-    int64_t number = 0;  // gRPC's; 0: it has none yet
+    uint64_t socket;            // its inode
+    std::string peer, address;  // address: of all connections of its client
+    int64_t number = 0;         // gRPC's; 0: it has none yet
     ConnectionRecord record;
     Clock::time_point asked{};  // gRPC's counters
     uint64_t received = 0;      // bytes, as of the last look
@@ -58,6 +60,7 @@ class ConnectionGuard {
   using UsesByPeer = std::map<std::string, Uses, std::less<>>;
 
   static bool is_open(const Connection& connection) noexcept;
+  size_t forget_closed(Clock::time_point now) noexcept;
   void find_numbers(GrpcServer& server);
   void look_at(Connection& connection, GrpcServer& server, Clock::time_point now);
   const UsesByPeer& uses(GrpcServer& server);
@@ -68,6 +71,7 @@ class ConnectionGuard {
   const uint64_t most_calls_;  // of a connection
   CallCounters& counters_;
   LogLimit& lines_;
+  PeerDebts debts_;
   std::vector<Connection> connections_;
   int64_t last_number_ = 0;
   UsesByPeer uses_;

@@ -17,10 +17,11 @@ ConnectionRecord::Why ConnectionRecord::count(const ConnectionLook& now, Clock::
 
   const auto most_empty = static_cast<double>(limits.empty_streams);
   const double forgiven = most_empty * seconds / std::chrono::duration<double>(kWindow).count();
-  empty_ = std::max(0.0, empty_ - forgiven - succeeded + std::max(streams - static_cast<double>(messages), failed));
+  debt_.empty =
+      std::max(0.0, debt_.empty - forgiven - succeeded + std::max(streams - static_cast<double>(messages), failed));
 
   const double free = static_cast<double>(kFreeRate) * seconds;
-  bytes_ = messages > 0 ? 0 : std::max(0.0, bytes_ - free + static_cast<double>(bytes));
+  debt_.bytes = messages > 0 ? 0 : std::max(0.0, debt_.bytes - free + static_cast<double>(bytes));
 
   if (messages > 0) useful_ = time;
   if (open() == 0) {
@@ -33,10 +34,10 @@ ConnectionRecord::Why ConnectionRecord::count(const ConnectionLook& now, Clock::
   if (time < stalls_) suspicions_ = 0;
 
   // Calls under way have yet to bring their messages.
-  if (empty_ > most_empty + static_cast<double>(open())) return Why::kEmptyStreams;
+  if (debt_.empty > most_empty + static_cast<double>(open())) return Why::kEmptyStreams;
   const auto allowed =
       static_cast<double>(kFreeBytes) + static_cast<double>(1 + open()) * static_cast<double>(limits.message);
-  return bytes_ > allowed ? Why::kBytes : Why::kNone;
+  return debt_.bytes > allowed ? Why::kBytes : Why::kNone;
 }
 
 }  // namespace sconce::server

@@ -35,8 +35,17 @@ class ConnectionRecord {
   static constexpr uint64_t kFreeBytes = 1024 * 1024;  // beside messages: settings, pings, windows
   static constexpr uint64_t kFreeRate = 1024;          // and so many a second
 
-  explicit ConnectionRecord(Clock::time_point accepted) noexcept
-      : looked_(accepted), useful_(accepted), stalls_(Clock::time_point::max()) {}
+  // What is used up of the allowances.
+  struct Debt {
+    double empty = 0;  // streams beyond those that were of use
+    double bytes = 0;  // since the last message
+    bool any() const noexcept { return empty > 0 || bytes > 0; }
+  };
+
+  // debt: what it begins with.
+  explicit ConnectionRecord(Clock::time_point accepted) noexcept : ConnectionRecord(accepted, Debt()) {}
+  ConnectionRecord(Clock::time_point accepted, const Debt& debt) noexcept
+      : looked_(accepted), useful_(accepted), stalls_(Clock::time_point::max()), debt_(debt) {}
 
   // calls: how many calls of the connection the server has, that is, whose message has come, or which wait for one of a
   // stream. It is asked for only if a message may have stalled.
@@ -56,6 +65,7 @@ class ConnectionRecord {
   // When to look again if nothing comes.
   Clock::time_point stalls() const noexcept { return stalls_; }
   uint64_t received() const noexcept { return last_.received; }
+  const Debt& debt() const noexcept { return debt_; }  // as of the last look
   // Calls under way, as gRPC counts them.
   uint64_t open() const noexcept {
     const GrpcTraffic& of = last_.traffic;
@@ -69,8 +79,7 @@ class ConnectionRecord {
   Clock::time_point looked_, useful_;
   Clock::time_point stalls_;  // a call without its message must have brought more bytes by then; max: there is none
   int suspicions_ = 0;        // of a stall, in a row
-  double empty_ = 0;          // streams beyond those that were of use
-  double bytes_ = 0;          // since the last message
+  Debt debt_;
 };
 
 }  // namespace sconce::server

@@ -448,9 +448,7 @@ GrpcInference* GrpcFront::inference() noexcept {
   return call;
 }
 
-void GrpcFront::lend(std::function<void()> work) noexcept {
-  // Messages of gRPC are one client's: they take turns with the bodies of each client of HTTP.
-  constexpr uint64_t kClient = 1;
+void GrpcFront::lend(std::string_view peer, std::function<void()> work) noexcept {
   struct Lent {
     HeavyWork::Task task;
     std::function<void()> work;
@@ -464,7 +462,7 @@ void GrpcFront::lend(std::function<void()> work) noexcept {
       const std::unique_ptr<Lent> own(static_cast<Lent*>(context));
       own->work();
     };
-    lent->task.client = kClient;
+    lent->task.client = HeavyWork::client_of(peer);
     service_.heavy_work.submit(lent->task);
   });
   if (submitted) return;

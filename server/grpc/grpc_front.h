@@ -54,7 +54,7 @@ class GrpcFront final : private GrpcHost {
   std::shared_ptr<ColdCall> answer_loaded(GrpcMethod method, const GrpcCaller& caller, std::string_view message,
                                           const Done& done, std::string_view model);
   GrpcInference* inference() noexcept override;
-  void lend(std::function<void()> work) noexcept override;
+  void lend(std::string_view peer, std::function<void()> work) noexcept override;
   void count(GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code, {}); }
   void rest() noexcept override;
   void log(bool is_error, std::string_view text) noexcept override;

@@ -214,6 +214,6 @@ TEST_CASE("exports: libsconce_cuda's are the C ABI and its backend") {
 
 #ifdef SCONCE_GRPC_LIBRARY
 TEST_CASE("exports: libsconce_grpc has one function") {
-  CHECK(exports_of(SCONCE_GRPC_LIBRARY) == Names{"sconce_grpc_open_2"});
+  CHECK(exports_of(SCONCE_GRPC_LIBRARY) == Names{"sconce_grpc_open_3"});
 }
 #endif

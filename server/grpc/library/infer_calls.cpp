@@ -23,7 +23,7 @@ class CancelLater : public std::enable_shared_from_this<CancelLater> {
  public:
   explicit CancelLater(grpc::ServerContext& context) : context_(&context) {}
   void cancel(GrpcHost& host) noexcept {
-    host.lend([self = shared_from_this()] {
+    host.lend({}, [self = shared_from_this()] {
       const MutexLock lock(self->mutex_);
       if (self->context_ != nullptr) self->context_->TryCancel();
     });
@@ -72,7 +72,7 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
     }
     if (bytes_.Length() > kLongMessage ||
         (bytes_.Length() > kLongCompressed && compression_of(bytes_) != GRPC_COMPRESS_NONE)) {
-      calls_.host.lend([self = shared_from_this()] {
+      calls_.host.lend(caller.peer, [self = shared_from_this()] {
         self->read();
         self->hand();
       });

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
+#include "server/grpc/peer_debts.h"
+
 namespace sconce::server {
 namespace {
 
@@ -141,6 +145,49 @@ TEST_CASE("a connection is of use when it brings a message") {
   watched.now.received += 17;
   watched.after(1s);
   CHECK(watched.record.useful() == accepted + 2s);
+}
+
+TEST_CASE("a connection begins with what its address has used up, less what time forgives") {
+  const Record::Limits limits{.empty_streams = 100, .message = 1000, .pace = Pace::of(30s, 1000)};
+  PeerDebts debts(limits);
+  Watched first;
+  first.ended_without_message(80);
+  CHECK(first.after(50ms) == Why::kNone);
+  debts.add("192.0.2.7", first.record.debt(), first.time);
+  Watched next;
+  next.record = Record(next.time, debts.take("192.0.2.7", next.time + 1s));  // 70 are left
+  next.ended_without_message(30);
+  CHECK(next.after(50ms) == Why::kNone);
+  next.ended_without_message(10);
+  CHECK(next.after(50ms) == Why::kEmptyStreams);
+  CHECK(debts.size() == 0);
+  // Of others it knows nothing, and no connection begins with more than one may use.
+  debts.add("192.0.2.8", {1e9, 1e12}, next.time);
+  debts.add("192.0.2.8", {1e9, 1e12}, next.time);
+  CHECK_FALSE(debts.take("192.0.2.9", next.time).any());
+  const Record::Debt most = debts.take("192.0.2.8", next.time);
+  CHECK(most.empty == 100);
+  CHECK(most.bytes == Record::kFreeBytes + 1000);
+  Watched useful;
+  useful.record = Record(useful.time, most);
+  useful.answered(1);
+  CHECK(useful.after(50ms) == Why::kNone);
+  CHECK(useful.record.debt().bytes == 0);
+  // In time nothing is left.
+  debts.add("192.0.2.8", most, next.time);
+  CHECK(debts.take("192.0.2.8", next.time + 11s).empty == 0);
+  debts.add("192.0.2.8", most, next.time);
+  CHECK_FALSE(debts.take("192.0.2.8", next.time + 61s).any());
+}
+
+TEST_CASE("what is kept of addresses is bounded") {
+  const Record::Limits limits{.empty_streams = 100, .message = 1000, .pace = Pace::of(30s, 1000)};
+  PeerDebts debts(limits);
+  Record::Clock::time_point time{1h};
+  for (int i = 0; i < 3000; ++i) debts.add(std::to_string(i), {50, 0}, time += 1ms);
+  CHECK(debts.size() <= PeerDebts::kMost);
+  CHECK(debts.take("2999", time).empty == 50);
+  CHECK_FALSE(debts.take("0", time).any());
 }
 
 }  // namespace
