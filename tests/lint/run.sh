@@ -121,7 +121,7 @@ if [ ! -e "$build/compile_commands.json" ]; then
 else
   commands=$build
   if is_together; then commands=$build/alone && configure_alone; fi
-  if has clang++; then look 'clang++ -Wthread-safety' python3 tests/lint/thread_safety.py "$commands"; fi
+  if has clang++; then look 'clang++ -Wthread-safety' python3 tests/lint/thread_safety.py "$build"; fi
   if has clang-tidy-14; then look clang-tidy tidy; fi
   if is_together; then
     look 'the compiler, of sources alone,' alone

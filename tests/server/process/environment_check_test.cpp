@@ -1,5 +1,8 @@
 #include "server/process/environment_check.h"
 
+#include <string>
+#include <vector>
+
 #include "tests/errors.h"
 
 namespace sconce::server {
