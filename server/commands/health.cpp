@@ -1,4 +1,7 @@
 // `sconce health`: asks a server whether it is ready, for health checks of containers, which have no curl.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -7,6 +10,7 @@
 #include "server/base/config.h"
 #include "server/client/admin_client.h"
 #include "server/commands/command.h"
+#include "server/files/descriptor.h"
 
 namespace sconce::server::commands {
 
@@ -18,6 +22,15 @@ struct HealthOptions {
   bool live = false;
 };
 
+// A host with IPv6 alone has no 127.0.0.1, and one without IPv6 no ::1.
+bool has_ipv6_loopback() noexcept {
+  const Descriptor probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  return probe.get() >= 0 && ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
 // The URL of a server with the same settings: a listener without TLS, so no certificate has to fit this host's name.
 std::string own_url(const HealthOptions& options) {
   ServerConfig config;
@@ -27,7 +40,8 @@ std::string own_url(const HealthOptions& options) {
        {std::pair(config.http, config.http_tls), std::pair(config.metrics, config.metrics_tls),
         std::pair(config.admin, config.admin_tls)}) {
     if (!address.enabled() || address.port == 0 || tls != TlsMode::kOff) continue;
-    const std::string host = address.host == "0.0.0.0" || address.host == "::" ? "127.0.0.1" : address.host;
+    const bool any = address.host == "0.0.0.0" || address.host == "::";
+    const std::string host = !any ? address.host : address.host == "::" && has_ipv6_loopback() ? "::1" : "127.0.0.1";
     const bool six = host.find(':') != std::string::npos;
     return "http://" + (six ? "[" + host + "]" : host) + ":" + std::to_string(address.port);
   }
