@@ -306,8 +306,9 @@ Download::Outcome Download::in_one_stream(Transfer& transfer, Downloaded& result
 }
 
 void Download::take_room(uint64_t bytes) {
-  if (options_.make_room) options_.make_room(bytes);
+  // What an earlier file had left there counts as used.
   SCONCE_CHECK(::ftruncate(file_.get(), 0) == 0, kIo, "cannot write ", part_, ": ", system_reason());
+  if (options_.make_room) options_.make_room(bytes);
   if (bytes == 0) return;
   int done = ::fallocate(file_.get(), 0, 0, static_cast<off_t>(bytes));
   if (done != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) done = ::ftruncate(file_.get(), static_cast<off_t>(bytes));
@@ -378,6 +379,12 @@ bool Download::fetch(Transfer& transfer, const Span& span, uint64_t& at, bool sh
     if (changed_) {
       wake_.notify_all();
       return false;
+    }
+    // Where a redirect from the first address led now is good for the next segments, too.
+    if (at > began && answer.request.url != request.url) {
+      request = answer.request;
+      const MutexLock lock(mutex_);
+      request_ = request;
     }
     if (answer.ok() && at == span.end) return true;
     // An address to which a redirect led may be good for a time only.

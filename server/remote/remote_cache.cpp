@@ -117,9 +117,14 @@ bool is_digest(const std::string& text) {
 // A download that never began leaves nothing.
 struct RemoveIfEmpty {
   const fs::path& part;
+  const Descriptor& held;
   ~RemoveIfEmpty() {
-    struct stat status {};
-    if (::lstat(part.c_str(), &status) == 0 && status.st_size == 0) ::unlink(part.c_str());
+    struct stat named {
+    }, own{};
+    // The name may be another process's download by now.
+    const bool is_own = ::lstat(part.c_str(), &named) == 0 && ::fstat(held.get(), &own) == 0 &&
+                        named.st_ino == own.st_ino && named.st_dev == own.st_dev;
+    if (is_own && own.st_size == 0) ::unlink(part.c_str());
   }
 };
 
@@ -222,6 +227,7 @@ bool RemoteCache::is_whole(const std::string& key, Known& known) const {
     return false;
   }
   known.boot.clear();  // it came from the disk
+  const Descriptor lock = lock_folder(folder_);
   write_known(key, known);
   return true;
 }
@@ -251,7 +257,7 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
   };
   if (!listed.empty() && find(false) && give(known, place, obtained)) return obtained;
   const Descriptor held = hold(part, options.transfer.stop);
-  const RemoveIfEmpty tidy{part};
+  const RemoveIfEmpty tidy{part, held};
   if (!listed.empty() && find(false) && give(known, place, obtained)) return obtained;
   options.known = find(true) ? known.validator : "";
   options.make_room = [this](uint64_t bytes) { make_room(bytes); };

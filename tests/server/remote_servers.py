@@ -172,6 +172,7 @@ class Hub(Remote):
         super().__init__({}, **more)
         self.tree, self.storage, self.token, self.revisions = files, storage, token, {"main", "v1"}
         self.wrong_digest = False
+        self.redirects = 0
 
     def environment(self, token=None):
         return {"HF_ENDPOINT": self.url, **({"HF_TOKEN": token} if token else {})}
@@ -203,7 +204,8 @@ class Hub(Remote):
         if not name.endswith(".pt2"):
             return self.send_file(request, path)
         self.storage.files["/lfs/" + name] = self.tree[name]
-        return request.reply(302, b"", {"Location": f"{self.storage.url}/lfs/{name}?X-Signature=1",
+        self.redirects += 1
+        return request.reply(302, b"", {"Location": f"{self.storage.url}/lfs/{name}?X-Signature={self.redirects}",
                                         "X-Linked-Etag": f'"{self.digest(name)}"', "X-Linked-Size": str(len(self.tree[name]))})
 
 

@@ -113,6 +113,18 @@ def test_a_file_that_changed_between_two_pulls_is_begun_anew(tmp_path):
         assert list(pulled(tmp_path, f"{remote.url}/x.pt2").values()) == [digest(BIG[::-1])]
 
 
+def test_what_a_changed_file_had_left_makes_room_for_it(tmp_path):
+    """The cache has room for the file once, and the part of the earlier one has its whole size."""
+    with Remote({"/x.pt2": BIG}) as remote:
+        remote.fault = lambda request: "bytes=0-" not in request.headers["Range"] and (time.sleep(60) or True)
+        process = start(tmp_path, f"{remote.url}/x.pt2")
+        until(lambda: any("\n0\n" in file.read_text() for file in (tmp_path / "cache").glob("partial/*.journal")))
+        process.kill()
+        process.communicate()
+        remote.fault, remote.files["/x.pt2"] = (lambda request: None), BIG[::-1]
+        assert list(pulled(tmp_path, f"{remote.url}/x.pt2", "--cache-size", len(BIG) * 3 // 2).values()) == [digest(BIG[::-1])]
+
+
 @pytest.mark.parametrize("obeys", [True, False])
 def test_a_file_that_changes_midway_is_begun_anew(tmp_path, obeys):
     """obeys: the server knows If-Match."""
@@ -397,6 +409,13 @@ def test_a_hub_s_large_and_small_files(tmp_path):
 def test_an_expired_address_behind_a_redirect_is_asked_for_anew(tmp_path):
     with Remote() as storage, Hub({"x.pt2": BIG}, storage) as hub:
         storage.fault = lambda request: len(storage.seen) == 3 and request.reply(403)
+        assert list(pulled(tmp_path, "hf://org/repo/x.pt2", "--connections", 1, more=hub.environment()).values()) == [digest(BIG)]
+        assert len(hub.seen) == 2
+
+
+def test_the_address_that_follows_an_expired_one_is_kept(tmp_path):
+    with Remote() as storage, Hub({"x.pt2": BIG}, storage) as hub:
+        storage.fault = lambda request: len(storage.seen) > 2 and request.path.endswith("=1") and request.reply(403)
         assert list(pulled(tmp_path, "hf://org/repo/x.pt2", "--connections", 1, more=hub.environment()).values()) == [digest(BIG)]
         assert len(hub.seen) == 2
 

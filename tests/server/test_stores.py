@@ -121,6 +121,18 @@ def test_the_store_s_own_code_is_told_with_what_to_do(tmp_path, status, code, re
                 assert "the environment (AWS_ACCESS_KEY_ID)" in said
 
 
+def test_what_a_store_says_in_many_words_is_told(tmp_path):
+    page = error("AccessDenied") + b" " * (3 << 20)
+    with Bucket({"/models/x.pt2": PACKAGE}) as bucket:
+        bucket.fault = lambda request: request.reply(403, page)
+        said = refused(tmp_path, "s3://models/x.pt2", more=bucket.environment())
+        assert "status 403, AccessDenied" in said
+        # A failure of the moment is tried again, however long its page is.
+        replies = iter([lambda request: request.reply(503, page)])
+        bucket.fault = lambda request: next(replies, lambda request: None)(request)
+        assert list(pulled(tmp_path, "s3://models/x.pt2", more=bucket.environment()).values()) == [digest(PACKAGE)]
+
+
 def test_the_hub_s_own_code_is_told(tmp_path):
     with Remote() as storage, Hub({}, storage) as hub:
         hub.fault = lambda request: request.reply(403, b"no", {"X-Error-Code": "GatedRepo", "X-Error-Message": "It is gated."})

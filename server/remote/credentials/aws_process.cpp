@@ -20,8 +20,11 @@ extern char** environ;
 namespace sconce::server {
 namespace {
 
-constexpr std::chrono::seconds kLongestRun{60};  // as Amazon's SDKs have it
 constexpr size_t kMostOutput = 64 << 10;
+
+using Clock = std::chrono::steady_clock;
+
+void check_time(Clock::time_point end) { SCONCE_CHECK(Clock::now() < end, kUnavailable, "it does not end in time"); }
 
 // A program and those that it starts: they are killed unless somebody waited for its end.
 class Child {
@@ -50,15 +53,21 @@ class Child {
   ~Child() {
     if (waited_) return;
     ::kill(-process_, SIGKILL);
-    wait();
-  }
-  // Its status, as waitpid() has it.
-  int wait() {
     int status = 0;
     while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
     }
-    waited_ = true;
-    return status;
+  }
+  // Its status, as waitpid() has it. kUnavailable if it does not end until then.
+  int wait_until(Clock::time_point end) {
+    for (int status = 0;;) {
+      const pid_t ended = ::waitpid(process_, &status, WNOHANG);
+      if (ended != 0 && !(ended < 0 && errno == EINTR)) {
+        waited_ = true;
+        return status;
+      }
+      check_time(end);
+      ::poll(nullptr, 0, 10);
+    }
   }
 
  private:
@@ -66,12 +75,11 @@ class Child {
   bool waited_ = false;
 };
 
-std::string output_of(int pipe) {
-  const auto end = std::chrono::steady_clock::now() + kLongestRun;
+std::string output_of(int pipe, Clock::time_point end) {
   std::string text;
   for (std::array<char, 4096> piece;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    SCONCE_CHECK(left.count() > 0, kUnavailable, "it did not end within ", kLongestRun.count(), " s");
+    check_time(end);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     pollfd ready{pipe, POLLIN, 0};
     if (::poll(&ready, 1, static_cast<int>(left.count())) <= 0) continue;
     const ssize_t count = ::read(pipe, piece.data(), piece.size());
@@ -91,8 +99,9 @@ std::optional<IssuedCredentials> AwsProcess::fetch() {
   Descriptor writing(ends[1]);
   Child child(command_, writing.get());
   writing = Descriptor();
-  const std::string text = output_of(reading.get());
-  const int status = child.wait();
+  const Clock::time_point end = Clock::now() + longest_;
+  const std::string text = output_of(reading.get(), end);
+  const int status = child.wait_until(end);
   SCONCE_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, kForbidden, "it ended with status ",
                WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   return parse_issued_json(text);

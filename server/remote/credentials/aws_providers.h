@@ -1,6 +1,7 @@
 // Where credentials for S3 come from, in the order of Amazon's SDKs (docs/fleet.md).
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -95,12 +96,15 @@ class AwsAssumedRole final : public CredentialProvider {
 // The program of a profile's credential_process, run by the shell.
 class AwsProcess final : public CredentialProvider {
  public:
-  AwsProcess(std::string profile, std::string command) : profile_(std::move(profile)), command_(std::move(command)) {}
+  // longest: that it may run; as Amazon's SDKs have it.
+  AwsProcess(std::string profile, std::string command, std::chrono::milliseconds longest = std::chrono::seconds(60))
+      : profile_(std::move(profile)), command_(std::move(command)), longest_(longest) {}
   std::string name() const override { return "credential_process of the profile '" + profile_ + "'"; }
   std::optional<IssuedCredentials> fetch() override;
 
  private:
   const std::string profile_, command_;
+  const std::chrono::milliseconds longest_;
 };
 
 // The agent of ECS or of EKS's pod identity, at AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI.

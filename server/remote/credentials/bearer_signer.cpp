@@ -14,13 +14,14 @@ RemoteRequest BearerSigner::sign(RemoteRequest request) {
   request.fields.insert(request.fields.end(), fields_.begin(), fields_.end());
   const auto current = tokens_->get();
   if (!current) return request;
-  request.issue = current->number;
+  request.signed_as.issue = current->number;
   request.fields.push_back("Authorization: Bearer " + current->credentials.secret);
   return request;
 }
 
 bool BearerSigner::correct(const RemoteAnswer& refusal) {
-  return refusal.status == 401 && refusal.issue != 0 && tokens_->renew(refusal.issue);
+  const uint64_t issue = refusal.signed_as.issue;
+  return refusal.status == 401 && issue != 0 && tokens_->renew(issue);
 }
 
 IssuedCredentials parse_token(std::string_view text, IssuedCredentials::Time now) {

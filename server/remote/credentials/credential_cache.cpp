@@ -39,6 +39,12 @@ void CredentialCache::fetch() {
     log_warn("{}; the earlier ones are used", printable(text));
     return;
   }
+  // A metadata service that does not answer for a moment looks as if there were none.
+  if (!fresh && issued_ && issued_->expires != Time::max() && is_good(now)) {
+    refresh_at_ = now + kTryAgain;
+    log_warn("{} gives no credentials now; the earlier ones are used", printable(provider_->name()));
+    return;
+  }
   if (!any_ || fresh.has_value() != issued_.has_value() || (fresh && !fresh->same_as(*issued_))) ++number_;
   any_ = true;
   issued_ = std::move(fresh);

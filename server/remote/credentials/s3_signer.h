@@ -24,7 +24,8 @@ class S3Service {
   std::string region_of(const std::string& bucket) const;
   void learn_region(const std::string& bucket, const std::string& region);
   // Where the bucket is, without a slash at the end.
-  std::string url_of(const std::string& bucket) const;
+  std::string url_of(const std::string& bucket) const { return url_of(bucket, region_of(bucket)); }
+  std::string url_of(const std::string& bucket, const std::string& region) const;
   std::chrono::seconds clock_offset() const noexcept { return std::chrono::seconds(clock_offset_.load()); }
   void learn_clock_offset(std::chrono::seconds offset) noexcept { clock_offset_ = offset.count(); }
   CredentialCache* credentials() const noexcept { return credentials_.get(); }

@@ -1,6 +1,7 @@
 // RemoteRequest: one request to a server, without what a caller adds, such as a range.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,13 @@ namespace sconce::server {
 struct RemoteAnswer;
 class RequestSigner;
 
+// What a signer believed when it signed a request. Meanwhile another thread may have learned better.
+struct SignedAs {
+  uint64_t issue = 0;  // of the credentials; 0: there were none
+  std::string region;
+  std::chrono::seconds clock_offset{};
+};
+
 struct RemoteRequest {
   std::string url;
   std::vector<std::string> fields;        // "Name: value"
@@ -19,7 +27,7 @@ struct RemoteRequest {
   std::string method;                     // empty: GET, or POST with a body
   std::string body;
   bool direct = false;  // through no proxy
-  uint64_t issue = 0;   // of a signed one: which credentials it was signed with
+  SignedAs signed_as;   // set by sign()
 };
 
 // Signs requests to a service, and learns from its refusals. Thread-safe.

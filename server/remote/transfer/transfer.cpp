@@ -21,6 +21,7 @@ namespace {
 constexpr int kMostRedirects = 5;
 constexpr int kMostCorrections = 4;
 constexpr size_t kMostDocument = size_t{16} << 20;
+constexpr size_t kMostRefusal = size_t{1} << 20;  // of an error's page, which is read so that the connection stays
 // Each call of `take` gets at most so much. Larger ones leave the processor's cache before they are written.
 constexpr long kBuffer = 256 << 10;
 
@@ -83,7 +84,10 @@ struct Exchanging {
   std::exception_ptr thrown;
   const char* wrong = nullptr;  // with the head
   std::string error_text;       // its beginning
+  size_t error_bytes = 0;
   bool refused = false;
+  // All that is wanted of an error.
+  bool has_refusal() const noexcept { return error_bytes > kMostRefusal; }
 };
 
 namespace {
@@ -100,18 +104,19 @@ size_t take_bytes(const char* bytes, size_t size, size_t count, void* object) no
   if (status != 200 && status != 206) {
     // It may be long, and its beginning says what is wrong.
     std::string& text = under_way.error_text;
+    under_way.error_bytes += size * count;
     under_way.thrown = exception_of([&] { text.append(bytes, std::min(size * count, kMostErrorText - text.size())); });
-    return !under_way.thrown && (is_redirect(status) || status >= 400) ? size * count : 0;
+    const bool wanted = (is_redirect(status) || status >= 400) && !under_way.has_refusal();
+    return !under_way.thrown && wanted ? size * count : 0;
   }
   under_way.thrown = exception_of(
       [&] { under_way.refused = !under_way.take(under_way.answer, std::as_bytes(std::span(bytes, size * count))); });
   return under_way.thrown || under_way.refused ? 0 : size * count;
 }
 
-int look_at_stop(void* object, curl_off_t, curl_off_t received, curl_off_t, curl_off_t) noexcept {
+int look_at_stop(void* object, curl_off_t, curl_off_t, curl_off_t, curl_off_t) noexcept {
   const Exchanging& under_way = *static_cast<const Exchanging*>(object);
-  const bool error_text = under_way.answer.status >= 300 && received > (1 << 20);
-  return error_text || (under_way.stop && under_way.stop->load(std::memory_order_relaxed)) ? 1 : 0;
+  return under_way.stop && under_way.stop->load(std::memory_order_relaxed) ? 1 : 0;
 }
 
 }  // namespace
@@ -141,7 +146,7 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
   if (request.signer) sent = request.signer->sign(std::move(sent));
   RemoteAnswer answer;
   answer.request = request;
-  answer.issue = sent.issue;
+  answer.signed_as = sent.signed_as;
   answer.linked = linked;
   Exchanging under_way{answer, take, settings_.stop, {}, nullptr, {}};
   FieldList list;
@@ -186,12 +191,15 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
   handle_->reason[0] = '\0';
   const CURLcode code = curl_easy_perform(curl);
   const std::string reason = handle_->reason[0] != 0 ? handle_->reason.data() : curl_easy_strerror(code);
+  const char* target = nullptr;
+  if (is_redirect(answer.status)) curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &target);
+  if (target) answer.redirect = target;
   // libcurl 7.88 takes no option CURLOPT_BUFFERSIZE any more after a name that was not found.
   if (code != CURLE_OK) handle_ = std::make_unique<Handle>();
   if (under_way.thrown) std::rethrow_exception(under_way.thrown);
   if (under_way.refused) {
     answer.problem = "refused";
-  } else if (code != CURLE_OK) {
+  } else if (code != CURLE_OK && !under_way.has_refusal()) {
     SCONCE_CHECK(!settings_.stop || !settings_.stop->load(), kCancelled, "cancelled");
     answer.problem = under_way.wrong ? under_way.wrong : reason;
     answer.again = may_pass(code);
@@ -216,9 +224,7 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
     if (linked.empty()) linked = without_quotes(answer.field("x-linked-etag"));
     if (!is_redirect(answer.status) || !answer.problem.empty()) return answer;
     if (follow && !follow(answer)) return answer;
-    const char* target = nullptr;
-    curl_easy_getinfo(handle_->curl, CURLINFO_REDIRECT_URL, &target);
-    const std::string to = target ? target : "";
+    const std::string& to = answer.redirect;
     const std::string host(origin_of(to));
     SCONCE_CHECK(!to.empty(), kUnavailable, "a redirect from ", origin_of(request.url), " leads nowhere");
     SCONCE_CHECK(redirects < kMostRedirects, kUnavailable, "more than ", kMostRedirects, " redirects from ",

@@ -32,8 +32,9 @@ struct RemoteAnswer : RemoteHead {
   std::string problem;    // why none came, or why it ended early; empty: it is whole
   bool again = false;     // it may be asked for again
   RemoteRequest request;  // the one that was answered: redirects lead elsewhere
-  uint64_t issue = 0;     // which credentials its signer used
+  SignedAs signed_as;     // with what its signer signed it
   StoreError error;       // what the server says of an error
+  std::string redirect;   // where a redirect leads; empty: nowhere
   std::string linked;     // a hub's X-Linked-Etag on the way, without quotes
   bool ok() const noexcept { return problem.empty() && (status == 200 || status == 206); }
 };

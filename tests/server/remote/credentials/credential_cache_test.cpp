@@ -77,6 +77,22 @@ TEST_CASE("a refresh that fails leaves the earlier credentials until they expire
   CHECK(cache.get()->credentials.key == "K4");
 }
 
+TEST_CASE("a provider that has none for a moment leaves the earlier credentials until they expire") {
+  State state;
+  CredentialCache cache = cache_of(state);
+  cache.get();
+  state.none = true;
+  state.now += std::chrono::minutes(56);
+  REQUIRE(cache.get());
+  CHECK(cache.get()->credentials.key == "K1");
+  CHECK(state.fetches == 2);
+  state.now += std::chrono::seconds(11);  // it is asked again soon
+  CHECK(cache.get()->credentials.key == "K1");
+  CHECK(state.fetches == 3);
+  state.now += std::chrono::minutes(5);
+  CHECK_FALSE(cache.get());
+}
+
 TEST_CASE("credentials that a store calls expired are fetched once for all who used them") {
   State state;
   CredentialCache cache = cache_of(state);

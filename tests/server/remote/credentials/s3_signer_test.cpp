@@ -26,11 +26,13 @@ std::shared_ptr<S3Service> service(const std::string& endpoint) {
                                      std::make_shared<CredentialCache>(std::make_unique<Fixed>()));
 }
 
-RemoteAnswer refusal(int status, const std::string& code, const std::string& region = "") {
+RemoteAnswer refusal(int status, const std::string& code, const std::string& region = "",
+                     const std::string& signed_region = "us-east-1") {
   RemoteAnswer answer;
   answer.status = status;
   answer.error = {code, "", region};
-  answer.issue = 1;
+  answer.signed_as.issue = 1;
+  answer.signed_as.region = signed_region;
   return answer;
 }
 
@@ -44,7 +46,7 @@ TEST_CASE("a bucket of another region is asked there, at its host, and others ar
   request.url = amazon->url_of("models") + "/a%20b.pt2";
   CHECK(signer.sign(request).url == "https://models.s3.us-east-1.amazonaws.com/a%20b.pt2");
   CHECK(signer.correct(refusal(301, "PermanentRedirect", "eu-west-1")));
-  CHECK_FALSE(signer.correct(refusal(301, "PermanentRedirect", "eu-west-1")));
+  CHECK_FALSE(signer.correct(refusal(301, "PermanentRedirect", "eu-west-1", "eu-west-1")));
   const RemoteRequest moved = signer.sign(request);
   CHECK(moved.url == "https://models.s3.eu-west-1.amazonaws.com/a%20b.pt2");
   CHECK(authorization(moved).find("/eu-west-1/s3/aws4_request") != std::string::npos);
@@ -73,8 +75,28 @@ TEST_CASE("a wrong clock is corrected by the store's, once") {
   CHECK_FALSE(signer.correct(skewed));  // it does not say its time
   skewed.fields["date"] = "Sun, 29 Nov 2020 14:56:43 GMT";
   CHECK(signer.correct(skewed));
-  CHECK(authorization(signer.sign(request)).find("/20201129/") != std::string::npos);
+  const RemoteRequest corrected = signer.sign(request);
+  CHECK(authorization(corrected).find("/20201129/") != std::string::npos);
+  skewed.signed_as = corrected.signed_as;
   CHECK_FALSE(signer.correct(skewed));
+}
+
+TEST_CASE("a refusal of what was signed before another thread learned better is worth another try") {
+  const auto shared = service("http://minio:9000");
+  S3Signer one(shared, "models"), other(shared, "models");
+  RemoteRequest request;
+  request.url = "http://minio:9000/models/x.pt2";
+  const SignedAs first = one.sign(request).signed_as, second = other.sign(request).signed_as;
+  const auto refused = [](const char* code, const char* region, const SignedAs& signed_as) {
+    RemoteAnswer answer = refusal(403, code, region);
+    answer.fields["date"] = "Sun, 29 Nov 2020 14:56:43 GMT";
+    answer.signed_as = signed_as;
+    return answer;
+  };
+  CHECK(one.correct(refused("AuthorizationHeaderMalformed", "eu-west-1", first)));
+  CHECK(other.correct(refused("AuthorizationHeaderMalformed", "eu-west-1", second)));
+  CHECK(one.correct(refused("RequestTimeTooSkewed", "", first)));
+  CHECK(other.correct(refused("RequestTimeTooSkewed", "", second)));
 }
 
 TEST_CASE("expired credentials are fetched again, and others are not") {
@@ -83,10 +105,10 @@ TEST_CASE("expired credentials are fetched again, and others are not") {
   request.url = "http://minio:9000/models/x.pt2";
   const RemoteRequest first = signer.sign(request);
   RemoteAnswer expired = refusal(400, "ExpiredToken");
-  expired.issue = first.issue;
+  expired.signed_as = first.signed_as;
   CHECK_FALSE(signer.correct(refusal(403, "AccessDenied")));
   CHECK(signer.correct(expired));
-  CHECK(signer.sign(request).issue == first.issue + 1);
+  CHECK(signer.sign(request).signed_as.issue == first.signed_as.issue + 1);
 }
 
 TEST_CASE("without credentials nothing is signed") {
