@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace sconce {
 
@@ -19,8 +20,28 @@ void guard_mapped_files() noexcept;
 // bounds) end the run in both cases. Faults in other code, and signals that somebody sent, go to the previous handlers.
 // Does what guard_mapped_files() does, too. Thread-safe. The `sconce` program calls this; the library does not.
 //
+// Where a fault ends the process, because there was no previous handler, the model's name and a backtrace go to stderr
+// before; so they do when the process aborts itself, if SIGABRT had no handler.
+//
+// A thread that calls models gets an alternate stack for signals (sigaltstack(2)) until it ends, unless it has one, so
+// that an overflow of its stack is such a fault too. Whoever gives threads one of their own gives it at least 32 KiB.
+//
 // A run that ends so may lose memory of the package's own objects: docs/faults.md.
 void guard_package_faults() noexcept;
+
+// What such a report calls the models that this thread loads while the object lives. Without one, the package's path
+// stands there alone.
+class FaultReportName {
+ public:
+  explicit FaultReportName(std::string name) noexcept;
+  FaultReportName(const FaultReportName&) = delete;
+  FaultReportName& operator=(const FaultReportName&) = delete;
+  ~FaultReportName();
+
+ private:
+  const std::string name_;
+  const std::string* const before_;
+};
 
 // A file that is mapped was written to in place, or is about to be.
 struct MappedFileEvent {

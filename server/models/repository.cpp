@@ -7,6 +7,7 @@
 #include "sconce/check.h"
 #include "sconce/error_context.h"
 #include "sconce/excerpt.h"
+#include "sconce/mapped_files.h"
 #include "sconce/parse_number.h"
 #include "server/base/cores.h"
 #include "server/base/failure.h"
@@ -270,6 +271,7 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify, const Sig
   SCONCE_CHECK(config.sequence_idle.count() > 0, kInvalidArgument, "setting sequence_idle of model '", package.name,
                "' must be more than 0");
   for (const std::string& library : config.op_libraries) options.op_libraries.push_back(signatures.kept_copy(library));
+  const FaultReportName reported(package.name + " version " + std::to_string(package.file.version));
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelInterface interface(package.name, package.file.version, model->info().spec);
   interface.labels = read_labels(config.labels);

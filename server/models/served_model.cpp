@@ -182,7 +182,9 @@ bool ServedModel::failed() noexcept {
   if (model_->code_failed()) [[unlikely]] {
     if (!failure_said_.exchange(true))
       log_error(
-          "model {} version {} has failed: its code has faulted as often as max_code_faults allows; load it again",
+          "model {} version {} has failed: its code has faulted as often as max_code_faults allows, or lost as much "
+          "memory "
+          "as it may; load it again",
           interface_.name, interface_.version);
     return true;
   }

@@ -140,7 +140,7 @@ Passage outcome_of(const Header& header, uint64_t action, bool (*catches)(const 
 
 Passage passage_at(const void* table, uintptr_t function, uintptr_t address,
                    bool (*catches)(const std::type_info*)) noexcept {
-  if (!table) return Passage::kOpen;
+  if (!table) return Passage::kBare;
   const Header header = header_of(table, function);
   for (Reader read(header.sites); read.at() < header.actions;) {
     const uint64_t begin = function + read.pointer(header.site_encoding);
@@ -149,7 +149,7 @@ Passage passage_at(const void* table, uintptr_t function, uintptr_t address,
     const uint64_t action = read.uleb128();
     if (address < begin) break;  // sorted by address
     if (address >= begin + length) continue;
-    return landing == 0 ? Passage::kOpen : outcome_of(header, action, catches);
+    return landing == 0 ? Passage::kBare : outcome_of(header, action, catches);
   }
   return Passage::kBlocked;
 }

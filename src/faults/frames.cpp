@@ -1,7 +1,11 @@
 #include "src/faults/frames.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <unwind.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -11,8 +15,10 @@
 #endif
 
 #include "sconce/error.h"
+#include "src/faults/code_entry.h"
 #include "src/faults/code_ranges.h"
 #include "src/faults/exception_table.h"
+#include "src/faults/taken_memory.h"
 
 namespace sconce::faults {
 namespace {
@@ -31,9 +37,29 @@ Frame frame_of(_Unwind_Context* context) noexcept {
           _Unwind_GetCFA(context),      _Unwind_GetIP(context)};
 }
 
+// What throwing needs of the stack: the unwinder's two passes, and the words of the package's handler.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uintptr_t kThrowingRoom = 128 << 10;
+#else
+constexpr uintptr_t kThrowingRoom = 32 << 10;
+#endif
+constexpr uintptr_t kPage = 4096;
+
+bool can_be_read(uintptr_t page) noexcept {
+  constexpr int kNoSuchWay = ~0;  // the kernel reads the mask before it refuses this
+  return ::syscall(SYS_rt_sigprocmask, kNoSuchWay, page, nullptr, sizeof(uint64_t)) == 0 || errno != EFAULT;
+}
+
+// The lowest address of the stack below `top`, or one that is low enough.
+uintptr_t floor_below(uintptr_t top) noexcept {
+  uintptr_t floor = top & ~(kPage - 1);
+  while (top - floor < kThrowingRoom && can_be_read(floor - kPage)) floor -= kPage;
+  return floor;
+}
+
 class Search {
  public:
-  explicit Search(uintptr_t raised) noexcept : raised_(raised) {}
+  explicit Search(const Raised* raised) noexcept : raised_(raised) {}
   Exit run() {
     _Unwind_Backtrace(&Search::visit, this);
     return exit_;
@@ -48,24 +74,32 @@ class Search {
   bool look(_Unwind_Context* context) noexcept {
     int interrupted = 0;
     const uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
-    if (raised_ != 0 && !(interrupted && address == raised_)) return true;
+    if (raised_ && !(interrupted && address == raised_->instruction)) return true;
     const bool of_package = library_at(address) != nullptr;
+    if (bare_ && exit_.function != 0) exit_.gone = _Unwind_GetCFA(context);
+    bare_ = bare_ && (of_package || exit_.function == 0);
     if (of_package && exit_.function == 0) exit_.function = address;
     if (stuck_) return exit_.function == 0;
     if (blocked_) {
       exit_.frame = frame_of(context);
+      if (!has_room(exit_.frame.stack)) return go_past(of_package);
       exit_.left = true;
       blocked_ = false;
     }
-    if (std::exchange(raised_, 0) != 0) {  // an instruction is not in the exception table
+    if (raised_) {  // an instruction is not in the exception table
+      left_ = std::exchange(raised_, nullptr);
       return go_past(of_package);
     }
     switch (passage_at(reinterpret_cast<const void*>(_Unwind_GetLanguageSpecificData(context)),
                        _Unwind_GetRegionStart(context), interrupted ? address : address - 1, takes_errors)) {
+      case Passage::kBare:
+        return true;
       case Passage::kOpen:
+        bare_ = bare_ && !of_package;
         return true;
       case Passage::kCaught:
         exit_.reached = true;
+        if (exit_.left) exit_.gone = std::max(exit_.gone, exit_.frame.stack);
         return false;
       case Passage::kBlocked:
         return go_past(of_package);
@@ -80,8 +114,23 @@ class Search {
     return !stuck_ || exit_.function == 0;
   }
 
-  uintptr_t raised_;
+  // Whether a function may throw that is called at this place of the stack.
+  bool has_room(uintptr_t stack) noexcept {
+    if (left_) {                         // the instruction's function has what lies between
+      constexpr uintptr_t kBelow = 256;  // a push or a call, and what a function may use unasked
+      const uintptr_t accessed = left_->accessed;
+      exit_.overflow = accessed < stack && accessed + kBelow >= left_->stack;
+      if (exit_.overflow) floor_ = floor_below(stack);
+      left_ = nullptr;
+    }
+    return !exit_.overflow || stack - floor_ >= kThrowingRoom;
+  }
+
+  const Raised* raised_;          // until its frame is found
+  const Raised* left_ = nullptr;  // until the frame around is found
+  uintptr_t floor_ = 0;
   bool blocked_ = false, stuck_ = false;
+  bool bare_ = true;  // so far no frame of a package has destructors that run
   Exit exit_;
 };
 
@@ -103,7 +152,12 @@ static_assert(sizeof(std::exception_ptr) == sizeof(void*));
 
 }  // namespace
 
-SCONCE_LEAVABLE Exit find_exit(uintptr_t raised) { return Search(raised).run(); }
+SCONCE_LEAVABLE Exit find_exit(const Raised* raised) { return Search(raised).run(); }
+
+void note_left(uintptr_t function, uintptr_t stack) noexcept {
+  code_thread.left_at = function;
+  free_arrays_below(stack);
+}
 
 SCONCE_LEAVABLE void resume(const Frame& frame, void (*function)(void*), void* argument) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -126,8 +180,10 @@ SCONCE_LEAVABLE void resume(const Frame& frame, void (*function)(void*), void* a
   __builtin_unreachable();
 }
 
-SCONCE_LEAVABLE void leave(std::exception_ptr error) {
+SCONCE_LEAVABLE void leave(std::exception_ptr error, TeamArrays* arrays) {
   const Exit exit = find_exit();
+  if (arrays) exit.gone ? arrays->free() : arrays->forget();
+  if (exit.gone) note_left(exit.function, exit.gone);
   if (!exit.reached || !exit.left) std::rethrow_exception(std::move(error));
   Packed packed;
   new (&packed.error) std::exception_ptr(std::move(error));

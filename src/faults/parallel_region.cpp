@@ -15,7 +15,9 @@
 #endif
 
 #include "sconce/error.h"
+#include "src/faults/code_entry.h"
 #include "src/faults/frames.h"
+#include "src/faults/taken_memory.h"
 
 // libgomp's.
 extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
@@ -37,11 +39,17 @@ struct Region {
   void* data;
   Member* members;
   uintptr_t entered_from;
+  const char* model;  // whose code it is
   std::atomic<bool> broken{false}, claimed{false};
   std::exception_ptr* error;  // where the first exception goes
+
+  // Of threads but the first: see CodeThread.
+  std::atomic<int64_t> taken{0};
+  std::atomic<uintptr_t> left_at{0};
+  TeamArrays* arrays;
 };
 
-// What the thread is in. On the stack of enter().
+// What the thread is in: its CodeThread's team. On the stack of enter().
 struct Inside {
   Region* region;
   Member* self;
@@ -49,7 +57,7 @@ struct Inside {
   uint32_t barriers;  // announced, and passed unless the thread is at one
 };
 
-thread_local Inside* inside = nullptr;
+Inside* inside() noexcept { return static_cast<Inside*>(code_thread.team); }
 
 // libgomp's barriers order the team's memory, but ThreadSanitizer does not see them.
 void hand_over([[maybe_unused]] Region& region) noexcept {
@@ -84,12 +92,26 @@ void leave_region(Inside& me, std::exception_ptr error) noexcept {
   await_others(me);
 }
 
+// What the team's thread did in the region belongs to the run that entered it.
+void hand_in(Region& region, CodeThread& thread, int64_t taken_before) noexcept {
+  if (const int64_t taken = thread.taken - taken_before; taken != 0)
+    region.taken.fetch_add(taken, std::memory_order_relaxed);
+  thread.taken = taken_before;
+  if (thread.left_at) region.left_at.store(std::exchange(thread.left_at, 0), std::memory_order_relaxed);
+}
+
 // What each thread of the team runs.
 void enter(void* shared) noexcept {
   Region& region = *static_cast<Region*>(shared);
   take_over(region);
-  Inside me{&region, &region.members[omp_get_thread_num()], static_cast<unsigned>(omp_get_num_threads()), 0};
-  Inside* const outer = std::exchange(inside, &me);
+  const int number = omp_get_thread_num();
+  Inside me{&region, &region.members[number], static_cast<unsigned>(omp_get_num_threads()), 0};
+  CodeThread& thread = code_thread;
+  void* const outer = std::exchange(thread.team, &me);
+  const int64_t taken_before = thread.taken;
+  thread.model = region.model;
+  if (!thread.ready) [[unlikely]]
+    make_thread_ready();
   try {
     region.body(region.data);
     me.self->progress.store(Progress::kFinished, std::memory_order_release);
@@ -98,7 +120,13 @@ void enter(void* shared) noexcept {
   } catch (...) {
     leave_region(me, std::current_exception());
   }
-  inside = outer;
+  if (thread.arrays > 0) [[unlikely]]
+    region.arrays->add(&me);
+  thread.team = outer;
+  if (number > 0) {
+    thread.model = nullptr;
+    hand_in(region, thread, taken_before);
+  }
   hand_over(region);
 }
 
@@ -125,13 +153,22 @@ class Members {
 };
 
 // Returns the region's exception instead of throwing it, so that leaving its callers loses nothing.
-std::exception_ptr run(void (*body)(void*), void* data, unsigned threads, unsigned flags, uintptr_t from) {
+std::exception_ptr run(void (*body)(void*), void* data, unsigned threads, unsigned flags, uintptr_t from,
+                       TeamArrays& arrays) {
   std::exception_ptr error;
   Members members(threads ? threads : static_cast<unsigned>(omp_get_max_threads()));
-  Region region{.body = body, .data = data, .members = members.get(), .entered_from = from, .error = &error};
+  Region region{.body = body,
+                .data = data,
+                .members = members.get(),
+                .entered_from = from,
+                .model = code_thread.model,
+                .error = &error,
+                .arrays = &arrays};
   hand_over(region);
   GOMP_parallel(&enter, &region, threads, flags);
   take_over(region);
+  code_thread.taken += region.taken.load(std::memory_order_relaxed);
+  if (const uintptr_t left = region.left_at.load(std::memory_order_relaxed)) code_thread.left_at = left;
   return error;
 }
 
@@ -145,15 +182,18 @@ bool meet(Inside& me) noexcept {
 }  // namespace
 
 SCONCE_LEAVABLE void run_region(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
-  std::exception_ptr error = run(body, data, threads, flags, reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
+  TeamArrays arrays;
+  std::exception_ptr error =
+      run(body, data, threads, flags, reinterpret_cast<uintptr_t>(__builtin_return_address(0)), arrays);
   if (error) [[unlikely]]
-    leave(std::move(error));
+    leave(std::move(error), &arrays);
+  arrays.forget();
 }
 
-uintptr_t region_entered_from() noexcept { return inside ? inside->region->entered_from : 0; }
+uintptr_t region_entered_from() noexcept { return inside() ? inside()->region->entered_from : 0; }
 
 SCONCE_LEAVABLE void region_barrier() {
-  Inside* const me = inside;
+  Inside* const me = inside();
   if (!me) {  // a team that others made
     if (omp_get_num_threads() > 1) GOMP_barrier();
     return;

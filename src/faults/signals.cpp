@@ -12,8 +12,10 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sconce/error.h"
+#include "src/faults/code_entry.h"
 #include "src/faults/code_ranges.h"
 #include "src/faults/frames.h"
 #include "src/faults/parallel_region.h"
@@ -42,7 +44,9 @@ bool (*mended)(uintptr_t address) noexcept = nullptr;
 struct Fault {
   int signal, code;
   uintptr_t address;
+  bool overflow;
   uintptr_t instruction, caller, region;  // in functions of the package; the last is 0 outside of parallel regions
+  uintptr_t stack;                        // where the frames that are left end
 };
 thread_local Fault fault{};
 
@@ -67,6 +71,7 @@ std::string text_of(const Fault& what) {
     case SIGBUS:
       return "memory that cannot be read (SIGBUS) was accessed by " + place_of(what);
     default:
+      if (what.overflow) return place_of(what) + " has overflowed its stack (SIGSEGV)";
       // Clients read this text, so it has no address of the process but those near null.
       constexpr uintptr_t kNearNull = 1 << 16;
       const std::string at = what.address < kNearNull ? " at " + std::to_string(what.address) : "";
@@ -78,19 +83,34 @@ std::exception_ptr error_of(const Fault& what) {
   return std::make_exception_ptr(Error(ErrorCode::kModelFailed, text_of(what)));
 }
 
-[[noreturn]] SCONCE_RESUMED void throw_fault(void* what) {
-  std::rethrow_exception(error_of(*static_cast<const Fault*>(what)));
+[[noreturn]] SCONCE_RESUMED void throw_fault(void* argument) {
+  const Fault& what = *static_cast<const Fault*>(argument);
+  note_left(what.instruction, what.stack);
+  std::rethrow_exception(error_of(what));
+}
+
+Raised raised_by(int signal, const siginfo_t& info, const ucontext_t& context) noexcept {
+  const greg_t* const registers = context.uc_mcontext.gregs;
+  return {static_cast<uintptr_t>(registers[REG_RIP]), static_cast<uintptr_t>(registers[REG_RSP]),
+          signal == SIGSEGV ? reinterpret_cast<uintptr_t>(info.si_addr) : 0};
 }
 
 // Returns whether the thread will continue in throw_fault().
 bool leave_code(int signal, const siginfo_t& info, ucontext_t& context) noexcept {
   greg_t* const registers = context.uc_mcontext.gregs;
-  const auto instruction = static_cast<uintptr_t>(registers[REG_RIP]);
+  const Raised raised = raised_by(signal, info, context);
+  const uintptr_t instruction = raised.instruction;
   if (!library_at(instruction)) return false;
-  const Exit exit = find_exit(instruction);
+  const Exit exit = find_exit(&raised);
   if (!exit.reached || !exit.left) return false;
-  fault = {signal,      info.si_code,           reinterpret_cast<uintptr_t>(info.si_addr),
-           instruction, exit.frame.address - 1, region_entered_from()};
+  fault = {signal,
+           info.si_code,
+           reinterpret_cast<uintptr_t>(info.si_addr),
+           exit.overflow,
+           instruction,
+           exit.frame.address - 1,
+           region_entered_from(),
+           exit.gone};
   if (signal != SIGFPE) count_damage(instruction);
   const auto set = [&](int number, uint64_t value) { registers[number] = static_cast<greg_t>(value); };
   set(REG_RBX, exit.frame.rbx);
@@ -111,19 +131,37 @@ void say(std::string_view text) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-// What the process died of: system calls only, as far as backtrace() makes no others.
-void report(int signal, const ucontext_t& context) noexcept {
-  const auto instruction = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RIP]);
-  const Exit exit = find_exit(instruction);
-  const char* const package = exit.function ? library_at(exit.function) : nullptr;
+// What the process dies of: system calls only, as far as backtrace() makes no others. Of threads that fail at once one
+// reports, and the others wait for the end. If the report fails itself, it is over.
+void report(const char* name, const char* model) noexcept {
+  static std::atomic<pid_t> reporter{0};
+  pid_t other = 0;
+  const pid_t me = ::gettid();
+  while (!reporter.compare_exchange_strong(other, me)) {
+    if (std::exchange(other, 0) == me) return;
+    ::pause();
+  }
   say("sconce: ");
-  say(kSignals[index_of(signal)].name);
-  say(package ? " while running the code of model " : " outside of any model's code");
-  if (package) say(package);
+  say(name);
+  say(model ? " while running the code of model " : " outside of any model's code");
+  if (model) say(model);
   say("\n");
   constexpr int kMost = 64;
   void* frames[kMost];
   ::backtrace_symbols_fd(frames, ::backtrace(frames, kMost), STDERR_FILENO);
+}
+
+// Whose code the thread runs, by its own word. A thread that a library started runs it for the frame that it came from.
+const char* running_model(const Raised* raised) noexcept {
+  if (code_thread.model) return code_thread.model;
+  const Exit exit = find_exit(raised);
+  return exit.function ? library_at(exit.function) : nullptr;
+}
+
+void end_by(int signal) noexcept {
+  struct sigaction end {};
+  end.sa_handler = SIG_DFL;
+  ::sigaction(signal, &end, nullptr);
 }
 
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
@@ -132,11 +170,11 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   const bool raised = info->si_code > 0;
   if (previous.sa_handler == SIG_IGN && !raised) return;
   if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) return previous.sa_handler(signal);
-  if (raised) report(signal, *static_cast<const ucontext_t*>(context));
-  // Restores the default action: the instruction faults again, or the signal is sent again, and ends the process.
-  struct sigaction end {};
-  end.sa_handler = SIG_DFL;
-  ::sigaction(signal, &end, nullptr);
+  if (raised) {
+    const Raised by = raised_by(signal, *info, *static_cast<const ucontext_t*>(context));
+    report(kSignals[index_of(signal)].name, running_model(&by));
+  }
+  end_by(signal);  // the instruction faults again, or the signal is sent again
   if (!raised) ::raise(signal);
 }
 
@@ -150,6 +188,13 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   errno = error;
 }
 
+// abort() ends the process when this returns.
+void on_abort(int signal, siginfo_t* info, void*) noexcept {
+  if (info->si_code == SI_TKILL && info->si_pid == ::getpid()) return report("SIGABRT", running_model(nullptr));
+  end_by(signal);
+  ::raise(signal);
+}
+
 }  // namespace
 
 void guard_code(bool (*mend)(uintptr_t address) noexcept) noexcept {
@@ -157,6 +202,7 @@ void guard_code(bool (*mend)(uintptr_t address) noexcept) noexcept {
   mended = mend;
   void* loaded[1];
   ::backtrace(loaded, 1);  // its first call opens a library
+  need_alternate_stacks();
   struct sigaction ours {};
   ours.sa_sigaction = on_signal;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
@@ -165,6 +211,12 @@ void guard_code(bool (*mend)(uintptr_t address) noexcept) noexcept {
     ::sigaction(kSignals[i].number, nullptr, &before[i]);  // set before the handler can run
     ::sigaction(kSignals[i].number, &ours, nullptr);
   }
+  struct sigaction abort {};
+  ::sigaction(SIGABRT, nullptr, &abort);
+  if (abort.sa_flags & SA_SIGINFO || abort.sa_handler != SIG_DFL) return;
+  abort.sa_sigaction = on_abort;
+  abort.sa_flags = ours.sa_flags;
+  ::sigaction(SIGABRT, &abort, nullptr);
 }
 
 }  // namespace sconce::faults

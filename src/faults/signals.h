@@ -1,5 +1,6 @@
 // The handler of SIGFPE, SIGSEGV, SIGILL and SIGBUS: an instruction of a package's own code that divides by zero,
-// touches memory that it may not, or does not exist on this CPU, ends the run with an error.
+// touches memory that it may not, or does not exist on this CPU, ends the run with an error. So does one that overflows
+// the stack, since the handler runs on another one (code_entry.h).
 //
 // The handler finds the frame to continue at as leave() does, and sets the thread's registers so that it continues in a
 // function that throws there. It does so only if the instruction lies in a package's code and the way out leads through
@@ -14,7 +15,8 @@ namespace sconce::faults {
 
 // Installs the handlers, once per process. `mend` is asked first about SIGBUS, with the address: true if the memory can
 // be read now. Faults elsewhere, and signals that somebody sent, go to the previous handlers. If there was none, the
-// name of the package whose code the thread was running, and a backtrace, go to stderr before the process ends.
+// name of the model whose code the thread was running, and a backtrace, go to stderr before the process ends by the
+// signal's default action. The same goes there if the process aborts itself, and nobody handles SIGABRT.
 void guard_code(bool (*mend)(uintptr_t address) noexcept) noexcept;
 
 }  // namespace sconce::faults

@@ -6,6 +6,7 @@
 #include "package_format/call_spec.h"
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
+#include "src/faults/code_entry.h"
 #include "src/loader/constant_loading.h"
 #include "src/loader/error_capture.h"
 #include "src/shim/guard.h"
@@ -72,8 +73,10 @@ Int4Packing packing_of(const std::string& isa) {
 
 Container::Container(std::shared_ptr<const Module> module, Device device, ConstantSource& source)
     : module_(std::move(module)),
+      reported_(module_->reported_name()),
       packing_(packing_of(module_->spec().cpu_isa)),
       handle_(nullptr, Destroy{module_->api().destroy}) {
+  const faults::CodeEntry entry(reported_);
   const Int4PackingScope packing(packing_);
   const ContainerApi& api = module_->api();
   if (module_->extern_nodes()) {
@@ -142,6 +145,7 @@ void Container::complete(ModelSpec& spec) const {
 }
 
 void Container::set_constants(std::span<const std::pair<std::string, Tensor>> constants) {
+  const faults::CodeEntry entry(reported_);
   const ContainerApi& api = module_->api();
   ErrorCapture capture;
   // The container makes its own handles from these (torch 2.15), or keeps them and never frees them (2.8 to 2.14). So
@@ -164,6 +168,7 @@ void Container::set_constants(std::span<const std::pair<std::string, Tensor>> co
 }
 
 void Container::fold(void* stream) {
+  const faults::CodeEntry entry(reported_);
   const DeviceFiles::Scope files(module_->device_files());
   const Int4PackingScope packing(packing_);
   ErrorCapture capture;
@@ -173,6 +178,7 @@ void Container::fold(void* stream) {
 }
 
 void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, void* stream) {
+  const faults::CodeEntry entry(reported_);
   const DeviceFiles::Scope files(module_->device_files());
   SCONCE_CHECK(inputs.size() == num_inputs_, kInvalidArgument, "expected ", num_inputs_, " inputs, got ",
                inputs.size());

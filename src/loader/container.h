@@ -67,6 +67,7 @@ class Container {
   void check(RuntimeError rc, const char* what, class ErrorCapture& capture) const;
 
   std::shared_ptr<const Module> module_;
+  const char* const reported_;  // what reports of a fault call it
   Int4Packing packing_;
   struct Destroy {
     RuntimeError (*destroy)(ContainerHandle);

@@ -101,7 +101,9 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
       holes.push_back({image.size() - appended, appended - 8});
   }
   module->has_holes_ = !holes.empty();
-  module->library_ = SharedLibrary::load(elf, holes, spec.device_key == "cuda", [&] { archive.check_files(); });
+  module->library_ = SharedLibrary::load(
+      elf, holes, spec.device_key == "cuda", [&] { archive.check_files(); },
+      module->package_->path().string() + (spec.name == "model" ? "" : " (" + spec.name + ")"));
   module->library_.rebind("memcpy", reinterpret_cast<void*>(&ConstantLoading::copy));
   module->library_.rebind("mmap", reinterpret_cast<void*>(&ConstantLoading::map));
   if (spec.device_key == "cuda") {

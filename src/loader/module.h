@@ -50,8 +50,10 @@ class Module {
   std::span<const std::byte> archived(const void* address) const noexcept;
   // Whether the loaded library lacks its constants, so that they must be traced to the archive.
   bool has_holes() const noexcept { return has_holes_; }
-  // SharedLibrary::damage().
+  // Of the library.
   uint64_t damage() const noexcept { return library_.damage(); }
+  uint64_t loss() const noexcept { return library_.loss(); }
+  const char* reported_name() const noexcept { return library_.reported_name(); }
   // Compiled device code, for the scope of calls into the model; null for the CPU.
   const DeviceFiles* device_files() const noexcept { return device_files_.get(); }
 

@@ -15,6 +15,9 @@
 namespace sconce::runner {
 namespace {
 
+// What runs that failed may lose of the model's memory before it fails.
+constexpr uint64_t kMostLost = uint64_t{256} << 20;
+
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -218,12 +221,23 @@ void Runner::load_constants(const LoadOptions& options) {
   open_places(options);
 }
 
+bool Runner::code_has_failed() const noexcept {
+  return max_code_faults_ > 0 && (module_->damage() >= max_code_faults_ || module_->loss() >= kMostLost);
+}
+
+void Runner::refuse_failed_code() const {
+  constexpr std::string_view kAgain = ": it does not run again before it is loaded again";
+  SCONCE_CHECK(module_->damage() >= max_code_faults_, kUnavailable, "the model's code has lost ", module_->loss() >> 20,
+               " MiB of memory in runs that failed", kAgain);
+  SCONCE_FAIL(kUnavailable, "the model's code has accessed memory that it may not, or met an illegal instruction, ",
+              max_code_faults_, " times", kAgain);
+}
+
 Runner::Watch::Watch(Runner& runner, ReplicaSlot& slot) noexcept
     : runner_(runner), slot_(slot), before_(std::uncaught_exceptions()) {}
 Runner::Watch::~Watch() {
   if (std::uncaught_exceptions() == before_) return;
-  if (runner_.max_code_faults_ > 0 && runner_.module_->damage() >= runner_.max_code_faults_)
-    runner_.code_failed_.store(true);
+  if (runner_.code_has_failed()) runner_.code_failed_.store(true);
   if (!slot_.replica->lost()) return;
   slot_.failed.store(true);
   if (runner_.slots_.all_failed()) runner_.failed_.store(true);
@@ -254,8 +268,7 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
     }
   } pin(slot, published_);
   if (code_failed()) [[unlikely]]
-    SCONCE_FAIL(kUnavailable, "the model's code has accessed memory that it may not, or met an illegal instruction, ",
-                max_code_faults_, " times: it does not run again before it is loaded again");
+    refuse_failed_code();
   const Generation& generation = *pin.generation;
   const Watch watch(*this, slot);
   if (step.sequence) return run_step(slot, generation, weights, step, inputs, outputs, delivery, info);

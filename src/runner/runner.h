@@ -140,6 +140,9 @@ class Runner {
     ReplicaSlot& slot_;
     int before_;
   };
+  // Whether it must not run again.
+  bool code_has_failed() const noexcept;
+  [[noreturn]] void refuse_failed_code() const;
   // Of inputs on the replica's device, before a run.
   void check_device_indices(ReplicaSlot& slot, std::span<const Tensor> inputs);
   void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, const WeightSet* weights,

@@ -98,9 +98,23 @@ bool due(std::atomic<int64_t>& counter) {
   return left == 1;
 }
 
-void access_unmapped() {
-  static volatile uintptr_t unmapped = 16;  // the compiler does not see that nothing is there
-  *reinterpret_cast<volatile int*>(unmapped) = 1;
+volatile uintptr_t unmapped = 16;  // the compiler does not see that nothing is there
+
+[[gnu::noinline]] int overflow_stack(volatile int* caller) {
+  volatile int own[8];
+  own[0] = *caller + 1;
+  return own[0] < 0 ? 0 : overflow_stack(own) + own[0];
+}
+
+// By a signal, if the kind is one of those.
+void fail_by_signal(FakeFailure kind) {
+  if (kind == FakeFailure::kAccess) *reinterpret_cast<volatile int*>(unmapped) = 1;
+  if (kind == FakeFailure::kLibrary) std::memset(reinterpret_cast<void*>(unmapped), 1, unmapped);
+  if (kind == FakeFailure::kEnd) std::abort();
+  if (kind == FakeFailure::kOverflow) {
+    volatile int none = 0;
+    overflow_stack(&none);
+  }
 }
 
 // Returns false if the failure is one that the model does not notice.
@@ -120,12 +134,13 @@ bool fail(AtenTensorHandle tensor, const char* where) {
       return false;
     case FakeFailure::kUnknown:
       throw 42;
-    case FakeFailure::kEnd:
-      std::abort();
     case FakeFailure::kHang:
       for (;;) ::pause();
+    case FakeFailure::kEnd:
     case FakeFailure::kAccess:
-      access_unmapped();
+    case FakeFailure::kOverflow:
+    case FakeFailure::kLibrary:
+      fail_by_signal(knobs().fail_kind);
   }
   throw std::runtime_error(std::string("fake model: told to fail in ") + where);
 }
@@ -366,7 +381,7 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
   if (sleep > 0) std::this_thread::sleep_for(std::chrono::microseconds(sleep));
   wait_while_held();
   const bool told = due(knobs().fail_in_runs);
-  if (first == kFakeFailInput && knobs().fail_kind == FakeFailure::kAccess) access_unmapped();
+  if (first == kFakeFailInput) fail_by_signal(knobs().fail_kind);
   if (first == kFakeFailInput) throw std::runtime_error("fake model: told to fail by its input");
   if (told && !fail(x.get(), "run")) return;
 

@@ -15,6 +15,8 @@ enum class FakeFailure : int64_t {
   kEnd,        // ends the process by SIGABRT
   kHang,       // never returns
   kAccess,     // writes to an address that is not mapped
+  kOverflow,   // calls itself until the stack ends
+  kLibrary,    // has a function of the C library write to such an address
 };
 
 struct FakeKnobs {
@@ -40,6 +42,6 @@ using FakeKnobsFunction = FakeKnobs*();  // "fake_model_knobs"
 }
 
 // An input whose first element is one of these has the run behave as if the knob were set: for tests that only reach
-// the model through a server.
+// the model through a server. The failure is fail_kind's if that ends a run or the process by a signal.
 inline constexpr float kFakeFailInput = -1e30F;
 inline constexpr float kFakeSleepInput = -2e30F;  // sleeps 50 ms

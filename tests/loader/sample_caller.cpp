@@ -3,6 +3,9 @@
 
 extern "C" void sample_kernel(const SampleWork& work);
 extern "C" void sample_serial_kernel(const SampleWork& work);
+extern "C" void sample_scratch_kernel(const SampleWork& work);
+extern "C" void sample_serial_scratch_kernel(const SampleWork& work);
+extern "C" void sample_vector_kernel(const SampleWork& work);
 extern "C" void sample_catching_kernel(const SampleWork& work);
 extern "C" void sample_nested_kernel(const SampleWork& work);
 
@@ -23,6 +26,18 @@ extern "C" [[gnu::visibility("default")]] void sample_call(const SampleWork& wor
 extern "C" [[gnu::visibility("default")]] void sample_serial_call(const SampleWork& work) {
   const Object object;
   sample_serial_kernel(work);
+}
+extern "C" [[gnu::visibility("default")]] void sample_scratch_call(const SampleWork& work) {
+  const Object object;
+  sample_scratch_kernel(work);
+}
+extern "C" [[gnu::visibility("default")]] void sample_serial_scratch_call(const SampleWork& work) {
+  const Object object;
+  sample_serial_scratch_kernel(work);
+}
+extern "C" [[gnu::visibility("default")]] void sample_vector_call(const SampleWork& work) {
+  const Object object;
+  sample_vector_kernel(work);
 }
 extern "C" [[gnu::visibility("default")]] void sample_catching_call(const SampleWork& work) {
   const Object object;

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #define SAMPLE_EXPORT extern "C" [[gnu::visibility("default")]]
 
@@ -30,6 +32,20 @@ int* unreadable() {
   return static_cast<int*>(page);
 }
 
+[[gnu::noinline]] int recurse(volatile int* caller) {
+  volatile int own[8];
+  own[0] = *caller + 1;
+  return own[0] < 0 ? 0 : recurse(own) + own[0];
+}
+
+// Touches each page, as functions do that a compiler has given probes: without, it might pass over the stack's end.
+[[gnu::noinline]] void fill_array() {
+  constexpr int kPage = 4096, kSize = 64 << 20;
+  volatile char array[kSize];
+  for (int i = kSize - 1; i >= 0; i -= kPage) array[i] = 1;
+  sink = array[0];
+}
+
 [[gnu::noinline]] void raise(SampleFault kind) {
   static int* const beyond = unreadable();
   switch (kind) {
@@ -46,6 +62,12 @@ int* unreadable() {
       __builtin_trap();
     case SampleFault::kUnreadable:
       sink = *static_cast<volatile int*>(beyond);
+      break;
+    case SampleFault::kRecursion:
+      sink = recurse(&zero);
+      break;
+    case SampleFault::kArray:
+      fill_array();
       break;
     case SampleFault::kCheck:
       break;
@@ -81,6 +103,47 @@ SAMPLE_EXPORT void sample_kernel(const SampleWork& work) {
 // Without a region: all is done by the calling thread.
 SAMPLE_EXPORT void sample_serial_kernel(const SampleWork& work) {
   check(work, 0);
+  for (int i = 0; i < work.count; ++i) work.out[i] = static_cast<float>(3 * i + 1);
+}
+
+// As a product of matrices whose inner dimension is divided: each thread has an array of its own, and gives one to all.
+SAMPLE_EXPORT void sample_scratch_kernel(const SampleWork& work) {
+  const auto shared = std::make_unique<std::unique_ptr<float[]>[]>(static_cast<size_t>(work.threads));
+#pragma omp parallel num_threads(work.threads)
+  {
+    const auto thread = static_cast<size_t>(omp_get_thread_num()),
+               next = (thread + 1) % static_cast<size_t>(work.threads);
+    const auto own = std::make_unique<float[]>(work.scratch);
+    shared[thread] = std::make_unique<float[]>(work.scratch);
+    own[0] = shared[thread][0] = 1;
+    check(work, 0);
+#pragma omp barrier
+    for (size_t i = 0; i < work.scratch; ++i) shared[next][i] += own[i];
+    check(work, 1);
+#pragma omp barrier
+    check(work, 2);
+    sink = static_cast<int>(shared[thread][0] + own[0]);
+    check(work, 3);
+  }
+  for (int i = 0; i < work.count; ++i) work.out[i] = static_cast<float>(3 * i + 1);
+}
+SAMPLE_EXPORT void sample_serial_scratch_kernel(const SampleWork& work) {
+  const auto own = std::make_unique<float[]>(work.scratch);
+  own[work.scratch - 1] = 1;
+  check(work, 0);
+  for (int i = 0; i < work.count; ++i) work.out[i] = static_cast<float>(3 * i + 1);
+  sink = static_cast<int>(own[work.scratch - 1]);
+}
+// As a template of attention.
+SAMPLE_EXPORT void sample_vector_kernel(const SampleWork& work) {
+#pragma omp parallel num_threads(work.threads)
+  {
+    std::vector<float> own(work.scratch);
+    own.back() = 1;
+    check(work, 0);
+#pragma omp barrier
+    sink = static_cast<int>(own.back());
+  }
   for (int i = 0; i < work.count; ++i) work.out[i] = static_cast<float>(3 * i + 1);
 }
 

@@ -160,6 +160,49 @@ def test_a_model_that_damages_memory_too_often_fails_until_it_is_loaded_again():
         server.wait_ready()
 
 
+def run_fake(server, model, value):
+    return server.infer(model, {"INPUT__0": ("FP32", [2, 4], [value] * 8)})
+
+
+def fakes(kind, *more):
+    """Two servers' worth of one package; an input of model m and n fails as FakeFailure of tests/fake_model/fake_knobs.h."""
+    return Server(f"m={FAKE_MODELS}/fake_batched.pt2", f"n={FAKE_MODELS}/fake_batched.pt2", flags=more,
+                  environment={"FAKE_MODEL_FAIL_KIND": str(kind)})
+
+
+def test_an_overflow_of_the_stack_is_an_error_of_its_request():
+    with fakes(8, "--set", "*.max_code_faults=0") as server:
+        right = outputs(run_fake(server, "m", 3))
+        for _ in range(5):
+            answers = [None] * 4
+
+            def client(i):
+                answers[i] = run_fake(server, "m" if i < 2 else "n", FAIL_INPUT if i < 2 else 3)
+
+            with threads(*[lambda i=i: client(i) for i in range(4)]):
+                pass
+            for answer in answers[:2]:
+                assert answer.status == 500 and "has overflowed its stack (SIGSEGV)" in answer.json["error"], answer.body
+            assert [outputs(answer) for answer in answers[2:]] == [right] * 2
+        assert server.process.poll() is None
+
+
+@pytest.mark.parametrize(("kind", "number"), [(9, signal.SIGSEGV), (5, signal.SIGABRT)])
+def test_a_fault_elsewhere_ends_the_process_after_the_models_name_and_a_backtrace(kind, number):
+    with fakes(kind) as server:
+        outputs(run_fake(server, "n", 3))
+        with pytest.raises((http.client.HTTPException, OSError)):
+            run_fake(server, "n", FAIL_INPUT)
+        assert server.process.wait(30) == -number
+        server.reader.join()
+    log = "".join(server.log)
+    words = f"sconce: {number.name} while running the code of model n version 1, {FAKE_MODELS}/fake_batched.pt2\n"
+    assert words in log, log
+    backtrace = log.split(words)[1].splitlines()
+    assert any("libc.so" in line for line in backtrace[:6]), backtrace
+    assert any("AOTInductorModelContainerRunSingleThreaded" in line for line in backtrace), backtrace
+
+
 def test_a_signal_that_somebody_sends_ends_the_process_as_ever(packages):
     for number in (signal.SIGSEGV, signal.SIGFPE):
         with Server(packages[0]) as server:

@@ -13,8 +13,10 @@
 
 #include "package_format/elf_image.h"
 #include "src/device/device_backend.h"
+#include "src/faults/code_entry.h"
 #include "src/faults/code_ranges.h"
 #include "src/loader/library/elf_fixups.h"
+#include "src/loader/library/memory_operators.h"
 #include "src/loader/library/own_library.h"
 #include "src/loader/library/parallel_regions.h"
 #include "src/loader/library/thread_locals.h"
@@ -86,7 +88,7 @@ std::vector<ByteRange> united(std::span<const ByteRange> ranges, uint64_t size) 
 }  // namespace
 
 SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRange> holes, bool cuda,
-                                  const std::function<void()>& still_good) {
+                                  const std::function<void()>& still_good, const std::string& reported) {
   SCONCE_CHECK(image.machine() == EM_X86_64, kIncompatible, "model code: ", image.name(),
                " is not compiled for x86-64: ELF machine ", image.machine());
   check_holes(image, holes);
@@ -105,12 +107,13 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
   SharedLibrary library;
   library.name_ = image.name();
   library.place(image, fixups, copied, still_good);
-  library.remember(image);
+  library.remember(image, reported.empty() ? library.name_ : reported);
   library.rebind("__cxa_thread_atexit", reinterpret_cast<void*>(&add_thread_local));
   library.take_thread_image(image);
   if (fixups.names_uncalled)
     for (const Uncalled& uncalled : uncalled_names()) library.rebind(uncalled.symbol, uncalled.replacement);
   bind_parallel_regions(library);
+  bind_memory_operators(library);
   library.initialise();
   return library;
 }
@@ -148,7 +151,7 @@ void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span
   SCONCE_FAIL(kIo, "model code: ", name_, " needs a place that code can be mapped from, and none is left: ", refused);
 }
 
-void SharedLibrary::remember(const ElfImage& image) {
+void SharedLibrary::remember(const ElfImage& image, const std::string& reported) {
   link_map* map = nullptr;
   SCONCE_CHECK(dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map, kInternal, "model code: ", name_,
                " is not known to the dynamic linker: ", dl_error());
@@ -193,10 +196,12 @@ void SharedLibrary::remember(const ElfImage& image) {
   const auto base = reinterpret_cast<uintptr_t>(base_);
   for (const Elf64_Phdr& segment : image.segments())
     if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X))
-      code_.push_back(faults::add_code_range(base + segment.p_vaddr, base + segment.p_vaddr + segment.p_memsz, name_));
+      code_.push_back(
+          faults::add_code_range(base + segment.p_vaddr, base + segment.p_vaddr + segment.p_memsz, reported));
 }
 
 void SharedLibrary::initialise() const {
+  const faults::CodeEntry entry(reported_name());
   using Initialiser = void (*)(int, char**, char**);
   char* none[] = {nullptr};
   const auto run = [&](uint64_t address) { reinterpret_cast<Initialiser>(address)(0, none, environ); };
@@ -288,6 +293,16 @@ uint64_t SharedLibrary::damage() const noexcept {
   uint64_t count = 0;
   for (const faults::CodeRange* range : code_) count += faults::damage_of(*range);
   return count;
+}
+
+uint64_t SharedLibrary::loss() const noexcept {
+  uint64_t bytes = 0;
+  for (const faults::CodeRange* range : code_) bytes += faults::loss_of(*range);
+  return bytes;
+}
+
+const char* SharedLibrary::reported_name() const noexcept {
+  return code_.empty() ? name_.c_str() : faults::name_of(*code_.front());
 }
 
 std::vector<std::string> SharedLibrary::imports_of(std::string_view prefix) const {

@@ -37,9 +37,9 @@ class SharedLibrary {
   // from elsewhere. `still_good` is called after the copy is made and before any of it runs. Throws kCorruptPackage,
   // kIncompatible (a symbol or library is missing; preflight words it better), kIo (no memory or file to map code from:
   // names every attempt), kInvalidArgument (a hole where the dynamic linker reads), and what `still_good` or one of the
-  // library's initialisers throws.
+  // library's initialisers throws. `reported` is what a fault's report calls it; empty: its name.
   static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {}, bool cuda = false,
-                            const std::function<void()>& still_good = {});
+                            const std::function<void()>& still_good = {}, const std::string& reported = {});
   SharedLibrary(SharedLibrary&& other) noexcept;
   SharedLibrary& operator=(SharedLibrary&& other) noexcept;
   ~SharedLibrary() { unload(); }
@@ -69,6 +69,12 @@ class SharedLibrary {
   // How often its code has accessed memory that it may not, or met an instruction that does not exist, and was left.
   uint64_t damage() const noexcept;
 
+  // Bytes that its code took, and that nobody has any more since its frames were left.
+  uint64_t loss() const noexcept;
+
+  // What a fault's report calls it.
+  const char* reported_name() const noexcept;
+
   // Where its code is mapped from: "memory", or "an unnamed file in /dev/shm (memory: Operation not permitted)".
   const std::string& backing() const noexcept { return backing_; }
 
@@ -83,7 +89,7 @@ class SharedLibrary {
   };
   void place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied,
              const std::function<void()>& still_good);
-  void remember(const ElfImage& image);
+  void remember(const ElfImage& image, const std::string& reported);
   void take_thread_image(const ElfImage& image);
   void initialise() const;
   void unload() noexcept;

@@ -59,9 +59,11 @@ std::string signal_name(int signal) {
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
-// The last line that has something to say. Sanitizers and the C++ runtime end with several.
+// The last line that has something to say. Sanitizers and the C++ runtime end with several; what src/faults reports of
+// the end has no more than the signal, which is known.
 std::string last_words(std::string_view words) {
-  constexpr std::string_view kWhat = "what():";
+  constexpr std::string_view kWhat = "what():", kReport = "sconce: SIG";
+  if (const size_t at = words.rfind(kReport); at != std::string_view::npos) words = words.substr(0, at);
   if (const size_t at = words.rfind(kWhat); at != std::string_view::npos)
     words = words.substr(at + kWhat.size(), words.find('\n', at) - at - kWhat.size());
   while (!words.empty() && static_cast<unsigned char>(words.back()) <= ' ') words.remove_suffix(1);

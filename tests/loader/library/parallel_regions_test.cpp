@@ -1,7 +1,10 @@
 #include "src/loader/library/parallel_regions.h"
 
 #include <doctest/doctest.h>
+#include <pthread.h>
 
+#include <csignal>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -9,6 +12,7 @@
 
 #include "package_format/elf_image.h"
 #include "sconce/mapped_files.h"
+#include "src/faults/code_entry.h"
 #include "src/loader/library/shared_library.h"
 #include "tests/loader/sample_file.h"
 #include "tests/loader/sample_regions.h"
@@ -111,6 +115,90 @@ TEST_CASE("parallel regions: more threads than cores, on many callers at once, t
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have handlers of their own
+namespace {
+
+// An overflow of the stack ends the run, on any thread, again and again.
+void overflow_in_teams() {
+  sigset_t mask_before{};
+  REQUIRE(pthread_sigmask(SIG_SETMASK, nullptr, &mask_before) == 0);
+  for (const char* name : {"sample_regions", "sample_regions_together"}) {
+    CAPTURE(name);
+    const SharedLibrary library = loaded(name);
+    for (const auto& [function, most] : {std::pair{"sample_call", 3}, {"sample_serial_call", 1}}) {
+      CAPTURE(function);
+      auto* const call = library.function<Call>(function);
+      for (const SampleFault kind : {SampleFault::kRecursion, SampleFault::kArray})
+        for (int round = 0; round < 6; ++round) {
+          const int threads = 1 + round % most, place = most == 1 ? 0 : round % 4;
+          // One thread of the team or all of them. The first one is this thread.
+          const unsigned failing = round < 3 ? 1U << round % threads : ~0U;
+          const faults::CodeEntry entry(name);
+          const std::string text = outcome(call, threads, {failing, place, kind});
+          REQUIRE_MESSAGE(text.find("has overflowed its stack (SIGSEGV)") != std::string::npos, text);
+          REQUIRE(outcome(call, threads, {}).empty());
+          stack_t now{};
+          sigset_t mask{};
+          REQUIRE(sigaltstack(nullptr, &now) == 0);
+          CHECK(now.ss_flags == 0);  // there, and not in use
+          REQUIRE(pthread_sigmask(SIG_SETMASK, nullptr, &mask) == 0);
+          CHECK(std::memcmp(&mask, &mask_before, sizeof mask) == 0);
+        }
+    }
+    CHECK(library.damage() > 0);
+  }
+}
+
+// Threads of any size, with alternate stacks of their own or with ours.
+void overflow_in_small_threads() {
+  const SharedLibrary library = loaded("sample_regions");
+  auto* const call = library.function<Call>("sample_serial_call");
+  struct Thread {
+    Call* call;
+    bool own_stack;
+    int wrong = 0;
+    stack_t after{};
+    std::vector<std::byte> own;
+  };
+  const auto body = [](void* argument) -> void* {
+    Thread& self = *static_cast<Thread*>(argument);
+    if (self.own_stack) {
+      self.own.resize(size_t{32} << 10);
+      stack_t own{};
+      own.ss_sp = self.own.data();
+      own.ss_size = self.own.size();
+      self.wrong += sigaltstack(&own, nullptr) != 0;
+    }
+    for (int i = 0; i < 20; ++i) {
+      const faults::CodeEntry entry("sample");
+      const SampleFault kind = i % 2 ? SampleFault::kArray : SampleFault::kRecursion;
+      self.wrong += outcome(self.call, 1, {1, 0, kind}).find("overflowed") == std::string::npos;
+      self.wrong += !outcome(self.call, 1, {}).empty();
+    }
+    self.wrong += sigaltstack(nullptr, &self.after) != 0;
+    return nullptr;
+  };
+  for (const size_t kib : {128, 256, 1024})
+    for (const bool own_stack : {false, true}) {
+      CAPTURE(kib);
+      CAPTURE(own_stack);
+      pthread_attr_t sized{};
+      REQUIRE(pthread_attr_init(&sized) == 0);
+      REQUIRE(pthread_attr_setstacksize(&sized, kib << 10) == 0);
+      std::vector<Thread> threads(4, Thread{call, own_stack, 0, {}, {}});
+      std::vector<pthread_t> started(threads.size());
+      for (size_t i = 0; i < threads.size(); ++i) REQUIRE(pthread_create(&started[i], &sized, +body, &threads[i]) == 0);
+      for (size_t i = 0; i < threads.size(); ++i) {
+        pthread_join(started[i], nullptr);
+        CHECK(threads[i].wrong == 0);
+        CHECK(threads[i].after.ss_flags == 0);
+        CHECK((threads[i].after.ss_sp == threads[i].own.data()) == own_stack);
+      }
+      pthread_attr_destroy(&sized);
+    }
+}
+
+}  // namespace
+
 TEST_CASE("parallel regions: instructions that raise a signal end the run, on any thread, thousands of times") {
   guard_package_faults();
   struct Case {
@@ -143,6 +231,9 @@ TEST_CASE("parallel regions: instructions that raise a signal end the run, on an
     auto* const objects = library.function<int()>("sample_objects");
     CHECK((objects() == 0) == (std::string(name) == "sample_regions"));
   }
+  // Here, since doctest takes the handlers away at the end of a test case.
+  overflow_in_teams();
+  overflow_in_small_threads();
 }
 #endif
 

@@ -1,0 +1,54 @@
+// The calls into a package's code: what a fault's handler must know of a thread before it happens.
+//
+// A thread whose stack has overflowed has no room for a handler. So each thread that runs a package's code gets an
+// alternate stack at its first call after guard_code(), for as long as it lives. A thread that has one (its owner's, a
+// sanitizer's) keeps that.
+#pragma once
+
+#include <cstdint>
+
+namespace sconce::faults {
+
+struct CodeThread {
+  bool ready;         // it has had its alternate stack
+  const char* model;  // whose code it runs, as add_code_range() names it; null: nobody's
+  void* team;         // the parallel region in which it is; null: in none
+
+  // taken_memory.h
+  int64_t taken;      // bytes that code has taken and not given back
+  uintptr_t left_at;  // an address in a frame that was left in this run; 0: none was
+  unsigned arrays;    // how many are known
+};
+extern constinit thread_local CodeThread code_thread;
+
+// Handlers need alternate stacks from now on.
+void need_alternate_stacks() noexcept;
+void make_thread_ready() noexcept;
+
+// Around every call into a package's code. It costs a few stores.
+class CodeEntry {
+ public:
+  // `model` lives as long as the scope.
+  explicit CodeEntry(const char* model) noexcept : thread_(code_thread), before_(thread_.model), taken_(thread_.taken) {
+    thread_.model = model;
+    if (!thread_.ready) [[unlikely]]
+      make_thread_ready();
+  }
+  CodeEntry(const CodeEntry&) = delete;
+  CodeEntry& operator=(const CodeEntry&) = delete;
+  ~CodeEntry() {
+    thread_.model = before_;
+    thread_.arrays = 0;
+    if (thread_.left_at) [[unlikely]]
+      count_loss();
+  }
+
+ private:
+  void count_loss() noexcept;
+
+  CodeThread& thread_;
+  const char* const before_;
+  const int64_t taken_;
+};
+
+}  // namespace sconce::faults
