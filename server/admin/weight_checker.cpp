@@ -40,6 +40,16 @@ std::string digest_of(WeightFile& file, size_t entry, std::vector<std::byte>& bl
 
 }  // namespace
 
+std::vector<std::string> WeightChecker::differing(const Checksums& before, const Checksums& now) {
+  std::vector<std::string> names;
+  for (const auto& [name, digest] : now)
+    if (const auto at = before.find(name); at == before.end() || at->second != digest) names.push_back(name);
+  for (const auto& [name, digest] : before)
+    if (!now.contains(name)) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 WeightChecker::Checksums WeightChecker::checksums_of(const ServedModel& served, const Check& check) {
   const std::unique_ptr<WeightSetFile> file = served.model().open_weights(WeightState::kActive);
   Checksums checksums;
@@ -68,11 +78,7 @@ void WeightChecker::compare(const ServedModel& served, const Check& check) const
     before = known->second;
   }
   const Checksums now = checksums_of(served, check);
-  std::vector<std::string> other;
-  for (const auto& [name, digest] : now)
-    if (const auto at = before.find(name); at == before.end() || at->second != digest) other.push_back(name);
-  for (const auto& [name, digest] : before)
-    if (!now.contains(name)) other.push_back(name);
+  const std::vector<std::string> other = differing(before, now);
   if (other.empty()) return;
   std::string names;
   for (size_t i = 0; i < std::min(other.size(), kMostNamed); ++i) names += (i == 0 ? "" : ", ") + excerpt(other[i]);

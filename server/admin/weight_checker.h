@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sconce/mutex.h"
 #include "server/models/served_model.h"
@@ -22,6 +23,8 @@ class WeightChecker {
   // Called every now and then: what it throws ends the reading.
   using Check = std::function<void()>;
 
+  // Names that the two do not have with one checksum, in order.
+  static std::vector<std::string> differing(const Checksums& before, const Checksums& now);
   // Of the active set's stored constants. Reads all values.
   static Checksums checksums_of(const ServedModel& served, const Check& check);
   // Remembers those of the model, in the place of earlier ones. Of kMostModels models: the one that was remembered

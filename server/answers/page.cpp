@@ -11,7 +11,7 @@ namespace {
 // A repository may have thousands of models; the page stays short.
 constexpr size_t kMostExamples = 20;
 
-std::string state_of(const Catalog::Version& version) {
+std::string shown_state(const Catalog::Version& version) {
   using enum Catalog::State;
   switch (version.state) {
     case kLoading:
@@ -129,7 +129,7 @@ std::string page_text(const Catalog& catalog, const PageFacts& facts) {
   for (const Catalog::Entry& entry : catalog.entries()) {
     const Catalog::Version* const asked = chosen(entry);
     for (const Catalog::Version& version : entry.versions) {
-      text += "\n" + entry.name + ", version " + std::to_string(version.version()) + ": " + state_of(version) + "\n";
+      text += "\n" + entry.name + ", version " + std::to_string(version.version()) + ": " + shown_state(version) + "\n";
       if (!is_served(version)) continue;
       const ModelInterface& model = version.model->interface();
       text += "  inputs:  " + tensors_text(model.input_names, model.inputs) +
@@ -173,7 +173,7 @@ std::string page_html(const Catalog& catalog, const PageFacts& facts) {
       const bool served = is_served(version);
       body += "<section aria-labelledby=\"" + id + "\">\n<h2 id=\"" + id + "\">" + escape_html(entry.name) +
               " <span class=\"soft\">version " + number + "</span></h2>\n<p class=\"" + (served ? "good" : "bad") +
-              "\">" + escape_html(state_of(version)) + "</p>\n";
+              "\">" + escape_html(shown_state(version)) + "</p>\n";
       if (served) {
         const ModelInterface& model = version.model->interface();
         body += html_tensors("input", model.input_names, model.inputs);

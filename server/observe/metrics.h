@@ -25,7 +25,7 @@ struct alignas(64) ConnectionCounters {
   // Every status; others count as the last one, 0.
   static constexpr std::array<int, 25> kStatuses = {200, 202, 304, 400, 401, 403, 404, 405, 408, 409, 411, 413, 415,
                                                     417, 429, 431, 499, 500, 501, 503, 504, 505, 507, 412, 0};
-  static constexpr size_t kMostRoutes = 104;
+  static constexpr size_t kMostRoutes = 120;
   // Counts answers without a route.
   static constexpr size_t kNoRoute = kMostRoutes;
 

@@ -69,6 +69,7 @@ def test_tensors_of_one_storage_have_one_reference(cpu):
 @pytest.mark.parametrize("wrong", ["tensor", "name", "bytes"])
 def test_a_refused_push_gives_references_back(cpu, wrong):
     """Whether it is refused while pickles are read, before objects are opened, or by the model."""
+    assert cpu.push("m", fake_weights(1), "commit=true").status == 200
     good, bad = torch_object("good", [1] * 4), torch_object("bad", [1] * 4)
     named = [(NAMES[0], pickles.FileTensor("/" + good.name, (4,), "float32", 16)),
              (NAMES[1] if wrong != "name" else "nothing",
@@ -206,3 +207,21 @@ def test_a_folder_counts_whole_or_not_at_all(cpu):
     bad("not below weights_dir", "/etc", 403)
     bad("'load_format'", "empty", load_format="pt")
     bad("'model_path'", "")
+
+
+def test_vllm_checks_weights(cpu):
+    check = lambda **body: cpu.trainer("weight_checker", body)
+    assert cpu.push("m", fake_weights(3), "commit=true").status == 200
+    sums = check(action="checksum").json["checksums"]
+    assert set(sums) == set(NAMES) and all(len(each) == 64 for each in sums.values())
+    assert check(action="compare", baseline=sums).json == {"match": True, "mismatches": []}
+    assert check(action="compare", baseline={**sums, "scale.b": "0", "other": "1"}).json == {
+        "match": False, "mismatches": ["other", "scale.b"]}
+    refused(check(action="compare"), "needs 'baseline'")
+    refused(check(action="reset"), "not overwritten", 501)
+    refused(check(action="other"), "'action' must be")
+
+
+def test_vllm_aborts_nothing_and_has_no_draft(cpu):
+    assert cpu.trainer("abort_requests", {}).json["aborted"] == 0
+    refused(cpu.trainer("start_draft_weight_update"), "no draft model", 501)

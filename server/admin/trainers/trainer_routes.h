@@ -14,6 +14,6 @@ AdminText weight_version, model_info, weights_by_name;
 
 // vLLM.
 AdminText pause, resume, is_paused, init_transfer, start_update, update_weights, finish_update, shutdown_transfer,
-    weight_info, world_size;
+    weight_info, world_size, abort_requests, start_draft_update, compare_checksums;
 
 }  // namespace sconce::server::admin
