@@ -50,7 +50,7 @@ void limit(pid_t child, __rlimit_resource resource, uint64_t value) noexcept {
   ::prlimit(child, resource, &both, nullptr);
 }
 
-uint64_t memory_of(const TrialSettings& settings) noexcept {
+[[maybe_unused]] uint64_t memory_of(const TrialSettings& settings) noexcept {
   return settings.memory > 0 ? settings.memory : std::max<uint64_t>(host_memory().limit / 2, uint64_t{1} << 30);
 }
 
@@ -187,7 +187,7 @@ void TrialProcess::Child::begin(const TrialSettings& settings) {
   limit(process, RLIMIT_CORE, 0);
   const auto seconds = static_cast<uint64_t>(std::ceil(std::chrono::duration<double>(time).count())) + 1;
   limit(process, RLIMIT_CPU, seconds * std::max(1U, std::thread::hardware_concurrency()));
-#ifndef __SANITIZE_ADDRESS__  // whose shadow memory is larger than any limit
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow memory is larger than any limit
   limit(process, RLIMIT_DATA, memory_of(settings));
 #endif
   if (settings.gives_way) ::setpriority(PRIO_PROCESS, static_cast<id_t>(process), kNice);

@@ -169,7 +169,7 @@ TEST_CASE("trial process: what it reports and says is bounded") {
   CHECK_FALSE(has_children());
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which has no such limit
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have no such limit
 TEST_CASE("trial process: a child that takes more memory than it may has none") {
   TrialSettings with = settings();
   with.memory = uint64_t{256} << 20;
