@@ -1,6 +1,29 @@
 #include "server/batching/row_sharing.h"
 
+#include <iterator>
+
 namespace sconce::server {
+namespace {
+
+struct Words {
+  RowSharing::By by;
+  const char *name, *text;
+};
+constexpr Words kWords[] = {{RowSharing::By::kNothing, "none", "not proved"},
+                            {RowSharing::By::kExport, "export", "proved by sconce.export"},
+                            {RowSharing::By::kSource, "source", "proved by the generated source"},
+                            {RowSharing::By::kSetting, "setting", "set by batching=on"}};
+
+constexpr const Words& words_of(RowSharing::By by) noexcept { return kWords[static_cast<size_t>(by)]; }
+
+constexpr bool in_order() noexcept {
+  for (size_t i = 0; i < std::size(kWords); ++i)
+    if (static_cast<size_t>(kWords[i].by) != i) return false;
+  return true;
+}
+static_assert(in_order());
+
+}  // namespace
 
 RowSharing row_sharing(const RowProof& proof, const RowFinding& found, Batching batching) {
   using By = RowSharing::By;
@@ -13,32 +36,8 @@ RowSharing row_sharing(const RowProof& proof, const RowFinding& found, Batching 
   return {.shared = true, .by = by};
 }
 
-const char* name_of(RowSharing::By by) noexcept {
-  switch (by) {
-    case RowSharing::By::kExport:
-      return "export";
-    case RowSharing::By::kSource:
-      return "source";
-    case RowSharing::By::kSetting:
-      return "setting";
-    case RowSharing::By::kNothing:
-      break;
-  }
-  return "none";
-}
+const char* name_of(RowSharing::By by) noexcept { return words_of(by).name; }
 
-const char* text_of(RowSharing::By by) noexcept {
-  switch (by) {
-    case RowSharing::By::kExport:
-      return "proved by sconce.export";
-    case RowSharing::By::kSource:
-      return "proved by the generated source";
-    case RowSharing::By::kSetting:
-      return "set by batching=on";
-    case RowSharing::By::kNothing:
-      break;
-  }
-  return "not proved";
-}
+const char* text_of(RowSharing::By by) noexcept { return words_of(by).text; }
 
 }  // namespace sconce::server

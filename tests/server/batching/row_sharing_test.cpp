@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <tuple>
 
 using namespace sconce;
 using namespace sconce::server;
@@ -61,9 +62,12 @@ TEST_CASE("row sharing: without a proof, no trial allows it") {
         "it is not proved that rows do not influence each other: it was not tried");
 }
 
-TEST_CASE("row sharing: names") {
-  CHECK(name_of(By::kExport) == std::string("export"));
-  CHECK(name_of(By::kSource) == std::string("source"));
-  CHECK(name_of(By::kSetting) == std::string("setting"));
-  CHECK(name_of(By::kNothing) == std::string("none"));
+TEST_CASE("row sharing: names, and what the log says") {
+  for (const auto& [by, name, text] : {std::tuple(By::kExport, "export", "proved by sconce.export"),
+                                       {By::kSource, "source", "proved by the generated source"},
+                                       {By::kSetting, "setting", "set by batching=on"},
+                                       {By::kNothing, "none", "not proved"}}) {
+    CHECK(name_of(by) == std::string(name));
+    CHECK(text_of(by) == std::string(text));
+  }
 }
