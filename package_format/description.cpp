@@ -133,6 +133,7 @@ Json json_of(const ModelSpec& model) {
   json["rows"]["independent"] = model.rows.independent();
   json["rows"]["proof"] = kProofs[static_cast<size_t>(model.rows.by)];
   json["rows"]["reason"] = or_null(model.rows.reason);
+  json["why_not_smaller"] = or_null(model.why_not_smaller);
   json["call_spec"] = json_of(model.call_spec);
   json["constants"] = Json::array();
   for (const ConstantSpec& constant : model.constants) json["constants"].push_back(json_of(constant));

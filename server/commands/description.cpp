@@ -13,6 +13,7 @@
 #include "sconce/runnable.h"
 #include "server/base/enum_name.h"
 #include "server/base/log.h"
+#include "server/batching/row_sharing.h"
 #include "server/signature/constant_type.h"
 #include "server/signature/names.h"
 #include "server/terminal/text.h"
@@ -145,6 +146,7 @@ void add_model(std::string& out, const ModelSpec& model, bool all) {
            model.has_source ? "from the generated source" : "the package has no source: shapes are unknown");
   add_line(out, "call", describe_call(model));
   add_line(out, "rows", describe_rows(model));
+  if (const std::string sizes = describe_least_sizes(model); !sizes.empty()) add_line(out, "sizes", sizes);
   add_tensors(out, "inputs", model.inputs, TensorNames::of_inputs(model));
   add_tensors(out, "outputs", model.outputs, TensorNames::of_outputs(model));
   add_constants(out, model, all);
@@ -182,9 +184,18 @@ Json to_json(const ModelSpec& model) {
 }  // namespace
 
 std::string describe_rows(const ModelSpec& model) {
-  if (model.rows.by == RowProof::By::kExport) return "requests may share runs: proved by sconce.export";
-  if (model.rows.by == RowProof::By::kSource) return "requests may share runs: proved by the generated source";
+  const RowSharing sharing = row_sharing(model.rows, {}, Batching::kAuto);
+  if (sharing.shared) return std::string("requests may share runs: ") + text_of(sharing.by);
   return "it is not proved that requests may share runs: " + printable(model.rows.reason);
+}
+
+std::string describe_least_sizes(const ModelSpec& model) {
+  if (model.why_not_smaller.empty()) return {};
+  std::set<std::string> symbols;
+  for (const TensorSpec& input : model.inputs)
+    for (const Dim& dim : input.dims)
+      if (dim.smallest == 2) symbols.insert(dim.symbol);
+  return fmt::format("{}: 2 or more, because of {}", fmt::join(symbols, ", "), printable(model.why_not_smaller));
 }
 
 std::string describe_call(const ModelSpec& model) {

@@ -19,6 +19,8 @@ std::string describe(const TensorSpec& spec);
 std::string describe_call(const ModelSpec& model);
 // Whether it is proved that rows of the batch do not influence each other, and by what, or why not.
 std::string describe_rows(const ModelSpec& model);
+// Which sizes must be 2 or more and why, where torch.export recorded that and the source shows it; empty: none must.
+std::string describe_least_sizes(const ModelSpec& model);
 const char* form_name(WeightsForm form);
 // How many constants there are, or what is known of them before the model is loaded.
 std::string describe_constants(const ModelSpec& model);

@@ -183,6 +183,7 @@ std::string facts_table(const ModelSpec& model) {
   fact("weights", fmt::format("{}, {}", format_bytes(model.weights_bytes), form_name(model.weights_form)));
   fact("call", describe_call(model));
   fact("rows", describe_rows(model));
+  if (const std::string sizes = describe_least_sizes(model); !sizes.empty()) fact("sizes", sizes);
   for (const auto& [key, value] : model.metadata) fact(key.c_str(), value);
   return table.end();
 }

@@ -6,9 +6,11 @@ import html
 import json
 import re
 import struct
+import subprocess
+import zipfile
 
 import pytest
-from serving import PACKAGES, Server
+from serving import FAKE_MODELS, PACKAGES, PROGRAM, Server
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +154,27 @@ def test_the_first_page_shows_sizes_that_agree(relations):
     shown = re.findall(r'relations\.half/infer.*?"shape": \[(\d+), 4\].*?"shape": \[(\d+), 4\]', page, re.DOTALL)
     assert shown
     assert all(int(x) == 2 * int(y) for x, y in shown)
+
+
+def test_inspect_says_which_access_needs_two_rows(tmp_path):
+    """x - x[:1] takes one row; its kernel is rewritten to that of x - x[1:2]."""
+    with zipfile.ZipFile(FAKE_MODELS.parent / "server/batching/first_row.pt2") as archive:
+        archive.extractall(tmp_path)
+    one = tmp_path / "first_row"
+    for source in one.rglob("*.cpp"):
+        text = source.read_text()
+        source.write_text(text.replace("in_ptr0 + static_cast<int64_t>(x1),", "in_ptr0 + static_cast<int64_t>(16L + x1),"))
+    two = tmp_path / "second_row.pt2"
+    subprocess.run([PROGRAM, "pack", one, two], check=True)
+
+    def told(package, *flags):
+        return subprocess.run([PROGRAM, "inspect", package, *flags], capture_output=True, text=True, check=True, timeout=60).stdout
+
+    why = "kernel cpp_fused_slice_sub_0: 'arg0_1' is accessed outside of its elements"
+    assert re.search(rf"^sizes +s33: 2 or more, because of {re.escape(why)}$", told(two), re.MULTILINE)
+    assert json.loads(told(two, "--json"))["models"][0]["why_not_smaller"] == why
+    told(two, "--html", tmp_path / "page.html")
+    assert why in html.unescape((tmp_path / "page.html").read_text())
+    original = FAKE_MODELS.parent / "server/batching/first_row.pt2"
+    assert "\nsizes" not in told(original)
+    assert json.loads(told(original, "--json"))["models"][0]["why_not_smaller"] is None
