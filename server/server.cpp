@@ -33,6 +33,7 @@
 #include "server/observe/log_ring.h"
 #include "server/process/end_signals.h"
 #include "server/remote/remote_sources.h"
+#include "server/trial/trial_plan.h"
 
 namespace sconce::server {
 namespace {
@@ -76,6 +77,14 @@ size_t io_threads(const ServerConfig& config) {
   return static_cast<size_t>(std::clamp(count, 1, 8));
 }
 
+// Whether weights may be in the file, or in the folder, that have a child make a warm-up run. What a package does not
+// record of its outputs is not known yet.
+bool may_be_tried_first(const PackageFile& file) {
+  std::error_code problem;
+  const uintmax_t bytes = std::filesystem::file_size(file.path, problem);
+  return problem || bytes >= kSlowWeights;
+}
+
 uint64_t request_memory(const ServerConfig& config) {
   constexpr uint64_t kShare = 4;
   return config.request_memory > 0 ? static_cast<uint64_t>(config.request_memory) : host_memory().limit / kShare;
@@ -84,14 +93,14 @@ uint64_t request_memory(const ServerConfig& config) {
 // The main thread: waits for signals and goes through the phases of a shutdown.
 class Server {
  public:
-  // trial: a child that waits for a task, or null.
-  Server(const ServerConfig& config, std::unique_ptr<TrialProcess> trial)
+  explicit Server(const ServerConfig& config)
       : remote_(RemoteSources::of(config)),
         config_(remote_ ? remote_->with_folders(config) : config),
         threads_(io_threads(config)),
         signatures_(config_.require_signature),
         finder_(config_, signatures_, remote_ ? remote_->folders() : PackageFinder::RemoteFolders()),
         unread_(find_files(files_)),
+        trial_(start_child()),
         packages_(find_packages()),
         budget_(static_cast<uint64_t>(config.memory_budget), static_cast<uint64_t>(config.device_memory_budget)),
         request_memory_(request_memory(config)),
@@ -125,7 +134,7 @@ class Server {
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
         timer_(context_) {
-    control_.try_with(kProgram, std::move(trial));
+    control_.try_with(kProgram, std::move(trial_));
     control_.start_without(unread_);
     files_ = {};
     if (on_demand_)
@@ -265,6 +274,14 @@ class Server {
     SCONCE_CHECK(found.unread.empty() || !config_.exit_on_error, kIo, found.unread.front().reason);
     files = std::move(found.files);
     return std::move(found.unread);
+  }
+
+  // A child that waits for its task is ready when the first package is open. Without it, the load starts one.
+  std::unique_ptr<TrialProcess> start_child() const {
+    std::unique_ptr<TrialProcess> child;
+    if (config_.tries_at_start() && std::any_of(files_.begin(), files_.end(), may_be_tried_first))
+      succeeds([&] { child = std::make_unique<TrialProcess>(kProgram); });
+    return child;
   }
 
   std::vector<PackageEntry> find_packages() {
@@ -444,7 +461,8 @@ class Server {
   const PackageFinder finder_;
   std::vector<PackageFile> files_;  // of models that are loaded on demand, until these are known
   const std::vector<UnreadFolder> unread_;
-  std::vector<PackageEntry> packages_;  // what the control thread loads first
+  std::unique_ptr<TrialProcess> trial_;  // until control_ has it
+  std::vector<PackageEntry> packages_;   // what the control thread loads first
   ModelBudget budget_;
   asio::io_context context_{1};
   RequestBudget request_memory_;                       // outlives the models, which may keep inputs
@@ -485,9 +503,6 @@ void log_file_event(const MappedFileEvent& event) noexcept {
 }  // namespace
 
 bool run_server(const ServerConfig& config, std::span<const std::string> warnings) {
-  // Started first, so that it is ready for its task when the first package is open. Without it, the load starts one.
-  std::unique_ptr<TrialProcess> trial;
-  if (config.tries_at_start()) succeeds([&] { trial = std::make_unique<TrialProcess>(kProgram); });
   start_log(config.log_level, config.log_format);
   keep_log_lines();
   struct LastLines {
@@ -504,7 +519,7 @@ bool run_server(const ServerConfig& config, std::span<const std::string> warning
   for (const std::string& warning : warnings) log_warn("{}", printable(warning));
   ServerConfig fitted = config;
   fit_to_descriptors(fitted);
-  Server(fitted, std::move(trial)).run();
+  Server(fitted).run();
   log_info("ended");
   return restart_wanted();
 }

@@ -154,6 +154,14 @@ void Batcher::set_replicas(int64_t replicas) noexcept {
   attend();
 }
 
+void Batcher::end_sharing() noexcept {
+  section_.enter();
+  queue_.end_sharing();
+  section_.leave();
+  inline_policy_.end_sharing();
+  attend();  // nobody waits for company any more
+}
+
 void Batcher::submit(QueuedRequest& request) {
   // Requests that are about to start do not count as waiting.
   const int64_t room = policy_.queue + std::max<int64_t>(free_.load(std::memory_order_relaxed), 0) +

@@ -49,7 +49,10 @@ class Batcher final : private AlarmClock::Alarm {
   // Waits for runs to end. No request may be left.
   ~Batcher() override;
 
+  // What it began with: see end_sharing().
   const BatchPolicy& policy() const noexcept { return policy_; }
+  // From now on each request runs alone. Runs that have begun go on.
+  void end_sharing() noexcept;
   // Tells it of every run that ends. Call this before the first request; it outlives the batcher.
   void tell_runs(IdleWatch& watch) noexcept { idle_watch_ = &watch; }
 

@@ -26,7 +26,7 @@ bool InlinePolicy::run_inline(size_t bytes) noexcept {
   if (single >= below_) return false;
   const int64_t most = std::max(kFewBytes, kLarger * bytes_.load(std::memory_order_relaxed));
   if (static_cast<int64_t>(bytes) > most) return false;
-  if (!batches_ || single < kHandOver) return true;
+  if (!batches_.load(std::memory_order_relaxed) || single < kHandOver) return true;
   if (left_.load(std::memory_order_relaxed) <= 0 && !turning_.exchange(true, std::memory_order_acquire)) {
     turn();
     turning_.store(false, std::memory_order_release);

@@ -26,12 +26,14 @@ class InlinePolicy {
   // A run of `requests` used its thread for `time`. If there was one request, with inputs of `bytes`, it counts as
   // alone.
   void ran(nanoseconds time, size_t requests, bool queued, size_t bytes = 0) noexcept;
+  // From now on requests cannot share runs.
+  void end_sharing() noexcept { batches_.store(false, std::memory_order_relaxed); }
 
  private:
   void turn() noexcept;
 
   const int64_t below_;
-  const bool batches_;
+  std::atomic<bool> batches_;
   std::atomic<int64_t> singles_{0};             // seen, up to a few
   std::atomic<int64_t> single_{0};              // ns of a run alone, moving average
   std::atomic<int64_t> bytes_{0};               // of its inputs, moving average

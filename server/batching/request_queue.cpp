@@ -148,7 +148,8 @@ QueuedRequest* RequestQueue::take_all() noexcept {
 }
 
 bool RequestQueue::fits_together(const QueuedRequest& a, const QueuedRequest& b) const noexcept {
-  if (b.alone_ || a.half_ != b.half_ || a.weights != b.weights || a.inputs.size() != b.inputs.size()) return false;
+  if (!shares_ || b.alone_ || a.half_ != b.half_ || a.weights != b.weights || a.inputs.size() != b.inputs.size())
+    return false;
   for (size_t i = 0; i < a.inputs.size(); ++i) {
     if (!same_rows(a.inputs[i], b.inputs[i])) return false;
   }
@@ -166,7 +167,7 @@ RequestQueue::Clock::time_point RequestQueue::due(std::chrono::nanoseconds delay
   walk([&](const QueuedRequest& request) {
     if (!head) {
       head = &request;
-      now = head->alone_ || head->half_ != 0;
+      now = !shares_ || head->alone_ || head->half_ != 0;
     } else if (!fits_together(*head, request) || rows + request.rows > policy_.max_rows) {
       return ++seen < kLookAt;
     }
@@ -193,7 +194,7 @@ void RequestQueue::take(size_t share, std::vector<QueuedRequest*>& run) noexcept
     run.push_back(&request);
     rows += request.rows;
     if (std::binary_search(policy_.preferred.begin(), policy_.preferred.end(), rows)) preferred = run.size();
-    return !run.front()->alone_ && rows < policy_.max_rows && run.size() < most && ++seen < kLookAt;
+    return shares_ && !run.front()->alone_ && rows < policy_.max_rows && run.size() < most && ++seen < kLookAt;
   });
   if (preferred != 0) run.resize(preferred);
   for (QueuedRequest* request : run) remove(*request);

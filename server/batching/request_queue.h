@@ -103,6 +103,8 @@ class RequestQueue {
   // request is found within 2 log2(requests) runs. They had their turn, so the deadline for waiting no longer applies.
   void add_halves(std::span<QueuedRequest* const> run) noexcept;
   void remove(QueuedRequest& request) noexcept;
+  // From now on each request makes a run of its own, also those that wait.
+  void end_sharing() noexcept { shares_ = false; }
 
   // Removes requests whose deadline has passed and returns them as a list by next(), or moves them behind all others.
   QueuedRequest* take_late(Clock::time_point now) noexcept;
@@ -130,6 +132,7 @@ class RequestQueue {
   const BatchPolicy& policy_;
   std::vector<List> levels_;  // the most urgent first; the last one is for late requests
   size_t size_ = 0;
+  bool shares_ = true;                                           // as far as the policy allows it
   uint64_t halves_ = 0;                                          // numbers given so far
   Clock::time_point first_deadline_ = Clock::time_point::max();  // the earliest deadline
 };

@@ -142,6 +142,7 @@ void Control::stop() {
   wake_.notify_all();
   if (on_demand_) on_demand_->stop();
   if (thread_.joinable()) thread_.join();
+  checks_.end();
   events_.reset();
 }
 
@@ -263,26 +264,7 @@ void Control::load_first() {
   first_ = {};
   if (on_demand_) log_info("{} models are known and loaded on demand", on_demand_->size());
   if (!ending_ && repository_.snapshot()->is_ready()) log_info("ready");
-  waiting_.reset();
-}
-
-bool Control::serves_any() const {
-  const auto catalog = repository_.snapshot();
-  return std::any_of(catalog->entries().begin(), catalog->entries().end(), [](const Catalog::Entry& entry) {
-    return std::any_of(entry.versions.begin(), entry.versions.end(),
-                       [](const Catalog::Version& v) { return v.loaded(); });
-  });
-}
-
-std::unique_ptr<LoadTrial> Control::begin_ahead(const PackageEntry& package) {
-  std::unique_ptr<LoadTrial> trial;
-  // The load finds any problem again.
-  succeeds([&] {
-    if (package.pipeline || !package.opened()) return;
-    trial = std::make_unique<LoadTrial>(turns_, trial_program_, package, repository_.config_of(package));
-    if (!trial->begin_at_once(serves_any(), waiting_)) trial.reset();
-  });
-  return trial;
+  checks_.start(trial_program_, std::move(waiting_));
 }
 
 void Control::load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial) {
@@ -339,6 +321,7 @@ void Control::load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial
       log_info("model {}: {}", package.name, printable(missing));
     const auto tell = [&](const std::shared_ptr<ServedModel>& served) {
       if (loaded_) loaded_(served, start);
+      if (trial->ended_well()) check_rows(package, config, served);
     };
     if (!loaded.kept) return repository_.publish(package, std::move(loaded), tell);
     for (const std::shared_ptr<KeptWeights> kept = loaded.kept;;) {

@@ -25,6 +25,7 @@
 #include "server/repositories/folder_events.h"
 #include "server/repositories/repository_watch.h"
 #include "server/trial/load_trial.h"
+#include "server/trial/row_checks.h"
 #include "server/trial/trial_turns.h"
 
 namespace sconce::server {
@@ -103,6 +104,8 @@ class Control {
   // Begins the trial of a model that is loaded later. Null if there is nothing to find out, or no turn now.
   std::unique_ptr<LoadTrial> begin_ahead(const PackageEntry& package);
   bool serves_any() const;
+  // Has a child look whether rows influence each other, if it is proved that they do not.
+  void check_rows(const PackageEntry& package, const ModelConfig& config, const std::shared_ptr<ServedModel>& served);
   void check_not_ending() const;  // kUnavailable
   bool serves(const PackageEntry& package) const;
   StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
@@ -140,7 +143,8 @@ class Control {
   Loaded loaded_;
   std::filesystem::path trial_program_;
   TrialTurns turns_;
-  std::unique_ptr<TrialProcess> waiting_;             // a child without a task, until the first models are loaded
+  RowChecks checks_{turns_.descriptor()};             // of models that are served, once the first are loaded
+  std::unique_ptr<TrialProcess> waiting_;             // a child without a task, until then
   std::unique_ptr<LoadTrial> ahead_;                  // of the next one of first_
   const std::vector<std::filesystem::path> folders_;  // the repositories
   RepositoryWatch watch_;

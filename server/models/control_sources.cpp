@@ -1,4 +1,5 @@
-// Control: what changes in repositories, here and elsewhere, without anybody's asking; and models that ran.
+// Control: what changes in repositories, here and elsewhere, without anybody's asking; models that ran; and children
+// that try models.
 #include <algorithm>
 #include <map>
 
@@ -31,6 +32,37 @@ void Control::sources_changed() noexcept {
     changed_ = true;
   }
   wake_.notify_one();
+}
+
+bool Control::serves_any() const {
+  const auto catalog = repository_.snapshot();
+  return std::any_of(catalog->entries().begin(), catalog->entries().end(), [](const Catalog::Entry& entry) {
+    return std::any_of(entry.versions.begin(), entry.versions.end(),
+                       [](const Catalog::Version& v) { return v.loaded(); });
+  });
+}
+
+std::unique_ptr<LoadTrial> Control::begin_ahead(const PackageEntry& package) {
+  std::unique_ptr<LoadTrial> trial;
+  // The load finds any problem again.
+  succeeds([&] {
+    if (package.pipeline || !package.opened()) return;
+    trial = std::make_unique<LoadTrial>(turns_, trial_program_, package, repository_.config_of(package));
+    if (!trial->begin_at_once(serves_any(), waiting_)) trial.reset();
+  });
+  return trial;
+}
+
+// What it contradicts ends with the model.
+void Control::check_rows(const PackageEntry& package, const ModelConfig& config,
+                         const std::shared_ptr<ServedModel>& served) {
+  const std::weak_ptr<ServedModel> weak = served;
+  checks_.add(package, served->interface(), config,
+              {.served = [weak] { return !weak.expired(); },
+               .contradict =
+                   [weak, config](const RowFinding& found) {
+                     if (const auto model = weak.lock()) model->end_sharing(found, config);
+                   }});
 }
 
 void Control::wake() noexcept {

@@ -324,10 +324,6 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
   } else if (policy.alone.empty()) {
     log_info("model {} version {}: requests share runs of up to {} rows: {}", package.name, package.file.version,
              policy.max_rows, text_of(policy.rows.by));
-  } else if (policy.alone == policy.rows.reason && policy.rows.contradicted) {
-    log_warn(
-        "model {} version {}: requests run one by one: {}, although it is {} that rows do not influence each other",
-        package.name, package.file.version, policy.alone, text_of(policy.rows.by));
   } else {
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }

@@ -74,7 +74,7 @@ ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfi
                      ? std::make_unique<Sequences>(interface_.name, *model_, batcher_.policy(), config.sequence_idle,
                                                    clock, inline_policy_, replicas_)
                      : nullptr),
-      config_json_(config_document(interface_, batcher_.policy(), config, spec)),
+      first_config_(config_document(interface_, batcher_.policy(), config, spec)),
       most_body_bytes_(body_limit(interface_, config, parts.loop.get())),
       guard_{config.guard, config.guard_errors, config.guard_nan, config.guard_p99},
       device_fault_(config.device_fault),
@@ -120,6 +120,19 @@ std::string ServedModel::why_held() const {
   if (require_label_.empty() || active.label == require_label_) return {};
   return "the label of its weights is '" + excerpt(active.label) + "', require_label is '" + excerpt(require_label_) +
          "'";
+}
+
+void ServedModel::end_sharing(const RowFinding& found, const ModelConfig& config) {
+  batcher_.end_sharing();
+  ModelInterface seen = interface_;
+  seen.row_finding = found;
+  const BatchPolicy policy = batch_policy(seen, config);
+  config_alone_ = config_document(seen, policy, config, nullptr);
+  config_json_.store(&config_alone_, std::memory_order_release);
+  log_warn(
+      "model {} version {}: requests run one by one from now on: {}, although it is {} that rows do not influence each "
+      "other",
+      interface_.name, interface_.version, printable(found.reason), text_of(policy.rows.by));
 }
 
 bool ServedModel::run_here(size_t bytes) noexcept {

@@ -53,8 +53,12 @@ class ServedModel final : public Reaped {
   }
   // Null: it is a model of a package.
   const Pipeline* pipeline() const noexcept { return pipeline_.get(); }
+  // What it began with: see end_sharing().
   const BatchPolicy& policy() const noexcept { return batcher_.policy(); }
-  const std::string& config_json() const noexcept { return config_json_; }
+  const std::string& config_json() const noexcept { return *config_json_.load(std::memory_order_acquire); }
+  // A trial saw that rows influence each other, although it was proved that they do not: from now on each request runs
+  // alone, and the log and config_json() say so. Once. config: its settings.
+  void end_sharing(const RowFinding& found, const ModelConfig& config);
   Statistics& statistics() const noexcept { return *statistics_; }
   ModelStatistics statistics_now() const;
   // Call this before replicas are added, with their new number.
@@ -182,7 +186,9 @@ class ServedModel final : public Reaped {
   InlinePolicy inline_policy_;
   Batcher batcher_;
   const std::unique_ptr<Sequences> sequences_;
-  const std::string config_json_;
+  const std::string first_config_;
+  std::string config_alone_;  // constant from end_sharing() on
+  std::atomic<const std::string*> config_json_{&first_config_};
   const uint64_t most_body_bytes_;
   const GuardBounds guard_;
   const DeviceFault device_fault_;

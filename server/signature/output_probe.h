@@ -1,4 +1,4 @@
-// Runs the model to learn what its package does not record of outputs.
+// Runs the model, in a child process, to learn what its package does not record of outputs.
 #pragma once
 
 #include "sconce/model.h"

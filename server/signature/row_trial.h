@@ -1,4 +1,4 @@
-// Runs the model to find out whether requests may share its runs. Control thread, before the model is served.
+// Runs the model to find out whether requests may share its runs. In a child process (trial/trial_steps.h).
 #pragma once
 
 #include <cstdint>

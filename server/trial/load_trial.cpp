@@ -1,28 +1,21 @@
 #include "server/trial/load_trial.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sconce/check.h"
 #include "server/base/failure.h"
-#include "server/base/log.h"
 #include "server/batching/batch_policy.h"
-#include "server/signature/output_probe.h"
+#include "server/trial/trial_plan.h"
 
 namespace sconce::server {
 namespace {
 
-// Bytes of constants from which on packing them takes a request longer than moments.
-constexpr uint64_t kSlowWeights = uint64_t{1} << 20;
-
-TrialSettings settings_of(const std::filesystem::path& program, const ModelConfig& config) {
-  return {.program = program,
-          .time = config.trial_timeout,
-          .memory = static_cast<uint64_t>(std::max<int64_t>(config.trial_memory, 0))};
+// Whether the rows of the served model will be tried, as far as that is known without its outputs.
+bool rows_follow(const PackageEntry& package, const ModelConfig& config) {
+  const ModelInterface interface(package.name, package.file.version, package.package->model(package.model));
+  return config.batching == Batching::kAuto && (!interface.outputs_described() || rows_to_try(interface, config) > 1);
 }
 
 std::string joined(const std::vector<std::string_view>& parts) {
@@ -34,33 +27,13 @@ std::string joined(const std::vector<std::string_view>& parts) {
 
 }  // namespace
 
-std::optional<TrialRequest> trial_for(const PackageEntry& package, const ModelConfig& config) {
-  const ModelSpec& spec = package.package->model(package.model);
-  if (config.trial_timeout.count() <= 0 || spec.device_key == "cuda") return std::nullopt;
-  const ModelInterface interface(package.name, package.file.version, spec);
-  TrialRequest request;
-  request.outputs = probes_outputs(interface, DeviceType::kCpu);
-  if (config.batching == Batching::kAuto && (request.outputs || rows_to_try(interface, config) > 1))
-    request.rows = {config.max_batch_size, config.preferred_batch_sizes};
-  // A child that is started for something else makes the run of small models too.
-  const bool slow = spec.weights_bytes >= kSlowWeights;
-  request.warm_up = config.warm_up && (slow || request.outputs || request.rows);
-  if (!request.warm_up && !request.outputs && !request.rows) return std::nullopt;
-  request.model = package.model;
-  request.threads = static_cast<int>(config.threads);
-  request.op_libraries = config.op_libraries;
-  request.check_inputs = config.check_inputs;
-  request.weights = config.weights;
-  request.weights_ignore = config.weights_ignore;
-  return request;
-}
-
 LoadTrial::LoadTrial(TrialTurns& turns, std::filesystem::path program, const PackageEntry& package,
                      const ModelConfig& config)
     : package_(package),
       turns_(turns),
-      settings_(settings_of(program, config)),
-      request_(program.empty() ? std::nullopt : trial_for(package, config)) {}
+      settings_(trial_settings(program, config)),
+      request_(program.empty() ? std::nullopt : trial_before(package, config)),
+      rows_follow_(request_ && rows_follow(package, config)) {}
 
 void LoadTrial::begin(bool gives_way) {
   if (!request_ || turn_) return;
@@ -91,9 +64,7 @@ void LoadTrial::finish() {
   const TrialEnd end = child_->wait(turns_.descriptor());
   turn_.reset();
   SCONCE_CHECK(!end.stopped, kUnavailable, "the server is ending");
-  const std::string nonsense = problem_of([&] { report_ = read_trial_report(end.lines); });
-  if (!nonsense.empty()) report_ = {};
-  problem_ = !end.problem.empty() ? end.problem : nonsense.empty() ? std::string() : "reports nonsense: " + nonsense;
+  problem_ = read_trial_end(end, report_);
 }
 
 void LoadTrial::warm_up(Model& model) {
@@ -106,9 +77,7 @@ void LoadTrial::warm_up(Model& model) {
 }
 
 void LoadTrial::take(ModelInterface& interface) const {
-  if (!request_) return;
   if (report_.outputs) interface.observe_outputs(*report_.outputs);
-  interface.row_finding = report_.rows;
 }
 
 std::string LoadTrial::not_learned() const {
@@ -117,15 +86,11 @@ std::string LoadTrial::not_learned() const {
   const bool slow = package_.package->model(package_.model).weights_bytes >= kSlowWeights;
   if (request_->warm_up && slow && (!report_.warm_up || !cold_.empty())) without.emplace_back("a warm-up run");
   if (request_->outputs && !report_.outputs) without.emplace_back("the shapes of its outputs");
-  const RowFinding& rows = report_.rows;
-  const bool untold = rows.kind == RowFinding::Kind::kUnknown;
-  if (request_->rows && (untold || (rows.kind == RowFinding::Kind::kNone && !problem_.empty())))
-    without.emplace_back("a trial of shared runs");
+  if (rows_follow_ && !ended_well()) without.emplace_back("a trial of shared runs");
   if (without.empty()) return {};
   std::string why = !problem_.empty()                  ? "its trial in a child process " + problem_
                     : !cold_.empty()                   ? cold_
                     : !report_.outputs_problem.empty() ? "it does not run on zeros: " + report_.outputs_problem
-                    : untold                           ? rows.reason
                                                        : "its trial in a child process does not report it";
   return "it is served without " + joined(without) + ": " + why;
 }

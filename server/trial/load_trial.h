@@ -21,10 +21,6 @@
 
 namespace sconce::server {
 
-// What a child is to find out before the model is served; nullopt: nothing, or nothing may be tried (a model on a
-// device, a setting, no program).
-std::optional<TrialRequest> trial_for(const PackageEntry& package, const ModelConfig& config);
-
 class LoadTrial {
  public:
   // program: as TrialSettings has it.
@@ -41,8 +37,10 @@ class LoadTrial {
   // After finish(). The run by which the first request finds the model ready, on the inputs that the child has run to
   // their end. It needs the weights of the package.
   void warm_up(Model& model);
-  // After finish(). Takes over what was learned of outputs and rows.
+  // After finish(). Takes over what was learned of outputs.
   void take(ModelInterface& interface) const;
+  // Whether another child may try more: this one came to its end, or there was none.
+  bool ended_well() const noexcept { return problem_.empty(); }
   // What was not learned, and why, in one line; empty: nothing is missing.
   std::string not_learned() const;
 
@@ -53,6 +51,7 @@ class LoadTrial {
   TrialTurns& turns_;
   const TrialSettings settings_;
   const std::optional<TrialRequest> request_;
+  const bool rows_follow_;  // unless the child does not come to its end
   std::optional<TrialTurns::Turn> turn_;
   std::unique_ptr<TrialProcess> child_;
   TrialReport report_;

@@ -6,6 +6,7 @@
 #include "sconce/check.h"
 #include "sconce/excerpt.h"
 #include "sconce/parse_number.h"
+#include "server/base/failure.h"
 #include "server/base/json_cursor.h"
 #include "server/base/json_document.h"
 #include "server/base/log.h"
@@ -170,6 +171,12 @@ TrialReport read_trial_report(std::span<const std::string> lines) {
     json.finish();
   }
   return report;
+}
+
+std::string read_trial_end(const TrialEnd& end, TrialReport& report) {
+  const std::string nonsense = problem_of([&] { report = read_trial_report(end.lines); });
+  if (!nonsense.empty()) report = {};
+  return !end.problem.empty() ? end.problem : nonsense.empty() ? std::string() : "reports nonsense: " + nonsense;
 }
 
 }  // namespace sconce::server

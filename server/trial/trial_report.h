@@ -29,5 +29,8 @@ std::string inputs_line(std::string_view problem);
 
 // Later lines of a step replace earlier ones. kInvalidArgument for what is no report.
 TrialReport read_trial_report(std::span<const std::string> lines);
+// Reads the report of a child that has ended, which is empty if it is nonsense. Returns why it may not be complete, in
+// words that go on with "its trial in a child process"; empty: it is.
+std::string read_trial_end(const TrialEnd& end, TrialReport& report);
 
 }  // namespace sconce::server

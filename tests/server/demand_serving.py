@@ -1,11 +1,13 @@
 """Servers whose models are loaded on demand, for the tests of them."""
 import os
 import shutil
+import struct
 
 import pytest
 from admin_server import AdminServer
 from grpc_serving import Grpc
 from serving import FAKE_MODELS, HeldServer, fake_expected, numbers
+from weights_files import safetensors
 
 PLAIN, FOLDED = FAKE_MODELS / "fake_model.so", FAKE_MODELS / "fake_folded.so"
 BATCHED, STATE = FAKE_MODELS / "fake_batched.pt2", FAKE_MODELS / "fake_state.pt2"
@@ -61,7 +63,7 @@ class DemandServer(Demand, AdminServer):
 
 
 class HeldDemandServer(Demand, HeldServer):
-    """While runs are held, so are loads: a load runs a batched model on made-up rows."""
+    pass
 
 
 class GrpcDemandServer(Demand, Grpc, AdminServer):
@@ -79,6 +81,13 @@ def fill(folder, count, package=PLAIN, stem="m"):
     for name in names:
         put(package, folder / f"{name}.pt2")
     return names
+
+
+def loads_that_run(folder):
+    """Flags by which loads of fake models run a request, so that they are held while runs are."""
+    path = folder.parent / "warm_up.safetensors"
+    path.write_bytes(safetensors({"r/inputs/INPUT__0": ("F32", [1, 4], struct.pack("<4f", *ROW))}))
+    return ["--set", f"*.warm_up_requests={path}"]
 
 
 def budget_for(folder, count, package=PLAIN, flags=()):

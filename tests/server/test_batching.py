@@ -5,12 +5,14 @@ import json
 import re
 import socket
 import struct
+import subprocess
 import threading
 import time
+import zipfile
 
 import pytest
 from admin_server import AdminServer
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, HeldServer, Server, binary, fake_expected, numbers, raw_post, read_all, read_answer, threads, until
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, PROGRAM, HeldServer, Server, binary, fake_expected, numbers, raw_post, read_all, read_answer, threads, until
 from weights_files import fake_weights
 
 BATCHING = FAKE_MODELS.parent / "server/batching"
@@ -262,6 +264,28 @@ def test_quantised_by_all_rows_each_client_gets_its_own_numbers(batching):
             assert config["parameters"]["requests_run_alone"]["string_value"].startswith("it is not proved that rows do not")
         parameters = server.get("/v2/models/m/config").json["parameters"]
         assert parameters["rows_proof"]["string_value"] == {"on": "setting", "auto": "none"}[batching]
+
+
+def test_a_trial_that_contradicts_a_proof_ends_sharing_while_the_model_is_served(tmp_path):
+    """The package says that it is proved, as if the prover of sconce.export were wrong."""
+    with zipfile.ZipFile(BATCHING / "dynamic_int8_64.pt2") as archive:
+        archive.extractall(tmp_path)
+    for metadata in tmp_path.rglob("*.wrapper_metadata.json"):
+        proof = json.dumps({"version": 1, "independent": True})
+        metadata.write_text(json.dumps({**json.loads(metadata.read_text()), "sconce_rows": proof}))
+    subprocess.run([PROGRAM, "pack", tmp_path / "dynamic_int8_64", tmp_path / "m.pt2"], check=True)
+    small, large = neighbours()
+    with Server(tmp_path / "m.pt2", flags=SHARED_BY_TWO) as server:
+        assert any("requests share runs of up to 64 rows: proved by sconce.export" in line for line in server.log)
+        until(lambda: any("requests run one by one from now on: a try showed" in line for line in server.log))
+        config = server.get("/v2/models/m/config").json
+        assert "dynamic_batching" not in config
+        parameters = {key: value["string_value"] for key, value in config["parameters"].items()}
+        assert parameters["rows_proof"] == "export"
+        assert parameters["requests_run_alone"] == "a try showed that a row's outputs depend on the other rows"
+        of_small, of_large = ask_together(server, [small, large], shared=False)
+        assert of_small == pytest.approx([x / 1000 for x in of_large], rel=0.02, abs=max(map(abs, of_large)) / 50000)
+        assert server.stop() == 0
 
 
 def test_quantised_by_row_two_clients_share_a_run():

@@ -8,7 +8,8 @@ import socket
 import pytest
 from admin_server import LARGE, AdminServer
 from admin_server import expected as pushed_answer
-from demand_serving import (ANSWER, BATCHED, FOLDED, ONES, PLAIN, ROW, STATE, DemandServer, HeldDemandServer, budget_for, fill, folder, put)
+from demand_serving import (ANSWER, BATCHED, FOLDED, ONES, PLAIN, ROW, STATE, DemandServer, HeldDemandServer, budget_for, fill, folder,
+                            loads_that_run, put)
 from serving import PACKAGES, SANITIZED, numbers, run_serve, threads, until
 from weights_files import fake_weights
 
@@ -105,7 +106,7 @@ def test_load_on_demand_names_a_repository(folder):
 
 def test_many_clients_load_a_model_once(folder):
     fill(folder, 1, BATCHED)
-    with HeldDemandServer(folder) as server:
+    with HeldDemandServer(folder, flags=loads_that_run(folder)) as server:
         server.hold()
         with threads(*[lambda: server.check("m0")] * 40):
             until(lambda: server.value("demand_waiting_requests") == 40)
@@ -118,7 +119,7 @@ def test_many_clients_load_a_model_once(folder):
 
 def test_deadline_while_a_model_is_loaded(folder):
     fill(folder, 2, BATCHED)
-    with HeldDemandServer(folder, flags=["--set", "m0.request_timeout=200ms"]) as server:
+    with HeldDemandServer(folder, flags=[*loads_that_run(folder), "--set", "m0.request_timeout=200ms"]) as server:
         server.hold()
         answer = server.ask("m0")
         assert answer.status == 504 and "was not loaded in time" in answer.json["error"]
@@ -130,7 +131,7 @@ def test_deadline_while_a_model_is_loaded(folder):
 
 def test_queue_limit_while_a_model_is_loaded(folder):
     fill(folder, 2, BATCHED)
-    with HeldDemandServer(folder, flags=["--load-queue", "2"]) as server:
+    with HeldDemandServer(folder, flags=[*loads_that_run(folder), "--load-queue", "2"]) as server:
         server.hold()
         with threads(*[lambda: server.check("m0")] * 2):
             until(lambda: server.value("demand_waiting_requests") == 2)
@@ -144,7 +145,7 @@ def test_queue_limit_while_a_model_is_loaded(folder):
 def test_clients_that_leave_while_a_model_is_loaded(folder):
     fill(folder, 2, BATCHED)
     body = json.dumps(numbers(ROW))
-    with HeldDemandServer(folder) as server:
+    with HeldDemandServer(folder, flags=loads_that_run(folder)) as server:
         server.hold()
         leaving = [server.connect() for _ in range(10)]
         for connection in leaving:
@@ -161,7 +162,7 @@ def test_clients_that_leave_while_a_model_is_loaded(folder):
 
 def test_the_server_ends_while_models_are_loaded(folder):
     fill(folder, 3, BATCHED)
-    with HeldDemandServer(folder, flags=["--load-threads", "1", "--drain-timeout", "1s"]) as server:
+    with HeldDemandServer(folder, flags=[*loads_that_run(folder), "--load-threads", "1", "--drain-timeout", "1s"]) as server:
         server.hold()
         answers = []
         with threads(*[lambda i=i: answers.append(server.ask(f"m{i}").status) for i in range(3)]):

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 from demand_serving import (ANSWER, BATCHED, ROW, Demand, DemandServer, GrpcDemandServer,
-                            budget_for, fill, folder)
+                            budget_for, fill, folder, loads_that_run)
 from grpc_serving import Grpc
 from sequence_serving import needs_grpc
 from serving import HeldServer, fake_expected, numbers, until
@@ -104,7 +104,7 @@ def test_grpc_deadline_while_a_model_is_loaded(folder):
     class Held(Demand, Grpc, HeldServer):
         pass
 
-    with Held(folder, flags=["--set", "m0.request_timeout=300ms"]) as server, \
+    with Held(folder, flags=[*loads_that_run(folder), "--set", "m0.request_timeout=300ms"]) as server, \
             client_module.InferenceServerClient(server.grpc) as client:
         server.hold()
         with pytest.raises(utils.InferenceServerException, match="not loaded in time"):
@@ -132,7 +132,7 @@ def test_grpc_calls_that_left_wait_no_more_for_a_model(folder, how):
     class Held(Demand, Grpc, HeldServer):
         pass
 
-    with Held(folder) as server:
+    with Held(folder, flags=loads_that_run(folder)) as server:
         server.hold()
         with grpc.insecure_channel(server.grpc) as channel:
             stub = stubs.GRPCInferenceServiceStub(channel)

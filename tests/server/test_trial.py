@@ -91,6 +91,7 @@ def test_a_second_signal_ends_a_load_that_hangs():
     """In the package's own code, which makes its container and never returns."""
     stuck = {"FAKE_MODEL_FAIL_IN_CREATES": "1", "FAKE_MODEL_FAIL_KIND": HANGS["FAKE_MODEL_FAIL_KIND"]}
     with Server(f"m={FAKE_MODELS}/fake_batched.pt2", flags=["--set", "m.batching=off"], environment=stuck, wait=False) as server:
+        until(lambda: "memfd:model" in pathlib.Path(f"/proc/{server.process.pid}/maps").read_text())
         server.process.send_signal(signal.SIGTERM)
         until(lambda: lines_with(server, "draining"))
         server.process.send_signal(signal.SIGTERM)
@@ -110,6 +111,40 @@ def test_a_child_that_ends_is_no_end_of_the_server(environment, cause):
         assert "[0x" not in line  # the last of a backtrace
         assert server.get("/v2/models/m/ready").status == 200
         assert server.stop() == 0
+
+
+def test_a_model_is_ready_before_its_rows_are_tried(tmp_path):
+    """While the child that tries them waits, requests are answered, because a proof says that they may share runs."""
+    held = tmp_path / "held"
+    held.touch()
+    with Server(f"m={FAKE_MODELS}/fake_batched.pt2", flags=["--set", "m.trial_timeout=60m"],
+                environment={"FAKE_MODEL_HOLD": str(held)}) as server:
+        until(lambda: children(server.process.pid))
+        assert any("requests share runs of up to 64 rows: proved by sconce.export" in line for line in server.log)
+        held.unlink()
+        until(lambda: not children(server.process.pid))
+        answer = server.post("/v2/models/m/infer", numbers([1, 2, 3, 4]))
+        assert answer.json["outputs"][0]["data"] == fake_expected([1, 2, 3, 4])
+        assert not lines_with(server, "without a trial of shared runs")
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize("environment,cause", [(ABORTS, "ended by SIGABRT after"), (HANGS, "was ended at its limit after")])
+def test_a_child_that_tries_rows_ends_neither_the_server_nor_sharing(environment, cause):
+    with Server(f"m={FAKE_MODELS}/fake_batched.pt2", flags=["--set", "m.trial_timeout=2s"], environment=environment) as server:
+        until(lambda: lines_with(server, "it is served without"))
+        [line] = lines_with(server, "it is served without")
+        assert f"it is served without a trial of shared runs: its trial in a child process {cause}" in line
+        assert "dynamic_batching" in server.get("/v2/models/m/config").json
+        assert not lines_with(server, "one by one")
+
+
+def test_a_signal_ends_the_trial_of_rows():
+    with Server(f"m={FAKE_MODELS}/fake_batched.pt2", flags=["--set", "m.trial_timeout=60m"], environment=HANGS) as server:
+        until(lambda: children(server.process.pid))
+        [child] = children(server.process.pid)
+        assert server.stop(timeout=20) == 0
+        assert not pathlib.Path(f"/proc/{child}").exists()
 
 
 def test_a_load_beside_a_neighbour(tmp_path):

@@ -7,7 +7,7 @@
 
 #include "doctest/doctest.h"
 #include "sconce/check.h"
-#include "tests/server/queued_requests.h"
+#include "tests/server/batching/puppet.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -15,70 +15,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Doubles each element of a run's input.
-void double_all(RunRequest& run) {
-  Tensor output = Tensor::empty(run.inputs[0].sizes(), DType::kFloat32);
-  for (int64_t i = 0; i < output.numel(); ++i) output.data_as<float>()[i] = 2 * run.inputs[0].data_as<float>()[i];
-  run.outputs[0] = std::move(output);
-}
-
-// Performs a launched run, as a lane does.
-template <class F>
-void as_lane(RunRequest& run, F&& model) {
-  try {
-    if (run.starting()) {
-      run.preparing();
-      model();
-      run.ran();
-    }
-  } catch (...) {
-    run.error = std::current_exception();
-  }
-  run.finished();
-}
-
 bool has_negative(const RunRequest& run) {
   const float* data = run.inputs[0].data_as<float>();
   return std::any_of(data, data + run.inputs[0].numel(), [](float x) { return x < 0; });
 }
-
-bool done(const auto&... requests) { return (requests.done() && ...); }
-
-// A model without lanes: the test performs the runs that the batcher launches.
-struct Puppet {
-  explicit Puppet(BatchPolicy policy, int64_t replicas = 1)
-      : batcher(
-            "puppet", std::move(policy), [this](RunRequest& run) { launched.push_back(&run); }, clock, place,
-            replicas) {}
-
-  // Performs the first launched run and returns its number of rows; 0 if none was launched.
-  int64_t run_next() {
-    RunRequest& run = *launched.front();
-    launched.pop_front();
-    int64_t rows = 0;
-    as_lane(run, [&] {
-      rows = run.inputs[0].size(0);
-      inputs_of_run = run.inputs[0].data();
-      ++runs;
-      if (when_running) when_running();
-      if (fail_if && fail_if(run)) SCONCE_FAIL(kModelFailed, "told to fail");
-      run.info.generation = ++generation;
-      double_all(run);
-    });
-    return rows;
-  }
-  void submit(auto&... requests) { (batcher.submit(requests), ...); }
-
-  AlarmClock clock;
-  InlinePolicy place{0ns, true};
-  std::deque<RunRequest*> launched;
-  const void* inputs_of_run = nullptr;
-  int runs = 0;
-  uint64_t generation = 0;
-  std::function<void()> when_running;
-  std::function<bool(RunRequest&)> fail_if;
-  Batcher batcher;  // last, because it must be destroyed first
-};
 
 std::string text_of(const std::exception_ptr& error) {
   try {
@@ -356,6 +296,40 @@ TEST_CASE("batcher: with a delay nothing is launched until the batch is full") {
   CHECK(puppet.launched.empty());
   CHECK_FALSE(d.done());
   CHECK(puppet.batcher.cancel(d));
+}
+
+TEST_CASE("batcher: when sharing ends, those that wait for company run alone at once, and so do later ones") {
+  BatchPolicy policy = up_to(4);
+  policy.delay = 24h;
+  Puppet puppet(policy);
+  TestRequest a(1), b(2), c(3), d(4);
+  puppet.submit(a, b);
+  REQUIRE(puppet.launched.empty());
+  puppet.batcher.end_sharing();
+  CHECK(puppet.run_next() == 1);
+  CHECK(puppet.run_next() == 1);
+  CHECK(done(a, b));
+  puppet.submit(c, d);
+  CHECK(puppet.run_next() == 1);
+  CHECK(puppet.run_next() == 1);
+  CHECK(puppet.launched.empty());
+  CHECK(done(c, d));
+  CHECK(b.output_values() == std::vector<float>(2, 4));
+}
+
+TEST_CASE("batcher: a run that has begun goes on when sharing ends, and its halves run alone if it fails") {
+  Puppet puppet(up_to(4));
+  TestRequest a(1), b(2), c(3), d(4);
+  puppet.submit(a, b, c, d);
+  puppet.when_running = [&] {
+    puppet.when_running = nullptr;
+    puppet.batcher.end_sharing();
+  };
+  puppet.fail_if = [&](const RunRequest& run) { return run.inputs[0].size(0) > 1; };
+  CHECK(puppet.run_next() == 4);
+  for (int i = 0; i < 4; ++i) CHECK(puppet.run_next() == 1);
+  CHECK(done(a, b, c, d));
+  CHECK(puppet.launched.empty());
 }
 
 TEST_CASE("batcher: when a delay is over, what is there runs") {

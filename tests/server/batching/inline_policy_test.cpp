@@ -83,3 +83,10 @@ TEST_CASE("inline policy: when sharing begins to pay, it is found out") {
   queued_of(policy, 2000, 100us, 100us);
   CHECK(queued_of(policy, 30000, 100us, 100us) < 2000);
 }
+
+TEST_CASE("inline policy: when sharing ends, requests leave the queue") {
+  InlinePolicy policy(200us, true);
+  CHECK(queued_of(tried(policy, 100us), 10000, 100us, 10us) == 10000);
+  policy.end_sharing();
+  CHECK(queued_of(policy, 10000, 100us, 10us) == 0);
+}

@@ -341,3 +341,20 @@ TEST_CASE("request queue: the halves of a failed run keep to their set") {
   CHECK(f.take() == Numbers{1, 3});
   CHECK(f.take() == Numbers{2});
 }
+
+TEST_CASE("request queue: when sharing ends, requests that wait run alone too, also the halves of a failed run") {
+  Fixture f(up_to(8));
+  for (int i = 0; i < 4; ++i) f.add();
+  f.queue.take(1000, f.run);
+  REQUIRE(f.run.size() == 4);
+  f.queue.add_halves(f.run);
+  f.add();
+  f.add();
+  CHECK(f.queue.due(1h, SIZE_MAX) == Clock::time_point::min());  // a half waits for nobody
+  f.queue.end_sharing();
+  for (int i = 0; i < 6; ++i) {
+    CHECK(f.queue.due(1h, SIZE_MAX) == Clock::time_point::min());
+    CHECK(f.take() == Numbers{static_cast<float>(i)});
+  }
+  CHECK(f.queue.empty());
+}

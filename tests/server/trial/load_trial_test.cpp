@@ -39,9 +39,7 @@ struct Tried {
     LoadTrial trial(turns, FAKE_TRIAL_PROGRAM, entry, with);
     trial.begin(true);
     trial.finish();
-    ModelInterface interface("m", 1, entry.package->model());
-    trial.take(interface);
-    CHECK(interface.row_finding.kind == RowFinding::Kind::kNone);
+    CHECK_FALSE(trial.ended_well());
     return trial.not_learned();
   }
 };
@@ -79,21 +77,18 @@ TEST_CASE("load trial: a server that ends waits neither for a turn nor for a chi
 
 TEST_CASE("load trial: nothing is tried without a program, a time or a question") {
   Tried tried("abort");
-  CHECK(trial_for(tried.entry, tried.config()));
-  CHECK_FALSE(trial_for(tried.entry, tried.config("trial_timeout=0")));
   LoadTrial none(tried.turns, "", tried.entry, tried.config());
   none.begin(true);
   none.finish();
   CHECK(none.not_learned().empty());
+  CHECK(none.ended_well());
 
-  const auto request = trial_for(tried.entry, tried.config("batching=off"));
-  REQUIRE(request);
-  CHECK(request->warm_up);
-  CHECK_FALSE(request->rows);
-  Tried narrower("abort", "fake_narrower");
-  ServerConfig both;
-  both.set_model("m.batching=off", "test");
-  CHECK_FALSE(trial_for(narrower.entry, both.model("m")));
+  Tried small("abort", "fake_narrower");
+  LoadTrial nothing(small.turns, FAKE_TRIAL_PROGRAM, small.entry, small.config());
+  nothing.begin(true);
+  nothing.finish();
+  CHECK(nothing.not_learned().empty());
+  CHECK(nothing.ended_well());
 }
 
 TEST_CASE("load trial: a program that cannot be started is a reason too") {
@@ -122,30 +117,4 @@ TEST_CASE("load trial: one that begins ahead takes the child that waits, and nev
   CHECK(waiting);
   tried.turns.stop();
   CHECK(code_of([&] { first.finish(); }) == ErrorCode::kUnavailable);
-}
-
-TEST_CASE("load trial: what a trial found of rows, and what it could not tell") {
-  const auto taken = [](const std::string& report, std::string& not_learned) {
-    Tried tried(report, "fake_model");
-    const auto request = trial_for(tried.entry, tried.config());
-    REQUIRE(request);
-    CHECK(request->rows);
-    LoadTrial trial(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, tried.config());
-    trial.begin(true);
-    trial.finish();
-    ModelInterface interface("m", 1, tried.entry.package->model());
-    trial.take(interface);
-    not_learned = trial.not_learned();
-    return interface.row_finding;
-  };
-  using Kind = RowFinding::Kind;
-  std::string missing;
-  CHECK(taken(R"(report {"rows":{"found":"same","reason":""}})", missing).kind == Kind::kSame);
-  CHECK(missing.find("shared runs") == std::string::npos);
-  CHECK(taken(R"(report {"rows":{"found":"differs","reason":"they meet"}})", missing).kind == Kind::kDiffers);
-  CHECK(missing.find("shared runs") == std::string::npos);
-  const RowFinding untold = taken(R"(report {"rows":{"found":"unknown","reason":"it is too slow"}})", missing);
-  CHECK(untold.kind == Kind::kUnknown);
-  CHECK(untold.reason == "it is too slow");
-  CHECK(missing == "it is served without a trial of shared runs: it is too slow");
 }
