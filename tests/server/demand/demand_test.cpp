@@ -102,12 +102,16 @@ TEST_CASE("demand: names are loaded beside each other, by no more threads than t
 }
 
 TEST_CASE("demand: a failure is told to all, and remembered for a while") {
-  Calls calls([](const std::string& name, const Demand::Wanted&) {
+  std::atomic<bool> asked{false};  // all of them, before the first one is told
+  Calls calls([&](const std::string& name, const Demand::Wanted&) {
+    until([&] { return asked.load(); });
     SCONCE_CHECK(name != "bad", kCorruptPackage, "no package");
     SCONCE_CHECK(name != "late", kUnavailable, "not now");
   });
   Demand demand(calls, 1, {.remember = kLong});
-  for (const auto& waits : ask(demand, "bad", 3)) CHECK_THROWS_WITH_AS(waits->get(), "no package", Error);
+  const Many bad = ask(demand, "bad", 3);
+  asked = true;
+  for (const auto& waits : bad) CHECK_THROWS_WITH_AS(waits->get(), "no package", Error);
   const int before = calls.count;
   Waits again;
   try {
