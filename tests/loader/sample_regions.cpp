@@ -22,7 +22,9 @@ namespace {
 
 volatile int zero = 0, sink = 0;
 int* volatile null = nullptr;
-int* volatile wild = reinterpret_cast<int*>(0x123456789000);
+
+// A page that nobody may touch. An address that is nowhere may be in a sanitizer's shadow memory.
+int* forbidden() { return static_cast<int*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }
 
 // A page of a file that ends before it.
 int* unreadable() {
@@ -47,7 +49,7 @@ int* unreadable() {
 }
 
 [[gnu::noinline]] void raise(SampleFault kind) {
-  static int* const beyond = unreadable();
+  static int *const beyond = unreadable(), *const wild = forbidden();
   switch (kind) {
     case SampleFault::kDivision:
       sink = 7 / zero;
@@ -56,7 +58,7 @@ int* unreadable() {
       *null = 1;
       break;
     case SampleFault::kWild:
-      sink = *wild;
+      sink = *static_cast<volatile int*>(wild);
       break;
     case SampleFault::kIllegal:
       __builtin_trap();

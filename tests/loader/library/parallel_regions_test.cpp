@@ -114,7 +114,6 @@ TEST_CASE("parallel regions: more threads than cores, on many callers at once, t
   for (const int errors : wrong) CHECK(errors == 0);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have handlers of their own
 namespace {
 
 // An overflow of the stack ends the run, on any thread, again and again.
@@ -148,6 +147,12 @@ void overflow_in_teams() {
   }
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // whose frames are larger
+constexpr size_t kKibibytes[] = {2048, 4096}, kAlternateStack = 256 << 10;
+#else
+constexpr size_t kKibibytes[] = {128, 256, 1024}, kAlternateStack = 32 << 10;
+#endif
+
 // Threads of any size, with alternate stacks of their own or with ours.
 void overflow_in_small_threads() {
   const SharedLibrary library = loaded("sample_regions");
@@ -162,7 +167,7 @@ void overflow_in_small_threads() {
   const auto body = [](void* argument) -> void* {
     Thread& self = *static_cast<Thread*>(argument);
     if (self.own_stack) {
-      self.own.resize(size_t{32} << 10);
+      self.own.resize(kAlternateStack);
       stack_t own{};
       own.ss_sp = self.own.data();
       own.ss_size = self.own.size();
@@ -177,7 +182,7 @@ void overflow_in_small_threads() {
     self.wrong += sigaltstack(nullptr, &self.after) != 0;
     return nullptr;
   };
-  for (const size_t kib : {128, 256, 1024})
+  for (const size_t kib : kKibibytes)
     for (const bool own_stack : {false, true}) {
       CAPTURE(kib);
       CAPTURE(own_stack);
@@ -235,7 +240,6 @@ TEST_CASE("parallel regions: instructions that raise a signal end the run, on an
   overflow_in_teams();
   overflow_in_small_threads();
 }
-#endif
 
 TEST_CASE("parallel regions: a body that catches the failure gets it") {
   const SharedLibrary library = loaded("sample_regions");
