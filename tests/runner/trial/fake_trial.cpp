@@ -77,6 +77,10 @@ int perform(const TrialTask& task) {
     [[maybe_unused]] const ssize_t n = ::write(3, "half", 4);
   } else if (request == "memory") {
     take_memory();
+  } else if (request == "data limit") {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_DATA, &limit);
+    report_trial(R"({"rows":{"found":"differs","reason":")" + std::to_string(limit.rlim_cur) + "\"}}");
   } else if (request.starts_with("report ")) {
     report_trial(request.substr(7));
   } else if (request == "nonsense") {

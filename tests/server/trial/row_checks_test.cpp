@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fake_package.h"
-#include "server/base/log.h"
+#include "sconce/host_memory.h"
 #include "tests/files.h"
 
 using namespace sconce;
@@ -121,6 +121,25 @@ TEST_CASE("row checks: a child that saw nothing, hangs or ends contradicts nothi
     CHECK(served.contradicted.empty());
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which have no such limit
+TEST_CASE("row checks: a child takes no more than half of the memory that is left, or what is set") {
+  for (const char* setting : {"", "trial_memory=128M"}) {
+    CAPTURE(setting);
+    Served served("data limit");
+    RowChecks checks(served.stop);
+    checks.start(FAKE_TRIAL_PROGRAM, nullptr);
+    const uint64_t all = host_memory().limit;
+    served.add(checks, "m", setting);
+    served.wait(1);
+    const std::string told = served.contradicted.at(0).substr(std::string("m: ").size());
+    if (*setting != '\0')
+      CHECK(told == std::to_string(uint64_t{128} << 20));
+    else
+      CHECK(std::stoull(told) <= all / 2);
+  }
+}
+#endif
 
 TEST_CASE("row checks: models that have gone are not checked") {
   Served gone(kDiffers), served(kDiffers);
