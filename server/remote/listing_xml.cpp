@@ -11,6 +11,7 @@
 #include "sconce/check.h"
 #include "sconce/parse_number.h"
 #include "server/base/failure.h"
+#include "server/remote/transfer/url_text.h"
 
 namespace sconce::server {
 namespace {
@@ -26,7 +27,7 @@ struct Reading {
   std::string text;               // of the innermost one
   ListedObject object;
   std::optional<uint64_t> bytes;
-  bool truncated = false;
+  bool truncated = false, url_encoded = false;
   ListedPage page;
   const char* wrong = nullptr;
   std::exception_ptr thrown;
@@ -98,6 +99,7 @@ void on_end(void* object, const XML_Char*) noexcept {
     } else if (reading.path.size() == 2) {
       if (name == "IsTruncated") reading.truncated = reading.text == "true";
       if (name == "NextContinuationToken") reading.page.next = reading.text;
+      if (name == "EncodingType") reading.url_encoded = reading.text == "url";
       if (name == "Contents") reading.take_object();
     }
     reading.path.pop_back();
@@ -142,6 +144,12 @@ ListedPage parse_listing(std::string_view text) {
                "not a listing of a store: ", XML_ErrorString(XML_GetErrorCode(parser.get())));
   SCONCE_CHECK(reading.truncated == !reading.page.next.empty(), kUnavailable,
                "not a listing of a store: it does not say how it goes on");
+  for (ListedObject& object : reading.page.objects) {
+    if (!reading.url_encoded) break;
+    std::optional<std::string> key = decoded_form(object.key);
+    SCONCE_CHECK(key, kUnavailable, "not a listing of a store: a key is not encoded as it says");
+    object.key = std::move(*key);
+  }
   return std::move(reading.page);
 }
 

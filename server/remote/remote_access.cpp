@@ -140,7 +140,8 @@ RemoteRequest listing_request(const RemoteUrl& bucket, std::string_view prefix, 
   // In the order of the names, which signatures need.
   std::string query = "/?";
   if (!token.empty()) query += "continuation-token=" + encoded_value(token) + "&";
-  query += "list-type=2&prefix=" + encoded_value(prefix);
+  // XML has no form for some characters of keys.
+  query += "encoding-type=url&list-type=2&prefix=" + encoded_value(prefix);
   return bucket_request(bucket, access, query);
 }
 

@@ -157,7 +157,12 @@ class Bucket(Remote):
         root = urllib.parse.unquote(path).rstrip("/") + "/"
         keys = sorted(name[len(root):] for name in self.files if name.startswith(root + query.get("prefix", [""])[0]))
         begin = int(query.get("continuation-token", ["token+/0"])[0].removeprefix("token+/"))
-        body = "".join(f"<Contents><Key>{xml.sax.saxutils.escape(key)}</Key><ETag>{self.etag(root + key).replace(chr(34), '&quot;')}"
+        # What XML has no form for is a reference that no reader takes, as Amazon's store has it.
+        plain = lambda key: re.sub("[\x01-\x1f]", lambda c: f"&#{ord(c[0])};", xml.sax.saxutils.escape(key))
+        encoded = query.get("encoding-type") == ["url"]
+        shown = (lambda key: urllib.parse.quote_plus(key, safe="/")) if encoded else plain
+        body = "<EncodingType>url</EncodingType>" if encoded else ""
+        body += "".join(f"<Contents><Key>{shown(key)}</Key><ETag>{self.etag(root + key).replace(chr(34), '&quot;')}"
                        f"</ETag><Size>{len(self.files[root + key])}</Size></Contents>" for key in keys[begin:begin + self.page])
         if begin + self.page < len(keys):
             body += f"<IsTruncated>true</IsTruncated><NextContinuationToken>token+/{begin + self.page}</NextContinuationToken>"

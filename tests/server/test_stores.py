@@ -218,6 +218,14 @@ def test_one_object_that_cannot_be_fetched_concerns_one_model(tmp_path):
             until(lambda: names(server) == {"a": "READY", "b": "READY", "c": "READY"})
 
 
+def test_a_key_that_xml_cannot_hold_concerns_no_other(tmp_path):
+    package = DIGITS.read_bytes()
+    with Bucket({"/models/r/a.pt2": package, "/models/r/b\x01.pt2": package, "/models/r/c+d e.pt2": package}) as bucket:
+        bucket.page = 1000
+        with serving(tmp_path, "s3://models/r", more=bucket.environment()) as server:
+            assert names(server) == {"a": "READY"}
+
+
 # `load` asks the store.
 
 def put(bucket, path, package):

@@ -1,5 +1,8 @@
 #include "server/remote/transfer/url_text.h"
 
+#include <charconv>
+#include <system_error>
+
 namespace sconce::server {
 namespace {
 
@@ -23,6 +26,25 @@ std::string percent_encoded(std::string_view text, std::string_view besides) {
 
 std::string encoded_path(std::string_view path) { return percent_encoded(path, "/"); }
 std::string encoded_value(std::string_view value) { return percent_encoded(value, {}); }
+
+std::optional<std::string> decoded_form(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i] == '+' ? ' ' : text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const char* const begin = text.data() + i + 1;
+    if (i + 2 >= text.size()) return std::nullopt;
+    if (const auto [end, problem] = std::from_chars(begin, begin + 2, byte, 16);
+        problem != std::errc() || end != begin + 2)
+      return std::nullopt;
+    out += static_cast<char>(byte);
+    i += 2;
+  }
+  return out;
+}
 
 bool is_plain_loopback(std::string_view url) noexcept {
   if (!url.starts_with("http://")) return false;

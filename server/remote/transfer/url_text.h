@@ -1,6 +1,7 @@
 // Text of URLs. Pure functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,8 @@ namespace sconce::server {
 std::string encoded_path(std::string_view path);
 // For a value in a query: nothing but letters, digits and -._~ stays.
 std::string encoded_value(std::string_view value);
+// What forms encode: "a+b%2Bc" is "a b+c". nullopt for what is no encoding.
+std::optional<std::string> decoded_form(std::string_view text);
 // Whether a URL with http names this host by a loopback address.
 bool is_plain_loopback(std::string_view url) noexcept;
 // Scheme, host and port, as text.

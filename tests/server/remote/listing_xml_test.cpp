@@ -29,6 +29,17 @@ TEST_CASE("a page of a listing is read") {
   CHECK(parse_listing(listing("")).objects.empty());
 }
 
+TEST_CASE("keys that a store encoded are decoded") {
+  const std::string keys =
+      "<Contents><Key>a+b%2B%01.pt2</Key><Size>1</Size></Contents><EncodingType>url</EncodingType>";
+  CHECK(parse_listing(listing(keys)).objects.at(0).key == "a b+\x01.pt2");
+  CHECK_THROWS_AS(
+      parse_listing(listing("<EncodingType>url</EncodingType><Contents><Key>a%</Key><Size>1</Size></Contents>")),
+      Error);
+  // A store that does not know what it was asked for encodes nothing.
+  CHECK(parse_listing(listing("<Contents><Key>a%2B</Key><Size>1</Size></Contents>")).objects.at(0).key == "a%2B");
+}
+
 TEST_CASE("a hostile listing is refused") {
   const std::string bomb =
       "<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;\">]><ListBucketResult>&b;"

@@ -87,7 +87,8 @@ TEST_CASE("requests are those of each service") {
                       {"AWS_ENDPOINT_URL", "http://minio:9000/"},
                       {"HF_TOKEN", "H"}});
   const RemoteRequest page = listing_request(parse_remote_url("s3://models/pre fix"), "pre fix/", access, "to+ken");
-  CHECK(page.url == "http://minio:9000/models/?continuation-token=to%2Bken&list-type=2&prefix=pre%20fix%2F");
+  CHECK(page.url ==
+        "http://minio:9000/models/?continuation-token=to%2Bken&encoding-type=url&list-type=2&prefix=pre%20fix%2F");
   const std::vector<std::string> fields = page.signer->sign(page).fields;
   CHECK(fields.front() == "host: minio:9000");
   CHECK(std::count(fields.begin(), fields.end(), "x-amz-security-token: T") == 1);
