@@ -80,8 +80,15 @@ const Rooms kCuda = {
 };
 
 const Rooms kPackages = {
-    "package_format/files/",   "package_format/text/",         "package_format/sizes/", "package_format/archive/",
-    "package_format/wrapper/", "package_format/wrapper/rows/", "package_format/",
+    "package_format/files/",
+    "package_format/text/",
+    "package_format/sizes/",
+    "package_format/archive/",
+    "package_format/wrapper/",
+    "package_format/wrapper/integers/",
+    "package_format/wrapper/accesses/",
+    "package_format/wrapper/rows/",
+    "package_format/",
 };
 const Rooms kCustomOps = {"src/custom_ops/operator/", "src/custom_ops/aten/", "src/custom_ops/"};
 const Rooms kLoader = {"src/loader/library/", "src/loader/"};

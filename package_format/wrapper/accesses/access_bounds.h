@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "package_format/wrapper/rows/polynomial.h"
+#include "package_format/wrapper/integers/polynomial.h"
 
 namespace sconce::rows {
 

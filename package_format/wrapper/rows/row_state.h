@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "package_format/wrapper/accesses/access_bounds.h"
-#include "package_format/wrapper/rows/polynomial.h"
+#include "package_format/wrapper/integers/polynomial.h"
 
 namespace sconce::rows {
 

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "package_format/wrapper/accesses/small_sizes.h"
+#include "package_format/wrapper/rows/small_sizes.h"
 #include "package_format/wrapper/wrapper_source.h"
 #include "sconce/sizes/size_relations.h"
 #include "tests/package_format/generated_source.h"

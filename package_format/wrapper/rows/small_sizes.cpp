@@ -1,4 +1,4 @@
-#include "package_format/wrapper/accesses/small_sizes.h"
+#include "package_format/wrapper/rows/small_sizes.h"
 
 #include <algorithm>
 #include <string>

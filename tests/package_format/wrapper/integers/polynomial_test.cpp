@@ -1,4 +1,4 @@
-#include "package_format/wrapper/rows/polynomial.h"
+#include "package_format/wrapper/integers/polynomial.h"
 
 #include <doctest/doctest.h>
 

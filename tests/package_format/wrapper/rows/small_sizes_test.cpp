@@ -1,6 +1,6 @@
 // Which sizes below a recorded minimum of 2 a model takes. torch.export lets x[1] through for a dimension that begins
 // at 1: the code then reads a row that one row does not have.
-#include "package_format/wrapper/accesses/small_sizes.h"
+#include "package_format/wrapper/rows/small_sizes.h"
 
 #include <doctest/doctest.h>
 
