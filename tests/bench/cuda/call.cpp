@@ -1,5 +1,5 @@
 // Calls of a CUDA package with tensors that stay on the device, as JSON: load and call times, memory.
-//   bench_cuda_call [--no-graphs] PACKAGE [SIZE of dynamic dimensions]
+//   bench_cuda_call [--no-graphs] [--unchecked-indices] PACKAGE [SIZE of dynamic dimensions]
 //   bench_cuda_call --throughput 0,1,... SECONDS PACKAGE     runs of one replica on each of these devices
 //   bench_cuda_call --same PACKAGE          whether runs as CUDA graphs give the same outputs as runs without
 //   bench_cuda_call --cycles N PACKAGE      loads, runs, updates weights and unloads N times; exits with 1 if memory of
@@ -15,6 +15,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -205,11 +206,11 @@ int main(int argc, char** argv) {
   options.devices = {{DeviceType::kCuda, 0}};
   options.host_outputs = false;
   options.cuda_graphs = 8;
-  if (std::string(argv[1]) == "--no-graphs") {
-    options.cuda_graphs = 0;
-    --argc;
-    ++argv;
-    if (argc < 2) return 2;
+  for (; std::string_view(argv[1]).starts_with("--"); --argc, ++argv) {
+    const std::string_view option = argv[1];
+    if (option == "--no-graphs") options.cuda_graphs = 0;
+    if (option == "--unchecked-indices") options.check_indices = false;
+    if (argc < 3 || (option != "--no-graphs" && option != "--unchecked-indices")) return 2;
   }
   const auto model = Model::load(Package::open(argv[1]), options);
   const auto loaded = Clock::now();
