@@ -196,9 +196,10 @@ void Control::run() {
     }
     if (task.work) perform(std::move(task));
     if (looks() && Clock::now() >= next_look) {
-      look();
+      // Where memory has run out, there may be none for the reason either: what was not seen is looked at again.
+      const bool seen = succeeds([this] { look(); });
       looked = Clock::now();
-      next_look = looked + until_next_look(std::exchange(changed, false));
+      next_look = looked + until_next_look(std::exchange(changed, false) || !seen);
     }
     if (rested && !idle_watch_.asleep()) {
       rested = false;

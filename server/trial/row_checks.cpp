@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -46,14 +47,16 @@ void RowChecks::begin() {
   if (state_ != State::kOpen || running_ || queue_.empty()) return;
   if (thread_.joinable()) thread_.join();
   running_ = true;
-  const std::string problem = problem_of([this] {
+  const std::exception_ptr failure = exception_of([this] {
     mutex_.assert_held();
     thread_ = std::thread([this] { run(); });
   });
-  if (problem.empty()) return;
+  if (!failure) return;
   running_ = false;
-  log_warn("{} models are served without a trial of shared runs: there is no thread: {}", queue_.size(), problem);
+  const size_t untried = queue_.size();
   queue_.clear();
+  log_warn("{} models are served without a trial of shared runs: there is no thread: {}", untried,
+           describe_failure(failure).message);
 }
 
 void RowChecks::end() noexcept {
@@ -83,9 +86,12 @@ void RowChecks::run() noexcept {
       queue_.pop_front();
     }
     bool ending = false;
-    const std::string problem = problem_of([&] { ending = !perform(*check); });
+    // Where memory has run out, there may be none for the reason either.
+    succeeds([&] {
+      const std::string problem = problem_of([&] { ending = !perform(*check); });
+      if (!problem.empty()) log_warn("model {}: the trial of shared runs ends: {}", check->model, printable(problem));
+    });
     if (ending) return close();
-    if (!problem.empty()) log_warn("model {}: the trial of shared runs ends: {}", check->model, printable(problem));
   }
 }
 

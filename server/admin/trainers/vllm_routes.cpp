@@ -170,7 +170,7 @@ std::string abort_requests(Service& service, const AdminRequest& request) {
 }
 
 std::string start_draft_update(Service&, const AdminRequest&) {
-  SCONCE_FAIL(kUnsupported, "this server has no draft model");
+  SCONCE_FAIL(kInvalidArgument, "this server has no draft model");
 }
 
 std::string compare_checksums(Service& service, const AdminRequest& request) {
