@@ -38,6 +38,8 @@ void EventLoop::watch(int descriptor, Watcher& watcher) {
   add(EPOLL_CTL_ADD, descriptor, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &watcher);
 }
 
+void EventLoop::forget(int descriptor) noexcept { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr); }
+
 void EventLoop::watch_once(int descriptor, Watcher& watcher) {
   constexpr uint32_t kOnce = EPOLLIN | EPOLLONESHOT;
   epoll_event event{kOnce, {.ptr = &watcher}};

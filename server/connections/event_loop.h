@@ -45,9 +45,12 @@ class EventLoop {
   EventLoop();  // kUnavailable: the process may open no more descriptors
   EventLoop(const EventLoop&) = delete;
 
-  // Tells `watcher` whenever the descriptor becomes readable or writable, and at once if it is. Closing the descriptor
-  // ends that. kUnavailable: no memory in the kernel.
+  // Tells `watcher` whenever the descriptor becomes readable or writable, and at once if it is, until forget().
+  // kUnavailable: no memory in the kernel.
   void watch(int descriptor, Watcher& watcher);
+  // Call this before the descriptor is closed. Its end alone may not end the events: a child process that has not
+  // reached its exec() has the descriptor, too, and the kernel then goes on to tell of it.
+  void forget(int descriptor) noexcept;
   // Tells it once, when the descriptor is readable; call this again for the next time.
   void watch_once(int descriptor, Watcher& watcher);
 

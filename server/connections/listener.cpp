@@ -161,6 +161,7 @@ void Listener::stop() {
   stopped_ = true;
   for (bool more = true; more && succeeds([&] { more = accept_one(); });) {
   }
+  own_.loop().forget(socket_.get());
   socket_ = Descriptor();
 }
 

@@ -269,6 +269,7 @@ void Session::close() noexcept {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
   exchange_.abandon();
+  io_thread_.loop().forget(transport_.descriptor());
   transport_.close();
   retire_if_over();
 }

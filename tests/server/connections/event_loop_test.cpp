@@ -50,6 +50,20 @@ struct Watching {
 
 }  // namespace
 
+TEST_CASE("event loop: nothing is told of a descriptor that is forgotten, though another process has it too") {
+  Watching one;
+  one.loop.watch(one.end.get(), one.here);
+  CHECK(one.look() == EPOLLOUT);
+  // As in a child between fork() and exec().
+  const Descriptor in_a_child(::dup(one.end.get()));
+  one.loop.forget(one.end.get());
+  one.end = Descriptor();
+  one.send();
+  CHECK(one.look() == 0);
+  one.other = Descriptor();
+  CHECK(one.look() == 0);
+}
+
 TEST_CASE("event loop: a descriptor is told of once for each arrival, without being registered anew") {
   Watching one;
   one.loop.watch(one.end.get(), one.here);
