@@ -166,6 +166,8 @@ void end_by(int signal) noexcept {
 
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   const struct sigaction& previous = before[index_of(signal)];
+  // After a handler that is to run once, the default action follows: else the instruction would fault for ever.
+  if (previous.sa_flags & static_cast<int>(SA_RESETHAND)) end_by(signal);
   if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
   const bool raised = info->si_code > 0;
   if (previous.sa_handler == SIG_IGN && !raised) return;

@@ -67,6 +67,7 @@ static int status_of_child(sconce_package* package, char* words, size_t size) {
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
+    alarm(60); /* so that a fault without an end fails */
     float value = 0;
     run(load(package, FAILS_IN_LIBRARY), fails, &value);
     _exit(0); /* nothing has happened */
@@ -83,6 +84,22 @@ static int status_of_child(sconce_package* package, char* words, size_t size) {
 }
 
 static void own_handler(int signal) { _exit(signal == SIGSEGV ? 42 : 1); }
+static void handler_of_once(int signal) {
+  (void)signal;
+  if (write(STDERR_FILENO, "once\n", 5) != 5) _exit(1);
+}
+
+/* A handler that is to run once, before ours: the process then ends, and the instruction does not fault for ever. */
+static void try_handler_of_once(sconce_package* package, char* words, size_t size) {
+  struct sigaction once;
+  memset(&once, 0, sizeof once);
+  once.sa_handler = &handler_of_once;
+  once.sa_flags = (int)SA_RESETHAND;
+  sigaction(SIGSEGV, &once, NULL);
+  sconce_guard_package_faults();
+  const int status = status_of_child(package, words, size);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV && !strcmp(words, "once\n"));
+}
 
 int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: faults_in_c PACKAGE\n"), 2;
@@ -102,6 +119,13 @@ int main(int argc, char** argv) {
   }
   int status = 0;
   CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    try_handler_of_once(package, words, sizeof words);
+    _exit(lines_failed);
+  }
+  CHECK(other > 0 && waitpid(other, &status, 0) == other);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 
   status = status_of_child(package, words, sizeof words);
