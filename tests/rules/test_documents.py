@@ -326,6 +326,8 @@ COMMANDS = {
     "against_torch.py LIBRARIES --times": needs_torch("tests/cuda/against_torch.py", without=GPU),
     "bench_cuda_call --cycles 1000": built("tests/bench/cuda/call.cpp"),
     "bench_cuda_call --memory": built("tests/bench/cuda/call.cpp"),
+    "bench_cuda_call PACKAGE": built("tests/bench/cuda/call.cpp"),
+    "bench_cuda_call --unchecked-indices PACKAGE": built("tests/bench/cuda/call.cpp"),
     "tests/bench/cuda/compare.py BENCH PACKAGE...": needs_torch(without=GPU),
     "tests/bench/cuda/models.py": script(without=GPU),
     "python tests/bench/cuda/models.py build/release/tests/bench_cuda_call build/release/tests/bench_cuda_update":
