@@ -6,6 +6,7 @@
 #include "sconce/check.h"
 
 namespace sconce {
+
 SizeBounds::SizeBounds(std::span<const AccessBound> bounds, const std::vector<std::string>& symbols)
     : symbols_(symbols.size()) {
   bool told = true;

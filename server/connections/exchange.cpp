@@ -123,7 +123,7 @@ void Exchange::check_set() const {
 Exchange::Next Exchange::answer_by(const Here& handler) {
   // One look: between two, another load may evict the model.
   const Catalog& catalog = io_thread_.catalog();
-  if (handler.loads && on_demand() != nullptr && on_demand()->is_missing(catalog, route_.model)) return wait_for_load();
+  if (handler.loads && must_load(catalog)) return wait_for_load();
   if (handler.tells_all && has_many_models()) return write_elsewhere();
   write(catalog);
   return Next::kAnswer;

@@ -176,6 +176,7 @@ class Exchange {
   bool cancel() noexcept;
   // exchange_demand.cpp
   OnDemand* on_demand() const noexcept;
+  bool must_load(const Catalog& catalog) const;
   bool must_load();
   Next wait_for_load();
   Next go_on_loaded();

@@ -8,10 +8,12 @@ namespace sconce::server {
 OnDemand* Exchange::on_demand() const noexcept { return io_thread_.service().control.on_demand(); }
 
 // Whether the route's model is not loaded and can be. A model that is loaded costs one look at the catalog.
-bool Exchange::must_load() {
+bool Exchange::must_load(const Catalog& catalog) const {
   OnDemand* const models = on_demand();
-  return models != nullptr && models->is_missing(io_thread_.catalog(), route_.model);
+  return models != nullptr && models->is_missing(catalog, route_.model);
 }
+
+bool Exchange::must_load() { return on_demand() != nullptr && must_load(io_thread_.catalog()); }
 
 Exchange::Next Exchange::wait_for_load() {
   demand_.notify = &Exchange::notify;
