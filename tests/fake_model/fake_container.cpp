@@ -379,7 +379,7 @@ void Container::run_model(AtenTensorHandle* inputs, AtenTensorHandle* outputs) {
   const float first = sizes[0] > 0 ? in[0] : 0;
   const int64_t sleep = first == kFakeSleepInput ? 50'000 : knobs().sleep_us.load();
   if (sleep > 0) std::this_thread::sleep_for(std::chrono::microseconds(sleep));
-  wait_while_held();
+  wait_while_held(sizes[0] > 0 ? in[1] : 0);
   const bool told = due(knobs().fail_in_runs);
   if (first == kFakeFailInput) fail_by_signal(knobs().fail_kind);
   if (first == kFakeFailInput) throw std::runtime_error("fake model: told to fail by its input");

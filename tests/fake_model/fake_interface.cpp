@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -100,9 +101,14 @@ struct InitialKnobs : FakeKnobs {
 
 FakeKnobs& fake::knobs() { return the_knobs; }
 
-void fake::wait_while_held() {
+void fake::wait_while_held(float second) {
   static const char* const hold = std::getenv("FAKE_MODEL_HOLD");
-  while (hold && access(hold, F_OK) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto held = [&] {
+    std::ifstream file(hold);
+    float only;
+    return file && (!(file >> only) || only == second);
+  };
+  while (hold && held()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 #define API extern "C" [[gnu::visibility("default")]]

@@ -85,25 +85,27 @@ def test_a_model_on_the_host_between_two_on_a_device(server):
 
 
 def test_steps_share_runs_on_the_device(server):
-    """While all runs are held, requests gather in front of both models; then each is answered by its own rows."""
+    """Runs are held until requests have gathered in front of each model; then each is answered by its own rows."""
     rows = [[float(i), 2.0, 3.0, 4.0] for i in range(12)]
     answers = {}
 
-    def executions(model):
-        return server.get(f"/v2/models/{model}/stats").json["model_stats"][0]["execution_count"]
+    def count(model, kind):
+        return server.get(f"/v2/models/{model}/stats").json["model_stats"][0][f"{kind}_count"]
 
     def one(i):
         answers[i] = ask(server, "chain", rows[i])
 
-    ran = executions("b")
+    ran, answered = count("b", "execution"), count("a", "inference")
     before = len(server.log_of_copies.read_text().splitlines())
     server.held.touch()
     with threads(*(lambda i=i: one(i) for i in range(len(rows)))):
         until(lambda: server.metrics()['nv_inference_pending_request_count{model="a",version="1"}'] >= len(rows) - 2)
+        server.held.write_text(str(fake_expected(rows[0])[1]))  # the runs of b alone
+        until(lambda: count("a", "inference") - answered == len(rows))
         server.held.unlink()
     assert [outputs(answers[i]) for i in range(len(rows))] == [{"y": twice(row)} for row in rows]
     copies = server.log_of_copies.read_text().splitlines()[before:]
-    assert executions("b") - ran < len(rows)
+    assert count("b", "execution") - ran < len(rows)
     # Rows of shared runs are joined where they lie.
     assert any(line.startswith("cuda:0 cuda:0") for line in copies), copies
     assert sum(int(line.split()[2]) for line in copies if line.startswith("cpu cuda:0")) == 16 * len(rows)
