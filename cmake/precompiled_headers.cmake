@@ -23,7 +23,7 @@ endif()
 set(SCONCE_KERNEL_HEADERS <algorithm> <array> <atomic> <bit> <cmath> <complex> <cstddef> <cstdint> <cstring> <functional>
     <immintrin.h> <limits> <memory> <optional> <span> <string> <string_view> <type_traits> <utility> <vector>)
 set(SCONCE_STANDARD_HEADERS ${SCONCE_KERNEL_HEADERS} <charconv> <chrono> <filesystem> <map> <mutex>)
-set(SCONCE_KERNEL_ROOMS sconce_types sconce_device sconce_tensor sconce_cpu sconce_shim sconce_custom_ops)
+set(SCONCE_KERNEL_ROOMS sconce_types sconce_device sconce_tensor sconce_cpu sconce_aoti_abi sconce_custom_ops)
 
 function(sconce_precompiled_headers target)
   if(NOT SCONCE_PRECOMPILED_HEADERS)

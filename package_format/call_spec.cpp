@@ -8,7 +8,7 @@
 #include "package_format/text/json_value.h"
 #include "package_format/text/source_text.h"
 #include "sconce/check.h"
-#include "sconce/parse_number.h"
+#include "src/support/parse_number.h"
 
 namespace sconce {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using json = SortedJson;
 
 // Each level of the tree is a list of children inside an object.
-constexpr int kMaxDepth = 100, kMaxLevels = 2 * kMaxDepth + 2;
+constexpr int kMaxSpecDepth = 100, kMaxLevels = 2 * kMaxSpecDepth + 2;
 
 json parse(std::string_view text) {
   json value = parse_json(text, "call spec", kMaxLevels);

@@ -1,4 +1,4 @@
-#include "sconce/description.h"
+#include "package_format/description.h"
 
 #include <string>
 #include <utility>

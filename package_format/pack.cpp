@@ -8,8 +8,8 @@
 #include "package_format/files/crc32.h"
 #include "package_format/manifest.h"
 #include "sconce/check.h"
-#include "sconce/hash.h"
 #include "sconce/package.h"
+#include "src/support/hash.h"
 
 namespace sconce {
 namespace {

@@ -17,7 +17,7 @@
 #include "package_format/wrapper/wrapper_source.h"
 #include "package_format/wrapper/wrapper_values.h"
 #include "sconce/check.h"
-#include "sconce/error_context.h"
+#include "src/support/error_context.h"
 
 namespace sconce {
 namespace {

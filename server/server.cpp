@@ -10,30 +10,31 @@
 #include <future>
 #include <thread>
 
+#include "package_format/files/host_memory.h"
 #include "sconce/check.h"
-#include "sconce/host_memory.h"
 #include "sconce/mapped_files.h"
 #include "sconce/version.h"
-#include "server/admin/judging/guard_keeper.h"
-#include "server/admin/push_api.h"
-#include "server/admin/push_settler.h"
-#include "server/admin/service.h"
-#include "server/admin/work/update_trace.h"
-#include "server/answers/handlers.h"
-#include "server/base/alarm_clock.h"
-#include "server/base/failure.h"
-#include "server/base/log.h"
-#include "server/connections/connection_room.h"
-#include "server/connections/io_thread.h"
-#include "server/connections/listener.h"
+#include "server/api/api_handler.h"
+#include "server/api/handlers.h"
 #include "server/grpc/grpc_front.h"
-#include "server/json/float_text.h"
-#include "server/models/control.h"
-#include "server/models/repository.h"
-#include "server/observe/log_ring.h"
-#include "server/process/end_signals.h"
-#include "server/remote/remote_sources.h"
-#include "server/trial/trial_plan.h"
+#include "server/http/connections/connection_room.h"
+#include "server/http/connections/io_thread.h"
+#include "server/http/connections/listener.h"
+#include "server/registry/model_loader.h"
+#include "server/registry/remote/remote_sources.h"
+#include "server/registry/repository.h"
+#include "server/registry/trial/trial_plan.h"
+#include "server/rollout/push_api.h"
+#include "server/rollout/push_settler.h"
+#include "server/rollout/service.h"
+#include "server/rollout/watch/guard_keeper.h"
+#include "server/rollout/work/update_trace.h"
+#include "server/support/failure.h"
+#include "server/support/json/float_text.h"
+#include "server/support/log.h"
+#include "server/support/process/end_signals.h"
+#include "server/support/timer_queue.h"
+#include "server/telemetry/log_ring.h"
 
 namespace sconce::server {
 namespace {
@@ -160,7 +161,12 @@ class Server {
                   served->interface().version, printable(problem));
     });
     // The last I/O thread accepts connections, serves metrics and administration: a busy model does not delay these.
-    for (size_t i = 0; i <= threads_; ++i) io_threads_.push_back(std::make_unique<IoThread>(service_, i));
+    const HttpShared shared{config_,           service_.counters, connections_, request_memory_, service_.credentials,
+                            service_.refusals, service_.failures};
+    for (size_t i = 0; i <= threads_; ++i) {
+      io_threads_.push_back(std::make_unique<IoThread>(shared, i));
+      io_threads_.back()->answer_by(std::make_unique<ApiHandler>(service_, *io_threads_.back()));
+    }
     std::vector<IoThread*> io;
     for (size_t i = 0; i < threads_; ++i) io.push_back(io_threads_[i].get());
     IoThread& side = *io_threads_.back();
@@ -289,7 +295,7 @@ class Server {
     for (const PackageFile& file : files_)
       if (!file.on_demand || may_be_pinned(file)) at_start.push_back(file);
     std::erase_if(files_, [](const PackageFile& file) { return !file.on_demand; });
-    std::vector<PackageEntry> packages = Control::open(finder_, at_start, config_.exit_on_error);
+    std::vector<PackageEntry> packages = ModelLoader::open(finder_, at_start, config_.exit_on_error);
     std::erase_if(packages, [this](const PackageEntry& package) {
       return package.file.on_demand && !config_.model(package.name, package.settings).pinned;
     });
@@ -317,7 +323,7 @@ class Server {
   void keep_end(const PushRecord& push) noexcept {
     if (!push.terms.set.empty()) return;
     succeeds([&] {
-      const std::shared_ptr<KeptWeights> kept = store_.of(push.model, push.version);
+      const std::shared_ptr<StoredWeights> kept = store_.of(push.model, push.version);
       if (!kept) return;
       const MutexLock turn(kept->turn());
       const std::string problem = kept->note(note_of(push));
@@ -467,14 +473,14 @@ class Server {
   asio::io_context context_{1};
   RequestBudget request_memory_;                       // outlives the models, which may keep inputs
   OpenConnections connections_;                        // outlives the I/O threads
-  AlarmClock clock_;                                   // outlives the models that set it
+  TimerQueue clock_;                                   // outlives the models that set it
   IdleWatch idle_watch_{[this] { control_.wake(); }};  // outlives the models that tell it
-  Reaper reaper_;                                      // outlives whoever holds a model
+  DeferredDeleter reaper_;                             // outlives whoever holds a model
   std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the requests, whose lanes post to them
   Repository repository_;
   WeightStore store_;
   std::unique_ptr<OnDemand> on_demand_;  // null: all models are loaded at the start
-  Control control_;
+  ModelLoader control_;
   Service service_;
   PushSettler settler_;
   GuardKeeper guard_keeper_;

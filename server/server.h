@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "server/base/config.h"
+#include "server/support/config.h"
 
 namespace sconce::server {
 

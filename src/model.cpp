@@ -3,15 +3,15 @@
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
 #include "sconce/weight_sources.h"
+#include "src/aoti_abi/guard.h"
 #include "src/device/device_backend.h"
 #include "src/loader/op_library.h"
 #include "src/runner/runner.h"
-#include "src/shim/guard.h"
 #include "src/tensor/copy.h"
 
 namespace sconce {
 
-using shim::in_memory;
+using aoti_abi::in_memory;
 
 struct Model::Impl {
   Impl(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)

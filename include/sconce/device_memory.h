@@ -54,12 +54,12 @@ Tensor copy_to(const Tensor& tensor, Device device);
 // but the last one. A tensor [V] is one part. V is at most 2^32 - 1.
 struct LastRows {
   int64_t parts = 1;
-  // 0: the rows as they are, [parts, V] of the tensor's dtype. Otherwise, up to kMostLargest: the ranks of each row's
+  // 0: the rows as they are, [parts, V] of the tensor's dtype. Otherwise, up to kMaxLargest: the ranks of each row's
   // largest numbers, in descending order, [parts, largest] of uint64. Rows that are not longer than that come as they
   // are.
   int64_t largest = 0;
 };
-inline constexpr int64_t kMostLargest = 128;
+inline constexpr int64_t kMaxLargest = 128;
 
 // A number of a row, and its index there.
 struct Ranked {

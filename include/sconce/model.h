@@ -22,7 +22,7 @@
 
 namespace sconce {
 namespace runner {
-class Lane;
+class ReplicaThread;
 }
 class WeightSetFile;  // sconce/weight_sources.h
 
@@ -189,7 +189,7 @@ class RunRequest {
   virtual void finished() noexcept = 0;
 
  private:
-  friend class runner::Lane;
+  friend class runner::ReplicaThread;
   RunRequest* next_ = nullptr;
   std::chrono::steady_clock::time_point submitted_{};
 };

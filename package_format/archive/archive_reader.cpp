@@ -264,7 +264,8 @@ bool ArchiveReader::maps(std::span<const std::byte> bytes) const noexcept {
 
 bool ArchiveReader::rereadable(std::span<const std::byte> bytes) const noexcept {
   const MappedFile* const file = file_of(bytes);
-  return file && file->means() != KeptFile::Means::kCopy && file->means() != KeptFile::Means::kCopyOfWritten;
+  return file && file->means() != WriteProtectedFile::Means::kCopy &&
+         file->means() != WriteProtectedFile::Means::kCopyOfWritten;
 }
 
 void ArchiveReader::give_up_pages(std::span<const std::byte> bytes) const noexcept {
@@ -284,7 +285,7 @@ std::string ArchiveReader::why_lost() const {
 // A file that somebody had open for writing may mix two contents: only checksums tell.
 void ArchiveReader::check_not_torn() const {
   for (const MappedFile& file : files_)
-    if (file.means() == KeptFile::Means::kCopyOfWritten) {
+    if (file.means() == WriteProtectedFile::Means::kCopyOfWritten) {
       SCONCE_CHECK(kind_ == Kind::kArchive, kUnavailable, "file is open for writing: ", path_.native());
       for (const ArchiveMember& member : members_) read(member);
     }

@@ -10,14 +10,14 @@
 
 #include "package_format/files/directory.h"
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
+#include "src/support/excerpt.h"
 
 namespace sconce {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostNames = 3;
+constexpr size_t kMaxShownNames = 3;
 
 // What often lies where a package should.
 struct Mistaken {
@@ -39,9 +39,9 @@ bool has_layout(const fs::path& folder) { return is_there(folder / kFormatMember
 
 std::string first_few(std::span<const std::string> names) {
   std::string text;
-  for (const std::string& name : names.first(std::min(names.size(), kMostNames)))
+  for (const std::string& name : names.first(std::min(names.size(), kMaxShownNames)))
     text += (text.empty() ? "" : ", ") + excerpt(name);
-  if (names.size() > kMostNames) text += " and " + std::to_string(names.size() - kMostNames) + " more";
+  if (names.size() > kMaxShownNames) text += " and " + std::to_string(names.size() - kMaxShownNames) + " more";
   return text;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 // The file clock ticks at least every 10 ms. If it was set back, stop waiting.
-constexpr int kMostLooks = 12;
+constexpr int kMaxLooks = 12;
 constexpr timespec kBetweenLooks{0, 2'000'000};
 
 int64_t nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
@@ -48,7 +48,7 @@ ContentStamp ContentStamp::of(int fd) noexcept {
 
 ContentStamp ContentStamp::settled(int fd) noexcept {
   ContentStamp stamp = of(fd);
-  for (int i = 0; i < kMostLooks && stamp.known_; ++i) {
+  for (int i = 0; i < kMaxLooks && stamp.known_; ++i) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (nanoseconds(now) > stamp.changed_ns_ && nanoseconds(now) > stamp.modified_ns_) break;

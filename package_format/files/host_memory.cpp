@@ -1,4 +1,4 @@
-#include "sconce/host_memory.h"
+#include "package_format/files/host_memory.h"
 
 #include <fcntl.h>
 #include <unistd.h>

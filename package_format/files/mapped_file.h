@@ -1,5 +1,5 @@
 // A whole regular file, mapped read-only and shared with the page cache. If others write the file, its bytes stay as
-// they were, or check() reports that they did not (kept_file.h).
+// they were, or check() reports that they did not (write_protected_file.h).
 #pragma once
 
 #include <atomic>
@@ -9,16 +9,16 @@
 #include <span>
 #include <string>
 
-#include "package_format/files/kept_file.h"
+#include "package_format/files/write_protected_file.h"
 
 namespace sconce {
 
 class MappedFile {
  public:
   MappedFile() = default;
-  // `concern` outlives this object; while it is 0, check() does nothing. The errors of KeptFile::open.
+  // `concern` outlives this object; while it is 0, check() does nothing. The errors of WriteProtectedFile::open.
   MappedFile(const std::filesystem::path& path, std::atomic<uint32_t>& concern)
-      : file_(KeptFile::open(path.native(), concern)) {}
+      : file_(WriteProtectedFile::open(path.native(), concern)) {}
   MappedFile(MappedFile&& other) noexcept : file_(std::move(other.file_)) {}
   MappedFile& operator=(MappedFile&& other) noexcept {
     std::swap(file_, other.file_);
@@ -29,18 +29,18 @@ class MappedFile {
   }
 
   std::span<const std::byte> bytes() const noexcept { return file_ ? file_->bytes() : std::span<const std::byte>(); }
-  KeptFile::Means means() const noexcept { return file_->means(); }
+  WriteProtectedFile::Means means() const noexcept { return file_->means(); }
   // kUnavailable if bytes that were read so far may differ from those that were opened.
   void check() const { file_->check(); }
   // The reason for that, as far as it is known without looking; empty: none is known.
   std::string why_lost() const { return file_->why_lost(); }
-  // The same bytes for another process, under this path. The errors of KeptFile::share().
+  // The same bytes for another process, under this path. The errors of WriteProtectedFile::share().
   SharedFile share(const std::filesystem::path& path) const { return file_->share(path); }
   // Frees pages; reading them loads them again.
   void give_up_pages(std::span<const std::byte> bytes) const noexcept { file_->give_up_pages(bytes); }
 
  private:
-  std::shared_ptr<KeptFile> file_;
+  std::shared_ptr<WriteProtectedFile> file_;
 };
 
 }  // namespace sconce

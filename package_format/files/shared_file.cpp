@@ -14,7 +14,7 @@
 namespace sconce {
 namespace {
 
-constexpr size_t kMostAtOnce = size_t{64} << 20;
+constexpr size_t kMaxAtOnce = size_t{64} << 20;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ SharedFile SharedFile::copy_of(std::span<const std::byte> bytes, const std::file
   SharedFile file(::memfd_create("sconce-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING), bytes.size(), path);
   SCONCE_CHECK(file.fd_ >= 0, kIo, "cannot make a file in memory for: ", path.native(), ": ", std::strerror(errno));
   while (!bytes.empty()) {
-    const ssize_t n = ::write(file.fd_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
+    const ssize_t n = ::write(file.fd_, bytes.data(), std::min(bytes.size(), kMaxAtOnce));
     if (n < 0 && errno == EINTR) continue;
     SCONCE_CHECK(n > 0, kOutOfMemory, "no memory for a copy of: ", path.native(), ": ", std::strerror(errno));
     bytes = bytes.subspan(static_cast<size_t>(n));

@@ -14,7 +14,7 @@ using Failure = SizeSystem::Failure;
 using Kind = SizeSystem::Kind;
 
 // Few models have more symbols.
-constexpr size_t kMostOnStack = 64;
+constexpr size_t kMaxOnStack = 64;
 
 // Writes what a step expected.
 class Explanation {
@@ -133,8 +133,8 @@ class Choice {
     for (const auto& [text, wanted] : given_)
       if (!solve(text, wanted)) return std::nullopt;
     for (size_t i = 0; i < system_.sizes.size(); ++i) choose(i, value);
-    constexpr int kMostChanges = 512;
-    for (int change = 0; change < kMostChanges; ++change) {
+    constexpr int kMaxChanges = 512;
+    for (int change = 0; change < kMaxChanges; ++change) {
       const std::optional<size_t> wrong = first_wrong();
       if (!wrong) {
         const std::optional<SizeBounds::Broken> broken = system_.bounds.broken(values_.data());
@@ -306,7 +306,7 @@ const std::vector<SizeRelations::Place>& SizeRelations::places() const noexcept 
 
 bool SizeRelations::agrees(std::span<const int64_t> sizes) const {
   const SizeSystem& system = program_->system;
-  std::array<int64_t, kMostOnStack> few;
+  std::array<int64_t, kMaxOnStack> few;
   std::vector<int64_t> many;
   if (system.symbols.size() > few.size()) many.resize(system.symbols.size());
   return system.solve(sizes.data(), many.empty() ? few.data() : many.data()).failure == Failure::kNone;

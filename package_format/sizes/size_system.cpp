@@ -13,7 +13,7 @@ using Kind = SizeSystem::Kind;
 using Range = SizeRelations::Range;
 
 // A package may hold anything, and the time to order its expressions grows with their square.
-constexpr size_t kMostExpressions = 1024;
+constexpr size_t kMaxExpressions = 1024;
 
 // torch.export specialises 0 and 1, and records 2 where they are allowed.
 Range accepted_of(Range recorded, int64_t smallest) noexcept {
@@ -80,7 +80,7 @@ void SizeSystem::add_expressions() {
   std::vector<size_t> open;
   for (size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i].expression && !sizes[i].expression->is_symbol()) open.push_back(i);
-  if (open.size() > kMostExpressions) return;
+  if (open.size() > kMaxExpressions) return;
   while (std::erase_if(open, [&](size_t i) { return add_expression(i); }) > 0) {
   }
 }

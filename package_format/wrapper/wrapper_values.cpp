@@ -13,9 +13,9 @@
 namespace sconce {
 namespace {
 
-constexpr int kMostDepth = 16;
-constexpr size_t kMostNames = 4096;  // "tmp0" to this
-constexpr size_t kLongest = 4096;    // characters of an expression
+constexpr int kMaxDepth = 16;
+constexpr size_t kMaxNames = 4096;  // "tmp0" to this
+constexpr size_t kLongest = 4096;   // characters of an expression
 
 // A number that depends on an element of a parameter as scale * element + offset; without a parameter, a constant.
 struct Line {
@@ -42,7 +42,7 @@ std::optional<size_t> skip_name(std::string_view& text) noexcept {
   std::string_view rest = text;
   if (!skip(rest, "tmp")) return std::nullopt;
   const std::optional<int64_t> number = skip_integer(rest);
-  if (!number || *number < 0 || static_cast<size_t>(*number) >= kMostNames) return std::nullopt;
+  if (!number || *number < 0 || static_cast<size_t>(*number) >= kMaxNames) return std::nullopt;
   text = rest;
   return static_cast<size_t>(*number);
 }
@@ -210,7 +210,7 @@ std::optional<Line> KernelReader::operation(std::string_view text, int depth) co
 
 std::optional<Line> KernelReader::value_of(std::string_view text, int depth) const {
   text = trim(text);
-  if (depth > kMostDepth || text.empty()) return std::nullopt;
+  if (depth > kMaxDepth || text.empty()) return std::nullopt;
   std::string_view rest = text;
   if (const std::optional<size_t> name = skip_name(rest); name && rest.empty())
     return *name < names_.size() ? names_[*name] : std::nullopt;

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "sconce/version.h"
-#include "server/base/json_document.h"
 #include "server/http/query.h"
-#include "server/kept/peer_weights.h"
+#include "server/support/json_document.h"
+#include "server/weights/store/peer_weights.h"
 
 namespace sconce::server::admin {
 namespace {

@@ -1,7 +1,7 @@
 // Documents that the admin port has for the console. docs/admin.md describes them.
 #pragma once
 
-#include "server/admin/admin_api.h"
+#include "server/rollout/admin_api.h"
 
 namespace sconce::server::admin {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "server/base/text_buffer.h"
+#include "server/support/text_buffer.h"
 
 namespace sconce::server {
 

@@ -5,19 +5,19 @@
 #include <string>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
-#include "sconce/parse_number.h"
-#include "server/base/log.h"
 #include "server/console/console_api.h"
 #include "server/console/feed.h"
 #include "server/http/query.h"
-#include "server/observe/log_ring.h"
+#include "server/support/log.h"
+#include "server/telemetry/log_ring.h"
+#include "src/support/excerpt.h"
+#include "src/support/parse_number.h"
 
 namespace sconce::server {
 namespace {
 
-constexpr size_t kMostLines = 2000;  // of an answer
-constexpr size_t kMostOfPiece = 200;
+constexpr size_t kMaxLines = 2000;  // of an answer
+constexpr size_t kMaxOfPiece = 200;
 // A stream says something at least so often, so that a proxy keeps it and a client that is gone is noticed.
 constexpr std::chrono::seconds kSilence{15};
 
@@ -48,10 +48,10 @@ class LogFeed final : public Feed {
     const LogRing& ring = last_log_lines();
     const uint64_t last = ring.last();
     if (last != after_) {
-      const LogRing::Lines lines = ring.after(after_, least_, kMostOfPiece);
+      const LogRing::Lines lines = ring.after(after_, least_, kMaxOfPiece);
       // Those that are not of the level are behind it too.
-      after_ = lines.size() == kMostOfPiece ? lines.back()->number
-                                            : std::max(last, lines.empty() ? 0 : lines.back()->number);
+      after_ =
+          lines.size() == kMaxOfPiece ? lines.back()->number : std::max(last, lines.empty() ? 0 : lines.back()->number);
       for (const auto& line : lines) {
         event_ = "event: line\nid: " + std::to_string(line->number) + "\ndata: ";
         append_line(event_, *line);
@@ -76,7 +76,7 @@ class LogFeed final : public Feed {
 
 std::string admin::log_lines(Service& /*service*/, const AdminRequest& request) {
   const Query query(request.query, {"lines", "level"});
-  const size_t most = std::min(number_of<size_t>(query, "lines", 200), kMostLines);
+  const size_t most = std::min(number_of<size_t>(query, "lines", 200), kMaxLines);
   const LogRing& ring = last_log_lines();
   std::string text = "{\"lines\":[";
   for (const auto& line : ring.newest(least_level(query), most)) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "server/base/json_document.h"
+#include "server/support/json_document.h"
 
 namespace sconce::server {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "server/admin/work/operation_log.h"
-#include "server/models/statistics.h"
-#include "server/observe/gpu_metrics.h"
+#include "server/rollout/work/operation_log.h"
+#include "server/scheduling/statistics.h"
+#include "server/telemetry/gpu_metrics.h"
 
 namespace sconce::server {
 

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "sconce/version.h"
-#include "server/base/log.h"
 #include "server/console/feed.h"
 #include "server/http/query.h"
-#include "server/kept/peer_weights.h"
-#include "server/observe/metrics.h"
+#include "server/support/log.h"
+#include "server/telemetry/metrics.h"
+#include "server/weights/store/peer_weights.h"
 
 namespace sconce::server {
 namespace {
@@ -45,7 +45,7 @@ const char* state_of(const Catalog::Version& version) {
       return "LOADING";
     case Catalog::State::kReady:
       return version.fault().empty() ? "READY" : "UNAVAILABLE";
-    case Catalog::State::kHeld:
+    case Catalog::State::kNotServing:
       return "HELD";
     case Catalog::State::kUnavailable:
       return "UNAVAILABLE";

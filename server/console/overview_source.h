@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "server/admin/service.h"
 #include "server/console/overview.h"
 #include "server/console/peer_watch.h"
-#include "server/observe/gpu_metrics.h"
+#include "server/rollout/service.h"
+#include "server/telemetry/gpu_metrics.h"
 
 namespace sconce::server {
 

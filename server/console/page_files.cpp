@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "server/memory/request_memory.h"
+#include "server/support/memory/request_memory.h"
 
 namespace sconce::server {
 namespace {

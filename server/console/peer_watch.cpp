@@ -4,16 +4,16 @@
 
 #include <algorithm>
 
-#include "server/admin/admin_documents.h"
-#include "server/admin/push_api.h"
-#include "server/base/failure.h"
-#include "server/base/json_document.h"
+#include "server/rollout/admin_documents.h"
+#include "server/rollout/push_api.h"
+#include "server/support/failure.h"
+#include "server/support/json_document.h"
 
 namespace sconce::server {
 namespace {
 
 constexpr std::chrono::seconds kPeriod{10}, kPatience{2};
-constexpr size_t kMostPeers = 16;  // of a model
+constexpr size_t kMaxPeers = 16;  // of a model
 
 std::string shown(const std::string& version, uint64_t generation) {
   const std::string number = std::to_string(generation);
@@ -56,7 +56,7 @@ std::vector<PeerWatch::Question> PeerWatch::questions() const {
       Question question{entry.name, version.version(), last->terms.members, last->terms.authorization, {}, 0};
       question.urls.erase(question.urls.begin() +
                           static_cast<ptrdiff_t>(std::min(last->terms.member, question.urls.size() - 1)));
-      if (question.urls.size() > kMostPeers) question.urls.resize(kMostPeers);
+      if (question.urls.size() > kMaxPeers) question.urls.resize(kMaxPeers);
       for (const WeightSetInfo& set : version.model->model().weight_sets()) {
         if (set.state != WeightState::kActive) continue;
         question.generation = set.generation;

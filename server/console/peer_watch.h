@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sconce/mutex.h"
-#include "server/admin/service.h"
+#include "server/rollout/service.h"
 
 namespace sconce::server {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/answers/methods.h"
-#include "server/protocols/tensor_request.h"
+#include "server/api/methods.h"
+#include "server/codecs/tensor_request.h"
 
 namespace sconce::server {
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "sconce/mutex.h"
-#include "server/access/credentials.h"
-#include "server/models/repository.h"
+#include "server/http/access/credentials.h"
+#include "server/registry/repository.h"
 
 namespace sconce::server {
 

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "server/base/failure.h"
+#include "server/support/failure.h"
 
 namespace sconce::server {
 namespace {

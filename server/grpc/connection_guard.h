@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include "server/base/log.h"
 #include "server/grpc/boundary.h"
 #include "server/grpc/connection_record.h"
 #include "server/grpc/peer_debts.h"
-#include "server/observe/metrics.h"
+#include "server/support/log.h"
+#include "server/telemetry/metrics.h"
 
 namespace sconce::server {
 

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cstdint>
 
-#include "server/base/pace.h"
 #include "server/grpc/boundary.h"
-#include "server/observe/metrics.h"
+#include "server/support/pace.h"
+#include "server/telemetry/metrics.h"
 
 namespace sconce::server {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
-#include "server/base/json_document.h"
+#include "server/support/json_document.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "package_format/text/json_value.h"
-#include "server/answers/methods.h"
+#include "server/api/methods.h"
 #include "server/http/router.h"
 
 namespace sconce::server {

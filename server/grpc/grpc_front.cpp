@@ -13,15 +13,15 @@
 #include <cstring>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
-#include "server/answers/access.h"
-#include "server/answers/run_record.h"
-#include "server/base/failure.h"
-#include "server/base/log.h"
-#include "server/connections/listening.h"
+#include "server/api/access.h"
+#include "server/api/run_record.h"
 #include "server/grpc/documents.h"
 #include "server/grpc/status.h"
-#include "server/memory/free_memory.h"
+#include "server/http/connections/listening.h"
+#include "server/support/failure.h"
+#include "server/support/log.h"
+#include "server/support/memory/free_memory.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::server {
 namespace {
@@ -34,8 +34,8 @@ constexpr const char* kLibrary = "libsconcegrpc.so.0";
 constexpr std::chrono::milliseconds kLook{250};     // between looks at readiness and slow clients
 constexpr std::chrono::milliseconds kBusyLook{50};  // between looks at connections that bring bytes
 constexpr std::chrono::seconds kComplainEvery{10};
-constexpr uint64_t kMostText = 64 * 1024;  // as BodyLimit::kText
-constexpr int64_t kStreamWindow = 32;      // requests of a stream under way
+constexpr uint64_t kMaxStatusText = 64 * 1024;  // as BodyLimit::kText
+constexpr int64_t kStreamWindow = 32;           // requests of a stream under way
 constexpr size_t kWithoutRoute = SIZE_MAX;
 
 // Beside the program's libsconce first, then wherever the dynamic linker looks.
@@ -66,7 +66,7 @@ GrpcOptions options_of(const Service& service) {
   GrpcOptions options;
   options.most_message = static_cast<uint64_t>(config.max_body_bytes);
   options.most_inflated = static_cast<uint64_t>(config.max_inflated_bytes);
-  options.most_text = kMostText;
+  options.most_text = kMaxStatusText;
   options.most_header = static_cast<uint64_t>(config.max_header_bytes);
   options.memory = service.request_memory.limit();
   options.streams = config.grpc_streams;
@@ -108,7 +108,7 @@ using enum Method;
 const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
   static const std::array<MethodRoutes, kGrpcMethods> routes{
 #define METHOD(name, method, path) MethodRoutes{route_index(method, path), route_index(kPost, path)},
-#include "server/answers/methods.def"
+#include "server/api/methods.def"
 #undef METHOD
   };
   return routes;
@@ -208,8 +208,8 @@ class GrpcFront::ColdCall final : public GrpcAnswering {
   const std::string message_, authorization_, request_id_, peer_;
   const Clock::time_point deadline_, start_ = Clock::now();
   const Done done_;
-  Demand::Waiter waiter_;
-  HeavyWork::Task task_;
+  LoadQueue::Waiter waiter_;
+  ThreadPool::Task task_;
   std::shared_ptr<ColdCall> self_;
   Mutex mutex_;
   std::shared_ptr<GrpcAnswering> next_ SCONCE_GUARDED_BY(mutex_);
@@ -223,7 +223,7 @@ void GrpcFront::Descriptor::reset(int number) noexcept {
   number_ = number;
 }
 
-GrpcFront::GrpcFront(Service& service, AlarmClock& clock, size_t first_place)
+GrpcFront::GrpcFront(Service& service, TimerQueue& clock, size_t first_place)
     : service_(service),
       room_(service, clock, first_place),
       guard_(limits_of(service.config), static_cast<uint64_t>(service.config.grpc_streams), service.calls,
@@ -362,8 +362,7 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
     succeeds([&] {
       Failure failure = describe_failure(problem);
       const LogRequest log_request(of->id, of->peer);
-      if (failure.status >= 500)
-        log_warn(service_.failures, "request failed with {}: {}", failure.status, printable(failure.message));
+      log_failure(service_.failures, failure);
       status = {grpc_code(failure.status), std::move(failure.message)};
     });
     end(of, status, {});
@@ -403,10 +402,8 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
       status = {grpc_code(refusal.status), std::string(refusal.message)};
       return;
     }
-    SCONCE_CHECK(!is_forbidden(route, kPublic, service_.config.http_admin), kForbidden,
-                 "this is for the administration listener (settings admin and http_admin)");
-    SCONCE_CHECK(match.set.empty() || takes_set(route), kNotFound, "Request for unknown model: '",
-                 excerpt(request.model), "' is not found");
+    check_listener(service_, route, kPublic);
+    check_set(route, match.model, match.set);
     if (const auto* const control = std::get_if<OnControlThread>(&route.handler)) {
       start_control(service_, *control, match.model, request.body, pending->id, pending->peer,
                     [pending, end, end_with](const std::exception_ptr& failed) {
@@ -416,7 +413,7 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
       later = true;
       return;
     }
-    const Here& here = std::get<Here>(route.handler);
+    const OnIoThread& here = std::get<OnIoThread>(route.handler);
     OnDemand* const on_demand = service_.control.on_demand();
     if (here.loads && on_demand != nullptr && on_demand->is_missing(turn.catalog(), match.model)) {
       cold = answer_loaded(method, caller, message, pending->done, match.model);
@@ -450,7 +447,7 @@ GrpcInference* GrpcFront::inference() noexcept {
 
 void GrpcFront::lend(std::string_view peer, std::function<void()> work) noexcept {
   struct Lent {
-    HeavyWork::Task task;
+    ThreadPool::Task task;
     std::function<void()> work;
   };
   Lent* lent = nullptr;
@@ -462,7 +459,7 @@ void GrpcFront::lend(std::string_view peer, std::function<void()> work) noexcept
       const std::unique_ptr<Lent> own(static_cast<Lent*>(context));
       own->work();
     };
-    lent->task.client = HeavyWork::client_of(peer);
+    lent->task.client = ThreadPool::client_of(peer);
     service_.heavy_work.submit(lent->task);
   });
   if (submitted) return;

@@ -1,5 +1,5 @@
 // GrpcFront: the server's gRPC side. Opens libsconce_grpc, accepts connections for it, and answers its calls:
-// inferences by InferenceCall, all else by the table of routes.
+// inferences by GrpcCall, all else by the table of routes.
 //
 // gRPC's own listener ends for good when there are no descriptors, and has no limit of connections; ours makes room as
 // that of HTTP does, and has a guard look at each connection.
@@ -13,18 +13,18 @@
 #include <string_view>
 #include <thread>
 
-#include "server/admin/service.h"
-#include "server/base/alarm_clock.h"
 #include "server/grpc/boundary.h"
 #include "server/grpc/connection_guard.h"
-#include "server/grpc/inference_call.h"
+#include "server/grpc/grpc_call.h"
+#include "server/rollout/service.h"
+#include "server/support/timer_queue.h"
 
 namespace sconce::server {
 
 class GrpcFront final : private GrpcHost {
  public:
   // Binds and listens. first_place: of CallTurns. kUnavailable without libsconce_grpc; kIo, kInvalidArgument.
-  GrpcFront(Service& service, AlarmClock& clock, size_t first_place);
+  GrpcFront(Service& service, TimerQueue& clock, size_t first_place);
   ~GrpcFront();
 
   std::string address() const { return address_; }  // with the port that the system chose

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sconce/hex.h"
+#include "src/support/hex.h"
 
 namespace sconce::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "server/base/pace.h"
+#include "server/support/pace.h"
 
 namespace sconce::server {
 

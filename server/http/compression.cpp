@@ -8,7 +8,7 @@
 #include <string>
 
 #include "sconce/check.h"
-#include "server/base/trim.h"
+#include "server/support/trim.h"
 
 namespace sconce::server {
 namespace {
@@ -36,7 +36,7 @@ struct Deflater {
 };
 
 // zlib counts in 32 bits.
-constexpr size_t kMostAtOnce = size_t{1} << 30;
+constexpr size_t kMaxAtOnce = size_t{1} << 30;
 constexpr size_t kPiece = 64 * 1024;
 
 // A quality such as "0.5" in thousandths; 0 if malformed.
@@ -98,7 +98,7 @@ void decompress(Coding coding, const BodyBuffer& body, size_t aligned_at, uint64
   do {
     if (z.avail_in == 0) {
       SCONCE_CHECK(left > 0, kInvalidArgument, "the compressed request body is cut short");
-      const size_t now = std::min(left, kMostAtOnce);
+      const size_t now = std::min(left, kMaxAtOnce);
       z.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in));
       z.avail_in = static_cast<uInt>(now);
       in += now;
@@ -129,7 +129,7 @@ void compress(Coding coding, Response& response) {
   const auto feed = [&](const void* data, size_t bytes, bool last) {
     const char* p = static_cast<const char*>(data);
     do {
-      const size_t now = std::min(bytes, kMostAtOnce);
+      const size_t now = std::min(bytes, kMaxAtOnce);
       z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(p));
       z.avail_in = static_cast<uInt>(now);
       p += now;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "server/http/response.h"
-#include "server/memory/request_memory.h"
+#include "server/support/memory/request_memory.h"
 
 namespace sconce::server {
 

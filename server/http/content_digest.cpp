@@ -1,10 +1,10 @@
 #include "server/http/content_digest.h"
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
-#include "sconce/hex.h"
-#include "server/base/trim.h"
-#include "server/json/base64.h"
+#include "server/support/json/base64.h"
+#include "server/support/trim.h"
+#include "src/support/excerpt.h"
+#include "src/support/hex.h"
 
 namespace sconce::server {
 

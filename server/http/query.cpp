@@ -4,7 +4,7 @@
 #include <boost/url/parse_query.hpp>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::server {
 

@@ -19,10 +19,10 @@ class RepeatedHead {
   // Keeps the head that `parser` has read from `text`, if it is short. std::bad_alloc.
   void remember(std::string_view text, const RequestParser& parser) {
     text_.clear();
-    if (text.size() > kMostBytes) return;
+    if (text.size() > kMaxBytes) return;
     text_.reserve(text.size());
     head_ = parser.head();
-    for (std::string_view RequestHead::*const member : kHeadTexts) {
+    for (std::string_view RequestHeader::*const member : kHeadTexts) {
       std::string_view& view = head_.*member;
       if (!view.empty()) view = {text_.data() + (view.data() - text.data()), view.size()};
     }
@@ -33,15 +33,15 @@ class RepeatedHead {
 
   std::string_view text() const noexcept { return text_; }
   size_t bytes() const noexcept { return text_.size(); }
-  const RequestHead& head() const noexcept { return head_; }  // its texts are valid until remember()
+  const RequestHeader& head() const noexcept { return head_; }  // its texts are valid until remember()
   bool keep_alive() const noexcept { return keep_alive_; }
   uint64_t content_length() const noexcept { return content_length_; }
 
  private:
-  static constexpr size_t kMostBytes = 1024;  // a connection keeps them while it is idle
+  static constexpr size_t kMaxBytes = 1024;  // a connection keeps them while it is idle
 
   std::string text_;
-  RequestHead head_;  // its texts are views of text_
+  RequestHeader head_;  // its texts are views of text_
   bool keep_alive_ = false;
   uint64_t content_length_ = 0;
 };

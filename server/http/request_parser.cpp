@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "server/base/trim.h"
+#include "server/support/trim.h"
 
 namespace sconce::server {
 namespace {
@@ -176,7 +176,7 @@ void RequestParser::on_header_impl(error_code& ec) {
 }
 
 void RequestParser::forget_texts() noexcept {
-  for (std::string_view RequestHead::*const text : kHeadTexts) head_.*text = {};
+  for (std::string_view RequestHeader::*const text : kHeadTexts) head_.*text = {};
 }
 
 size_t RequestParser::put(boost::asio::const_buffer bytes, error_code& ec) {

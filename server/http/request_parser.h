@@ -14,11 +14,11 @@
 #include "server/http/chunk_decoder.h"
 #include "server/http/compression.h"
 #include "server/http/router.h"
-#include "server/memory/request_memory.h"
+#include "server/support/memory/request_memory.h"
 
 namespace sconce::server {
 
-struct RequestHead {
+struct RequestHeader {
   Method method = Method::kOther;
   bool head_only = false;  // HEAD
   bool http11 = false;
@@ -37,11 +37,13 @@ struct RequestHead {
 };
 
 // All texts of a head.
-constexpr std::string_view RequestHead::*kHeadTexts[] = {
-    &RequestHead::method_text, &RequestHead::target,        &RequestHead::request_id,     &RequestHead::traceparent,
-    &RequestHead::weights,     &RequestHead::affinity,      &RequestHead::authorization,  &RequestHead::origin,
-    &RequestHead::host,        &RequestHead::content_type,  &RequestHead::content_digest, &RequestHead::signature,
-    &RequestHead::user_agent,  &RequestHead::if_none_match, &RequestHead::page_method,    &RequestHead::page_fields};
+constexpr std::string_view RequestHeader::*kHeadTexts[] = {
+    &RequestHeader::method_text,   &RequestHeader::target,         &RequestHeader::request_id,
+    &RequestHeader::traceparent,   &RequestHeader::weights,        &RequestHeader::affinity,
+    &RequestHeader::authorization, &RequestHeader::origin,         &RequestHeader::host,
+    &RequestHeader::content_type,  &RequestHeader::content_digest, &RequestHeader::signature,
+    &RequestHeader::user_agent,    &RequestHeader::if_none_match,  &RequestHeader::page_method,
+    &RequestHeader::page_fields};
 
 class RequestParser final : public boost::beast::http::basic_parser<true> {
  public:
@@ -49,7 +51,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
 
   explicit RequestParser(uint64_t max_body_bytes);
 
-  const RequestHead& head() const noexcept { return head_; }
+  const RequestHeader& head() const noexcept { return head_; }
   // Call this before the buffer is reused; the head's texts are empty afterwards.
   void forget_texts() noexcept;
   // Parses the head and then, for a chunked body, the data for collect(). Returns how many bytes are used up.
@@ -88,7 +90,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   bool is_folded(string_view name, string_view value) const noexcept;
   size_t collect_chunks(std::string_view here, error_code& ec);
 
-  RequestHead head_;
+  RequestHeader head_;
   std::string_view parsed_;  // the buffer that put() works on
   BodyBuffer* body_ = nullptr;
   ChunkDecoder chunks_;

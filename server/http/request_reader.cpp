@@ -5,7 +5,7 @@
 #include <boost/beast/http/error.hpp>
 #include <utility>
 
-#include "server/memory/request_budget.h"
+#include "server/support/memory/request_budget.h"
 
 namespace sconce::server {
 namespace {

@@ -16,15 +16,15 @@
 #include <span>
 #include <string_view>
 
-#include "server/base/config.h"
 #include "server/http/client_clock.h"
 #include "server/http/input_buffer.h"
 #include "server/http/repeated_head.h"
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
 #include "server/http/upload.h"
-#include "server/memory/request_budget.h"
-#include "server/memory/request_memory.h"
+#include "server/support/config.h"
+#include "server/support/memory/request_budget.h"
+#include "server/support/memory/request_memory.h"
 
 namespace sconce::server {
 
@@ -71,7 +71,7 @@ class RequestReader {
   ClientClock::Time head_time() const noexcept { return head_time_; }
   bool head_in_one_piece() const noexcept { return looks_ == 1; }
   // Its texts are valid until begin_body().
-  const RequestHead& head() const noexcept { return repeated_ ? last_.head() : parser_->head(); }
+  const RequestHeader& head() const noexcept { return repeated_ ? last_.head() : parser_->head(); }
   bool keep_alive() const { return repeated_ ? last_.keep_alive() : parser_->keep_alive(); }
   uint64_t content_length() const { return repeated_ ? last_.content_length() : parser_->content_length().value_or(0); }
   // Whether the whole body came with the head.

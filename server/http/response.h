@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/base/text_buffer.h"
+#include "server/support/text_buffer.h"
 
 namespace sconce::server {
 
@@ -25,7 +25,7 @@ constexpr std::string_view kStyle = "text/css; charset=utf-8";
 class Response {
  public:
   static constexpr size_t kHeadRoom = 2048;
-  static constexpr size_t kMostTiming = 160;  // bytes of `timing`
+  static constexpr size_t kMaxTiming = 160;  // bytes of `timing`
 
   struct Segment {
     const void* data;
@@ -50,16 +50,16 @@ class Response {
 
   int status = 200;
   std::string_view type = content_type::kJson;
-  std::string_view fields;               // further header fields, each with CRLF; static text
-  std::string_view page_fields;          // the same, for pages in browsers; valid until the head is written
-  std::optional<size_t> json_length;     // Inference-Header-Content-Length
-  uint64_t generation = 0;               // of the weights that answered, sent as Sconce-Generation; 0: none
-  std::string_view weights;              // the named set that answered, sent as Sconce-Weights; empty: none
-  std::string_view request_id;           // X-Request-Id, 128 characters at most; empty: not sent
-  std::array<char, kMostTiming> timing;  // of a Server-Timing field
-  size_t timing_bytes = 0;               // 0: it is not sent
-  bool streamed = false;                 // further pieces of text follow: HTTP/1.1 has them as chunks
-  std::vector<Segment> segments;         // bytes after the text; their owners live until the answer is sent
+  std::string_view fields;              // further header fields, each with CRLF; static text
+  std::string_view page_fields;         // the same, for pages in browsers; valid until the head is written
+  std::optional<size_t> json_length;    // Inference-Header-Content-Length
+  uint64_t generation = 0;              // of the weights that answered, sent as Sconce-Generation; 0: none
+  std::string_view weights;             // the named set that answered, sent as Sconce-Weights; empty: none
+  std::string_view request_id;          // X-Request-Id, 128 characters at most; empty: not sent
+  std::array<char, kMaxTiming> timing;  // of a Server-Timing field
+  size_t timing_bytes = 0;              // 0: it is not sent
+  bool streamed = false;                // further pieces of text follow: HTTP/1.1 has them as chunks
+  std::vector<Segment> segments;        // bytes after the text; their owners live until the answer is sent
 
   TextBuffer& text() noexcept { return text_; }
   size_t text_bytes() const noexcept { return text_.size() - kHeadRoom; }

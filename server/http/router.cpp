@@ -5,7 +5,7 @@
 #include <boost/url/url_view.hpp>
 
 #include "sconce/check.h"
-#include "server/base/config.h"
+#include "server/support/config.h"
 
 namespace sconce::server {
 namespace {

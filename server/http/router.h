@@ -1,5 +1,5 @@
 // Router: finds the route of a request. It makes the path canonical once, and everything is decided on that. It knows
-// patterns of paths only; the routes themselves are in server/answers/routes.cpp.
+// patterns of paths only; the routes themselves are in server/api/routes.cpp.
 //
 // Pure functions, no state.
 #pragma once

@@ -17,7 +17,7 @@ namespace asio = boost::asio;
 
 constexpr size_t kRecord = 16384;  // the largest of TLS
 
-constexpr size_t kMostBuffers = 64;  // of one call
+constexpr size_t kMaxBuffers = 64;  // of one call
 
 // Repeats a call that a signal interrupted.
 template <class Call>
@@ -69,10 +69,10 @@ size_t Transport::write_some(const Buffers& buffers, error_code& ec) {
     if (count == 1)
       return bytes_of(
           ec, [&] { return ::send(socket_.get(), buffers.first->data(), buffers.first->size(), MSG_NOSIGNAL); });
-    std::array<iovec, kMostBuffers> pieces;
+    std::array<iovec, kMaxBuffers> pieces;
     msghdr message{};
     message.msg_iov = pieces.data();
-    message.msg_iovlen = std::min(count, kMostBuffers);
+    message.msg_iovlen = std::min(count, kMaxBuffers);
     for (size_t i = 0; i < message.msg_iovlen; ++i)
       pieces[i] = {const_cast<void*>(buffers.first[i].data()), buffers.first[i].size()};
     return bytes_of(ec, [&] { return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL); });

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "server/files/descriptor.h"
 #include "server/http/tls.h"
+#include "server/support/files/descriptor.h"
 
 namespace sconce::server {
 

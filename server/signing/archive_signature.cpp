@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "sconce/check.h"
-#include "sconce/parse_number.h"
-#include "server/signing/sha256.h"
+#include "server/support/sha256.h"
+#include "src/support/parse_number.h"
 
 namespace sconce::server {
 namespace {

@@ -3,18 +3,18 @@
 #include <optional>
 
 #include "sconce/check.h"
-#include "server/base/failure.h"
-#include "server/base/json_cursor.h"
-#include "server/base/json_document.h"
-#include "server/base/text_buffer.h"
-#include "server/json/base64.h"
+#include "server/support/failure.h"
+#include "server/support/json/base64.h"
+#include "server/support/json_cursor.h"
+#include "server/support/json_document.h"
+#include "server/support/text_buffer.h"
 
 namespace sconce::server {
 namespace {
 
 constexpr std::string_view kPayloadType = "application/vnd.in-toto+json";
 constexpr const char* kMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json";
-constexpr size_t kMostSignatures = 16;
+constexpr size_t kMaxSignatures = 16;
 
 std::string base64_of(std::string_view bytes) {
   TextBuffer text;
@@ -49,7 +49,7 @@ void read_envelope(JsonCursor& json, Envelope& envelope) {
     } else if (key == "signatures") {
       json.array("'signatures'", [&](size_t) {
         // Of all lists with this name: each signature takes a digest of the payload for each key.
-        SCONCE_CHECK(envelope.signatures.size() < kMostSignatures, kInvalidArgument, "more than ", kMostSignatures,
+        SCONCE_CHECK(envelope.signatures.size() < kMaxSignatures, kInvalidArgument, "more than ", kMaxSignatures,
                      " signatures");
         envelope.signatures.push_back(read_signature(json));
       });

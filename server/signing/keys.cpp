@@ -7,13 +7,13 @@
 #include <cstring>
 
 #include "sconce/check.h"
-#include "server/files/private_copy.h"
-#include "server/signing/sha256.h"
+#include "server/support/files/private_copy.h"
+#include "server/support/sha256.h"
 
 namespace sconce::server {
 namespace {
 
-constexpr size_t kLargestFile = 1 << 20, kMostKeys = 1000, kLongestSignature = 256;
+constexpr size_t kLargestFile = 1 << 20, kMaxKeys = 1000, kLongestSignature = 256;
 
 struct FreeBio {
   void operator()(BIO* bio) const noexcept { BIO_free(bio); }
@@ -97,7 +97,7 @@ std::vector<Key> read_keys(const std::string& path, Key::Kind kind) {
     const size_t last = text.find(kEnd, at);
     const size_t end = last == std::string_view::npos ? last : text.find(kDashes, last + kEnd.size());
     SCONCE_CHECK(end != std::string_view::npos, kInvalidArgument, path, ": a key in PEM has no end");
-    SCONCE_CHECK(keys.size() < kMostKeys, kInvalidArgument, path, " has more than ", kMostKeys, " keys");
+    SCONCE_CHECK(keys.size() < kMaxKeys, kInvalidArgument, path, " has more than ", kMaxKeys, " keys");
     const size_t size = end + kDashes.size() - at;
     std::shared_ptr<void> handle(read_pem(text.substr(at, size), kind),
                                  [](void* key) { EVP_PKEY_free(static_cast<EVP_PKEY*>(key)); });

@@ -13,13 +13,13 @@
 #include <system_error>
 
 #include "sconce/check.h"
-#include "sconce/error_context.h"
 #include "sconce/package.h"
-#include "server/files/private_copy.h"
 #include "server/signing/archive_signature.h"
 #include "server/signing/envelope.h"
-#include "server/signing/sha256.h"
 #include "server/signing/stream_digests.h"
+#include "server/support/files/private_copy.h"
+#include "server/support/sha256.h"
+#include "src/support/error_context.h"
 
 namespace sconce::server {
 namespace {

@@ -3,10 +3,10 @@
 #include <iterator>
 
 #include "sconce/check.h"
-#include "sconce/error_context.h"
-#include "server/base/failure.h"
-#include "server/base/log.h"
-#include "server/signing/sha256.h"
+#include "server/support/failure.h"
+#include "server/support/log.h"
+#include "server/support/sha256.h"
+#include "src/support/error_context.h"
 
 namespace sconce::server {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "sconce/mutex.h"
-#include "server/files/file_stamp.h"
 #include "server/signing/signed_file.h"
+#include "server/support/files/file_stamp.h"
 
 namespace sconce::server {
 

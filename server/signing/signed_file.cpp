@@ -10,10 +10,10 @@
 #include <system_error>
 
 #include "sconce/check.h"
-#include "sconce/error_context.h"
 #include "server/signing/archive_signature.h"
 #include "server/signing/envelope.h"
-#include "server/signing/sha256.h"
+#include "server/support/sha256.h"
+#include "src/support/error_context.h"
 
 namespace sconce::server {
 namespace {

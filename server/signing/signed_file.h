@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "server/files/private_copy.h"
 #include "server/signing/keys.h"
 #include "server/signing/statement.h"
+#include "server/support/files/private_copy.h"
 
 namespace sconce::server {
 

@@ -3,19 +3,19 @@
 #include <algorithm>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
-#include "sconce/hex.h"
-#include "server/base/failure.h"
-#include "server/base/json_cursor.h"
-#include "server/base/json_document.h"
-#include "server/signing/sha256.h"
+#include "server/support/failure.h"
+#include "server/support/json_cursor.h"
+#include "server/support/json_document.h"
+#include "server/support/sha256.h"
+#include "src/support/excerpt.h"
+#include "src/support/hex.h"
 
 namespace sconce::server {
 namespace {
 
 constexpr const char *kType = "https://in-toto.io/Statement/v1",
                      *kPredicateType = "https://model_signing/signature/v1.0";
-constexpr size_t kMostResources = 100'000;
+constexpr size_t kMaxResources = 100'000;
 
 // The subject's digest: that of all resources' digests, one after the other.
 Sha256Digest digest_of_all(const std::vector<SignedResource>& resources) {
@@ -78,7 +78,7 @@ void read_predicate(JsonCursor& json, Statement& statement) {
   json.object("'predicate'", [&](std::string_view key) {
     if (key == "resources") {
       json.array("'resources'", [&](size_t) {
-        SCONCE_CHECK(statement.resources.size() < kMostResources, kInvalidArgument, "more than ", kMostResources,
+        SCONCE_CHECK(statement.resources.size() < kMaxResources, kInvalidArgument, "more than ", kMaxResources,
                      " resources");
         statement.resources.push_back(read_resource(json));
       });

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "server/signing/sha256.h"
 #include "server/signing/statement.h"
+#include "server/support/sha256.h"
 
 namespace sconce::server {
 

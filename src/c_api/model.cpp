@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "sconce/description.h"
+#include "package_format/description.h"
 #include "sconce/mapped_files.h"
 #include "sconce/random.h"
 #include "sconce/version.h"

@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "sconce/hex.h"
 #include "src/c_api/boundary.h"
 #include "src/c_api/structs.h"
+#include "src/support/hex.h"
 
 namespace sconce::c_api {
 namespace {
@@ -76,8 +76,8 @@ LoadOptions load_options_of(const sconce_load_options* given) {
   if (options.cuda_graphs != 0) result.cuda_graphs = options.cuda_graphs < 0 ? 0 : options.cuda_graphs;
   result.allow_tf32 = switch_of(options.allow_tf32, "allow_tf32");
   if (options.trial_program) result.trial.program = options.trial_program;
-  constexpr int64_t kMostMilliseconds = int64_t{1000} * 3600 * 24 * 365;
-  SCONCE_CHECK(options.trial_timeout_ms >= 0 && options.trial_timeout_ms <= kMostMilliseconds, kInvalidArgument,
+  constexpr int64_t kMaxMilliseconds = int64_t{1000} * 3600 * 24 * 365;
+  SCONCE_CHECK(options.trial_timeout_ms >= 0 && options.trial_timeout_ms <= kMaxMilliseconds, kInvalidArgument,
                "options: trial_timeout_ms is out of range: ", options.trial_timeout_ms);
   if (options.trial_timeout_ms > 0) result.trial.time = std::chrono::milliseconds(options.trial_timeout_ms);
   return result;

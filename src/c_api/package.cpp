@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "sconce/description.h"
+#include "package_format/description.h"
 #include "sconce/runnable.h"
 #include "src/c_api/boundary.h"
 #include "src/c_api/handles.h"

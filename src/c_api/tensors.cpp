@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "sconce/device_memory.h"
-#include "sconce/error_context.h"
 #include "src/c_api/boundary.h"
+#include "src/support/error_context.h"
 
 namespace sconce::c_api {
 namespace {

@@ -68,7 +68,7 @@ class Backend final : public DeviceBackend {
     CachingAllocator::trim_pool(device.index);
   }
 
-  std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options) override {
+  std::unique_ptr<DeviceStream> make_lane(Device device, LaneOptions options) override {
     check(device);
     return std::make_unique<Lane>(device, options);
   }

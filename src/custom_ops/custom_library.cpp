@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "src/shim/guard.h"
+#include "src/aoti_abi/guard.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -15,8 +15,8 @@ thread_local Collection* collecting = nullptr;
 // Returns the failure of body as text; the thread's own error stays unchanged.
 template <class F>
 std::string text_of_failure(F&& body) {
-  if (shim::guard("", std::forward<F>(body)) == 0) return {};
-  const auto error = shim::take_error();
+  if (aoti_abi::guard("", std::forward<F>(body)) == 0) return {};
+  const auto error = aoti_abi::take_error();
   return error ? error->text.substr(std::min<size_t>(error->text.size(), 2)) : "out of memory";
 }
 

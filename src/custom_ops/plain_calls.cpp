@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "sconce/check.h"
+#include "src/aoti_abi/guard.h"
 #include "src/custom_ops/custom_library.h"
-#include "src/shim/guard.h"
 
 struct SconceCall {
   std::span<sconce::custom_ops::Value> arguments, results;
@@ -15,10 +15,10 @@ namespace {
 
 template <class F>
 int guarded(SconceCall* call, F&& body) noexcept {
-  if (shim::guard("", std::forward<F>(body)) == 0) return 0;
-  const auto error = shim::take_error();
+  if (aoti_abi::guard("", std::forward<F>(body)) == 0) return 0;
+  const auto error = aoti_abi::take_error();
   if (call && call->reason.empty())
-    shim::guard("", [&] {
+    aoti_abi::guard("", [&] {
       call->reason = error ? error->text.substr(std::min<size_t>(error->text.size(), 2)) : "out of memory";
     });
   return 1;
@@ -47,7 +47,7 @@ void describe_tensor(Tensor& tensor, SconceTensor* out) {
 }
 
 int define(SconceRegistry* registry, const char* schema, SconceKernel kernel, void* context) {
-  return shim::guard("", [&] { reinterpret_cast<Collection*>(registry)->define_plain(schema, kernel, context); });
+  return aoti_abi::guard("", [&] { reinterpret_cast<Collection*>(registry)->define_plain(schema, kernel, context); });
 }
 int is_none(SconceCall* call, int index, int* none) {
   return guarded(call, [&] { *none = argument(call, index).is_none(); });

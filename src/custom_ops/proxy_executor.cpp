@@ -1,7 +1,7 @@
 #include "src/custom_ops/proxy_executor.h"
 
 #include "sconce/check.h"
-#include "src/shim/guard.h"
+#include "src/aoti_abi/guard.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 // Makes the handle hold the result, which may be the tensor of that very handle.
 void assign(AtenTensorHandle handle, Value& result) {
   SCONCE_CHECK(handle, kModelFailed, "the handle for a result is null");
-  Tensor* const target = shim::tensor_of(handle);
+  Tensor* const target = aoti_abi::tensor_of(handle);
   if (result.is_none()) return;
   if (Tensor* held = result.get_if<Tensor>())
     *target = std::move(*held);
@@ -51,7 +51,7 @@ void ProxyExecutor::call(int64_t index, std::span<const int64_t> ints, std::span
                " integers and ", tensors.size(), " tensors, recorded were ", node.ints, " and ", node.tensors);
   const auto tensor_at = [&](size_t at) -> Tensor& {
     SCONCE_CHECK(tensors[at], kModelFailed, "tensor ", at, " is null");
-    return *shim::tensor_of(tensors[at]);
+    return *aoti_abi::tensor_of(tensors[at]);
   };
   size_t next_int = 0, next_tensor = 0;
   for (const DynamicArgument& dynamic : node.dynamic) {
@@ -112,7 +112,7 @@ extern "C" AOTITorchError aoti_torch_proxy_executor_call_function(AOTIProxyExecu
   using sconce::custom_ops::ProxyExecutor;
   auto* const executor = reinterpret_cast<ProxyExecutor*>(proxy_executor);
   const char* const name = executor ? executor->target(extern_node_index) : "aoti_torch_proxy_executor_call_function";
-  const AOTITorchError failed = sconce::shim::guard(name, [&] {
+  const AOTITorchError failed = sconce::aoti_abi::guard(name, [&] {
     SCONCE_CHECK(executor, kModelFailed, "the model was given no proxy executor");
     SCONCE_CHECK(num_ints >= 0 && num_tensors >= 0, kModelFailed, "negative counts of arguments");
     executor->call(extern_node_index, {flatten_int_args, static_cast<size_t>(num_ints)},

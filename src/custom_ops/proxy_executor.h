@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "src/aoti_abi/abi_types.h"
 #include "src/custom_ops/extern_nodes.h"
-#include "src/shim/abi_types.h"
 
 namespace sconce::custom_ops {
 

@@ -1,4 +1,4 @@
-// Functions that libraries of PyTorch's stable ABI import, in addition to those of src/shim. ABI:
+// Functions that libraries of PyTorch's stable ABI import, in addition to those of src/aoti_abi. ABI:
 // torch/csrc/stable/c/shim.h and the library functions of aoti_torch/c/shim.h, torch 2.9 to 2.15.
 #include <omp.h>
 
@@ -7,17 +7,17 @@
 
 #include "sconce/check.h"
 #include "sconce/mutex.h"
+#include "src/aoti_abi/guard.h"
+#include "src/aoti_abi/op_args.h"
 #include "src/cpu/random/random.h"
 #include "src/custom_ops/custom_library.h"
 #include "src/custom_ops/registry.h"
 #include "src/custom_ops/stable_values.h"
 #include "src/device/threads.h"
-#include "src/shim/guard.h"
-#include "src/shim/op_args.h"
 
 using namespace sconce::custom_ops;
-using sconce::shim::guard;
-using sconce::shim::in;
+using sconce::aoti_abi::guard;
+using sconce::aoti_abi::in;
 
 extern "C" {
 struct TorchLibraryOpaque;
@@ -189,10 +189,10 @@ AOTITorchError torch_parallel_for(int64_t begin, int64_t end, int64_t grain_size
   return guard("torch_parallel_for", [&] {
     // The first failure of the body, on any thread, is rethrown here.
     sconce::Mutex mutex;
-    std::optional<sconce::shim::ShimError> failure;
+    std::optional<sconce::aoti_abi::ShimError> failure;
     sconce::parallel_for(begin, end, grain_size, [&](int64_t from, int64_t to) noexcept {
       if (guard("torch_parallel_for", [&] { func(from, to, ctx); }) == 0) return;
-      auto error = sconce::shim::take_error();
+      auto error = sconce::aoti_abi::take_error();
       const sconce::MutexLock lock(mutex);
       if (!failure) failure = std::move(error);
     });
@@ -209,8 +209,8 @@ AOTITorchError torch_get_num_threads(uint32_t* out_num_threads) {
 }
 
 // Errors of the calling thread
-const char* torch_exception_get_what() { return sconce::shim::error_text(); }
-const char* torch_exception_get_what_without_backtrace() { return sconce::shim::error_text(); }
+const char* torch_exception_get_what() { return sconce::aoti_abi::error_text(); }
+const char* torch_exception_get_what_without_backtrace() { return sconce::aoti_abi::error_text(); }
 
 // Generators live as long as the process, so handles do not own them.
 AOTITorchError torch_new_generator_handle(AtenGeneratorHandle self, AtenGeneratorHandle* ret_new_generator) {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "sconce/check.h"
-#include "src/shim/abi_types.h"
+#include "src/aoti_abi/abi_types.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -37,7 +37,7 @@ StableIValue to_stable(const Type& type, const Value& value) {
     case TypeKind::kTensor: {
       // An absent tensor becomes a handle of an undefined tensor.
       Value borrowed = value.is_none() ? Value(Tensor()) : value;
-      return bits_of(shim::new_handle(borrowed.tensor()));
+      return bits_of(aoti_abi::new_handle(borrowed.tensor()));
     }
     case TypeKind::kInt:
       return bits_of(value.to_int());
@@ -92,8 +92,8 @@ Value from_stable(const Type& type, StableIValue stable) {
     case TypeKind::kTensor: {
       const auto handle = from_bits<AtenTensorHandle>(stable);
       SCONCE_CHECK(handle, kInvalidArgument, "a value of type ", type.text(), " is null");
-      Tensor tensor = std::move(*shim::tensor_of(handle));
-      shim::delete_handle(handle);
+      Tensor tensor = std::move(*aoti_abi::tensor_of(handle));
+      aoti_abi::delete_handle(handle);
       return Value(std::move(tensor));
     }
     case TypeKind::kInt:

@@ -1,7 +1,7 @@
 // DeviceBackend: what the runtime needs of a device other than the CPU. libsconce_cuda provides one. libsconce opens
 // that library when such a device is first asked for, so hosts without one need nothing of it.
 //
-// Work on a device happens in the order of the calling thread's stream (DeviceLane). Thread-safe.
+// Work on a device happens in the order of the calling thread's stream (DeviceStream). Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -51,9 +51,9 @@ struct LaneOptions {
 };
 
 // What a replica runs with: a stream and memory cached for it. Used by one thread at a time.
-class DeviceLane {
+class DeviceStream {
  public:
-  virtual ~DeviceLane() = default;
+  virtual ~DeviceStream() = default;
   // Makes device and stream current on the calling thread, until leave().
   virtual void enter() = 0;
   virtual void leave() noexcept = 0;
@@ -76,7 +76,7 @@ class DeviceLane {
 
   class Scope {
    public:
-    explicit Scope(DeviceLane* lane) : lane_(lane) {
+    explicit Scope(DeviceStream* lane) : lane_(lane) {
       if (lane_) lane_->enter();
     }
     ~Scope() {
@@ -86,7 +86,7 @@ class DeviceLane {
     Scope& operator=(const Scope&) = delete;
 
    private:
-    DeviceLane* lane_;
+    DeviceStream* lane_;
   };
 };
 
@@ -111,7 +111,7 @@ class DeviceBackend {
   // Returns cached memory that belongs to no lane to the device and the host. Waits for nothing.
   virtual void trim(Device device) noexcept = 0;
 
-  virtual std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions options = {}) = 0;
+  virtual std::unique_ptr<DeviceStream> make_lane(Device device, LaneOptions options = {}) = 0;
   // 256-byte aligned, uninitialised, usable in the order of the calling thread's stream. kOutOfMemory.
   virtual StoragePtr allocate(size_t bytes, Device device) = 0;
   // Long-lived memory, of exactly this size and usable by any stream at once.
@@ -149,7 +149,7 @@ class DeviceBackend {
   virtual void forget(const class DeviceFiles& files) noexcept = 0;
   // Writes the largest numbers of each row as ranks (sconce/device_memory.h), in the order of the thread's stream and
   // without waiting. rows: [R, V] of float32, float16 or bfloat16 on a device, in any strides. ranks: [R, k] of uint64,
-  // packed, on the device or pinned, with 0 < k <= kMostLargest and k <= V. `kept` is kept until the stream has done
+  // packed, on the device or pinned, with 0 < k <= kMaxLargest and k <= V. `kept` is kept until the stream has done
   // it.
   virtual void rank_largest(const Tensor& rows, Tensor& ranks, Tensor& kept) = 0;
 };

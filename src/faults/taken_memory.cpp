@@ -16,8 +16,8 @@ struct Array {
 };
 
 // More are not freed. A kernel has one or two, a team one for each block that its threads share.
-constexpr unsigned kMostArrays = 64;
-thread_local constinit Array arrays[kMostArrays]{};
+constexpr unsigned kMaxArrays = 64;
+thread_local constinit Array arrays[kMaxArrays]{};
 
 int64_t size_of(void* memory) noexcept { return static_cast<int64_t>(::malloc_usable_size(memory)); }
 
@@ -65,7 +65,7 @@ void* take_aligned(size_t bytes, std::align_val_t alignment) {
   CodeThread& thread = code_thread;
   thread.taken += size_of(memory);
   const uintptr_t stack = reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa());
-  if (thread.model && thread.arrays < kMostArrays) arrays[thread.arrays++] = {memory, thread.team, stack};
+  if (thread.model && thread.arrays < kMaxArrays) arrays[thread.arrays++] = {memory, thread.team, stack};
   return memory;
 }
 void* take_aligned_array(size_t bytes, std::align_val_t alignment) {

@@ -7,13 +7,13 @@
 #include <memory>
 #include <span>
 
+#include "src/aoti_abi/constant_scope.h"
 #include "src/device/device_backend.h"
 #include "src/loader/container.h"
-#include "src/shim/constant_scope.h"
 
 namespace sconce::loader {
 
-class ConstantLoading final : public shim::ConstantScope, public DeviceLoading {
+class ConstantLoading final : public aoti_abi::ConstantScope, public DeviceLoading {
  public:
   ConstantLoading(const Module& module, ConstantSource& source);
   ~ConstantLoading();

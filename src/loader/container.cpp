@@ -5,11 +5,11 @@
 
 #include "package_format/call_spec.h"
 #include "sconce/check.h"
+#include "src/aoti_abi/guard.h"
 #include "src/device/device_backend.h"
 #include "src/faults/code_entry.h"
 #include "src/loader/constant_loading.h"
 #include "src/loader/error_capture.h"
-#include "src/shim/guard.h"
 
 namespace sconce::loader {
 namespace {
@@ -40,7 +40,7 @@ ContainerApi ContainerApi::resolve(const SharedLibrary& library) {
 // Throws the error of a failed call: the operator's error if one of ours failed, with the model's own words. Generated
 // code ignores some results, so an operator's error counts even if the call reports success.
 void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) const {
-  std::optional<shim::ShimError> operator_error = shim::take_error();
+  std::optional<aoti_abi::ShimError> operator_error = aoti_abi::take_error();
   if (rc == 0 && !operator_error) [[likely]]
     return;
   std::string words = trimmed(capture.take());
@@ -84,7 +84,7 @@ Container::Container(std::shared_ptr<const Module> module, Device device, Consta
     executor_->leave_run_on_failure();
   }
   ErrorCapture capture;
-  shim::take_error();
+  aoti_abi::take_error();
   ConstantLoading loading(*module_, source);
   const DeviceFiles::Scope files(module_->device_files());
   ContainerHandle created = nullptr;
@@ -172,7 +172,7 @@ void Container::fold(void* stream) {
   const DeviceFiles::Scope files(module_->device_files());
   const Int4PackingScope packing(packing_);
   ErrorCapture capture;
-  shim::take_error();
+  aoti_abi::take_error();
   check(module_->api().fold(handle_.get(), false, reinterpret_cast<StreamHandle>(stream), executor()),
         "RunConstantFolding", capture);
 }
@@ -187,7 +187,7 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
   const Int4PackingScope packing(packing_);
   const ContainerApi& api = module_->api();
   ErrorCapture capture;
-  shim::take_error();
+  aoti_abi::take_error();
   std::fill(output_handles_.begin(), output_handles_.end(), nullptr);
   // After its checks, the model takes input handles and nulls them; the others are still ours.
   struct Handles {
@@ -198,18 +198,18 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
         if (!handle) continue;
         for (size_t j = i; j < handles.size(); ++j)  // an output may occur twice
           if (handles[j] == handle) handles[j] = nullptr;
-        shim::delete_handle(handle);
+        aoti_abi::delete_handle(handle);
       }
     }
   };
   const Handles own_inputs{input_handles_}, own_outputs{output_handles_};
-  shim::in_memory("the handles of a run's inputs", [&] {
+  aoti_abi::in_memory("the handles of a run's inputs", [&] {
     for (size_t i = 0; i < num_inputs_; ++i) {
       const Tensor& input = inputs[i];
       const bool empty = input.is_cpu() && input.layout() == Layout::kStrided && input.numel() == 0;
       // Behind the caller's pointer may be anything.
       input_handles_[i] =
-          shim::new_handle(empty ? Tensor::empty_strided(input.sizes(), input.strides(), input.dtype()) : input);
+          aoti_abi::new_handle(empty ? Tensor::empty_strided(input.sizes(), input.strides(), input.dtype()) : input);
     }
   });
   const auto run = api.run_single_threaded ? api.run_single_threaded : api.run;
@@ -217,7 +217,7 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
                               reinterpret_cast<StreamHandle>(stream), executor());
   check(rc, "the model", capture);
   for (size_t i = 0; i < num_outputs_; ++i)
-    outputs[i] = output_handles_[i] ? *shim::tensor_of(output_handles_[i]) : Tensor();
+    outputs[i] = output_handles_[i] ? *aoti_abi::tensor_of(output_handles_[i]) : Tensor();
 }
 
 }  // namespace sconce::loader

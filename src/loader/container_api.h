@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/shim/abi_types.h"
+#include "src/aoti_abi/abi_types.h"
 
 extern "C" {
 struct AOTInductorModelContainerOpaque;

@@ -8,7 +8,7 @@
 namespace sconce::loader {
 namespace {
 
-constexpr int kMostInputs = 1 << 16, kMostDims = 64;
+constexpr int kMaxInputs = 1 << 16, kMaxDims = 64;
 
 // Removes and returns the number at the start of the text; -1 if there is none.
 int take_number(std::string_view& text) {
@@ -34,14 +34,14 @@ std::vector<int> least_ranks(std::span<const std::byte> code) {
     std::string_view text(at, std::min(kLongest, static_cast<size_t>(end - at)));
     text = text.substr(0, text.find('\0'));
     const int input = take_number(text);
-    if (input < 0 || input >= kMostInputs || !text.starts_with("]: ")) continue;
+    if (input < 0 || input >= kMaxInputs || !text.starts_with("]: ")) continue;
     if (ranks.size() <= static_cast<size_t>(input)) ranks.resize(static_cast<size_t>(input) + 1);
     const size_t place = text.rfind(" value");
     const size_t dim_at = text.rfind(" at ");
     if (place == std::string_view::npos || dim_at == std::string_view::npos) continue;
     text.remove_prefix(dim_at + 4);
     const int dim = take_number(text);
-    if (dim >= 0 && dim < kMostDims && text.starts_with(","))
+    if (dim >= 0 && dim < kMaxDims && text.starts_with(","))
       ranks[static_cast<size_t>(input)] = std::max(ranks[static_cast<size_t>(input)], dim + 1);
   }
   return ranks;

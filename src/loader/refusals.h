@@ -1,5 +1,5 @@
 // Functions of torch's C interface that are refused on purpose, because a server cannot fulfil them. Everything else
-// that torch's headers declare is implemented (tests/shim/abi_names_test.cpp compares).
+// that torch's headers declare is implemented (tests/aoti_abi/abi_names_test.cpp compares).
 #pragma once
 
 #include <string_view>

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "src/runner/runner.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::runner {
 namespace {
@@ -66,7 +66,7 @@ void Runner::fold(SetRole role) {
     return;
   }
   // Fold all of them before any serves, so that a failure changes nothing.
-  std::vector<std::unique_ptr<BoundContainer>> folded(slots_.limit());
+  std::vector<std::unique_ptr<ModelInstance>> folded(slots_.limit());
   for (size_t i = 0; i < folded.size(); ++i)
     if (slots_[i].open.load() && !slots_[i].failed.load()) folded[i] = bind(slots_[i], *active());
   check_package(*active()->set);

@@ -2,10 +2,10 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "src/aoti_abi/guard.h"
 #include "src/device/device_backend.h"
 #include "src/runner/runner.h"
-#include "src/runner/sets/held_set.h"
-#include "src/shim/guard.h"
+#include "src/runner/sets/loaded_set.h"
 
 namespace sconce::runner {
 
@@ -30,7 +30,7 @@ class Runner::OwnReplica final : public Rehearsal {
   OwnReplica& operator=(const OwnReplica&) = delete;
 
   RunInfo run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-    return shim::in_memory("rehearsal", [&] {
+    return aoti_abi::in_memory("rehearsal", [&] {
       runner_.check_(inputs);
       RunInfo info;
       const auto start = std::chrono::steady_clock::now();
@@ -49,7 +49,7 @@ class Runner::OwnReplica final : public Rehearsal {
   const std::shared_ptr<const ConstantSet> set_;
   const bool reads_package_;
   Replica replica_;
-  std::unique_ptr<BoundContainer> bound_;
+  std::unique_ptr<ModelInstance> bound_;
 };
 
 std::unique_ptr<Rehearsal> Runner::rehearse(std::shared_ptr<const ConstantSet> values, const ConstantSet& served,
@@ -77,7 +77,7 @@ std::unique_ptr<Rehearsal> Runner::rehearse(WeightState state, std::shared_ptr<c
 
 std::unique_ptr<Rehearsal> Runner::rehearse(const std::shared_ptr<const WeightSet>& set,
                                             std::shared_ptr<const void> owner) const {
-  const auto& held = static_cast<const HeldSet&>(*set);
+  const auto& held = static_cast<const LoadedSet&>(*set);
   SCONCE_CHECK(held.owner == this, kInvalidArgument, "set '", *held.name(), "' is another model's");
   SCONCE_CHECK(held.missing.empty(), kFailedPrecondition, "constant '", held.missing, "' has no value");
   return rehearse(held.values, *active_set(), std::move(owner));

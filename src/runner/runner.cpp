@@ -16,7 +16,7 @@ namespace sconce::runner {
 namespace {
 
 // What runs that failed may lose of the model's memory before it fails.
-constexpr uint64_t kMostLost = uint64_t{256} << 20;
+constexpr uint64_t kMaxLost = uint64_t{256} << 20;
 
 int usable_cores() {
   cpu_set_t set;
@@ -83,7 +83,7 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
           if (!request.starting()) return;
           const Watch watch(*this, slot);  // waits for what was begun, if something fails
           {
-            const DeviceLane::Scope on_device(slot.replica->lane());
+            const DeviceStream::Scope on_device(slot.replica->lane());
             request.preparing();
           }
           check_(request.inputs);
@@ -117,7 +117,7 @@ Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, co
   // The child loads the model at the same time as this process.
   std::optional<WarmUpTrial> trial;
   const bool tried = options.warm_up && devices.front().type == DeviceType::kCpu && !options.trial.program.empty();
-  if (tried && spec.weights_bytes >= kWarmUpBytes && why_no_made_up_run(spec).empty())
+  if (tried && spec.weights_bytes >= kWarmUpBytes && why_no_dummy_run(spec).empty())
     trial.emplace(*package_, spec, options);
   module_ = loader::Module::load(package_, spec);
 
@@ -154,7 +154,7 @@ Runner::~Runner() {
 
 // Returns why the model did not run; empty: it did, after the child.
 std::string Runner::warm_up_tried(std::optional<WarmUpTrial>& trial, const LoadOptions& options) const {
-  if (std::string why = why_no_made_up_run(info_.spec); !why.empty()) return why;
+  if (std::string why = why_no_dummy_run(info_.spec); !why.empty()) return why;
   if (!trial) trial.emplace(*package_, info_.spec, options);
   const WarmUp learned = trial->wait();
   return learned.problem.empty() ? warm_up(learned.inputs).problem : learned.problem;
@@ -186,10 +186,10 @@ void Runner::load_constants(const LoadOptions& options) {
   } record;
   const Device device = slots_[0].replica->device();
   const bool on_cpu = device.type == DeviceType::kCpu;
-  const std::unique_ptr<DeviceLane> lane =
+  const std::unique_ptr<DeviceStream> lane =
       on_cpu ? nullptr : device_backend(device).make_lane(device, {options.allow_tf32});
-  const DeviceLane::Scope on_device(lane.get());
-  auto first = std::make_unique<BoundContainer>();
+  const DeviceStream::Scope on_device(lane.get());
+  auto first = std::make_unique<ModelInstance>();
   first->container = std::make_unique<loader::Container>(module_, device, record);
   const loader::Container& container = *first->container;
   const auto constants = container.constants();
@@ -222,7 +222,7 @@ void Runner::load_constants(const LoadOptions& options) {
 }
 
 bool Runner::code_has_failed() const noexcept {
-  return max_code_faults_ > 0 && (module_->damage() >= max_code_faults_ || module_->loss() >= kMostLost);
+  return max_code_faults_ > 0 && (module_->damage() >= max_code_faults_ || module_->loss() >= kMaxLost);
 }
 
 void Runner::refuse_failed_code() const {
@@ -245,7 +245,7 @@ Runner::Watch::~Watch() {
 
 void Runner::check_device_indices(ReplicaSlot& slot, std::span<const Tensor> inputs) {
   if (!slot.replica->lane() || !indices_.any_on_device(inputs)) return;  // entering a lane is a call of CUDA
-  const DeviceLane::Scope on_device(slot.replica->lane());
+  const DeviceStream::Scope on_device(slot.replica->lane());
   indices_.of_device(inputs);
 }
 
@@ -276,14 +276,14 @@ void Runner::run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span
     return run_set(slot, generation, *weights, inputs, outputs, delivery, info);
   SCONCE_CHECK(generation.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
                generation.missing, "' has not been given");
-  BoundContainer* const bound = generation.bound[slot.index].get();
+  ModelInstance* const bound = generation.bound[slot.index].get();
   SCONCE_CHECK(bound, kUnavailable, "replica ", slot.index, " does not serve any more: ", slot.replica->failure());
   run_container(slot, *bound, generation.reads_package, inputs, outputs, delivery, info);
   info.generation = generation.number.load(std::memory_order_relaxed);
   info.label = generation.label;
 }
 
-void Runner::run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_package, std::span<const Tensor> inputs,
+void Runner::run_container(ReplicaSlot& slot, ModelInstance& bound, bool reads_package, std::span<const Tensor> inputs,
                            std::span<Tensor> outputs, const Delivery& delivery, RunInfo& info) {
   const auto start = std::chrono::steady_clock::now();
   slot.replica->run(bound, inputs, outputs, delivery);
@@ -352,7 +352,7 @@ void Runner::submit(RunRequest& request) noexcept {
     return request.finished();
   }
   // A slot may close between the choice and the request's arrival. Then choose again, until the model is unloaded.
-  while (ReplicaSlot* slot = slots_.choose(request.affinity, static_cast<const HeldSet*>(request.weights)))
+  while (ReplicaSlot* slot = slots_.choose(request.affinity, static_cast<const LoadedSet*>(request.weights)))
     if (slot->lane.submit(request)) return;
   request.error = unloading_;
   request.finished();
@@ -368,7 +368,7 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
   auto container = on_cores(cpus, [&] { return replica->bind(module_, *table_, *served.set, {}, nullptr, nullptr); });
   check_package(*served.set);
   // The staged set must remain one exchange away from serving.
-  std::unique_ptr<BoundContainer> staged;
+  std::unique_ptr<ModelInstance> staged;
   if (beside && beside->staged) {
     staged = on_cores(cpus, [&] {
       return replica->bind(module_, *table_, *beside->set, beside->reset, container.get(), served.set.get());
@@ -391,7 +391,7 @@ void Runner::remove_replica(int index) {
   SCONCE_CHECK(index >= 0 && i < slots_.limit() && slots_[i].open.load(), kNotFound, "there is no replica ", index);
   SCONCE_CHECK(slots_.open_count() > 1, kFailedPrecondition, "replica ", index, " is the last one: unload the model");
   close(slots_[i]);
-  std::unique_ptr<BoundContainer> gone[2];
+  std::unique_ptr<ModelInstance> gone[2];
   const MutexLock state(state_mutex_);
   gone[0] = std::move(active_->bound[i]);
   if (other_) gone[1] = std::move(other_->bound[i]);

@@ -148,7 +148,7 @@ class Runner {
   void run_on(ReplicaSlot& slot, std::span<const Tensor> inputs, std::span<Tensor> outputs, const WeightSet* weights,
               const SequenceStep& step, const Delivery& delivery, RunInfo& info);
   // Runs the container and checks afterwards that the package is unchanged, if the run read it.
-  void run_container(ReplicaSlot& slot, BoundContainer& bound, bool reads_package, std::span<const Tensor> inputs,
+  void run_container(ReplicaSlot& slot, ModelInstance& bound, bool reads_package, std::span<const Tensor> inputs,
                      std::span<Tensor> outputs, const Delivery& delivery, RunInfo& info);
   // With a named set, by the slot's holder, who has pinned the active generation.
   void run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights, std::span<const Tensor> inputs,
@@ -158,16 +158,15 @@ class Runner {
                 std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery, RunInfo& info);
   // The set becomes that of the place, whose buffers get its values if `anew`.
   void place_over(ReplicaSlot& slot, const Generation& active, std::shared_ptr<const ConstantSet> values, bool anew,
-                  SequencePlace& place) const;
-  void begin_sequence(ReplicaSlot& slot, const Generation& active, const WeightSet* weights,
-                      SequencePlace& place) const;
-  void move_rows(ReplicaSlot& slot, const Generation& active, SequencePlace& place, const SequenceRows& rows) const;
+                  SequenceSlot& place) const;
+  void begin_sequence(ReplicaSlot& slot, const Generation& active, const WeightSet* weights, SequenceSlot& place) const;
+  void move_rows(ReplicaSlot& slot, const Generation& active, SequenceSlot& place, const SequenceRows& rows) const;
   // The slot that must run a request of a sequence or of one replica. Null: it is gone, and `error` says so.
   ReplicaSlot* slot_for(const SequenceStep& step, int replica, std::exception_ptr& error) const noexcept;
   void close(ReplicaSlot& slot) noexcept;
   void open_places(const LoadOptions& options);
-  const HeldSet& own_set(const WeightSet& weights) const;
-  BoundContainer& bound_set(ReplicaSlot& slot, const Generation& active, const HeldSet& set) const;
+  const LoadedSet& own_set(const WeightSet& weights) const;
+  ModelInstance& bound_set(ReplicaSlot& slot, const Generation& active, const LoadedSet& set) const;
   void open_sets(std::shared_ptr<const ConstantSet> packaged, const LoadOptions& options);
   NamedSets& named_sets() const;
   // A set as NamedSets keeps it. `progress` as in UpdateOptions.
@@ -182,12 +181,12 @@ class Runner {
   void settle_packed() noexcept {
     if (packed_.load(std::memory_order_relaxed) && packed_.exchange(false)) settle_sets(true);
   }
-  void finish_set(Staging& staging, const UpdateOptions& options, const HeldSet* base);
+  void finish_set(Staging& staging, const UpdateOptions& options, const LoadedSet* base);
   std::shared_ptr<const ConstantSet> active_set() const SCONCE_EXCLUDES(state_mutex_);
   uint64_t next_generation() SCONCE_EXCLUDES(state_mutex_);
 
   // With the turn where sets change.
-  std::unique_ptr<BoundContainer> bind(const ReplicaSlot& slot, const Generation& generation) const
+  std::unique_ptr<ModelInstance> bind(const ReplicaSlot& slot, const Generation& generation) const
       SCONCE_REQUIRES(work_mutex_);
   // Makes containers for replicas that have none, or one whose buffers are no longer theirs.
   void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {})

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "src/aoti_abi/guard.h"
 #include "src/runner/runner.h"
-#include "src/shim/guard.h"
 
 namespace sconce::runner {
 
@@ -39,7 +39,7 @@ std::shared_ptr<Sequence> Runner::make_sequence(std::shared_ptr<const void> owne
 ReplicaSlot* Runner::slot_for(const SequenceStep& step, int replica, std::exception_ptr& error) const noexcept {
   auto index = static_cast<size_t>(replica);
   if (step.sequence) {
-    const SequencePlace* const place = SequencePlaces::place_of(*step.sequence, this);
+    const SequenceSlot* const place = SequencePlaces::place_of(*step.sequence, this);
     if (!place) {
       error = foreign_;
       return nullptr;
@@ -63,7 +63,7 @@ void Runner::close(ReplicaSlot& slot) noexcept {
 }
 
 void Runner::place_over(ReplicaSlot& slot, const Generation& active, std::shared_ptr<const ConstantSet> values,
-                        bool anew, SequencePlace& place) const {
+                        bool anew, SequenceSlot& place) const {
   const bool fresh = !place.bound;
   if (fresh || place.values != values) {
     place.bound = slot.replica->bind(module_, *table_, *values, {}, place.bound.get(), active.set.get());
@@ -73,8 +73,8 @@ void Runner::place_over(ReplicaSlot& slot, const Generation& active, std::shared
 }
 
 void Runner::begin_sequence(ReplicaSlot& slot, const Generation& active, const WeightSet* weights,
-                            SequencePlace& place) const {
-  const HeldSet* const named = weights ? &own_set(*weights) : nullptr;
+                            SequenceSlot& place) const {
+  const LoadedSet* const named = weights ? &own_set(*weights) : nullptr;
   SCONCE_CHECK(named || active.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
                active.missing, "' has not been given");
   std::shared_ptr<const ConstantSet> values = named ? named->values : active.set;
@@ -86,7 +86,7 @@ void Runner::begin_sequence(ReplicaSlot& slot, const Generation& active, const W
   place.set = named ? named->name() : nullptr;
 }
 
-void Runner::move_rows(ReplicaSlot& slot, const Generation& active, SequencePlace& place,
+void Runner::move_rows(ReplicaSlot& slot, const Generation& active, SequenceSlot& place,
                        const SequenceRows& rows) const {
   SCONCE_CHECK(place.has_rows, kFailedPrecondition, "the sequence was made without room for rows");
   for (const std::span<const uint32_t> list : {rows.set_aside, rows.bring_back, rows.reset})
@@ -94,7 +94,7 @@ void Runner::move_rows(ReplicaSlot& slot, const Generation& active, SequencePlac
       SCONCE_CHECK(row < sequence_rows_, kInvalidArgument, "row ", row, " of a sequence, which has ", sequence_rows_);
   SCONCE_CHECK(rows.bring_back.empty() || !place.aside.empty(), kFailedPrecondition,
                "no row of the sequence was set aside");
-  shim::in_memory("rows of a sequence that wait", [&] {
+  aoti_abi::in_memory("rows of a sequence that wait", [&] {
     if (!rows.set_aside.empty() && place.aside.empty())
       place.aside = slot.replica->copies_of(place.bound->buffers, *table_);
     slot.replica->move_rows(*place.bound, place.aside, *table_, *place.values, active.set.get(), rows);
@@ -104,18 +104,18 @@ void Runner::move_rows(ReplicaSlot& slot, const Generation& active, SequencePlac
 void Runner::run_step(ReplicaSlot& slot, const Generation& active, const WeightSet* weights, const SequenceStep& step,
                       std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery,
                       RunInfo& info) {
-  SequencePlace* const place = SequencePlaces::place_of(*step.sequence, this);
+  SequenceSlot* const place = SequencePlaces::place_of(*step.sequence, this);
   if (!place) std::rethrow_exception(foreign_);
   if (place->gone.load() || place->slot != slot.index) std::rethrow_exception(no_replica_);
   if (step.begins) {
     place->begun = false;
-    shim::in_memory("the place of a sequence", [&] { begin_sequence(slot, active, weights, *place); });
+    aoti_abi::in_memory("the place of a sequence", [&] { begin_sequence(slot, active, weights, *place); });
     place->life = step.life;
   } else {
     SCONCE_CHECK(place->begun && place->life == step.life, kFailedPrecondition,
                  "the sequence has no state: its first step did not run, or a step failed; it must begin again");
     if (sequences_follow_ && !place->set && place->values != active.set && !active.set->user_managed()) {
-      shim::in_memory("new weights for a sequence", [&] { place_over(slot, active, active.set, false, *place); });
+      aoti_abi::in_memory("new weights for a sequence", [&] { place_over(slot, active, active.set, false, *place); });
       place->generation = active.number.load(std::memory_order_relaxed);
       place->label = active.label;
     }

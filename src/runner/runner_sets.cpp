@@ -5,9 +5,9 @@
 
 #include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
+#include "src/aoti_abi/guard.h"
 #include "src/runner/constants/set_weights.h"
 #include "src/runner/runner.h"
-#include "src/shim/guard.h"
 
 namespace sconce::runner {
 
@@ -56,10 +56,10 @@ NamedSets::Held Runner::make_set(std::string name, uint64_t generation, std::sha
   if (warm_up_) values->derive_as(*served);
   check_package(*values);
   const bool reads = reads_package(*values);
-  return std::make_shared<const HeldSet>(this, std::move(name), generation, *table_, std::move(values), reads);
+  return std::make_shared<const LoadedSet>(this, std::move(name), generation, *table_, std::move(values), reads);
 }
 
-void Runner::finish_set(Staging& staging, const UpdateOptions& options, const HeldSet* base) {
+void Runner::finish_set(Staging& staging, const UpdateOptions& options, const LoadedSet* base) {
   const std::shared_ptr<const ConstantSet> active = active_set();
   const std::shared_ptr<const ConstantSet> staged = staging.finish(base ? *base->values : *active);
   const std::string_view dropped = sets_->would_drop(*staged);
@@ -83,10 +83,10 @@ void Runner::finish_set(Staging& staging, const UpdateOptions& options, const He
   sets_->put(options.set, {options.label, options.note}, values, options.hold);
 }
 
-BoundContainer& Runner::bound_set(ReplicaSlot& slot, const Generation& active, const HeldSet& set) const {
+ModelInstance& Runner::bound_set(ReplicaSlot& slot, const Generation& active, const LoadedSet& set) const {
   if (!slot.sets) slot.sets = std::make_unique<BoundSets>(slot.index, bound_sets_);
-  const BoundContainer* const served = active.bound[slot.index].get();
-  if (BoundContainer* const bound = slot.sets->find(set)) {
+  const ModelInstance* const served = active.bound[slot.index].get();
+  if (ModelInstance* const bound = slot.sets->find(set)) {
     // Buffers are the replica's: an update may have given it others.
     bool current = true;
     for (size_t i = 0; table_->any_mutated() && served && current && i < served->buffers.size(); ++i)
@@ -96,15 +96,15 @@ BoundContainer& Runner::bound_set(ReplicaSlot& slot, const Generation& active, c
   }
   const auto begin = std::chrono::steady_clock::now();
   slot.sets->make_room();
-  std::unique_ptr<BoundContainer> bound =
+  std::unique_ptr<ModelInstance> bound =
       slot.replica->bind(module_, *table_, *set.values, {}, served, active.set.get());
-  BoundContainer& kept = slot.sets->keep(set.shared_from_this(), std::move(bound));
+  ModelInstance& kept = slot.sets->keep(set.shared_from_this(), std::move(bound));
   bind_times_.took(std::chrono::steady_clock::now() - begin);
   return kept;
 }
 
-const HeldSet& Runner::own_set(const WeightSet& weights) const {
-  const auto& set = static_cast<const HeldSet&>(weights);
+const LoadedSet& Runner::own_set(const WeightSet& weights) const {
+  const auto& set = static_cast<const LoadedSet&>(weights);
   SCONCE_CHECK(set.owner == this, kInvalidArgument, "set '", *set.name(), "' is another model's");
   SCONCE_CHECK(set.missing.empty(), kFailedPrecondition, "set '", *set.name(), "' has no value for constant '",
                set.missing, "'");
@@ -114,10 +114,10 @@ const HeldSet& Runner::own_set(const WeightSet& weights) const {
 void Runner::run_set(ReplicaSlot& slot, const Generation& active, const WeightSet& weights,
                      std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery,
                      RunInfo& info) {
-  const HeldSet& set = own_set(weights);
+  const LoadedSet& set = own_set(weights);
   struct Leave {
     ReplicaSlot& slot;
-    const HeldSet& set;
+    const LoadedSet& set;
     ~Leave() {
       if (set.gone() && slot.sets) slot.sets->forget(set);
     }
@@ -144,18 +144,18 @@ void Runner::unbind(const std::vector<NamedSets::Held>& sets) noexcept {
 
 void Runner::settle_sets(bool if_idle) noexcept {
   const auto settle = [&] { if_idle ? sets_->settle_if_idle() : sets_->settle(); };
-  if (sets_ && shim::guard("settling named sets", settle) != 0) shim::take_error();
+  if (sets_ && aoti_abi::guard("settling named sets", settle) != 0) aoti_abi::take_error();
 }
 
 std::string Runner::set_digest(std::string_view name) {
-  const auto set = std::static_pointer_cast<const HeldSet>(bring_set(name));
+  const auto set = std::static_pointer_cast<const LoadedSet>(bring_set(name));
   std::string digest = set->values->digest(*table_);
   check_package(*set->values);
   return digest;
 }
 
 std::unique_ptr<WeightSetFile> Runner::open_set(std::string_view name, std::shared_ptr<const void> owner) {
-  const auto set = std::static_pointer_cast<const HeldSet>(bring_set(name));
+  const auto set = std::static_pointer_cast<const LoadedSet>(bring_set(name));
   const NamedSetInfo about = named_set(name);
   WeightSetInfo info;
   info.generation = set->generation();
@@ -171,7 +171,7 @@ std::unique_ptr<WeightSetFile> Runner::open_set(std::string_view name, std::shar
 uint64_t Runner::promote_set(std::string_view name) {
   const std::string text(name);
   const Turn turn(*this, "a commit of set '" + text + "'");
-  const auto set = std::static_pointer_cast<const HeldSet>(bring_set(text));
+  const auto set = std::static_pointer_cast<const LoadedSet>(bring_set(text));
   const std::string label = sets_->label(text);
   uint64_t number = 0;
   {

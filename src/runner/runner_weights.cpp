@@ -25,9 +25,9 @@ Runner::Turn::~Turn() {
   runner_.turn_.clear();
 }
 
-std::unique_ptr<BoundContainer> Runner::bind(const ReplicaSlot& slot, const Generation& generation) const {
+std::unique_ptr<ModelInstance> Runner::bind(const ReplicaSlot& slot, const Generation& generation) const {
   const Generation* const served = active();
-  const BoundContainer* before = served ? served->bound[slot.index].get() : nullptr;
+  const ModelInstance* before = served ? served->bound[slot.index].get() : nullptr;
   return on_cores(slot.lane.cpus(), [&] {
     return slot.replica->bind(module_, *table_, *generation.set, generation.reset, before,
                               served ? served->set.get() : nullptr);

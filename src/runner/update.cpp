@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "src/shim/guard.h"
+#include "src/aoti_abi/guard.h"
 
 namespace sconce::runner {
 
 namespace {
 
-constexpr size_t kMostNote = size_t{64} * 1024;
+constexpr size_t kMaxNote = size_t{64} * 1024;
 
 void check_label(const std::string& label) {
   SCONCE_CHECK(label.size() <= 256, kInvalidArgument, "label: ", label.size(), " bytes are too many, 256 is the most");
@@ -28,8 +28,8 @@ std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::s
   if (!options.set.empty()) named_sets().check_name(options.set);
   SCONCE_CHECK(!options.set.empty() || (!options.hold && options.note.empty()), kInvalidArgument,
                "hold, note: only a named set waits for its name, and has a note");
-  SCONCE_CHECK(options.note.size() <= kMostNote, kInvalidArgument, "note: ", options.note.size(),
-               " bytes are too many, ", kMostNote, " is the most");
+  SCONCE_CHECK(options.note.size() <= kMaxNote, kInvalidArgument, "note: ", options.note.size(),
+               " bytes are too many, ", kMaxNote, " is the most");
   SCONCE_CHECK(options.base.empty() || !options.set.empty(), kInvalidArgument,
                "base: only a named set starts from another");
   return std::make_unique<Update>(*this, std::move(options), std::move(owner));
@@ -55,7 +55,7 @@ Staging& Runner::Update::staging(const char* what) {
 }
 
 void Runner::Update::declare(std::span<const WeightEntry> entries) {
-  shim::in_memory("declare", [&] {
+  aoti_abi::in_memory("declare", [&] {
     SCONCE_CHECK(!finished_ && (!staging_ || options_.gradual), kFailedPrecondition,
                  "declare: the entries have been declared already");
     if (staging_) {
@@ -80,11 +80,11 @@ void Runner::Update::declare(std::span<const WeightEntry> entries) {
 }
 
 std::span<std::byte> Runner::Update::memory(size_t entry) {
-  return shim::in_memory("memory", [&] { return staging("memory").memory(entry); });
+  return aoti_abi::in_memory("memory", [&] { return staging("memory").memory(entry); });
 }
 
 void Runner::Update::complete(size_t entry) {
-  shim::in_memory("complete", [&] { staging("complete").complete(entry); });
+  aoti_abi::in_memory("complete", [&] { staging("complete").complete(entry); });
 }
 
 void Runner::Update::set_label(std::string label) {
@@ -94,19 +94,19 @@ void Runner::Update::set_label(std::string label) {
 }
 
 void Runner::Update::take(std::span<const TensorPart> parts) {
-  shim::in_memory("take", [&] { staging("take").take(parts); });
+  aoti_abi::in_memory("take", [&] { staging("take").take(parts); });
 }
 
 void Runner::Update::take(std::span<const FilePart> parts, const std::function<void(uint64_t)>& tick) {
-  shim::in_memory("take", [&] { staging("take").take(parts, tick); });
+  aoti_abi::in_memory("take", [&] { staging("take").take(parts, tick); });
 }
 
 void Runner::Update::finish() {
-  shim::in_memory("finish", [&] {
+  aoti_abi::in_memory("finish", [&] {
     Staging& staging = this->staging("finish");
     staging.check_complete();
     if (!options_.dry_run && !options_.set.empty()) {
-      runner_.finish_set(staging, options_, static_cast<const HeldSet*>(base_.get()));
+      runner_.finish_set(staging, options_, static_cast<const LoadedSet*>(base_.get()));
     } else if (!options_.dry_run) {
       const MutexLock work(runner_.work_mutex_);
       auto next = std::make_unique<Generation>(*runner_.table_, staging.finish(*runner_.active()->set), options_.label,

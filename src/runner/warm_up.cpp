@@ -6,20 +6,20 @@
 
 #include "package_format/text/json_text.h"
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
-#include "sconce/hash.h"
-#include "sconce/made_up_inputs.h"
-#include "sconce/parse_number.h"
+#include "src/aoti_abi/guard.h"
 #include "src/custom_ops/registry.h"
-#include "src/device/made_up_run.h"
+#include "src/device/dummy_run.h"
+#include "src/runner/dummy_inputs.h"
 #include "src/runner/runner.h"
-#include "src/shim/guard.h"
+#include "src/support/excerpt.h"
+#include "src/support/hash.h"
+#include "src/support/parse_number.h"
 #include "src/tensor/fill.h"
 
 namespace sconce::runner {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 24;  // of a made-up input, on average
+constexpr int64_t kMaxElements = int64_t{1} << 24;  // of a made-up input, on average
 
 std::vector<std::string> texts_of(const std::vector<std::filesystem::path>& paths) {
   return {paths.begin(), paths.end()};
@@ -27,7 +27,7 @@ std::vector<std::string> texts_of(const std::vector<std::filesystem::path>& path
 
 }  // namespace
 
-std::string why_no_made_up_run(const ModelSpec& spec) {
+std::string why_no_dummy_run(const ModelSpec& spec) {
   const std::vector<std::string> known =
       spec.proxy_targets.empty() ? std::vector<std::string>() : custom_ops::aten_operators();
   for (const std::string& target : spec.proxy_targets) {
@@ -59,8 +59,8 @@ uint64_t digest_of_inputs(std::span<const Tensor> inputs) {
 }
 
 std::vector<Tensor> warm_up_inputs(const ModelSpec& spec) {
-  std::vector<Tensor> inputs = made_up_inputs(
-      spec.inputs, {.most_elements = kMostElements * static_cast<int64_t>(spec.inputs.size()), .bounds = spec.bounds});
+  std::vector<Tensor> inputs = dummy_inputs(
+      spec.inputs, {.most_elements = kMaxElements * static_cast<int64_t>(spec.inputs.size()), .bounds = spec.bounds});
   // Integers are ones: an index of most tables, and a divisor.
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool whole = !is_floating(inputs[i].dtype());
@@ -80,12 +80,12 @@ WarmUpTrial::WarmUpTrial(const Package& package, const ModelSpec& spec, const Lo
 WarmUp WarmUpTrial::wait() {
   const TrialEnd end = child_.wait();
   WarmUp learned;
-  constexpr int kMostLevels = 8;
+  constexpr int kMaxLevels = 8;
   for (const std::string& line : end.lines) {
     // Deeper than parse_json() takes, or not: it is none of the lines that are looked for.
     const auto opens = std::count_if(line.begin(), line.end(), [](char c) { return c == '{' || c == '['; });
-    if (opens > kMostLevels) continue;
-    const SortedJson report = parse_json(line, "a trial's report", kMostLevels);
+    if (opens > kMaxLevels) continue;
+    const SortedJson report = parse_json(line, "a trial's report", kMaxLevels);
     if (!report.is_object() || !report.contains("warm_up")) continue;
     const SortedJson& run = report["warm_up"];
     const auto text = [&](const char* key) {
@@ -101,7 +101,7 @@ WarmUp WarmUpTrial::wait() {
 }
 
 WarmUp Runner::warm_up(std::optional<uint64_t> expected) const {
-  WarmUp result{.inputs = 0, .problem = why_no_made_up_run(info_.spec)};
+  WarmUp result{.inputs = 0, .problem = why_no_dummy_run(info_.spec)};
   if (!result.problem.empty()) return result;
   const MutexLock work(work_mutex_);
   const Generation& served = *active();
@@ -114,20 +114,20 @@ WarmUp Runner::warm_up(std::optional<uint64_t> expected) const {
   const auto run = [&] {
     if (!cpus.empty()) stay_on(cpus);
     const Held held(slot);
-    const bool failed = shim::guard("a run on made-up inputs", [&] {
+    const bool failed = aoti_abi::guard("a run on made-up inputs", [&] {
       const std::vector<Tensor> inputs = warm_up_inputs(info_.spec);
       result.inputs = digest_of_inputs(inputs);
       SCONCE_CHECK(!expected || *expected == result.inputs, kFailedPrecondition,
                    "a child process has run other inputs than these");
       // What the model writes to its buffers must not stay.
-      std::unique_ptr<BoundContainer> own;
+      std::unique_ptr<ModelInstance> own;
       if (table_->any_mutated()) own = slot.replica->bind(module_, *table_, *served.set, {}, nullptr, nullptr);
-      BoundContainer& bound = own ? *own : *served.bound[slot.index];
+      ModelInstance& bound = own ? *own : *served.bound[slot.index];
       std::vector<Tensor> outputs(bound.container->num_outputs());
-      const MadeUpRun made_up;
+      const DummyRun dummy;
       slot.replica->run(bound, inputs, outputs, {});
     });
-    const std::optional<shim::ShimError> error = shim::take_error();
+    const std::optional<aoti_abi::ShimError> error = aoti_abi::take_error();
     if (failed) result.problem = error ? error->text : "a run on made-up inputs: no memory is left";
   };
   // Runs that take several threads are a lane's. If this thread kept a team of OpenMP's for ever, there would be more

@@ -16,9 +16,9 @@ namespace sconce::runner {
 constexpr uint64_t kWarmUpBytes = uint64_t{1} << 20;
 
 // Why runs on made-up inputs could leave a trace; empty: they leave none as far as the package says.
-std::string why_no_made_up_run(const ModelSpec& spec);
+std::string why_no_dummy_run(const ModelSpec& spec);
 
-// The inputs of a warm-up run: the same bytes in every process. The errors of made_up_inputs().
+// The inputs of a warm-up run: the same bytes in every process. The errors of dummy_inputs().
 std::vector<Tensor> warm_up_inputs(const ModelSpec& spec);
 // A digest of dtypes, sizes and bytes of dense tensors in host memory; never 0.
 uint64_t digest_of_inputs(std::span<const Tensor> inputs);

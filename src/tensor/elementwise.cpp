@@ -13,7 +13,7 @@ namespace sconce {
 namespace {
 
 constexpr int64_t kMapBlock = 512;
-constexpr size_t kMostBytes = 16;  // of an element
+constexpr size_t kMaxBytes = 16;  // of an element
 
 // A row of any dtype and spacing, as packed elements of another dtype.
 class InputRow {
@@ -45,7 +45,7 @@ class InputRow {
       convert(dtype_, from, computed_, buffer_, count);
       return buffer_;
     }
-    alignas(64) char packed[kMapBlock * kMostBytes];
+    alignas(64) char packed[kMapBlock * kMaxBytes];
     char* const to = dtype_ == computed_ ? buffer_ : packed;
     dispatch_bytes(static_cast<size_t>(item_), [&]<class Bytes>() {
       auto* place = reinterpret_cast<Bytes*>(to);
@@ -59,7 +59,7 @@ class InputRow {
   DType dtype_, computed_;
   const char* data_;
   int64_t stride_, item_, filled_;
-  alignas(64) char buffer_[kMapBlock * kMostBytes];
+  alignas(64) char buffer_[kMapBlock * kMaxBytes];
 };
 
 // Packed elements of one dtype, stored as a row of any dtype and spacing.
@@ -76,7 +76,7 @@ class OutputRow {
     if (direct()) return;
     char* to = data_ + begin * stride_;
     if (stride_ == item_) return convert(computed_, buffer_, dtype_, to, count);
-    alignas(64) char packed[kMapBlock * kMostBytes];
+    alignas(64) char packed[kMapBlock * kMaxBytes];
     if (dtype_ != computed_) convert(computed_, buffer_, dtype_, packed, count);
     dispatch_bytes(static_cast<size_t>(item_), [&]<class Bytes>() {
       const auto* from = reinterpret_cast<const Bytes*>(dtype_ == computed_ ? buffer_ : packed);
@@ -90,7 +90,7 @@ class OutputRow {
   DType computed_, dtype_;
   char* data_;
   int64_t stride_, item_;
-  alignas(64) char buffer_[kMapBlock * kMostBytes];
+  alignas(64) char buffer_[kMapBlock * kMaxBytes];
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ const char* lack(const Tensor& tensor, const LastRows& wanted) noexcept {
   if (tensor.size(tensor.dim() - 1) > UINT32_MAX) return "a row is too long";
   if (wanted.parts < 1 || (tensor.dim() == 1 ? 1 : tensor.size(0)) % wanted.parts != 0)
     return "the first dimension does not have so many equal parts";
-  if (wanted.largest < 0 || wanted.largest > kMostLargest) return "so many largest numbers cannot be asked for";
+  if (wanted.largest < 0 || wanted.largest > kMaxLargest) return "so many largest numbers cannot be asked for";
   return nullptr;
 }
 

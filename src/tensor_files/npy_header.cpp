@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::tensor_files {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sconce/check.h"
-#include "sconce/element_walk.h"
+#include "src/support/element_walk.h"
 #include "src/types/write_error.h"
 
 namespace sconce::tensor_files {

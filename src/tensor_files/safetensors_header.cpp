@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::tensor_files {
 namespace {

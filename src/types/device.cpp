@@ -1,8 +1,8 @@
 #include "sconce/device.h"
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
-#include "sconce/parse_number.h"
+#include "src/support/excerpt.h"
+#include "src/support/parse_number.h"
 
 namespace sconce {
 

@@ -1,6 +1,6 @@
 #include "sconce/error.h"
 
-#include "sconce/error_context.h"
+#include "src/support/error_context.h"
 
 namespace sconce {
 namespace {

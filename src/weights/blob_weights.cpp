@@ -1,8 +1,8 @@
 #include <memory>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "sconce/tensor.h"
+#include "src/support/excerpt.h"
 #include "src/weights/placed_weights.h"
 
 namespace sconce::weights {

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "sconce/float_types.h"
+#include "src/support/excerpt.h"
 
 namespace sconce {
 namespace {

@@ -17,7 +17,7 @@ namespace sconce::weights {
 namespace {
 
 // Most bytes of one read, so that progress is visible; the kernel's own limit is higher.
-constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr size_t kMaxInputBytes = size_t{64} << 20;
 
 }  // namespace
 
@@ -51,9 +51,9 @@ InputFile::~InputFile() {
 }
 
 void InputFile::settle() {
-  constexpr int kMostLooks = 200;
+  constexpr int kMaxLooks = 200;
   constexpr timespec kBetweenLooks{0, 5'000'000};
-  for (int i = 0; i < kMostLooks; ++i) {
+  for (int i = 0; i < kMaxLooks; ++i) {
     // In this order: who opened the file before the stamp was taken is seen, and who writes after it changes the stamp.
     stamp_ = ContentStamp::settled(fd_);
     SCONCE_CHECK(stamp_.is_known(), kIo, "cannot read file: ", path_.string(), ": ", std::strerror(errno));
@@ -65,7 +65,7 @@ void InputFile::settle() {
 
 void InputFile::read(uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
-    const ssize_t n = ::pread(fd_, out.data(), std::min(out.size(), kMostBytes), static_cast<off_t>(offset));
+    const ssize_t n = ::pread(fd_, out.data(), std::min(out.size(), kMaxInputBytes), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     SCONCE_CHECK(n >= 0, kIo, "cannot read file: ", path_.string(), ": ", std::strerror(errno));
     SCONCE_CHECK(n > 0, kFailedPrecondition, "file became shorter while it was read: ", path_.string(), ": ended at ",

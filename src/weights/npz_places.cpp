@@ -9,7 +9,7 @@ namespace {
 
 using zip_format::load;
 
-constexpr uint64_t kMostDirectoryBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxDirectoryBytes = uint64_t{64} << 20;
 
 bool fits(uint64_t offset, uint64_t bytes, uint64_t limit) noexcept {
   return offset <= limit && bytes <= limit - offset;
@@ -70,7 +70,7 @@ bool widen(std::span<const std::byte> extra, std::initializer_list<uint64_t*> va
 
 std::vector<NpzPlace> find_stored_members(const InputFile& file, size_t members) {
   const std::optional<Directory> directory = find_directory(file);
-  if (!directory || directory->bytes > kMostDirectoryBytes || !fits(directory->offset, directory->bytes, file.size()))
+  if (!directory || directory->bytes > kMaxDirectoryBytes || !fits(directory->offset, directory->bytes, file.size()))
     return {};
   std::vector<std::byte> bytes(static_cast<size_t>(directory->bytes));
   file.read(directory->offset, bytes);

@@ -8,8 +8,8 @@
 #include "package_format/archive/archive_reader.h"
 #include "package_format/weights_index.h"
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "sconce/tensor.h"
+#include "src/support/excerpt.h"
 #include "src/weights/placed_weights.h"
 
 namespace sconce::weights {

@@ -12,7 +12,7 @@ namespace sconce {
 namespace {
 
 // The most bytes that next() returns at once, and the size below which it collects entries.
-constexpr size_t kMostBytes = size_t{4} << 20, kSmallBytes = size_t{64} << 10;
+constexpr size_t kMaxBytes = size_t{4} << 20, kSmallBytes = size_t{64} << 10;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ std::span<const std::byte> SafetensorsEncoder::next(std::span<std::byte> scratch
     // Small entries leave together. read() may have given the beginning, but never gives the end of what begins here.
     if (values.size() > kSmallBytes) {
       const auto from = static_cast<size_t>(position_);
-      const std::span<const std::byte> piece = values.subspan(from, std::min(values.size() - from, kMostBytes));
+      const std::span<const std::byte> piece = values.subspan(from, std::min(values.size() - from, kMaxBytes));
       step(piece.size());
       if (complete()) file_->check_whole();
       return piece;

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
+#include "src/support/excerpt.h"
 #include "src/tensor_files/safetensors_header.h"
 #include "src/weights/placed_weights.h"
 

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
 #include "src/device/file_source.h"
+#include "src/support/excerpt.h"
 #include "src/tensor_files/npy_header.h"
 #include "src/weights/placed_weights.h"
 

@@ -3,9 +3,9 @@
 
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
-#include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
 #include "src/device/tensor_source.h"
+#include "src/support/excerpt.h"
 
 namespace sconce {
 namespace {

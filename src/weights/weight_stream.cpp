@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "sconce/weight_sources.h"
 #include "src/device/sha256.h"
+#include "src/support/excerpt.h"
 #include "src/tensor_files/npy_header.h"
 #include "src/tensor_files/safetensors_header.h"
 #include "src/weights/input_file.h"

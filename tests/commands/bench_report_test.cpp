@@ -1,4 +1,4 @@
-#include "server/commands/bench_report.h"
+#include "server/cli/bench_report.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "server/commands/model_inputs.h"
+#include "server/cli/model_inputs.h"
 
 #include <doctest/doctest.h>
 

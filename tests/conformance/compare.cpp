@@ -7,8 +7,8 @@
 #include <sstream>
 #include <vector>
 
-#include "sconce/element_walk.h"
 #include "sconce/float_types.h"
+#include "src/support/element_walk.h"
 
 namespace sconce::conformance {
 namespace {

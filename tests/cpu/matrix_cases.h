@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sconce/float_types.h"
-#include "sconce/hash.h"
 #include "sconce/tensor.h"
+#include "src/support/hash.h"
 
 namespace sconce::matrix_testing {
 

@@ -5,8 +5,8 @@
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
 #include "sconce/model.h"
+#include "src/aoti_abi/guard.h"
 #include "src/device/device_backend.h"
-#include "src/shim/guard.h"
 
 namespace sconce::gpu {
 namespace {
@@ -55,7 +55,7 @@ void* function_named(const char* name) {
 
 void check_result(AOTITorchError result) {
   if (result == 0) return;
-  const auto error = shim::take_error();
+  const auto error = aoti_abi::take_error();
   if (!error) SCONCE_FAIL(kInternal, "the function failed without an error");
   throw Error(error->code, error->text);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sconce/check.h"
-#include "src/shim/op_args.h"
+#include "src/aoti_abi/op_args.h"
 
 namespace sconce {
 class DeviceBackend;
@@ -77,8 +77,8 @@ inline AtenGeneratorHandle* no_generator(const Generator* generator) {
 
 inline Tensor taken(AtenTensorHandle handle) {
   if (!handle) return {};
-  Tensor result = std::move(*shim::tensor_of(handle));
-  shim::delete_handle(handle);
+  Tensor result = std::move(*aoti_abi::tensor_of(handle));
+  aoti_abi::delete_handle(handle);
   return result;
 }
 

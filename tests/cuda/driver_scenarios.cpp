@@ -17,6 +17,8 @@
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
 #include "sconce/model.h"
+#include "src/aoti_abi/abi_types.h"
+#include "src/aoti_abi/guard.h"
 #include "src/cuda/memory/model_memory.h"
 #include "src/cuda/memory/pinned_memory.h"
 #include "src/cuda/memory/shared_memory.h"
@@ -25,8 +27,6 @@
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/modules.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/shim/abi_types.h"
-#include "src/shim/guard.h"
 #include "src/tensor/copy.h"
 
 extern "C" {
@@ -70,9 +70,9 @@ void must_be_on(Device device, const Tensor& tensor) {
 }
 
 void lanes(Device device) {
-  const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
+  const std::unique_ptr<DeviceStream> lane = backend().make_lane(device);
   {
-    const DeviceLane::Scope scope(lane.get());
+    const DeviceStream::Scope scope(lane.get());
     Tensor a = Tensor::empty(Ints{100}, DType::kFloat32, device);
     must_be_on(device, a);
     a = Tensor();
@@ -88,10 +88,10 @@ void lanes(Device device) {
 }
 
 void memory(Device device) {
-  const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
+  const std::unique_ptr<DeviceStream> lane = backend().make_lane(device);
   StoragePtr outlives;
   {
-    const DeviceLane::Scope scope(lane.get());
+    const DeviceStream::Scope scope(lane.get());
     outlives = backend().allocate(3000, device);
     backend().allocate(70'000, device);  // cached after this
     must(backend().memory(device).cached > 0, "what came back is not kept");
@@ -197,8 +197,8 @@ void copies(Device device) {
   must(is_counted(again), "a transfer");
 }
 void copies_in_lane(Device device) {
-  const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
-  const DeviceLane::Scope scope(lane.get());
+  const std::unique_ptr<DeviceStream> lane = backend().make_lane(device);
+  const DeviceStream::Scope scope(lane.get());
   copies(device);
   lane->synchronize();
 }
@@ -216,15 +216,15 @@ void last_rows_of(Device device) {
   must(ranks.data_as<uint64_t>()[5] == rank_of(159'997, 39'997), "the third largest of a row");
 }
 void last_rows_in_lane(Device device) {
-  const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
-  const DeviceLane::Scope scope(lane.get());
+  const std::unique_ptr<DeviceStream> lane = backend().make_lane(device);
+  const DeviceStream::Scope scope(lane.get());
   last_rows_of(device);
   lane->synchronize();
 }
 
 void graphs(Device device) {
-  const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
-  const DeviceLane::Scope scope(lane.get());
+  const std::unique_ptr<DeviceStream> lane = backend().make_lane(device);
+  const DeviceStream::Scope scope(lane.get());
   const Ints sizes{40}, one{1};
   Tensor in = Tensor::empty(sizes, DType::kFloat32, device), out = Tensor::empty(sizes, DType::kFloat64, device);
   std::unique_ptr<DeviceGraph> graph;
@@ -282,7 +282,7 @@ void checked(cudaError_t error) {
 }
 void checked(AOTITorchError error) {
   if (error == 0) return;
-  const auto failure = shim::take_error();
+  const auto failure = aoti_abi::take_error();
   throw Error(failure ? failure->code : ErrorCode::kInternal, failure ? failure->text : "no reason");
 }
 
@@ -331,8 +331,8 @@ void modules(Device device) {
     const DeviceFiles& files;
     ~Forget() { backend().forget(files); }
   } const first{files}, second{more};
-  const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
-  const DeviceLane::Scope scope(lane.get());
+  const std::unique_ptr<DeviceStream> lane = backend().make_lane(device);
+  const DeviceStream::Scope scope(lane.get());
   CUmodule module = nullptr, again = nullptr;
   const auto load = [](CUmodule* into, const DeviceFiles& of) {
     const DeviceFiles::Scope theirs(&of);
@@ -375,8 +375,8 @@ void notes(Device device) {
     *cuda::noted_by_kernels() = 0;
     cuda::check_noted();
   }
-  const std::unique_ptr<DeviceLane> lane = backend().make_lane(device);
-  const DeviceLane::Scope scope(lane.get());
+  const std::unique_ptr<DeviceStream> lane = backend().make_lane(device);
+  const DeviceStream::Scope scope(lane.get());
   *cuda::noted_by_kernels() = static_cast<int>(cuda::Noted::kScatter);
   cuda::check_noted();
   try {

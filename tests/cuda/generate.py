@@ -202,7 +202,7 @@ def farthest(package, arguments, tokens):
 
 
 def exp_of(x):
-    """The exponential of server/loops/pick.cpp, operation by operation."""
+    """The exponential of server/scheduling/decoding/pick.cpp, operation by operation."""
     import numpy as np
     some = x > -700
     x = np.where(some, x, 0.0)

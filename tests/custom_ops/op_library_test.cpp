@@ -10,7 +10,7 @@
 #include "sconce/error.h"
 #include "sconce/model.h"
 #include "sconce/runnable.h"
-#include "src/shim/guard.h"
+#include "src/aoti_abi/guard.h"
 #include "tests/errors.h"
 
 namespace sconce::custom_ops {
@@ -38,14 +38,14 @@ std::vector<Value> call(const std::string& name, std::vector<Value> arguments) {
 
 // The text of the operator's exception, with the first error that caused it.
 std::string failure(const std::string& name, std::vector<Value> arguments) {
-  shim::take_error();
+  aoti_abi::take_error();
   std::string text;
   try {
     call(name, std::move(arguments));
   } catch (const std::exception& error) {
     text = error.what();
   }
-  if (const auto cause = shim::take_error()) text += " | " + cause->text;
+  if (const auto cause = aoti_abi::take_error()) text += " | " + cause->text;
   return text;
 }
 

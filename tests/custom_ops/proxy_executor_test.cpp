@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "sconce/check.h"
+#include "src/aoti_abi/guard.h"
 #include "src/custom_ops/registry.h"
-#include "src/shim/guard.h"
 #include "tests/errors.h"
 
 extern "C" AOTITorchError aoti_torch_proxy_executor_call_function(AOTIProxyExecutorHandle, int, int, int64_t*, int,
@@ -138,14 +138,14 @@ TEST_CASE("proxy executor: an error keeps the operator's name and stays with the
                                     R"({"as_tensor": {"name": "c"}})");
   ProxyExecutor executor(std::make_shared<const ExternNodes>(ExternNodes::parse(json)));
   Handles t{number(1), number(2), Tensor()};
-  shim::take_error();
+  aoti_abi::take_error();
   CHECK(aoti_torch_proxy_executor_call_function(executor.handle(), 0, 0, nullptr, 3, t.handles.data()) == 1);
-  const auto error = shim::take_error();
+  const auto error = aoti_abi::take_error();
   REQUIRE(error);
   CHECK(error->code == ErrorCode::kInvalidArgument);
   CHECK(error->text.starts_with("aten::mm: mm: expected a tensor of rank 2"));
   CHECK(aoti_torch_proxy_executor_call_function(nullptr, 0, 0, nullptr, 3, t.handles.data()) == 1);
-  CHECK(shim::take_error());
+  CHECK(aoti_abi::take_error());
 }
 
 TEST_CASE("proxy executor: in a run, a failed call leaves the generated code, which would ignore its return code") {
@@ -155,14 +155,14 @@ TEST_CASE("proxy executor: in a run, a failed call leaves the generated code, wh
   ProxyExecutor executor(std::make_shared<const ExternNodes>(ExternNodes::parse(json)));
   executor.leave_run_on_failure();
   Handles t{number(1), number(2), Tensor()};
-  shim::take_error();
+  aoti_abi::take_error();
   bool went_on = false;
   CHECK(code_of([&] {
           aoti_torch_proxy_executor_call_function(executor.handle(), 0, 0, nullptr, 3, t.handles.data());
           went_on = true;
         }) == ErrorCode::kModelFailed);
   CHECK_FALSE(went_on);
-  const auto error = shim::take_error();
+  const auto error = aoti_abi::take_error();
   REQUIRE(error);
   CHECK(error->text.starts_with("aten::mm: mm: expected a tensor of rank 2"));
 }

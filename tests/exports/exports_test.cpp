@@ -43,9 +43,9 @@ std::string demangled(const std::string& name) {
   return status == 0 ? text.get() : name;
 }
 
-// Functions that torch's C headers declare: the first column of tests/shim/abi_names.tsv.
+// Functions that torch's C headers declare: the first column of tests/aoti_abi/abi_names.tsv.
 Names c_abi() {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/shim/abi_names.tsv");
+  std::ifstream file(SCONCE_SOURCE_DIR "/tests/aoti_abi/abi_names.tsv");
   REQUIRE(file);
   Names names;
   for (std::string line; std::getline(file, line);)
@@ -126,11 +126,19 @@ std::map<std::string, std::string> c_api_names() {
   return names;
 }
 
-// Of a device's library: src/shim/host_services.h.
+// Of a device's library: src/aoti_abi/host_services.h.
 const Names kDeviceInterface = {"sconce_host_services"};
 
+// What include/sconce declares, and the headers that only the program shares with the library.
 const sconce::exports::PublicApi& public_api() {
-  static const auto api = sconce::exports::read_public_api(SCONCE_SOURCE_DIR "/include/sconce");
+  static const auto api = [] {
+    auto read = sconce::exports::read_public_api(SCONCE_SOURCE_DIR "/include/sconce");
+    for (const std::string shared :
+         {"src/support/excerpt.h", "src/support/hash.h", "src/support/parse_number.h", "src/support/utf8.h",
+          "package_format/description.h", "package_format/files/host_memory.h", "src/runner/dummy_inputs.h"})
+      read.read(sconce::content_of(SCONCE_SOURCE_DIR "/" + shared));
+    return read;
+  }();
   return api;
 }
 

@@ -13,10 +13,10 @@
 #include "sconce/model.h"
 #include "sconce/package.h"
 #include "sconce/tensor.h"
+#include "src/aoti_abi/abi_types.h"
+#include "src/aoti_abi/guard.h"
 #include "src/loader/library/shared_library.h"
 #include "src/loader/preflight.h"
-#include "src/shim/abi_types.h"
-#include "src/shim/guard.h"
 #include "tests/files.h"
 
 using namespace sconce;
@@ -59,10 +59,10 @@ class Loaded {
     const int64_t sizes[] = {rows, model.features};
     Tensor x = Tensor::empty(sizes, DType::kFloat32);
     for (int64_t i = 0; i < x.numel(); ++i) x.data_as<float>()[i] = value;
-    AtenTensorHandle input = shim::new_handle(x), output = nullptr;
+    AtenTensorHandle input = aoti_abi::new_handle(x), output = nullptr;
     result = call<Run>(function, container, &input, 1, &output, 1, nullptr, nullptr);
-    Tensor y = output ? *shim::tensor_of(output) : Tensor();
-    shim::delete_handle(output);
+    Tensor y = output ? *aoti_abi::tensor_of(output) : Tensor();
+    aoti_abi::delete_handle(output);
     return y;
   }
   Tensor vector(float value) const {
@@ -74,9 +74,9 @@ class Loaded {
   int32_t update(const char* function, const std::unordered_map<std::string, Tensor>& tensors, bool inactive,
                  bool full = false) {
     std::vector<AOTInductorConstantMapEntry> pairs;
-    for (const auto& [name, tensor] : tensors) pairs.push_back({name.c_str(), shim::new_handle(tensor)});
+    for (const auto& [name, tensor] : tensors) pairs.push_back({name.c_str(), aoti_abi::new_handle(tensor)});
     const int32_t code = call<UpdatePairs>(function, container, pairs.data(), pairs.size(), inactive, full);
-    for (const auto& pair : pairs) shim::delete_handle(pair.handle);
+    for (const auto& pair : pairs) aoti_abi::delete_handle(pair.handle);
     return code;
   }
 
@@ -188,15 +188,15 @@ TEST_CASE("fake model: fails when and how it is told") {
     CHECK(!m.run(1, 1).defined());
     return m.last_error();
   };
-  shim::take_error();
+  aoti_abi::take_error();
   CHECK(failed(FakeFailure::kShim).find("aoti_torch_get_size(tensor, 99, &size) API call failed at ") == 0);
-  CHECK(shim::take_error().has_value());
+  CHECK(aoti_abi::take_error().has_value());
   CHECK(failed(FakeFailure::kUnchecked).empty());
   CHECK(m.result == 0);  // nothing noticed: only the host knows
-  CHECK(shim::take_error().has_value());
+  CHECK(aoti_abi::take_error().has_value());
   CHECK(failed(FakeFailure::kUnknown) == "Unknown exception");
   CHECK(failed(FakeFailure::kCheck).find("Expected u0 <= 8 but received 9") != std::string::npos);
-  shim::take_error();
+  aoti_abi::take_error();
   CHECK(!m.run(1, kFakeFailInput).defined());
   check_rows(m.run(1, 1), 1, 1);
 }

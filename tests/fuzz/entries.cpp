@@ -18,19 +18,19 @@
 #include "sconce/package.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
-#include "server/base/json_cursor.h"
+#include "server/codecs/call_codec.h"
+#include "server/codecs/generate_codec.h"
+#include "server/codecs/infer_codec.h"
+#include "server/codecs/predict_codec.h"
 #include "server/http/chunk_decoder.h"
 #include "server/http/compression.h"
 #include "server/http/request_parser.h"
 #include "server/http/router.h"
-#include "server/pipelines/pipeline_plan.h"
-#include "server/protocols/call_codec.h"
-#include "server/protocols/generate_codec.h"
-#include "server/protocols/infer_codec.h"
-#include "server/protocols/predict_codec.h"
-#include "server/trainers/shared_tensors.h"
-#include "server/trainers/torch_pickles.h"
-#include "server/triton/model_config.h"
+#include "server/rollout/trainer_tensors/shared_tensors.h"
+#include "server/rollout/trainer_tensors/torch_pickles.h"
+#include "server/scheduling/pipelines/pipeline_plan.h"
+#include "server/scheduling/triton/model_config.h"
+#include "server/support/json_cursor.h"
 #include "src/loader/library/elf_fixups.h"
 #include "tests/fuzz/fleet_entries.h"
 #include "tests/fuzz/refusals.h"
@@ -261,8 +261,8 @@ SpecNode node(SpecNode::Kind kind, std::vector<SpecNode> children, std::vector<s
 }
 
 // f(a, [b, c], *, mask, scale): float, double, int64 with fixed strides, bool, complex.
-const ModelInterface& model() {
-  static const ModelInterface interface = [] {
+const ModelSignature& model() {
+  static const ModelSignature interface = [] {
     using Kind = SpecNode::Kind;
     ModelSpec spec;
     spec.name = "model";
@@ -276,7 +276,7 @@ const ModelInterface& model() {
     spec.call_spec.args = node(Kind::kTuple, {SpecNode(), node(Kind::kList, {SpecNode(), SpecNode()})});
     spec.call_spec.kwargs = node(Kind::kDict, {SpecNode(), SpecNode()}, {"mask", "scale"});
     spec.call_spec.input_leaf = {0, 1, 2, 3, 4};
-    return ModelInterface("model", 1, std::move(spec));
+    return ModelSignature("model", 1, std::move(spec));
   }();
   return interface;
 }
@@ -351,7 +351,7 @@ bool run_compressed(std::string_view bytes) {
 }
 
 // Every text of the head lies within the parsed bytes and is readable.
-void read_texts(const RequestHead& head, std::string_view bytes) {
+void read_texts(const RequestHeader& head, std::string_view bytes) {
   unsigned sum = 0;
   for (const std::string_view text : {head.method_text, head.target, head.request_id, head.traceparent,
                                       head.authorization, head.origin, head.content_type, head.content_digest}) {
@@ -409,7 +409,7 @@ bool run_request(std::string_view text) {
   };
   const size_t used = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
   if (failed() || !parser.is_header_done()) return false;
-  const RequestHead& head = parser.head();
+  const RequestHeader& head = parser.head();
   read_texts(head, bytes);
   const bool routed = accepted_request([&] {
     const CanonicalTarget target = canonical_target(head.target);
@@ -439,14 +439,14 @@ bool run_triton(std::string_view text) {
 
 // A pipeline whose steps are all one model, rows of four numbers to such rows.
 bool run_pipeline(std::string_view text) {
-  static const ModelInterface layer = [] {
+  static const ModelSignature layer = [] {
     ModelSpec spec;
     spec.inputs = spec.outputs = {input(DType::kFloat32, {{2, 64, "s0"}, {4, 4, ""}})};
-    return ModelInterface("layer", 1, std::move(spec));
+    return ModelSignature("layer", 1, std::move(spec));
   }();
   return accepted([&] {
     const PipelineSpec spec = read_pipeline(text, "p.pipeline.json");
-    const std::vector<const ModelInterface*> members(spec.steps.size(), &layer);
+    const std::vector<const ModelSignature*> members(spec.steps.size(), &layer);
     const PipelinePlan plan = plan_pipeline(spec, "p", 1, members);
     for (const PipelinePlan::Step& step : plan.steps)
       for (const PipelinePlan::Input& input : step.inputs)

@@ -6,20 +6,20 @@
 #include <string_view>
 #include <utility>
 
-#include "server/kept/seal.h"
-#include "server/kept/weight_journal.h"
-#include "server/remote/listing_xml.h"
-#include "server/remote/range_journal.h"
-#include "server/remote/remote_access.h"
-#include "server/remote/remote_listing.h"
-#include "server/remote/remote_url.h"
-#include "server/remote/transfer/answer_head.h"
-#include "server/remote/transfer/url_text.h"
+#include "server/registry/remote/listing_xml.h"
+#include "server/registry/remote/range_journal.h"
+#include "server/registry/remote/remote_access.h"
+#include "server/registry/remote/remote_listing.h"
+#include "server/registry/remote/remote_url.h"
+#include "server/registry/remote/transfer/answer_head.h"
+#include "server/registry/remote/transfer/url_text.h"
 #include "server/signing/archive_signature.h"
 #include "server/signing/envelope.h"
-#include "server/signing/sha256.h"
 #include "server/signing/signed_file.h"
 #include "server/signing/stream_digests.h"
+#include "server/support/sha256.h"
+#include "server/weights/store/seal.h"
+#include "server/weights/store/weight_journal.h"
 #include "tests/fuzz/refusals.h"
 #include "tests/package_format/fixtures.h"
 #include "tests/server/signing/signing_pems.h"
@@ -160,7 +160,7 @@ bool run_answer_head(std::string_view text) {
     wrong = head.take(line);
     text.remove_prefix(end);
   }
-  if (head.fields.size() > RemoteHead::kMostFields + 1) broken("more fields than are allowed");
+  if (head.fields.size() > RemoteHead::kMaxFields + 1) broken("more fields than are allowed");
   for (const auto& [name, value] : head.fields) {
     if (std::any_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       broken("a name in upper case");
@@ -203,7 +203,7 @@ bool run_download_journal(std::string_view text) {
   const std::optional<JournalState> state = parse_journal(text, kBoot);
   if (!state) return false;
   const DownloadTerms& terms = state->terms;
-  if (state->finished.size() != terms.segments() || terms.segments() > kMostSegments) broken("too many segments");
+  if (state->finished.size() != terms.segments() || terms.segments() > kMaxSegments) broken("too many segments");
   if ((terms.segments() - 1) * terms.segment >= terms.bytes || terms.bytes / terms.segments() > terms.segment)
     broken("the segments are not the file");
   std::string again = journal_head(terms, kBoot);

@@ -7,7 +7,7 @@
 #include "package_format/text/json_value.h"
 #include "sconce/package.h"
 #include "server/http/compression.h"
-#include "server/json/base64.h"
+#include "server/support/json/base64.h"
 #include "tests/fuzz/entries.h"
 #include "tests/package_format/fixtures.h"
 

@@ -14,18 +14,18 @@ namespace {
 
 const std::set<std::string> kCatchSites = {
     "src/faults/parallel_region.cpp",  // a thread's part of a parallel region
-    "src/shim/guard.h",
-    "src/shim/guard.cpp",
+    "src/aoti_abi/guard.h",
+    "src/aoti_abi/guard.cpp",
     "src/c_api/boundary.h",
     "src/c_api/boundary.cpp",
-    "src/runner/replicas/lane.cpp",
-    "server/models/control.cpp",
-    "server/connections/session.cpp",
-    "server/base/failure.cpp",
+    "src/runner/replicas/replica_thread.cpp",
+    "server/registry/model_loader.cpp",
+    "server/http/connections/http_connection.cpp",
+    "server/support/failure.cpp",
     "server/grpc/library/server.cpp",  // where libsconce_grpc is entered
     "server/grpc/library/calls.h",     // no memory, on its threads
-    "server/main.cpp",
-    "server/signature/row_trial.cpp",
+    "server/cli/main.cpp",
+    "server/scheduling/signature/batch_invariance_check.cpp",
     "python/native/errors.cpp",          // each becomes one of the module's exceptions
     "python/native/completions.cpp",     // the thread that ends futures
     "python/native/module.cpp",          // the slot of calls; why check() says no

@@ -14,35 +14,40 @@ namespace {
 // For each room, prefixes that it may include by "...". Files in no listed room fail the test.
 const std::vector<std::pair<std::string, std::vector<std::string>>> kRooms = {
     {"include/sconce/", {"sconce/"}},
+    {"src/support/", {"sconce/", "src/support/"}},
     {"include/sconce.h", {}},
-    {"package_format/", {"sconce/", "package_format/"}},
-    {"src/types/", {"sconce/", "src/types/"}},
-    {"src/faults/", {"sconce/", "src/faults/"}},
-    {"src/device/", {"sconce/", "src/types/", "src/device/"}},
-    {"src/operators/", {"sconce/", "src/operators/"}},
-    {"src/tensor/", {"sconce/", "src/types/", "src/device/", "src/operators/", "src/tensor/"}},
-    {"src/cpu/", {"sconce/", "src/types/", "src/device/", "src/operators/", "src/tensor/", "src/cpu/"}},
-    {"src/shim/",
-     {"sconce/", "src/types/", "src/faults/", "src/device/", "src/operators/", "src/tensor/", "src/cpu/", "src/shim/"}},
+    {"package_format/", {"sconce/", "src/support/", "package_format/"}},
+    {"src/types/", {"sconce/", "src/support/", "src/types/"}},
+    {"src/faults/", {"sconce/", "src/support/", "src/faults/"}},
+    {"src/device/", {"sconce/", "src/support/", "src/types/", "src/device/"}},
+    {"src/operators/", {"sconce/", "src/support/", "src/operators/"}},
+    {"src/tensor/", {"sconce/", "src/support/", "src/types/", "src/device/", "src/operators/", "src/tensor/"}},
+    {"src/cpu/", {"sconce/", "src/support/", "src/types/", "src/device/", "src/operators/", "src/tensor/", "src/cpu/"}},
+    {"src/aoti_abi/",
+     {"sconce/", "src/support/", "src/types/", "src/faults/", "src/device/", "src/operators/", "src/tensor/",
+      "src/cpu/", "src/aoti_abi/"}},
     {"src/cuda/",
-     {"sconce/", "src/types/", "src/device/", "src/operators/", "src/tensor/", "src/shim/", "src/custom_ops/operator/",
-      "src/cuda/"}},
+     {"sconce/", "src/support/", "src/types/", "src/device/", "src/operators/", "src/tensor/", "src/aoti_abi/",
+      "src/custom_ops/operator/", "src/cuda/"}},
     {"src/custom_ops/",
-     {"sconce/", "package_format/", "src/types/", "src/device/", "src/operators/", "src/tensor/", "src/cpu/",
-      "src/shim/", "src/custom_ops/"}},
+     {"sconce/", "src/support/", "package_format/", "src/types/", "src/device/", "src/operators/", "src/tensor/",
+      "src/cpu/", "src/aoti_abi/", "src/custom_ops/"}},
     {"src/loader/",
-     {"sconce/", "package_format/", "src/types/", "src/faults/", "src/device/", "src/operators/", "src/tensor/",
-      "src/cpu/", "src/shim/", "src/custom_ops/", "src/loader/"}},
+     {"sconce/", "src/support/", "package_format/", "src/types/", "src/faults/", "src/device/", "src/operators/",
+      "src/tensor/", "src/cpu/", "src/aoti_abi/", "src/custom_ops/", "src/loader/"}},
     {"src/runner/",
-     {"sconce/", "package_format/", "src/types/", "src/faults/", "src/device/", "src/operators/", "src/tensor/",
-      "src/cpu/", "src/shim/", "src/custom_ops/", "src/loader/", "src/runner/"}},
-    {"src/tensor_files/", {"sconce/", "src/types/", "src/tensor_files/"}},
-    {"src/weights/", {"sconce/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
-    {"src/c_api/", {"sconce.h", "sconce/", "package_format/text/", "src/c_api/"}},
+     {"sconce/", "src/support/", "package_format/", "src/types/", "src/faults/", "src/device/", "src/operators/",
+      "src/tensor/", "src/cpu/", "src/aoti_abi/", "src/custom_ops/", "src/loader/", "src/runner/"}},
+    {"src/tensor_files/", {"sconce/", "src/support/", "src/types/", "src/tensor_files/"}},
+    {"src/weights/",
+     {"sconce/", "src/support/", "package_format/", "src/types/", "src/device/", "src/tensor_files/", "src/weights/"}},
+    {"src/c_api/",
+     {"sconce.h", "sconce/", "src/support/", "package_format/text/", "package_format/description.h", "src/c_api/"}},
     {"src/", {"sconce/", "package_format/", "src/"}},  // model.cpp and similar files: above all rooms
     {"server/",
-     {"sconce/", "server/", "package_format/text/json_value.h", "package_format/files/directory.h",
-      "package_format/files/local_file_system.h"}},
+     {"sconce/", "src/support/", "server/", "package_format/description.h", "package_format/text/json_value.h",
+      "package_format/files/directory.h", "package_format/files/host_memory.h",
+      "package_format/files/local_file_system.h", "src/runner/dummy_inputs.h"}},
     {"examples/", {"sconce/", "sconce.h"}},
 };
 
@@ -106,15 +111,15 @@ TEST_CASE("layering: includes point one way") {
 
 TEST_CASE("layering: a violation is seen") {
   CHECK(violations({"src/cpu/x.cpp", "#include \"src/cpu/x.h\"\n#include <vector>\n"}).empty());
-  CHECK(violations({"src/cpu/x.cpp", "#include \"src/shim/y.h\"\n"}) ==
-        std::vector<std::string>{"src/cpu/x.cpp:1: src/shim/y.h"});
+  CHECK(violations({"src/cpu/x.cpp", "#include \"src/aoti_abi/y.h\"\n"}) ==
+        std::vector<std::string>{"src/cpu/x.cpp:1: src/aoti_abi/y.h"});
   CHECK(violations({"src/cpu/x.cpp", "#include \"y.h\"\n"}).size() == 1);
   CHECK(violations({"src/cpu/x.cpp", "\n  #  include <boost/asio.hpp>\n"}).size() == 1);
   CHECK(violations({"src/cpu/x.cpp", "#include <boost/math/special_functions/gamma.hpp>\n"}).empty());
   CHECK(violations({"src/loader/x.cpp", "#include <boost/math/special_functions/gamma.hpp>\n"}).size() == 1);
   CHECK(violations({"server/x.cpp", "#include <boost/asio.hpp>\n#include \"src/loader/y.h\"\n"}).size() == 1);
   CHECK(violations({"include/sconce/x.h", "#include <nlohmann/json.hpp>\n#include <map>\n"}).size() == 1);
-  CHECK(violations({"src/cuda/x.cpp", "#include \"src/tensor/x.h\"\n#include \"src/shim/y.h\"\n"}).empty());
+  CHECK(violations({"src/cuda/x.cpp", "#include \"src/tensor/x.h\"\n#include \"src/aoti_abi/y.h\"\n"}).empty());
   CHECK(violations({"src/cuda/x.cpp", "#include \"src/cpu/x.h\"\n"}).size() == 1);
   CHECK(violations({"src/model.cpp", "#include \"src/runner/runner.h\"\n"}).empty());
   CHECK(violations({"src/elsewhere/x.cpp", ""}).size() == 1);

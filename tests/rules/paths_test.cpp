@@ -13,7 +13,7 @@ namespace {
 const std::vector<std::string> kFolders = {"cmake",   "conf",           "docker", "docs", "examples",
                                            "include", "package_format", "server", "src",  "tests"};
 // These tests contain made-up paths as examples.
-bool made_up(const std::string& path) { return path.starts_with("tests/rules/"); }
+bool dummy(const std::string& path) { return path.starts_with("tests/rules/"); }
 
 // Texts in which a path is meant from the repository's root.
 std::vector<SourceFile> texts() {
@@ -56,7 +56,7 @@ const std::set<std::string> kForeign = {"c_shim_cpu.h", "shim_common.cpp", "shim
 
 TEST_CASE("paths: those in comments and scripts exist") {
   for (const SourceFile& file : texts()) {
-    if (made_up(file.path)) continue;
+    if (dummy(file.path)) continue;
     const std::string folder = file.path.substr(0, file.path.rfind('/') + 1);
     // A CMakeLists.txt may name files beside it, a document files in its folder.
     for (const std::string& path : paths_in(prose_of(file)))

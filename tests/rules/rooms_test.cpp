@@ -13,33 +13,54 @@ namespace {
 
 using Rooms = std::vector<std::string>;
 
-const std::string kRemoteCredentials = "server/remote/credentials/";
-
 // Prefixes of paths. A room may include itself and those before it in its list. A file belongs to its longest prefix.
 const Rooms kServer = {
-    "server/memory/",        "server/base/",
-    "server/process/",       "server/files/",
-    "server/json/",          "server/html/",
-    "server/terminal/",      "server/triton/",
-    "server/http/",          "server/access/",
-    "server/client/",        "server/signing/",
-    "server/kept/",          "server/signature/",
-    "server/pipelines/",     "server/loops/",
-    "server/batching/",      "server/judging/",
-    "server/repositories/",  "server/remote/transfer/",
-    kRemoteCredentials,      "server/remote/",
-    "server/trial/",  // of models, in a child process
-    "server/demand/",        "server/models/",
-    "server/protocols/",     "server/observe/",
-    "server/observe/otlp/",  "server/observe/traces/",
-    "server/admin/work/",    "server/admin/push/",
-    "server/trainers/",      "server/admin/",
-    "server/admin/judging/", "server/admin/trainers/",
-    "server/console/",       "server/answers/",
-    "server/connections/",   "server/grpc/",
-    "server/grpc/library/",  "server/server.",
-    "server/commands/",      "server/commands/weights/",
-    "server/commands/top/",  "server/",
+    "server/support/memory/",
+    "server/support/",
+    "server/support/process/",
+    "server/support/files/",
+    "server/support/json/",
+    "server/support/html/",
+    "server/support/terminal/",
+    "server/http/",
+    "server/http/access/",
+    "server/http/client/",
+    "server/http/connections/",
+    "server/signing/",
+    "server/scheduling/triton/",
+    "server/scheduling/signature/",
+    "server/scheduling/pipelines/",
+    "server/scheduling/batching/",
+    "server/scheduling/",
+    "server/scheduling/decoding/",
+    "server/weights/store/",
+    "server/weights/validation/",
+    "server/registry/repositories/",
+    "server/registry/remote/transfer/",
+    "server/registry/remote/credentials/",
+    "server/registry/remote/",
+    "server/registry/trial/",  // of models, in a child process
+    "server/registry/lazy_load/",
+    "server/registry/",
+    "server/codecs/",
+    "server/telemetry/",
+    "server/telemetry/otlp/",
+    "server/telemetry/traces/",
+    "server/rollout/work/",
+    "server/rollout/push/",
+    "server/rollout/trainer_tensors/",
+    "server/rollout/",
+    "server/rollout/watch/",
+    "server/rollout/trainers/",
+    "server/console/",
+    "server/api/",
+    "server/grpc/",
+    "server/grpc/library/",
+    "server/server.",
+    "server/cli/",
+    "server/cli/weights/",
+    "server/cli/top/",
+    "server/",
 };
 const Rooms kOperators = {
     "src/tensor/elements/", "src/tensor/",
@@ -100,7 +121,6 @@ const std::vector<const Rooms*> kAll = {&kServer, &kOperators, &kCuda, &kPackage
 const std::set<std::string> kDeviceOnly = {"abi", "cudnn", "device_code", "memory", "runtime"};
 
 const std::vector<std::string> kCode = {".h", ".cpp", ".cu", ".cuh", ".def"};
-constexpr long kMostFiles = 30;
 
 // The index of a path's room in a list; -1 if it has none.
 long place_of(const std::string& path, const Rooms& rooms) {
@@ -137,10 +157,12 @@ TEST_CASE("rooms: each includes those before it") {
 }
 
 TEST_CASE("rooms: a violation is seen") {
-  CHECK(upward({"server/json/x.cpp", "#include \"server/json/x.h\"\n#include \"server/base/y.h\"\n"}, kServer).empty());
-  CHECK(upward({"server/json/x.cpp", "\n#include \"server/http/y.h\"\n"}, kServer) ==
-        std::vector<std::string>{"server/json/x.cpp:2: server/http/y.h"});
-  CHECK(upward({"server/server.cpp", "#include \"server/commands/y.h\"\n"}, kServer).size() == 1);
+  CHECK(upward({"server/support/json/x.cpp", "#include \"server/support/json/x.h\"\n#include \"server/support/y.h\"\n"},
+               kServer)
+            .empty());
+  CHECK(upward({"server/support/json/x.cpp", "\n#include \"server/http/y.h\"\n"}, kServer) ==
+        std::vector<std::string>{"server/support/json/x.cpp:2: server/http/y.h"});
+  CHECK(upward({"server/server.cpp", "#include \"server/cli/y.h\"\n"}, kServer).size() == 1);
   CHECK(upward({"src/tensor/x.cpp", "#include \"src/cpu/vector/y.h\"\n"}, kOperators).size() == 1);
   CHECK(upward({"src/tensor/elements/x.cpp", "#include \"src/tensor/y.h\"\n"}, kOperators).size() == 1);
   CHECK(upward({"src/tensor/rows/x.cpp", "#include \"src/tensor/y.h\"\n"}, kOperators).empty());
@@ -161,13 +183,33 @@ TEST_CASE("rooms: each folder is in the order, and each of the order is there") 
       if (room.ends_with("/")) CHECK_MESSAGE(exists(room), room);
 }
 
-TEST_CASE("rooms: no folder is a hall") {
-  std::map<std::string, long> files;
-  for (const SourceFile& file : read_tree({"include", "package_format", "src", "server", "examples", "tests"}, kCode))
-    ++files[folder_of(file.path)];
-  for (const auto& [folder, count] : files) {
-    CHECK_MESSAGE(count <= kMostFiles, folder << " has " << count << " files; divide it");
+// "http" of "server/http/connections/x.h"; "server" of "server/server.h".
+std::string server_room(const std::string& path) {
+  const std::string rest = path.substr(std::string("server/").size());
+  const size_t slash = rest.find('/');
+  return slash == std::string::npos ? "server" : rest.substr(0, slash);
+}
+
+TEST_CASE("rooms: server/README.md has each, in order, with all that it includes") {
+  static const std::regex include(R"re(^[ \t]*#[ \t]*include[ \t]*"(server/[^"]+)")re", std::regex::multiline);
+  std::map<std::string, std::set<std::string>> included;
+  for (const SourceFile& file : read_tree({"server"}, kCode)) {
+    std::set<std::string>& of = included[server_room(file.path)];
+    for (std::sregex_iterator it(file.text.begin(), file.text.end(), include), end; it != end; ++it)
+      if (const std::string room = server_room((*it)[1]); room != server_room(file.path)) of.insert(room);
   }
+  static const std::regex row(R"re(^\| `(\w+)` \|[^|]*\|([^|]*)\|)re", std::regex::multiline);
+  static const std::regex word(R"(\w+)");
+  const std::string text = read_text("server/README.md");
+  std::set<std::string> above;
+  for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) {
+    const std::string room = (*it)[1], cell = (*it)[2];
+    const std::set<std::string> said(std::sregex_token_iterator(cell.begin(), cell.end(), word), {});
+    CHECK_MESSAGE(said == included[room], room);
+    for (const std::string& one : said) CHECK_MESSAGE(above.contains(one), room << " includes " << one << ", below it");
+    above.insert(room);
+  }
+  for (const auto& [room, of] : included) CHECK_MESSAGE(above.contains(room), room << " has no row");
 }
 
 TEST_CASE("rooms: families of operators have one name on all devices") {

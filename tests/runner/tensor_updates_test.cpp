@@ -155,17 +155,17 @@ TEST_CASE("tensor updates: values that lie anywhere in one piece of a device's m
   const auto draw = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(random);
   };
-  constexpr int64_t kFloats = 600, kLine = 16, kMostGap = 128;  // in floats
+  constexpr int64_t kFloats = 600, kLine = 16, kMaxGap = 128;  // in floats
   for (int round = 0; round < 300; ++round) {
     DeviceFloats memory(kFloats, kGpu);
     std::vector<float> values(kFloats);
     for (float& value : values) value = static_cast<float>(draw(-50, 50));
     memory.put(0, values);
     const int64_t first = draw(0, 40), stride_w = draw(1, 8) == 1 ? 2 : 1, stride_b = draw(1, 8) == 1 ? 2 : 1;
-    int64_t second = first + 4 + draw(-6, 2 * kMostGap);
-    if (draw(0, 1) == 1) second = first + draw(0, 2 * kMostGap / kLine) * kLine;  // aligned
+    int64_t second = first + 4 + draw(-6, 2 * kMaxGap);
+    if (draw(0, 1) == 1) second = first + draw(0, 2 * kMaxGap / kLine) * kLine;  // aligned
     if (draw(0, 3) == 0)
-      second = first + kMostGap + draw(0, 1) * kLine;  // the largest gap that is copied, or the next larger one
+      second = first + kMaxGap + draw(0, 1) * kLine;  // the largest gap that is copied, or the next larger one
     second = std::clamp<int64_t>(second, 0, kFloats - 8);
     const bool turned = draw(0, 1) == 1;
     const int64_t w = turned ? second : first, b = turned ? first : second;

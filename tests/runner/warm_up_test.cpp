@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sconce/random.h"
-#include "src/device/made_up_run.h"
+#include "src/device/dummy_run.h"
 #include "src/operators/cpu_ops.h"
 #include "tests/runner/fake_runner.h"
 
@@ -129,17 +129,17 @@ TEST_CASE("warm-up: only the bytes that a child has run") {
 
 TEST_CASE("warm-up: models that could leave a trace are not run") {
   ModelSpec spec;
-  CHECK(why_no_made_up_run(spec).empty());
+  CHECK(why_no_dummy_run(spec).empty());
   spec.proxy_targets = {"aten::_linalg_det.default", "aten::sort.stable"};
-  CHECK(why_no_made_up_run(spec).empty());
+  CHECK(why_no_dummy_run(spec).empty());
   spec.proxy_targets.emplace_back("mylib::count.default");
-  CHECK(why_no_made_up_run(spec) == "it is not known what the operator mylib::count.default changes");
+  CHECK(why_no_dummy_run(spec) == "it is not known what the operator mylib::count.default changes");
   spec.proxy_targets.clear();
   spec.imports = {"aoti_torch_cpu_mm_out", "aoti_torch_call_dispatcher"};
-  CHECK(why_no_made_up_run(spec) == "it calls operators by name");
+  CHECK(why_no_dummy_run(spec) == "it calls operators by name");
   spec.imports.clear();
   spec.loops = true;  // the child has a limit
-  CHECK(why_no_made_up_run(spec).empty());
+  CHECK(why_no_dummy_run(spec).empty());
 }
 
 TEST_CASE("warm-up: random numbers stay those of the seed") {
@@ -149,7 +149,7 @@ TEST_CASE("warm-up: random numbers stay those of the seed") {
   const float first = draw();
   manual_seed(7);
   {
-    const MadeUpRun made_up;
+    const DummyRun dummy;
     CHECK(code_of([&] { draw(); }) == ErrorCode::kFailedPrecondition);
   }
   CHECK(draw() == first);

@@ -70,7 +70,7 @@ class FakeGraph final : public DeviceGraph {
   }
 };
 
-class FakeLane final : public DeviceLane {
+class FakeLane final : public DeviceStream {
  public:
   explicit FakeLane(Device device) : device_(device) {}
   void enter() override { check_works(device_); }
@@ -113,7 +113,7 @@ class FakeBackend final : public DeviceBackend {
   }
   DeviceMemory memory(Device) override { return {1 << 30, 1 << 30, 0, 0}; }
   void trim(Device) noexcept override { ++devices().trims; }
-  std::unique_ptr<DeviceLane> make_lane(Device device, LaneOptions) override {
+  std::unique_ptr<DeviceStream> make_lane(Device device, LaneOptions) override {
     check_works(device);
     return std::make_unique<FakeLane>(device);
   }

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "fake_package.h"
-#include "server/admin/service.h"
-#include "server/models/control.h"
-#include "server/models/repository.h"
-#include "server/repositories/package_finder.h"
+#include "server/registry/model_loader.h"
+#include "server/registry/repositories/package_finder.h"
+#include "server/registry/repository.h"
+#include "server/rollout/service.h"
 #include "tests/files.h"
 
 namespace sconce::test {
@@ -20,14 +20,14 @@ namespace sconce::test {
 struct OneModelService {
   const TempFolder folder;
   server::ServerConfig config;
-  server::AlarmClock clock;
+  server::TimerQueue clock;
   server::IdleWatch idle_watch{[this] { control->wake(); }};
-  server::Reaper reaper;
+  server::DeferredDeleter reaper;
   server::SignatureRule signatures;
   std::unique_ptr<server::PackageFinder> finder;
   std::unique_ptr<server::Repository> repository;
   server::WeightStore store{""};
-  std::unique_ptr<server::Control> control;
+  std::unique_ptr<server::ModelLoader> control;
   server::OpenConnections connections;
   server::RequestBudget request_memory{UINT64_MAX};
   std::unique_ptr<server::Service> service;
@@ -39,10 +39,11 @@ struct OneModelService {
     config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
     finder = std::make_unique<server::PackageFinder>(config, signatures);
     const std::vector<server::PackageEntry> packages =
-        server::Control::open(*finder, finder->files([](const std::string&) {}).files, true);
+        server::ModelLoader::open(*finder, finder->files([](const std::string&) {}).files, true);
     repository = std::make_unique<server::Repository>(config, clock, idle_watch, reaper, packages, 1);
-    control = std::make_unique<server::Control>(config, *finder, *repository, store, idle_watch,
-                                                std::vector<server::PackageEntry>(), [](const std::exception_ptr&) {});
+    control =
+        std::make_unique<server::ModelLoader>(config, *finder, *repository, store, idle_watch,
+                                              std::vector<server::PackageEntry>(), [](const std::exception_ptr&) {});
     repository->publish(packages.front(), repository->load(packages.front(), false, signatures));
     service = std::unique_ptr<server::Service>(new server::Service{config,
                                                                    *repository,

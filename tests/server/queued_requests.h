@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "sconce/tensor.h"
-#include "server/batching/batch_policy.h"
-#include "server/batching/request_queue.h"
+#include "server/scheduling/batching/batch_policy.h"
+#include "server/scheduling/batching/request_queue.h"
 
 namespace sconce::server {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "server/memory/request_memory.h"
+#include "server/support/memory/request_memory.h"
 
 namespace sconce::server {
 

@@ -1,4 +1,4 @@
-"""What pages in browsers may make them send, and read (server/access/web_pages.h, docs/security.md)."""
+"""What pages in browsers may make them send, and read (server/http/access/web_pages.h, docs/security.md)."""
 import json
 import pathlib
 

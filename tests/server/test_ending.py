@@ -1,4 +1,4 @@
-"""Signals while the program starts, loads, drains and ends (server/process/end_signals.h)."""
+"""Signals while the program starts, loads, drains and ends (server/support/process/end_signals.h)."""
 import contextlib
 import json
 import os

@@ -129,6 +129,6 @@ TEST_CASE("last rows: what a tensor lacks is said") {
   CHECK(why(whole, {.parts = 3}).find("equal parts") != std::string::npos);
   CHECK(why(tensor_of(values, {6}), {.parts = 2}).find("equal parts") != std::string::npos);
   CHECK(why(whole, {.largest = -1}).find("largest") != std::string::npos);
-  CHECK(why(whole, {.largest = kMostLargest + 1}).find("largest") != std::string::npos);
-  CHECK(has_last_rows(whole, {.parts = 2, .largest = kMostLargest}));
+  CHECK(why(whole, {.largest = kMaxLargest + 1}).find("largest") != std::string::npos);
+  CHECK(has_last_rows(whole, {.parts = 2, .largest = kMaxLargest}));
 }

@@ -61,7 +61,7 @@ def open_libraries(folder, kind):
     library["host"] = ctypes.CDLL(os.path.join(folder, "libsconce.so.0"), mode=mode)
     if kind == "cuda":
         library["cuda"] = ctypes.CDLL(os.path.join(folder, "libsconcecu.so.0"), mode=mode)
-    library["host"]._ZN6sconce4shim10error_textEv.restype = ctypes.c_char_p
+    library["host"]._ZN6sconce8aoti_abi10error_textEv.restype = ctypes.c_char_p
     include = os.path.join(os.path.dirname(torch.__file__), "include/torch/csrc/inductor/aoti_torch")
     for header in HEADERS[kind]:
         path = os.path.join(include, header)
@@ -75,8 +75,8 @@ def open_libraries(folder, kind):
 def check(status, name):
     if status:
         host = library["host"]
-        text = (host._ZN6sconce4shim10error_textEv() or b"").decode(errors="replace")
-        host._ZN6sconce4shim10take_errorEv(taken)  # writes a std::optional, whose text is not freed here
+        text = (host._ZN6sconce8aoti_abi10error_textEv() or b"").decode(errors="replace")
+        host._ZN6sconce8aoti_abi10take_errorEv(taken)  # writes a std::optional, whose text is not freed here
         raise Failed(f"{name}: {text}")
 
 
@@ -99,16 +99,16 @@ class Each(tuple):
 
 # Done by a package's loader, not by the ABI: marking constants, and giving the length of packed ones.
 LOADER = r"""
-#include "src/shim/abi_types.h"
+#include "src/aoti_abi/abi_types.h"
 using namespace sconce;
-extern "C" void set_constant(AtenTensorHandle t) { shim::tensor_of(t)->storage()->set_immutable(true); }
+extern "C" void set_constant(AtenTensorHandle t) { aoti_abi::tensor_of(t)->storage()->set_immutable(true); }
 extern "C" AtenTensorHandle packed(void* data, size_t bytes, int dtype, int64_t rank, const int64_t* sizes,
                                    const int64_t* strides, const std::byte* description, size_t length) {
   auto storage = StoragePtr::adopt(new Storage(data, bytes, Device{}, nullptr, nullptr));
   storage->set_opaque_metadata({description, description + length});
   storage->set_immutable(true);
   const auto n = static_cast<size_t>(rank);
-  return shim::new_handle(
+  return aoti_abi::new_handle(
       Tensor(std::move(storage), static_cast<DType>(dtype), {sizes, n}, {strides, n}, 0, Layout::kMkldnn));
 }
 """

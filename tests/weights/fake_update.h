@@ -27,7 +27,7 @@ class FakeUpdate : public WeightUpdate {
                    "no constant of this name: ", entry.name);
       uint64_t bytes = dtype_bytes(entry.dtype);
       for (const int64_t size : entry.shape) bytes *= static_cast<uint64_t>(size);
-      SCONCE_CHECK(bytes <= kMostBytes, kOutOfMemory, "no memory for: ", entry.name);
+      SCONCE_CHECK(bytes <= kMaxBytes, kOutOfMemory, "no memory for: ", entry.name);
       entries_.push_back({entry, {bytes, std::byte{0xcd}}, 0});
     }
   }
@@ -88,7 +88,7 @@ class FakeUpdate : public WeightUpdate {
   }
 
  private:
-  static constexpr uint64_t kMostBytes = uint64_t{1} << 28;
+  static constexpr uint64_t kMaxBytes = uint64_t{1} << 28;
   struct Entry {
     WeightEntry entry;
     std::vector<std::byte> values;

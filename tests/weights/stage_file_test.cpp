@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "package_format/archive/archive_writer.h"
-#include "sconce/element_walk.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
 #include "src/device/file_source.h"
 #include "src/device/sha256.h"
+#include "src/support/element_walk.h"
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/package_format/fixtures.h"

@@ -8,7 +8,7 @@
 namespace sconce::rows {
 namespace {
 
-constexpr int kMostDepth = 3;
+constexpr int kMaxBoundDepth = 3;
 
 // Positive factors with which `times` of one term is `factor` of another.
 struct Multiple {
@@ -49,7 +49,7 @@ Polynomial AccessBounds::at_end(const Polynomial& difference, bool last) const {
 
 // With each loop over a size at the end where the difference is smallest.
 bool AccessBounds::same_for_all_sizes(Polynomial difference) const {
-  for (int pass = 0; pass < kMostDepth; ++pass) {
+  for (int pass = 0; pass < kMaxBoundDepth; ++pass) {
     if (!sized(difference)) return true;
     Polynomial next;
     bool moved = false;
@@ -144,10 +144,10 @@ void AccessBounds::access(std::string_view tensor, const Polynomial& element, co
     return (!depends_ && difference.known() &&
             (same_for_all_sizes(difference) || same_for_all_sizes(at_end(difference, true)) ||
              same_for_all_sizes(at_end(difference, false)))) ||
-           not_negative(difference, kMostDepth);
+           not_negative(difference, kMaxBoundDepth);
   };
   if (holds(left) && holds(element)) return;
-  if (!guarded_ && element.known() && elements.known() && open_.size() < kMostOpen)
+  if (!guarded_ && element.known() && elements.known() && open_.size() < kMaxOpen)
     open_.push_back({std::string(tensor), element, elements, facts_});
   leaves_ = has_example(element, elements);
   if (leaves_)
@@ -162,8 +162,8 @@ bool AccessBounds::follows(const Polynomial& value, const std::vector<Polynomial
   std::swap(steps_, steps_of_ends_);
   // A number that a fact has, too, goes first.
   const bool result =
-      not_negative(value, kMostDepth) || std::any_of(facts.begin(), facts.end(), [&](const Polynomial& fact) {
-        return --steps_ > 0 && not_negative(value - fact, kMostDepth);
+      not_negative(value, kMaxBoundDepth) || std::any_of(facts.begin(), facts.end(), [&](const Polynomial& fact) {
+        return --steps_ > 0 && not_negative(value - fact, kMaxBoundDepth);
       });
   std::swap(steps_, steps_of_ends_);
   leave(mark);

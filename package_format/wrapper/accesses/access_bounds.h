@@ -29,8 +29,8 @@ struct OpenAccess {
 
 class AccessBounds {
  public:
-  static constexpr int kMostSteps = 2'000;     // of arithmetic: some milliseconds
-  static constexpr size_t kMostOpen = 10'000;  // more accesses are not kept
+  static constexpr int kMaxSteps = 2'000;     // of arithmetic: some milliseconds
+  static constexpr size_t kMaxOpen = 10'000;  // more accesses are not kept
 
   explicit AccessBounds(Atoms& atoms) : atoms_(atoms) {}
 
@@ -70,7 +70,7 @@ class AccessBounds {
   Atoms& atoms_;
   std::vector<Polynomial> facts_;
   bool depends_ = false, guarded_ = false;
-  mutable int steps_ = kMostSteps, steps_of_ends_ = kMostSteps;  // in access(), and in follows()
+  mutable int steps_ = kMaxSteps, steps_of_ends_ = kMaxSteps;  // in access(), and in follows()
   std::string problem_;
   bool leaves_ = false;
   std::vector<OpenAccess> open_;

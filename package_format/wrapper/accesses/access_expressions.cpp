@@ -9,9 +9,9 @@ namespace sconce::rows {
 namespace {
 
 // Longer expressions are left out: a request would spend its time on them.
-constexpr size_t kMostText = 1'000;
+constexpr size_t kMaxExpressionText = 1'000;
 // Of the same element of a tensor, or of the same number of elements; more are not compared with each other.
-constexpr size_t kMostCompared = 64;
+constexpr size_t kMaxCompared = 64;
 
 // An access with all loops at one end: all values are made of sizes.
 struct Ended {
@@ -103,7 +103,7 @@ class Text {
       if (term.factor == 1 && !term.atoms.empty()) product.clear();
       for (const Atom atom : term.atoms) product += (product.empty() ? "" : "*") + factor(atom);
       result += product;
-      fits_ = fits_ && result.size() <= kMostText;
+      fits_ = fits_ && result.size() <= kMaxExpressionText;
       if (!fits_) return {};
     }
     return result.empty() ? "0" : result;
@@ -145,7 +145,7 @@ std::optional<std::vector<Polynomial>> without_case(const std::vector<Polynomial
 
 // Adds an access to others of the same element, with as few conditions as possible.
 void add(std::vector<Ended>& group, Ended added) {
-  for (size_t i = 0; i < group.size() && i < kMostCompared;) {
+  for (size_t i = 0; i < group.size() && i < kMaxCompared;) {
     if (same_facts(group[i].facts, added.facts)) return;
     if (auto facts = without_case(group[i].facts, added.facts)) {
       added.facts = std::move(*facts);
@@ -187,7 +187,7 @@ std::vector<AccessBound> open_bounds(AccessBounds& bounds, Atoms& atoms, const S
                bounds.follows(other.second->element - ended->element, ended->facts) &&
                !(other.second->element == ended->element);
       };
-      if (all.size() <= kMostCompared && bounds.follows(ended->element, ended->facts) &&
+      if (all.size() <= kMaxCompared && bounds.follows(ended->element, ended->facts) &&
           std::any_of(all.begin(), all.end(), implies))
         continue;
       AccessBound bound{.access = ended->tensor, .made = {}, .element = *element, .elements = elements};

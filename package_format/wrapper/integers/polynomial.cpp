@@ -6,8 +6,8 @@
 namespace sconce::rows {
 namespace {
 
-constexpr size_t kMostTerms = 48;
-constexpr size_t kMostAtoms = 8;  // of a term
+constexpr size_t kMaxTerms = 48;
+constexpr size_t kMaxAtoms = 8;  // of a term
 
 // Whether all atoms of `part` are among those of `whole`; the others go to `rest`.
 bool divides(const std::vector<Atom>& part, const std::vector<Atom>& whole, std::vector<Atom>& rest) {
@@ -46,7 +46,7 @@ void Polynomial::add(const Term& term) {
   const auto at = std::lower_bound(terms_.begin(), terms_.end(), term,
                                    [](const Term& a, const Term& b) { return a.atoms < b.atoms; });
   if (at == terms_.end() || at->atoms != term.atoms) {
-    if (terms_.size() >= kMostTerms || term.atoms.size() > kMostAtoms)
+    if (terms_.size() >= kMaxTerms || term.atoms.size() > kMaxAtoms)
       *this = unknown();
     else
       terms_.insert(at, term);
@@ -287,7 +287,7 @@ Atom Atoms::made_of(char kind, const Polynomial& value, const Polynomial& diviso
   for (const Polynomial* part : {&value, &divisor})
     for (const Atom atom : this->data(*part))
       if (std::find(data.begin(), data.end(), atom) == data.end()) data.push_back(atom);
-  if (data.size() > kMostTerms) {
+  if (data.size() > kMaxTerms) {
     data.clear();
     bits |= kStray;
   }

@@ -16,7 +16,7 @@
 
 namespace sconce::rows::graph {
 
-constexpr int64_t kMostSteps = 8'000'000;  // of kernels' expressions: some seconds
+constexpr int64_t kMaxSteps = 8'000'000;  // of kernels' expressions: some seconds
 
 struct Value {
   enum class Kind : uint8_t { kOther, kLiteral, kTensor, kInteger, kList, kSizes, kAddress, kInputs, kConstants };
@@ -100,7 +100,7 @@ class GraphReader {
   std::vector<std::optional<View>> outputs_;
   std::vector<int> constants_;  // storages; -1: not used yet
   std::vector<int> read_only_;
-  int64_t steps_ = kMostSteps;
+  int64_t steps_ = kMaxSteps;
   std::string_view assertion_ = {};
   std::string problem_;
 };

@@ -6,7 +6,7 @@
 namespace sconce::rows {
 namespace {
 
-constexpr size_t kMostKernels = 65536, kLongestParameters = 65536;
+constexpr size_t kMaxKernels = 65536, kLongestParameters = 65536;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ KernelLibrary::KernelLibrary(std::span<const std::string_view> sources) {
       if (!rest.starts_with("(")) continue;
       std::string_view body = text.substr(static_cast<size_t>(rest.data() - text.data()));
       const size_t end = find_text(body, "\n}");
-      if (end == std::string_view::npos || texts_.size() >= kMostKernels) break;
+      if (end == std::string_view::npos || texts_.size() >= kMaxKernels) break;
       body = body.substr(0, end + 2);
       std::string_view after = body.substr(0, kLongestParameters);
       if (!skip_bracketed(after)) continue;

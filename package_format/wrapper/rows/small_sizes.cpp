@@ -11,7 +11,7 @@ namespace sconce {
 namespace {
 
 // A package with more is looked at with all of them at once.
-constexpr size_t kMostAlone = 8;
+constexpr size_t kMaxAlone = 8;
 
 class SmallSizes {
  public:
@@ -30,7 +30,7 @@ class SmallSizes {
     if (open_.empty()) return;
     if (lower(open_, 0).empty()) return;
     spec_.why_not_smaller = lower(open_, 1);
-    if (open_.size() <= kMostAlone) lower_each(spec_.why_not_smaller.empty() ? 0 : 1);
+    if (open_.size() <= kMaxAlone) lower_each(spec_.why_not_smaller.empty() ? 0 : 1);
     for (TensorSpec& input : spec_.inputs)
       for (Dim& dim : input.dims)
         for (const std::string& symbol : symbols_of(dim.symbol)) dim.smallest = std::max(dim.smallest, least_[symbol]);

@@ -5,7 +5,7 @@
 namespace sconce::rows {
 namespace {
 
-constexpr size_t kMostWrites = 64;
+constexpr size_t kMaxWrites = 64;
 
 // The set of elements, as text: loop variables stand for their ranges, but for those in `same`. nullopt if a variable
 // is there more than once, so that the set is not that of all combinations.
@@ -53,7 +53,7 @@ void WrittenElements::write(Name array, const Polynomial& element, const Depende
     if (each.array == array) each.value = state.join(each.value, value);
   const bool known = std::any_of(writes_.begin(), writes_.end(),
                                  [&](const Write& each) { return each.array == array && each.element == element; });
-  if (known || !certain || writes_.size() >= kMostWrites) return;
+  if (known || !certain || writes_.size() >= kMaxWrites) return;
   Dependence all = value;
   for (const Write& each : writes_)
     if (each.array == array) all = state.join(all, each.value);

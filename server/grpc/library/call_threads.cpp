@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/connections/busy_poll.h"
+#include "server/http/connections/busy_poll.h"
 
 namespace sconce::server {
 namespace {

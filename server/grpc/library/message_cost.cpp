@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/protocols/tensor_request.h"
+#include "server/codecs/tensor_request.h"
 
 namespace sconce::server {
 namespace {

@@ -24,7 +24,7 @@ const Message& prototype() {
 
 constexpr Messages kMessages[] = {
 #define METHOD(name, method, path) {&prototype<inference::name##Request>, &prototype<inference::name##Response>},
-#include "server/answers/methods.def"
+#include "server/api/methods.def"
 #undef METHOD
 };
 

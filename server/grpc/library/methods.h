@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/answers/methods.h"
+#include "server/api/methods.h"
 
 namespace sconce::server {
 

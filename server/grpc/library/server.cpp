@@ -73,10 +73,10 @@ class Server final : public GrpcServer {
       set(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, limited(static_cast<uint64_t>(options.age_grace.count())));
     set(GRPC_ARG_ENABLE_CHANNELZ, 1);  // connections() and traffic()
     // A peer that is gone is found out, and one that floods with pings is sent away.
-    constexpr int kKeepalive = 60'000, kKeepaliveTimeout = 20'000, kLeastPing = 5'000, kStrikes = 3;
+    constexpr int kKeepalive = 60'000, kKeepaliveTimeout = 20'000, kMinPing = 5'000, kStrikes = 3;
     set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepalive);
     set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeout);
-    set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPing);
+    set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPing);
     set(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kStrikes);
     set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     queue_ = builder.AddCompletionQueue();

@@ -186,7 +186,7 @@ struct LogSoftmax {
                                                        int64_t columns) noexcept {
     T most[kSide], total[kSide];
     Softmax::powers(x, to, n, stride, columns, most, total);
-    for (int64_t j = 0; j < columns; ++j) total[j] = lanes::log(total[j]);
+    for (int64_t j = 0; j < columns; ++j) total[j] = simd::log(total[j]);
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < columns; ++j) to[i * stride + j] = x[i * stride + j] - most[j] - total[j];
   }
@@ -220,7 +220,7 @@ struct LogSoftmaxGradient {
       for (int64_t j = 0; j < columns; ++j) total[j] += grad[i * stride + j];
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < columns; ++j)
-        to[i * stride + j] = grad[i * stride + j] - lanes::quick_exp(y[i * stride + j]) * total[j];
+        to[i * stride + j] = grad[i * stride + j] - simd::quick_exp(y[i * stride + j]) * total[j];
   }
 };
 

@@ -54,10 +54,10 @@ bool is_tanh(const char* name, std::string_view approximate) {
   return approximate == "tanh";
 }
 
-using lanes::choose;
-using lanes::quick_exp;
-using lanes::quick_sigmoid;
-using lanes::quick_tanh;
+using simd::choose;
+using simd::quick_exp;
+using simd::quick_sigmoid;
+using simd::quick_tanh;
 
 // e^x for x below 0, but at least 2^-126: exact enough where 1 or more is added to it.
 [[gnu::always_inline]] inline float power_of_negative(float x) {
@@ -65,7 +65,7 @@ using lanes::quick_tanh;
   const PowerOfE power = power_of_e(clamped);
   return power.mantissa * std::bit_cast<float>((static_cast<int32_t>(power.n) + 127) << 23);
 }
-[[gnu::always_inline]] inline double power_of_negative(double x) { return lanes::exp(x); }
+[[gnu::always_inline]] inline double power_of_negative(double x) { return simd::exp(x); }
 
 // (1 + erf(x / sqrt 2)) / 2, of x and e^(-x^2 / 2): coarse_error_function's polynomial, halved.
 [[gnu::always_inline]] inline float coarse_normal_cdf(float x, float power) {
@@ -83,7 +83,7 @@ using lanes::quick_tanh;
 template <class T>
 [[gnu::always_inline]] inline T log_one_and_power(T x) {
   constexpr T kMost = std::is_same_v<T, float> ? T(80) : T(700);
-  return choose(x > kMost, x, lanes::quick_log1p(quick_exp(x)));
+  return choose(x > kMost, x, simd::quick_log1p(quick_exp(x)));
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ Tensor elu(const Tensor& self, Scalar alpha, Scalar scale, Scalar input_scale) {
   return activated("elu", self,
                    [a = alpha.to_double() * scale.to_double(), s = scale.to_double(),
                     n = input_scale.to_double()]<class T>(T x) -> T {
-                     return choose(x < T(0), lanes::expm1(x * static_cast<T>(n)) * static_cast<T>(a),
+                     return choose(x < T(0), simd::expm1(x * static_cast<T>(n)) * static_cast<T>(a),
                                    x * static_cast<T>(s));
                    });
 }
@@ -131,7 +131,7 @@ Tensor gelu(const Tensor& self, std::string_view approximate) {
     if constexpr (std::is_same_v<T, float>)
       return x * coarse_normal_cdf(x, power_of_negative(-0.5f * x * x));
     else
-      return x * T(0.5) * (T(1) + lanes::quick_erf(x * static_cast<T>(M_SQRT1_2)));
+      return x * T(0.5) * (T(1) + simd::quick_erf(x * static_cast<T>(M_SQRT1_2)));
   });
 }
 Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, std::string_view approximate) {
@@ -144,7 +144,7 @@ Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, std::string_
     });
   return slope("gelu_backward", grad_output, self, []<class T>(T grad, T x) -> T {
     const T power = quick_exp(T(-0.5) * x * x);
-    const T cdf = T(0.5) * (T(1) + lanes::coarse_erf(x * static_cast<T>(M_SQRT1_2), power));
+    const T cdf = T(0.5) * (T(1) + simd::coarse_erf(x * static_cast<T>(M_SQRT1_2), power));
     const T pdf = power * static_cast<T>(M_2_SQRTPI * M_SQRT1_2 * 0.5);
     return grad * (cdf + x * pdf);
   });

@@ -15,8 +15,8 @@ namespace {
 // Matches c10::div_floor_floating, which divides like Python's //.
 template <class T>
 [[gnu::always_inline]] inline T floored_quotient(T a, T b) {
-  using lanes::choose;
-  const T remainder = lanes::fmod(a, b), ratio = a / b;
+  using simd::choose;
+  const T remainder = simd::fmod(a, b), ratio = a / b;
   T quotient = (a - remainder) / b;
   quotient = choose((remainder != 0) & ((b < 0) != (remainder < 0)), quotient - T(1), quotient);
   T floored = std::floor(quotient);

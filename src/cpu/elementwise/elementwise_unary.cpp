@@ -46,7 +46,7 @@ struct Magnitude {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const double re = std::abs(static_cast<double>(z.real())), im = std::abs(static_cast<double>(z.imag()));
     const double length = std::sqrt(re * re + im * im);
-    return static_cast<float>(lanes::choose(re == kInfinity || im == kInfinity, kInfinity, length));
+    return static_cast<float>(simd::choose(re == kInfinity || im == kInfinity, kInfinity, length));
   }
 };
 

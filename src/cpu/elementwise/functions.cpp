@@ -97,7 +97,7 @@ std::complex<T> complex_log2(std::complex<T> z) {
 }
 
 // Where SLEEF's functions are called: for float where the short ones do not hold, for double nowhere else.
-bool beyond_angles(float x) { return !(std::fabs(x) <= kMostOfAngle); }
+bool beyond_angles(float x) { return !(std::fabs(x) <= kMaxOfAngle); }
 bool beyond_angles(double) { return false; }
 bool without_logarithm(float x) { return !has_logarithm(x); }
 bool without_logarithm(double x) { return !((x >= std::numeric_limits<double>::min()) & (x <= 8e307)); }
@@ -106,9 +106,9 @@ template <LogBase Base>
 struct Logarithm {
   template <class T>
   T operator()(T x) const {
-    if constexpr (Base == LogBase::kE) return lanes::quick_log(x);
-    if constexpr (Base == LogBase::kTwo) return lanes::quick_log2(x);
-    if constexpr (Base == LogBase::kTen) return lanes::quick_log10(x);
+    if constexpr (Base == LogBase::kE) return simd::quick_log(x);
+    if constexpr (Base == LogBase::kTwo) return simd::quick_log2(x);
+    if constexpr (Base == LogBase::kTen) return simd::quick_log10(x);
   }
   void wide_row(int64_t count, double* out, const double* in) const noexcept {
     double_logarithms(Base, count, in, out);
@@ -165,63 +165,63 @@ Tensor tested(const char* name, const Tensor& self, Test test) {
     return mapped(                                                                         \
         #name, self, [](auto x) { return real(x); }, [](auto x) { return std::name(x); }); \
   }
-SCONCE_FUNCTION(acos, lanes::quick_acos)
-SCONCE_FUNCTION(asin, lanes::quick_asin)
-SCONCE_FUNCTION(atan, lanes::quick_atan)
-SCONCE_FUNCTION(atanh, lanes::atanh)
+SCONCE_FUNCTION(acos, simd::quick_acos)
+SCONCE_FUNCTION(asin, simd::quick_asin)
+SCONCE_FUNCTION(atan, simd::quick_atan)
+SCONCE_FUNCTION(atanh, simd::atanh)
 SCONCE_FUNCTION(sqrt, std::sqrt)
-SCONCE_FUNCTION(tanh, lanes::quick_tanh)
+SCONCE_FUNCTION(tanh, simd::quick_tanh)
 #undef SCONCE_FUNCTION
 
-// By a short function, but by lanes::NAME where `outside` says so.
-#define SCONCE_FUNCTION_UNLESS(name, quick, outside, complex)                                                     \
-  Tensor name(const Tensor& self) {                                                                               \
-    return mapped(#name, self,                                                                                    \
-                  InLanesUnless{quick, [](auto x) { return outside(x); }, [](auto x) { return lanes::name(x); }}, \
-                  [](auto x) { return complex(x); });                                                             \
+// By a short function, but by simd::NAME where `outside` says so.
+#define SCONCE_FUNCTION_UNLESS(name, quick, outside, complex)                                                    \
+  Tensor name(const Tensor& self) {                                                                              \
+    return mapped(#name, self,                                                                                   \
+                  InLanesUnless{quick, [](auto x) { return outside(x); }, [](auto x) { return simd::name(x); }}, \
+                  [](auto x) { return complex(x); });                                                            \
   }
 SCONCE_FUNCTION_UNLESS(
-    cos, [](auto x) { return lanes::quick_cos(x); }, beyond_angles, std::cos)
+    cos, [](auto x) { return simd::quick_cos(x); }, beyond_angles, std::cos)
 SCONCE_FUNCTION_UNLESS(log, Logarithm<LogBase::kE>(), without_logarithm, std::log)
 SCONCE_FUNCTION_UNLESS(log10, Logarithm<LogBase::kTen>(), without_logarithm, std::log10)
 SCONCE_FUNCTION_UNLESS(log2, Logarithm<LogBase::kTwo>(), without_logarithm, complex_log2)
 SCONCE_FUNCTION_UNLESS(
-    sin, [](auto x) { return lanes::quick_sin(x); }, beyond_angles, std::sin)
+    sin, [](auto x) { return simd::quick_sin(x); }, beyond_angles, std::sin)
 SCONCE_FUNCTION_UNLESS(
-    tan, [](auto x) { return lanes::quick_tan(x); }, beyond_angles, std::tan)
+    tan, [](auto x) { return simd::quick_tan(x); }, beyond_angles, std::tan)
 #undef SCONCE_FUNCTION_UNLESS
 
 Tensor exp(const Tensor& self) {
   return mapped(
       "exp", self,
-      InLanesUnless{[](auto x) { return power(x); }, []<class T>(T x) { return !(std::fabs(x) <= kMostOfExponent<T>); },
-                    [](auto x) { return lanes::quick_exp(x); }},
+      InLanesUnless{[](auto x) { return power(x); }, []<class T>(T x) { return !(std::fabs(x) <= kMaxOfExponent<T>); },
+                    [](auto x) { return simd::quick_exp(x); }},
       [](auto x) { return std::exp(x); });
 }
 
-// The same, but std::NAME also of real numbers beyond `most`, where lanes::NAME ends.
+// The same, but std::NAME also of real numbers beyond `most`, where simd::NAME ends.
 #define SCONCE_FUNCTION_WITHIN(name, most)                                                    \
   Tensor name(const Tensor& self) {                                                           \
     constexpr auto kWhole = [](auto x) { return std::name(x); };                              \
     return mapped(#name, self,                                                                \
-                  InLanesWithin{[](auto x) { return lanes::name(x); },                        \
+                  InLanesWithin{[](auto x) { return simd::name(x); },                         \
                                 []<class T>(T x) { return std::fabs(x) > most<T>; }, kWhole}, \
                   kWhole);                                                                    \
   }
-SCONCE_FUNCTION_WITHIN(acosh, kMostOfSquare)
-SCONCE_FUNCTION_WITHIN(asinh, kMostOfSquare)
-SCONCE_FUNCTION_WITHIN(cosh, kMostOfPower)
-SCONCE_FUNCTION_WITHIN(sinh, kMostOfPower)
+SCONCE_FUNCTION_WITHIN(acosh, kMaxOfSquare)
+SCONCE_FUNCTION_WITHIN(asinh, kMaxOfSquare)
+SCONCE_FUNCTION_WITHIN(cosh, kMaxOfPower)
+SCONCE_FUNCTION_WITHIN(sinh, kMaxOfPower)
 #undef SCONCE_FUNCTION_WITHIN
 
 Tensor exp2(const Tensor& self) {
   return mapped(
-      "exp2", self, [](auto x) { return lanes::exp2(x); },
+      "exp2", self, [](auto x) { return simd::exp2(x); },
       [](auto x) { return std::exp(x * static_cast<typename decltype(x)::value_type>(M_LN2)); });
 }
 Tensor expm1(const Tensor& self) {
   return mapped(
-      "expm1", self, [](auto x) { return lanes::expm1(x); }, [](auto x) { return expm1_of(x); });
+      "expm1", self, [](auto x) { return simd::expm1(x); }, [](auto x) { return expm1_of(x); });
 }
 Tensor log1p(const Tensor& self) {
   constexpr auto kWhole = [](auto x) { return log1p_of(x); };
@@ -229,11 +229,11 @@ Tensor log1p(const Tensor& self) {
   // SLEEF's log1p fails for the largest numbers of the type.
   if (in_double)
     return mapped("log1p", self,
-                  InLanesWithin{[](auto x) { return lanes::log1p(x); },
-                                []<class T>(T x) { return x > kMostOfLog1p<T>; }, [](auto x) { return std::log1p(x); }},
+                  InLanesWithin{[](auto x) { return simd::log1p(x); }, []<class T>(T x) { return x > kMaxOfLog1p<T>; },
+                                [](auto x) { return std::log1p(x); }},
                   kWhole);
   return mapped("log1p", self,
-                InLanesUnless{[](auto x) { return lanes::quick_log1p(x); },
+                InLanesUnless{[](auto x) { return simd::quick_log1p(x); },
                               [](auto x) { return !has_logarithm1p(static_cast<float>(x)); },
                               // -infinity, -1, what is below, infinity, NaN
                               []<class T>(T x) -> T {
@@ -254,28 +254,28 @@ Tensor rsqrt(const Tensor& self) {
 }
 Tensor sigmoid(const Tensor& self) {
   return mapped(
-      "sigmoid", self, [](auto x) { return lanes::quick_sigmoid(x); },
+      "sigmoid", self, [](auto x) { return simd::quick_sigmoid(x); },
       [](auto x) { return decltype(x)(1) / (decltype(x)(1) + std::exp(-x)); });
 }
 Tensor silu(const Tensor& self) {
   SCONCE_CHECK(!is_integral(self.dtype(), true), kUnsupported, "silu: not implemented for '", dtype_name(self.dtype()),
                "'");
   return mapped(
-      "silu", self, [](auto x) { return x / (decltype(x)(1) + lanes::quick_exp(-x)); },
+      "silu", self, [](auto x) { return x / (decltype(x)(1) + simd::quick_exp(-x)); },
       [](auto x) { return x / (decltype(x)(1) + std::exp(-x)); });
 }
 
 Tensor erf(const Tensor& self) {
   require_library(sleef_library());
-  return mapped_real("erf", self, [](auto x) { return lanes::quick_erf(x); });
+  return mapped_real("erf", self, [](auto x) { return simd::quick_erf(x); });
 }
 Tensor erfc(const Tensor& self) {
   require_library(sleef_library());
-  return mapped_real("erfc", self, [](auto x) { return lanes::quick_erfc(x); });
+  return mapped_real("erfc", self, [](auto x) { return simd::quick_erfc(x); });
 }
 Tensor lgamma(const Tensor& self) {
   require_library(sleef_library());
-  return mapped_real("lgamma", self, [](auto x) { return lanes::lgamma(x); });
+  return mapped_real("lgamma", self, [](auto x) { return simd::lgamma(x); });
 }
 Tensor ceil(const Tensor& self) {
   return rounded("ceil", self, [](auto x) { return std::ceil(x); });

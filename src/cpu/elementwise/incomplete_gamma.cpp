@@ -37,10 +37,10 @@ double upper(double a, double x) {
   return end == -1 ? boost::math::gamma_q(a, x, Policy()) : 1 - end;
 }
 
-// Vectors compute kSide results side by side, for orders from kLeastOrder to kMostOrder and arguments up to kFarthest.
-// There the fractions below and 1 - P are exact to single precision after at most kMostSteps steps.
-constexpr double kLeastOrder = 0.01, kMostOrder = 30, kFarthest = 1000, kEnough = 1e-12;
-constexpr int kSide = 16, kMostSteps = 96;
+// Vectors compute kSide results side by side, for orders from kMinOrder to kMaxOrder and arguments up to kFarthest.
+// There the fractions below and 1 - P are exact to single precision after at most kMaxSteps steps.
+constexpr double kMinOrder = 0.01, kMaxOrder = 30, kFarthest = 1000, kEnough = 1e-12;
+constexpr int kSide = 16, kMaxSteps = 96;
 constexpr int64_t kBlock = 256;
 
 typedef double Eight __attribute__((vector_size(64)));
@@ -63,7 +63,7 @@ template <class F>
 [[gnu::always_inline]] inline void series(const Side& a, const Side& x, Side& sum) {
   Side numerator, denominator, power, factor = a;
   each_half([&](int h) { numerator.half[h] = denominator.half[h] = power.half[h] = Eight{} + 1.0; });
-  for (int step = 0; step < kMostSteps; step += 8) {
+  for (int step = 0; step < kMaxSteps; step += 8) {
     for (int i = 0; i < 8; ++i)
       each_half([&](int h) {
         factor.half[h] += 1.0;
@@ -89,7 +89,7 @@ template <class F>
     p.half[h] = x.half[h] + 1.0;
     q.half[h] = z.half[h] * x.half[h];
   });
-  for (int step = 0; step < kMostSteps; step += 8) {
+  for (int step = 0; step < kMaxSteps; step += 8) {
     for (int i = 1; i <= 8; ++i)
       each_half([&](int h) {
         y.half[h] += 1.0;
@@ -122,8 +122,8 @@ template <class F>
     const double tail = r * (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680))));
     double rising = a[i] + 1.0;
     for (int k = 2; k <= 8; ++k) rising *= a[i] + k;
-    const double log_gamma = (z - 0.5) * lanes::log(z) - z + kHalfLogOfTwoPi + tail;
-    scale[i] = rising * lanes::exp(a[i] * lanes::log(x[i]) - x[i] - log_gamma);
+    const double log_gamma = (z - 0.5) * simd::log(z) - z + kHalfLogOfTwoPi + tail;
+    scale[i] = rising * simd::exp(a[i] * simd::log(x[i]) - x[i] - log_gamma);
   }
 }
 
@@ -157,7 +157,7 @@ template <bool kSeries>
                                          const double* x) {
   Chosen near, far;
   for (int64_t i = 0; i < count; ++i) {
-    if (!(a[i] >= kLeastOrder && a[i] <= kMostOrder && x[i] > 0 && x[i] <= kFarthest))
+    if (!(a[i] >= kMinOrder && a[i] <= kMaxOrder && x[i] > 0 && x[i] <= kFarthest))
       out[i] = gamma(a[i], x[i]);
     else
       (x[i] < a[i] + 1 ? near : far).add(a[i], x[i], i);

@@ -13,12 +13,12 @@
 namespace sconce::cpu {
 namespace {
 
-using lanes::choose;
+using simd::choose;
 
 struct Atan2 {
   template <class T>
   T operator()(T a, T b) const {
-    return lanes::atan2(a, b);
+    return simd::atan2(a, b);
   }
 };
 struct Copysign {
@@ -30,7 +30,7 @@ struct Copysign {
 struct Xlogy {
   template <class T>
   T operator()(T x, T y) const {
-    return choose(y != y, y, choose(x == T(0), T(0), x * lanes::log(y)));
+    return choose(y != y, y, choose(x == T(0), T(0), x * simd::log(y)));
   }
 };
 
@@ -65,14 +65,14 @@ Tensor remainder_as(const Tensor& self, const Tensor& other, DType dtype) {
         return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
       },
       []<class T>(T a, T b) -> T {
-        const T rest = lanes::fmod(a, b);
+        const T rest = simd::fmod(a, b);
         return choose((rest != 0) & ((b < 0) != (rest < 0)), rest + b, rest);
       });
 }
 Tensor fmod_as(const Tensor& self, const Tensor& other, DType dtype) {
   return divided(
       "fmod", self, other, dtype, []<class T>(T a, T b) -> T { return static_cast<T>(a % b); },
-      []<class T>(T a, T b) -> T { return lanes::fmod(a, b); });
+      []<class T>(T a, T b) -> T { return simd::fmod(a, b); });
 }
 
 // log(base^a + base^b): the larger plus the logarithm of what the smaller adds.
@@ -102,7 +102,7 @@ Tensor copysign_number(const Tensor& self, Scalar other) {
 Tensor hypot(const Tensor& self, const Tensor& other) {
   const DType dtype = promoted(self, other);
   if (!is_floating(dtype)) fail_dispatch(dtype, "hypot");
-  return map_floats("hypot", self, other, dtype, [](auto a, auto b) { return lanes::hypot(a, b); });
+  return map_floats("hypot", self, other, dtype, [](auto a, auto b) { return simd::hypot(a, b); });
 }
 Tensor logaddexp(const Tensor& self, const Tensor& other) {
   const DType dtype = promoted(self, other);
@@ -115,7 +115,7 @@ Tensor logaddexp(const Tensor& self, const Tensor& other) {
         return log_of_sum(x, y);
       else
         return log_of_sum(
-            x, y, [](T v) { return lanes::quick_exp(v); }, [](T v) { return lanes::log(v); });
+            x, y, [](T v) { return simd::quick_exp(v); }, [](T v) { return simd::log(v); });
     };
     map_elements<T, T, T>("logaddexp", out, in_lanes<T>(sum), {&a, &b});
   });
@@ -126,7 +126,7 @@ Tensor logaddexp2(const Tensor& self, const Tensor& other) {
   if (!is_floating(dtype)) fail_dispatch(dtype, "logaddexp2");
   return map_floats("logaddexp2", self, other, dtype, []<class T>(T x, T y) -> T {
     return log_of_sum(
-        x, y, [](T v) { return lanes::exp2(v); }, [](T v) { return lanes::log2(v); });
+        x, y, [](T v) { return simd::exp2(v); }, [](T v) { return simd::log2(v); });
   });
 }
 Tensor xlogy(const Tensor& self, const Tensor& other) { return map_floats("xlogy", self, other, Xlogy()); }
@@ -142,8 +142,8 @@ Tensor special_xlog1py(const Tensor& self, const Tensor& other) {
   Tensor out = make_result("special_xlog1py", {&self, &other}, dtype, dtype);
   const Tensor a = met(self, dtype), b = met(other, dtype);
   const InLanesWithin product{
-      []<class T>(T x, T y) -> T { return choose(y != y, y, choose(x == T(0), T(0), x * lanes::log1p(y))); },
-      []<class T>(T, T y) { return y > kMostOfLog1p<T>; },
+      []<class T>(T x, T y) -> T { return choose(y != y, y, choose(x == T(0), T(0), x * simd::log1p(y))); },
+      []<class T>(T, T y) { return y > kMaxOfLog1p<T>; },
       []<class T>(T x, T y) -> T { return x == T(0) ? T(0) : x * std::log1p(y); }};
   dispatch_computed_float(dtype, "special_xlog1py", [&]<class T>() -> void {
     map_elements<T, T, T>("special_xlog1py", out, product, {&a, &b});
@@ -207,11 +207,11 @@ Tensor logit(const Tensor& self, std::optional<double> eps) {
     const auto outside = [least, most](T x) { return std::is_same_v<T, float> & !((x > least) & (x < most)); };
     const auto quick = [within](T x) {
       const T y = within(x);
-      return lanes::quick_log(y / (T(1) - y));
+      return simd::quick_log(y / (T(1) - y));
     };
     const auto general = [within](T x) {
       const T y = within(x);
-      return lanes::log(y / (T(1) - y));
+      return simd::log(y / (T(1) - y));
     };
     map_elements<T, T>("logit", out, InLanesUnless{quick, outside, general}, {&self});
   });
@@ -229,7 +229,7 @@ Tensor sinc(const Tensor& self) {
         return std::sin(angle) / angle;
       } else {
         const T angle = static_cast<T>(M_PI) * x;
-        return choose(x == T(0), T(1), lanes::sin(angle) / angle);
+        return choose(x == T(0), T(1), simd::sin(angle) / angle);
       }
     };
     map_elements<T, T>("sinc", out, in_lanes<T>(sine_of_angle), {&self});
@@ -278,7 +278,7 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
   SCONCE_CHECK(p >= 1, kInvalidArgument, "mvlgamma: p has to be greater than or equal to 1");
   const Tensor out = map_floats("mvlgamma", self, [p]<class T>(T x) -> T {
     T sum = static_cast<T>(static_cast<double>(p * (p - 1)) * 0.25 * std::log(M_PI));
-    for (int64_t j = 0; j < p; ++j) sum += lanes::lgamma(x - static_cast<T>(j) / T(2));
+    for (int64_t j = 0; j < p; ++j) sum += simd::lgamma(x - static_cast<T>(j) / T(2));
     return sum;
   });
   return contiguous(out);

@@ -128,7 +128,7 @@ struct SingleDigamma {
       double steps = 0;
       for (int k = 0; k < 10; ++k) steps += 1 / (x[i] + k);
       const double tail = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240))));
-      out[i] = lanes::log(z) - r / 2 - tail - steps;
+      out[i] = simd::log(z) - r / 2 - tail - steps;
     }
     for (int64_t i = 0; i < count; ++i)
       if (!(x[i] > 1e-30 && x[i] < 1e30)) out[i] = digamma_of(x[i]);
@@ -233,12 +233,12 @@ struct SinglePolygamma {
   double operator()(double x) const { return Polygamma<QuietSingle>{n}(x); }
   void row(int64_t count, double* out, const double* x) const noexcept {
     constexpr int64_t kSide = 64;
-    constexpr int kMostOrder = 16;  // beyond, the first Bernoulli numbers are too few
+    constexpr int kMaxOrder = 16;  // beyond, the first Bernoulli numbers are too few
     for (int64_t begin = 0; begin < count; begin += kSide) {
       const int64_t side = std::min(kSide, count - begin);
       const double* const q = x + begin;
       double sum[kSide] = {}, root[kSide], power[kSide];
-      for (int k = 0; n <= kMostOrder && k <= 10; ++k) {
+      for (int k = 0; n <= kMaxOrder && k <= 10; ++k) {
         for (int64_t i = 0; i < side; ++i) {
           root[i] = 1 / (q[i] + k);
           power[i] = root[i];
@@ -251,7 +251,7 @@ struct SinglePolygamma {
       for (int64_t i = 0; i < side; ++i)  // the last term is the formula's
         sum[i] = sign * factorial * (sum[i] - power[i] + zeta_rest(n + 1, q[i] + 10, power[i]));
       for (int64_t i = 0; i < side; ++i)
-        out[begin + i] = n <= kMostOrder && q[i] > 1e-30 && q[i] < 1e12 ? sum[i] : (*this)(q[i]);
+        out[begin + i] = n <= kMaxOrder && q[i] > 1e-30 && q[i] < 1e12 ? sum[i] : (*this)(q[i]);
     }
   }
 };
@@ -339,7 +339,7 @@ struct InverseError {
   template <class T>
   T operator()(T given) const {
     const auto x = static_cast<float>(given);
-    const float w = -lanes::log((1.0f - x) * (1.0f + x)), near = w - 2.5f, far = std::sqrt(w) - 3.16803399f;
+    const float w = -simd::log((1.0f - x) * (1.0f + x)), near = w - 2.5f, far = std::sqrt(w) - 3.16803399f;
     float p = 2.853432181e-08f;
     p = std::fma(p, near, 3.437264357e-07f);
     p = std::fma(p, near, -3.528853931e-06f);
@@ -358,8 +358,8 @@ struct InverseError {
     q = std::fma(q, far, 6.409487293e-03f);
     q = std::fma(q, far, 1.004294946f);
     q = std::fma(q, far, 3.001526676f);
-    const float result = x * lanes::choose(w < 5.0f, p, q);
-    return static_cast<T>(lanes::choose(std::fabs(x) == 1.0f, std::copysign(static_cast<float>(kInfinity), x), result));
+    const float result = x * simd::choose(w < 5.0f, p, q);
+    return static_cast<T>(simd::choose(std::fabs(x) == 1.0f, std::copysign(static_cast<float>(kInfinity), x), result));
   }
 };
 
@@ -439,8 +439,8 @@ Tensor special_bessel_y1(const Tensor& self) {
 }
 Tensor special_entr(const Tensor& self) {
   return mapped_in_lanes("special_entr", self, []<class T>(T x) -> T {
-    const T product = -x * lanes::log(x);
-    return lanes::choose(x > T(0) || x != x, product, x == T(0) ? T(0) : -std::numeric_limits<T>::infinity());
+    const T product = -x * simd::log(x);
+    return simd::choose(x > T(0) || x != x, product, x == T(0) ? T(0) : -std::numeric_limits<T>::infinity());
   });
 }
 Tensor special_erfcx(const Tensor& self) { return mapped("special_erfcx", self, scaled_erfc); }
@@ -471,7 +471,7 @@ Tensor special_scaled_modified_bessel_k1(const Tensor& x) {
 }
 Tensor special_spherical_bessel_j0(const Tensor& x) {
   return mapped_in_lanes("special_spherical_bessel_j0", x, []<class T>(T v) -> T {
-    const T quotient = lanes::choose(v == T(0), T(1), lanes::sin(v) / v);
+    const T quotient = simd::choose(v == T(0), T(1), simd::sin(v) / v);
     return std::fabs(v) == std::numeric_limits<T>::infinity() ? T(0) : quotient;
   });
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "sconce/check.h"
-#include "src/device/made_up_run.h"
+#include "src/device/dummy_run.h"
 #include "src/device/threads.h"
 #include "src/operators/cpu_ops.h"
 #include "src/tensor/copy.h"

@@ -116,11 +116,11 @@ const int64_t* scatter_ranges(const ScatterPlan& plan, void* out, const int64_t*
   auto* to = static_cast<char*>(out);
   const auto* from = static_cast<const char*>(values);
   const int64_t others = plan.others.numel, threads = kernel_threads();
-  constexpr int64_t kMostParts = 16;
+  constexpr int64_t kMaxParts = 16;
   if (plan.others.rank == 1 && plan.others.strides[0][1] == 0 && others >= 16 && threads > 1) {
     // Rows under one index each: a thread reads whole rows, for targets of its own.
-    int64_t begins[kMostParts + 1];
-    const int64_t parts = std::min({others * plan.count / (2 * kElementsPerThread), threads, kMostParts});
+    int64_t begins[kMaxParts + 1];
+    const int64_t parts = std::min({others * plan.count / (2 * kElementsPerThread), threads, kMaxParts});
     if (parts > 1 && balance_targets(plan, index, parts, begins)) {
       parallel_for(0, parts, 1, [&](int64_t first, int64_t last) noexcept {
         const Targets part{plan.size, begins[first], begins[last] - begins[first]};

@@ -78,7 +78,7 @@ template <int64_t Columns>
   }
 }
 
-constexpr int64_t kRows = 4, kMostColumns = 64;
+constexpr int64_t kRows = 4, kMaxColumns = 64;
 
 // Nibbles less 8, column by column.
 template <Int4Packing Packing, int64_t Columns>
@@ -119,7 +119,7 @@ template <Int4Packing Packing, int64_t Columns, int64_t rows>
       for (int64_t j = 0; j < Columns; ++j) total[r][j] += std::fma(sums[r][j], scale[j], row_sums[r] * zero[j]);
   }
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t j = 0; j < Columns; ++j) out[r * kMostColumns + j] = total[r][j];
+    for (int64_t j = 0; j < Columns; ++j) out[r * kMaxColumns + j] = total[r][j];
 }
 
 // With the number of rows known, sums stay in registers.
@@ -192,7 +192,7 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void int4_by_table
       }
   }
   for (int r = 0; r < Rows; ++r)
-    for (int j = 0; j < 4; ++j) _mm512_storeu_ps(out + r * kMostColumns + 16 * j, total[r][j]);
+    for (int j = 0; j < 4; ++j) _mm512_storeu_ps(out + r * kMaxColumns + 16 * j, total[r][j]);
 }
 
 void int4_avx2(const Int4Block& b, int64_t rows, const float* a, float* out) { int4_any(b, rows, a, out); }
@@ -319,13 +319,13 @@ Tensor _weight_int4pack_mm_cpu_tensor(const Tensor& X, const Tensor& w, const Te
                         static_cast<const std::byte*>(table.data()) + first * pair,
                         table.dtype(),
                         n * pair};
-      float sums[kRows * kMostColumns];
+      float sums[kRows * kMaxColumns];
       for (int64_t i = 0; i < m; i += kRows) {
         const int64_t rows = std::min(kRows, m - i);
         run(b, rows, b.a + i * k, sums);
         for (int64_t r = 0; r < rows; ++r) {
           auto* to = static_cast<std::byte*>(out.data()) + ((i + r) * n + first) * static_cast<int64_t>(out.itemsize());
-          scatter_floats(sums + r * kMostColumns, out.dtype(), to, 1, count);
+          scatter_floats(sums + r * kMaxColumns, out.dtype(), to, 1, count);
         }
       }
     }

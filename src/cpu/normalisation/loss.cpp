@@ -126,7 +126,7 @@ template <class T>
 struct CrossEntropy {
   std::atomic<bool>* outside;
   static T of(T x, T y) {
-    return (y - T(1)) * std::max(lanes::log1p(-x), T(-100)) - y * std::max(lanes::log(x), T(-100));
+    return (y - T(1)) * std::max(simd::log1p(-x), T(-100)) - y * std::max(simd::log(x), T(-100));
   }
   T operator()(T x, T y) const { return of(x, y); }
   void row(int64_t count, T* out, const T* x, const T* y) const noexcept {
@@ -148,7 +148,7 @@ Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduct
   Tensor losses = result_like(kName, self, self, target, dtype);
   // SLEEF's log1p fails for the largest numbers of the type.
   const auto logarithm = []<class T>(T odds) -> T {
-    return lanes::choose(odds > (std::is_same_v<T, float> ? T(1e37) : T(1e300)), lanes::log(odds), lanes::log1p(odds));
+    return simd::choose(odds > (std::is_same_v<T, float> ? T(1e37) : T(1e300)), simd::log(odds), simd::log1p(odds));
   };
   if (is_complex(dtype)) {
     copy(log1p(inverse_odds(self, target)), losses);
@@ -158,9 +158,9 @@ Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduct
     map_elements<float, float>(kName, losses, InLanes<decltype(loss)>{loss}, {&odds});
   } else {
     dispatch_float_double(dtype, kName, [&]<class T>() -> void {
-      const auto loss = [](T x, T y) { return lanes::quick_log1p(power(-y * x)); };
-      const auto outside = [](T x, T y) { return !(std::fabs(y * x) <= kMostOfExponent<T>); };
-      const auto general = [=](T x, T y) { return logarithm(lanes::quick_exp(-y * x)); };
+      const auto loss = [](T x, T y) { return simd::quick_log1p(power(-y * x)); };
+      const auto outside = [](T x, T y) { return !(std::fabs(y * x) <= kMaxOfExponent<T>); };
+      const auto general = [=](T x, T y) { return logarithm(simd::quick_exp(-y * x)); };
       map_elements<T, T, T>(kName, losses, InLanesUnless{loss, outside, general}, {&self, &target});
     });
   }
@@ -234,7 +234,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target
   if (!is_floating(self.dtype())) fail_dispatch(self.dtype(), kName);
   require_library(sleef_library());
   const auto log_sigmoid = []<class T>(T x) -> T {
-    return std::min(x, T(0)) - lanes::quick_log1p(lanes::quick_exp(-std::fabs(x)));
+    return std::min(x, T(0)) - simd::quick_log1p(simd::quick_exp(-std::fabs(x)));
   };
   // The result has the memory order of the target, on which ATen's first operation works.
   ResultType result = ResultType().add(self).add(target);

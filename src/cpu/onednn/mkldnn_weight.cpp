@@ -12,7 +12,7 @@
 namespace sconce {
 namespace {
 
-constexpr size_t kMostDims = 12;
+constexpr size_t kMaxDims = 12;
 
 // Offsets within the descriptor (x86-64).
 enum Field : size_t {
@@ -79,7 +79,7 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
   const Reader r(metadata);
   BlockedWeight w;
   const int32_t dims = r.int32(kDimCount), blocks = r.int32(kBlockCount);
-  SCONCE_CHECK(metadata[kInitialised] == std::byte{1} && dims >= 1 && dims <= static_cast<int32_t>(kMostDims),
+  SCONCE_CHECK(metadata[kInitialised] == std::byte{1} && dims >= 1 && dims <= static_cast<int32_t>(kMaxDims),
                kCorruptPackage, "packed weight: its description has ", dims, " dimensions");
   SCONCE_CHECK(r.int32(kFormatKind) == 2, kUnsupported, "packed weight: oneDNN format kind ", r.int32(kFormatKind),
                " is not a blocked one");
@@ -90,7 +90,7 @@ BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t s
   if (extra & 2) w.scale_adjust = r.value<float>(kScaleAdjust);
   SCONCE_CHECK(w.scale_adjust > 0 && w.scale_adjust <= 1, kCorruptPackage, "packed weight: its scale is adjusted by ",
                w.scale_adjust);
-  SCONCE_CHECK(blocks >= 0 && blocks <= static_cast<int32_t>(kMostDims), kCorruptPackage,
+  SCONCE_CHECK(blocks >= 0 && blocks <= static_cast<int32_t>(kMaxDims), kCorruptPackage,
                "packed weight: its description has ", blocks, " blocks");
   w.groups = r.int32(metadata.size() - 4);
   w.first = r.int64(kOffset);

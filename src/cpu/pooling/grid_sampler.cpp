@@ -43,20 +43,20 @@ std::array<Tensor, 2> backward(std::string_view name, const Tensor& grad_output,
   dispatch_float_double(dtype, name, [&]<class T>() {
     // Threads take batches: two places of one image may draw on the same element. Some places at a time, a channel
     // after the other, so that memory is walked through in order.
-    constexpr int64_t kTaps = 1024, kMostPlaces = 64;
-    const int64_t most = std::min(kMostPlaces, kTaps / grid_tap_count(g));
+    constexpr int64_t kTaps = 1024, kMaxPlaces = 64;
+    const int64_t most = std::min(kMaxPlaces, kTaps / grid_tap_count(g));
     const bool outside_counts = g.outside_counts && g.channels > 0;
     for_planes(g.batch, g.channels * g.out_plane * 8, [&](int64_t n) noexcept {
       GridTap<T> taps[kTaps];
       T products[kTaps];
-      T slopes[kMostPlaces][3];
-      int ends[kMostPlaces];  // of a place's taps within the input
+      T slopes[kMaxPlaces][3];
+      int ends[kMaxPlaces];  // of a place's taps within the input
       for (int64_t first = 0; first < g.out_plane; first += most) {
         const int64_t block = std::min(most, g.out_plane - first);
         const T* const at = places.data_as<T>() + (n * g.out_plane + first) * g.dims;
         int used = 0;
         for (int64_t i = 0; i < block; ++i) {
-          GridTap<T> all[kMostGridTaps];
+          GridTap<T> all[kMaxGridTaps];
           const int count = grid_taps(g, at + i * g.dims, all);
           std::fill_n(slopes[i], 3, T(0));
           for (int k = 0; k < count; ++k)
@@ -202,7 +202,7 @@ Tensor sampled(std::string_view name, const Tensor& input, const Tensor& grid, i
   Tensor out = Tensor::empty(grid_sampled_sizes(input, grid), dtype);
   dispatch_float_double(dtype, name, [&]<class T>() {
     const auto run = [&]<class Offset>(Offset) {
-      const auto f = grid_tap_count(g) > 16 ? sample<T, Offset, kMostGridTaps> : sample<T, Offset, 16>;
+      const auto f = grid_tap_count(g) > 16 ? sample<T, Offset, kMaxGridTaps> : sample<T, Offset, 16>;
       f(g, in.data_as<T>(), places.data_as<T>(), out.data_as<T>());
     };
     g.in_plane <= INT32_MAX ? run(int32_t{}) : run(int64_t{});

@@ -5,7 +5,7 @@
 
 #include "sconce/random.h"
 #include "src/cpu/random/random.h"
-#include "src/device/made_up_run.h"
+#include "src/device/dummy_run.h"
 #include "src/device/philox.h"
 
 namespace sconce {
@@ -67,7 +67,7 @@ double Generator::normal() noexcept {
 }
 
 Generator& default_generator() {
-  refuse_in_made_up_run("it draws random numbers");
+  refuse_in_dummy_run("it draws random numbers");
   static Generator generator([] {
     std::random_device entropy;
     return uint64_t{entropy()} << 32 | entropy();

@@ -25,12 +25,12 @@ constexpr int64_t kGrain = 65536;
 // Parts of [0, size) by threads, each to a copy of `result`, which are then joined into it in their order.
 template <class T, class Body, class Join>
 void in_parts(int64_t size, int64_t grain, T& result, const Body& body, const Join& join) {
-  constexpr int64_t kMostParts = 64;
-  const int64_t parts = std::clamp<int64_t>(size / grain, 1, std::min<int64_t>(kernel_threads(), kMostParts));
+  constexpr int64_t kMaxParts = 64;
+  const int64_t parts = std::clamp<int64_t>(size / grain, 1, std::min<int64_t>(kernel_threads(), kMaxParts));
   struct alignas(64) Part {
     T value;
   };
-  Part found[kMostParts];
+  Part found[kMaxParts];
   std::fill_n(found, parts, Part{result});
   parallel_for(0, parts, 1, [&](int64_t first, int64_t last) noexcept {
     for (int64_t part = first; part < last; ++part)

@@ -102,18 +102,18 @@ uint64_t at_most(const uint64_t* keys, uint64_t bound) noexcept {
   return bits;
 }
 
-constexpr int64_t kMostDistinct = 32;
+constexpr int64_t kMaxDistinct = 32;
 
 // The k smallest in their order, where no two of them and of the next one are equal, so that there is but one right
 // answer; else false. Without a branch on a single element: of groups of at least two elements, of which there are
 // twice k or more, the k-th smallest of their least ones bounds the k-th of all from above, and is close to it.
 template <class Key, class Item>
 bool select_distinct(const Key* keys, int64_t n, int64_t k, Item* items) noexcept {
-  constexpr int64_t kMostGroups = 2 * kMostDistinct, kMostTaken = sizeof(Key) == 4 ? kRankSort32 : kRankSort64;
+  constexpr int64_t kMaxGroups = 2 * kMaxDistinct, kMaxTaken = sizeof(Key) == 4 ? kRankSort32 : kRankSort64;
   const int64_t groups = (2 * k + 15) / 16 * 16;
-  if (k > kMostDistinct || n < 2 * groups) return false;
-  Key least[kMostGroups + 8];
-  int64_t order[std::max(kMostTaken, kMostGroups)];
+  if (k > kMaxDistinct || n < 2 * groups) return false;
+  Key least[kMaxGroups + 8];
+  int64_t order[std::max(kMaxTaken, kMaxGroups)];
   for (int64_t first = 0; first < groups; first += 16) {
     Key sixteen[16];
     std::copy_n(keys + first, 16, sixteen);
@@ -123,8 +123,8 @@ bool select_distinct(const Key* keys, int64_t n, int64_t k, Item* items) noexcep
   }
   rank_sort(least, groups, order);
   const Key bound = least[order[k - 1]];
-  Key taken[kMostTaken + 64];
-  int32_t positions[kMostTaken + 64];
+  Key taken[kMaxTaken + 64];
+  int32_t positions[kMaxTaken + 64];
   int64_t count = 0;
   for (int64_t at = 0; at < n; at += 64) {
     uint64_t bits = at_most(keys + at, bound);
@@ -134,7 +134,7 @@ bool select_distinct(const Key* keys, int64_t n, int64_t k, Item* items) noexcep
       taken[count] = keys[position];
       positions[count] = static_cast<int32_t>(position);
     }
-    if (count > kMostTaken) return false;
+    if (count > kMaxTaken) return false;
   }
   rank_sort(taken, count, order);
   bool tie = false;
@@ -147,7 +147,7 @@ template <class T>
 void select_many(const T* in, int64_t n, int64_t k, bool largest, bool sorted, ItemOf<T>* items,
                  SortKey<T>* keys) noexcept {
   make_keys(in, n, largest, keys);
-  if (sorted && k <= kMostDistinct && n >= 8 * k && n >= 32) {
+  if (sorted && k <= kMaxDistinct && n >= 8 * k && n >= 32) {
     if (select_distinct(keys, n, k, items)) return;
   } else if (sorted && n < kRanked<T>) {
     int64_t order[kRanked<T>];

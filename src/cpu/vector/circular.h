@@ -9,7 +9,7 @@
 namespace sconce {
 
 // sine, cosine and tangent are exact up to here.
-inline constexpr float kMostOfAngle = 1e5f;
+inline constexpr float kMaxOfAngle = 1e5f;
 
 namespace detail {
 

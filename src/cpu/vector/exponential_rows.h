@@ -17,7 +17,7 @@ namespace sconce {
   const float y = power.mantissa * std::bit_cast<float>((static_cast<int32_t>(power.n) + 127) << 23);
   return x < kLeast ? 0.0f : y;
 }
-[[gnu::always_inline]] inline double falling_power(double x) { return lanes::exp(x); }
+[[gnu::always_inline]] inline double falling_power(double x) { return simd::exp(x); }
 
 namespace detail {
 
@@ -35,12 +35,12 @@ exponentials_wide(const T* x, T base, T* to, int64_t n) noexcept {
 
 template <class T>
 [[gnu::flatten]] void less_exponentials_narrow(const T* from, const T* x, T factor, T* to, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i] - lanes::quick_exp(x[i]) * factor;
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] - simd::quick_exp(x[i]) * factor;
 }
 template <class T>
 [[gnu::flatten]] __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
 less_exponentials_wide(const T* from, const T* x, T factor, T* to, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i] - lanes::quick_exp(x[i]) * factor;
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] - simd::quick_exp(x[i]) * factor;
 }
 
 }  // namespace detail

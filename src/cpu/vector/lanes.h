@@ -1,4 +1,4 @@
-// Functions of numbers in a form that GCC turns into vector code: in a loop, lanes::sin(x) becomes calls of SLEEF's
+// Functions of numbers in a form that GCC turns into vector code: in a loop, simd::sin(x) becomes calls of SLEEF's
 // function for vectors as wide as the loop's. Alone, and in the last few elements of a row, it is libm's. Accurate to
 // 1 ulp as ATen's, which calls the same ones; quick_* are as vector_math.h says for float.
 //
@@ -40,7 +40,7 @@ extern "C" {
 #undef SCONCE_LANES_vv
 }
 
-namespace sconce::lanes {
+namespace sconce::simd {
 
 #define SCONCE_LANES_v(function)                                                                  \
   [[gnu::always_inline]] inline float function(float x) { return sconce_lane_##function##_f(x); } \
@@ -71,7 +71,7 @@ SCONCE_QUICK(log2, logarithm2)
 SCONCE_QUICK(log10, logarithm10)
 // Where has_logarithm1p(x), or NaN.
 SCONCE_QUICK(log1p, logarithm1p)
-// Up to kMostOfAngle.
+// Up to kMaxOfAngle.
 SCONCE_QUICK(cos, cosine)
 SCONCE_QUICK(sin, sine)
 SCONCE_QUICK(tan, tangent)
@@ -96,7 +96,7 @@ template <class T>
   return std::bit_cast<T>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
 }
 
-}  // namespace sconce::lanes
+}  // namespace sconce::simd
 
 namespace sconce {
 
@@ -279,10 +279,10 @@ struct InLanesUnless {
 
 // Up to where SLEEF's functions of these types hold: hyperbolic ones, their inverses, log1p.
 template <class T>
-constexpr T kMostOfPower = std::is_same_v<T, float> ? T(88) : T(709);
+constexpr T kMaxOfPower = std::is_same_v<T, float> ? T(88) : T(709);
 template <class T>
-constexpr T kMostOfSquare = std::is_same_v<T, float> ? T(1e19) : T(1e154);
+constexpr T kMaxOfSquare = std::is_same_v<T, float> ? T(1e19) : T(1e154);
 template <class T>
-constexpr T kMostOfLog1p = std::is_same_v<T, float> ? T(1e37) : T(1e306);
+constexpr T kMaxOfLog1p = std::is_same_v<T, float> ? T(1e37) : T(1e306);
 
 }  // namespace sconce

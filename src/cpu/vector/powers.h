@@ -11,7 +11,7 @@ namespace sconce {
 
 // power() is exact up to here, on both sides of 0.
 template <class T>
-inline constexpr T kMostOfExponent = std::is_same_v<T, float> ? T(87) : T(708);
+inline constexpr T kMaxOfExponent = std::is_same_v<T, float> ? T(87) : T(708);
 
 namespace detail {
 

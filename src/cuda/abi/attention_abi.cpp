@@ -4,12 +4,12 @@
 // dropout.
 #include <limits>
 
+#include "src/aoti_abi/guard.h"
+#include "src/aoti_abi/op_args.h"
+#include "src/aoti_abi/results.h"
 #include "src/cuda/attention/quantised_attention.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/shim/guard.h"
-#include "src/shim/op_args.h"
-#include "src/shim/results.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
@@ -48,10 +48,10 @@ void flash(AttentionCall& call, const Descale& descale, const Tensor& q, const T
   if (results.max_q) *results.max_q = q.size(2);
   if (results.max_k) *results.max_k = k.size(2);
   const int64_t none = 0;
-  shim::deliver(std::array<Tensor, 7>{done.out, done.logsumexp, Tensor(), Tensor(), state, unused,
-                                      Tensor::empty(IntSpan(&none, 1), done.out.dtype(), q.device())},
-                results.out, results.logsumexp, results.cum_seq_q, results.cum_seq_k, results.rng_state, results.unused,
-                results.debug_mask);
+  aoti_abi::deliver(std::array<Tensor, 7>{done.out, done.logsumexp, Tensor(), Tensor(), state, unused,
+                                          Tensor::empty(IntSpan(&none, 1), done.out.dtype(), q.device())},
+                    results.out, results.logsumexp, results.cum_seq_q, results.cum_seq_k, results.rng_state,
+                    results.unused, results.debug_mask);
 }
 
 void check_no_dropout(const char* name, double p) {
@@ -62,11 +62,11 @@ void check_no_dropout(const char* name, double p) {
 }  // namespace sconce::cuda
 
 using namespace sconce;
-using shim::deliver;
-using shim::guard;
-using shim::in;
-using shim::optional_in;
-using shim::optional_value;
+using aoti_abi::deliver;
+using aoti_abi::guard;
+using aoti_abi::in;
+using aoti_abi::optional_in;
+using aoti_abi::optional_value;
 
 extern "C" {
 

@@ -2,22 +2,22 @@
 
 #include <vector>
 
+#include "src/aoti_abi/compute.h"
+#include "src/aoti_abi/guard.h"
+#include "src/aoti_abi/op_args.h"
+#include "src/aoti_abi/results.h"
 #include "src/cuda/indexing/index.h"
 #include "src/operators/cuda_ops.h"
-#include "src/shim/compute.h"
-#include "src/shim/guard.h"
-#include "src/shim/op_args.h"
-#include "src/shim/results.h"
 
 namespace sconce::cuda {
 namespace {
 
-using shim::deliver;
-using shim::guard;
-using shim::in;
-using shim::ints;
-using shim::new_handle;
-using shim::optional_in;
+using aoti_abi::deliver;
+using aoti_abi::guard;
+using aoti_abi::in;
+using aoti_abi::ints;
+using aoti_abi::new_handle;
+using aoti_abi::optional_in;
 using Handle = AtenTensorHandle;
 
 // False for a null handle, so that the CPU's function refuses it.
@@ -119,7 +119,7 @@ AOTITorchError positions(Handle self, Handle* ret) {
 AOTITorchError repeat_interleave(Handle repeats, int64_t* output_size, Handle* ret) {
   if (!on_device(repeats)) return aoti_torch_repeat_interleave_Tensor(repeats, output_size, ret);
   return guard("aoti_torch_repeat_interleave_Tensor", [&] {
-    *ret = new_handle(repeat_interleave_Tensor(in(repeats, "repeats"), shim::optional_value<int64_t>(output_size)));
+    *ret = new_handle(repeat_interleave_Tensor(in(repeats, "repeats"), aoti_abi::optional_value<int64_t>(output_size)));
   });
 }
 
@@ -128,7 +128,7 @@ AOTITorchError scaled_mm(const char* name, Handle self, Handle other, Handle sca
   return guard(name, [&] {
     *ret = new_handle(_scaled_mm(in(self, "self"), in(other, "mat2"), in(scale_a, "scale_a"), in(scale_b, "scale_b"),
                                  optional_in(&bias), optional_in(&scale_result),
-                                 shim::optional_dtype(out_dtype, "out_dtype"), use_fast_accum != 0));
+                                 aoti_abi::optional_dtype(out_dtype, "out_dtype"), use_fast_accum != 0));
   });
 }
 

@@ -1,4 +1,4 @@
-// CUDA models call these in place of src/shim/compute.h: they pass operands that are not on a device to the CPU's.
+// CUDA models call these in place of src/aoti_abi/compute.h: they pass operands that are not on a device to the CPU's.
 #pragma once
 
 #include <span>

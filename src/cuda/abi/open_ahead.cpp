@@ -42,7 +42,7 @@ extern "C" void sconce_cuda_open_libraries(const char* const* imports, size_t co
   const std::span<const char* const> names(imports, count);
   const bool convolves = any_of(names, kConvolutions);
   // cuDNN's own parts need cuBLASLt as well.
-  if (convolves || any_of(names, kOtherProducts) || (rows > kMostFewRows && any_of(names, kProducts)))
+  if (convolves || any_of(names, kOtherProducts) || (rows > kMaxFewRows && any_of(names, kProducts)))
     sconce::try_open_library(sconce_lazy_cublasLt);
   if (!convolves || !sconce::try_open_library(sconce_lazy_cudnn)) return;
   for (const char* part : {"libcudnn_graph.so.9", "libcudnn_engines_precompiled.so.9", "libcudnn_heuristic.so.9",

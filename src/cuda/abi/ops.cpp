@@ -1,11 +1,12 @@
 // The exported aoti_torch_cuda_* functions: one per row of cuda_table.def.
+#include "src/aoti_abi/op_calls.h"
 #include "src/operators/cuda_ops.h"
-#include "src/shim/op_calls.h"
 
-#define SCONCE_OP(name, results, ...)                                                                                  \
-  extern "C" AOTITorchError aoti_torch_cuda_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results) {                  \
-    return ::sconce::shim::guard("aoti_torch_cuda_" #name,                                                             \
-                                 [&] { SCONCE_CALL_##results(::sconce::cuda::name(SCONCE_MAP(FWD_, __VA_ARGS__))); }); \
+#define SCONCE_OP(name, results, ...)                                                                 \
+  extern "C" AOTITorchError aoti_torch_cuda_##name(SCONCE_MAP(ABI_, __VA_ARGS__) RET_ABI_##results) { \
+    return ::sconce::aoti_abi::guard("aoti_torch_cuda_" #name, [&] {                                  \
+      SCONCE_CALL_##results(::sconce::cuda::name(SCONCE_MAP(FWD_, __VA_ARGS__)));                     \
+    });                                                                                               \
   }
 #include "src/operators/cuda_table.def"
 #undef SCONCE_OP

@@ -4,12 +4,12 @@
 // elements is not supported.
 #include <limits>
 
+#include "src/aoti_abi/guard.h"
+#include "src/aoti_abi/op_args.h"
+#include "src/aoti_abi/results.h"
 #include "src/cuda/attention/sequence_attention.h"
 #include "src/cuda/runtime/copy.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/shim/guard.h"
-#include "src/shim/op_args.h"
-#include "src/shim/results.h"
 #include "src/tensor/strided_loop.h"
 
 namespace sconce::cuda {
@@ -73,17 +73,18 @@ struct FlashGiven {
 };
 
 SequenceCall flash_call(const char* name, const FlashGiven& given) {
-  SequenceCall call{name, shim::in(given.query, "query"), shim::in(given.key, "key"), shim::in(given.value, "value")};
-  call.cumulative_q = shim::optional_in(given.cum_seq_q);
-  call.cumulative_k = shim::optional_in(given.cum_seq_k);
-  call.used_keys = shim::optional_in(given.seqused_k);
-  call.slopes = shim::optional_in(given.alibi_slopes);
-  call.pages = shim::optional_in(given.block_table);
+  SequenceCall call{name, aoti_abi::in(given.query, "query"), aoti_abi::in(given.key, "key"),
+                    aoti_abi::in(given.value, "value")};
+  call.cumulative_q = aoti_abi::optional_in(given.cum_seq_q);
+  call.cumulative_k = aoti_abi::optional_in(given.cum_seq_k);
+  call.used_keys = aoti_abi::optional_in(given.seqused_k);
+  call.slopes = aoti_abi::optional_in(given.alibi_slopes);
+  call.pages = aoti_abi::optional_in(given.block_table);
   call.descale = given.descale;
   call.most_queries = given.max_q;
   call.most_keys = given.max_k;
   take_lengths(call);
-  call.scale = shim::optional_value<double>(given.scale);
+  call.scale = aoti_abi::optional_value<double>(given.scale);
   // With one query, causality hides no key.
   const bool causal = given.causal && (call.most_queries > 1 || call.slopes);
   call.sight = flash_sight(causal, given.window_left, given.window_right, call.most_keys);
@@ -101,10 +102,10 @@ void flash_forward(const FlashGiven& given, double dropout_p, bool return_debug_
   call.dropout = draw_flash_dropout(call.name, dropout_p, sequences_in(call), heads_in(call));
   const Attention done = attend_sequences(call, {}, nullptr);
   const int64_t none = 0;
-  shim::deliver(std::array<Tensor, 5>{done.out, done.logsumexp, flash_state(call.dropout, device),
-                                      Tensor::empty({}, DType::kUInt64, device),
-                                      Tensor::empty(IntSpan(&none, 1), call.query.dtype(), device)},
-                ret0, ret1, ret2, ret3, ret4);
+  aoti_abi::deliver(std::array<Tensor, 5>{done.out, done.logsumexp, flash_state(call.dropout, device),
+                                          Tensor::empty({}, DType::kUInt64, device),
+                                          Tensor::empty(IntSpan(&none, 1), call.query.dtype(), device)},
+                    ret0, ret1, ret2, ret3, ret4);
 }
 
 void flash_quantized(const FlashGiven& given, double dropout_p, bool return_debug_mask, AtenTensorHandle* ret0,
@@ -117,16 +118,16 @@ void flash_quantized(const FlashGiven& given, double dropout_p, bool return_debu
   call.empty_logsumexp = -std::numeric_limits<float>::infinity();
   const Attention done = attend_sequences(call, {}, nullptr);
   const int64_t two = 2, none = 0;
-  shim::deliver(std::array<Tensor, 5>{done.out, done.logsumexp, zeros(IntSpan(&two, 1), DType::kUInt64, device),
-                                      zeros({}, DType::kUInt64, device),
-                                      Tensor::empty(IntSpan(&none, 1), done.out.dtype(), device)},
-                ret0, ret1, ret2, ret3, ret4);
+  aoti_abi::deliver(std::array<Tensor, 5>{done.out, done.logsumexp, zeros(IntSpan(&two, 1), DType::kUInt64, device),
+                                          zeros({}, DType::kUInt64, device),
+                                          Tensor::empty(IntSpan(&none, 1), done.out.dtype(), device)},
+                    ret0, ret1, ret2, ret3, ret4);
 }
 
 void flash_inplace(const FlashGiven& given, const Tensor& out, double dropout_p, AtenTensorHandle* ret0) {
   const SequenceCall call = flash_call("_flash_attention_forward_no_dropout_inplace", given);
   SCONCE_CHECK(dropout_p == 0, kInvalidArgument, call.name, ": dropout_p ", dropout_p);
-  shim::deliver(attend_sequences(call, {}, &out).logsumexp, ret0);
+  aoti_abi::deliver(attend_sequences(call, {}, &out).logsumexp, ret0);
 }
 
 int64_t rows_of_sums(int64_t queries) { return (queries + 31) / 32 * 32; }
@@ -159,11 +160,11 @@ void share(Gradients& gradients) {
 }  // namespace sconce::cuda
 
 using namespace sconce;
-using shim::deliver;
-using shim::guard;
-using shim::in;
-using shim::optional_in;
-using shim::optional_value;
+using aoti_abi::deliver;
+using aoti_abi::guard;
+using aoti_abi::in;
+using aoti_abi::optional_in;
+using aoti_abi::optional_value;
 
 extern "C" {
 

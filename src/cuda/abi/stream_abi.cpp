@@ -3,16 +3,16 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "src/aoti_abi/abi_types.h"
+#include "src/aoti_abi/guard.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
-#include "src/shim/abi_types.h"
-#include "src/shim/guard.h"
 
 using sconce::Device;
 using sconce::DeviceType;
+using sconce::aoti_abi::guard;
 using sconce::cuda::current;
 using sconce::cuda::Current;
-using sconce::shim::guard;
 
 namespace {
 

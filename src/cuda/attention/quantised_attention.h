@@ -1,8 +1,8 @@
 // Attention over float8 (e4m3) tensors: computed in bfloat16, with scale factors.
 #pragma once
 
+#include "src/aoti_abi/op_args.h"
 #include "src/cuda/attention/attention.h"
-#include "src/shim/op_args.h"
 
 namespace sconce::cuda {
 
@@ -13,7 +13,7 @@ struct Descale {
 
 inline Descale descale_of(AtenTensorHandle* query, AtenTensorHandle* key, AtenTensorHandle* value) {
   const auto taken = [](AtenTensorHandle* handle) {
-    const Tensor* t = shim::optional_in(handle);
+    const Tensor* t = aoti_abi::optional_in(handle);
     return t ? *t : Tensor();
   };
   return {taken(query), taken(key), taken(value)};

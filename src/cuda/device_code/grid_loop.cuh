@@ -14,11 +14,11 @@ __global__ void grid_loop_kernel(int64_t count, F body) {
 
 template <class F>
 void grid_loop(int64_t count, cudaStream_t stream, F body) {
-  constexpr int64_t kThreads = 256, kMostBlocks = 1 << 20;
+  constexpr int64_t kThreads = 256, kMaxBlocks = 1 << 20;
   if (count == 0) return;
   const int64_t blocks = (count + kThreads - 1) / kThreads;
-  grid_loop_kernel<<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0, stream>>>(count,
-                                                                                                                body);
+  grid_loop_kernel<<<static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks), kThreads, 0, stream>>>(count,
+                                                                                                              body);
 }
 
 }  // namespace sconce::cuda

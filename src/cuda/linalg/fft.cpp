@@ -41,8 +41,8 @@ void check_fft(cufftResult status, const char* expression) {
 
 using Dims = std::vector<int64_t>;
 
-constexpr size_t kMostDims = 3;     // per plan
-constexpr size_t kMostPlans = 512;  // per device
+constexpr size_t kMaxDims = 3;     // per plan
+constexpr size_t kMaxPlans = 512;  // per device
 
 DType complex_of(DType real) {
   switch (real) {
@@ -80,7 +80,7 @@ void sort_by_stride(Dims& dims, const Tensor& tensor) {
 
 // cuFFT's view of memory: element (b, x, y, z) is at b * distance + ((x * embed[1] + y) * embed[2] + z) * stride.
 struct Layout {
-  std::array<long long, kMostDims> embed{};
+  std::array<long long, kMaxDims> embed{};
   long long stride = 1, distance = 1;
 };
 
@@ -121,7 +121,7 @@ std::shared_ptr<Plan> make_plan(IntSpan sizes, int64_t batch, const Layout& in, 
   auto plan = std::make_shared<Plan>();
   const MutexLock lock(plan->mutex);
   const int rank = static_cast<int>(sizes.size());
-  std::array<long long, kMostDims> lengths{};
+  std::array<long long, kMaxDims> lengths{};
   std::copy(sizes.begin(), sizes.end(), lengths.begin());
   Layout from = in, to = out;
   SCONCE_FFT(cufftCreate(&plan->handle.value));
@@ -146,7 +146,7 @@ std::shared_ptr<Plan> plan_for(int device, IntSpan sizes, int64_t batch, const L
     key.add(layout->distance);
   }
   struct OfDevice : PlanCache<Plan> {
-    OfDevice() : PlanCache(kMostPlans) {}
+    OfDevice() : PlanCache(kMaxPlans) {}
   };
   // Never destroyed, because cuFFT may be unloaded before us when the process ends.
   static auto& plans = *new PerDevice<OfDevice>;
@@ -242,13 +242,13 @@ void complete(Tensor& out, const Dims& dims, int64_t known) {
 }
 
 // Whether ATen lets cuFFT transform all dimensions at once.
-bool at_once(IntSpan dims) { return dims.size() <= kMostDims && !(dims.size() >= 2 && dims[0] == 0 && dims[1] == 1); }
+bool at_once(IntSpan dims) { return dims.size() <= kMaxDims && !(dims.size() >= 2 && dims[0] == 0 && dims[1] == 1); }
 
 // Complex transforms over `dims`, three at a time, shortest strides first.
 Tensor over_dims(Tensor at, Dims dims, bool forward) {
   while (!dims.empty()) {
     sort_by_stride(dims, at);
-    const size_t count = std::min(kMostDims, dims.size());
+    const size_t count = std::min(kMaxDims, dims.size());
     at = transform(at, at.sizes(), Dims(dims.end() - static_cast<ptrdiff_t>(count), dims.end()), at.dtype(), forward);
     dims.resize(dims.size() - count);
   }

@@ -8,7 +8,7 @@
 namespace sconce::cuda {
 namespace {
 
-constexpr int kMostWarps = 16, kMostSweeps = 40;
+constexpr int kMaxWarps = 16, kMaxSweeps = 40;
 constexpr size_t kUnaskedBytes = 46 << 10;  // of shared memory, with what the kernel has besides
 
 // For matrices whose largest element is between 1 and 2.
@@ -90,7 +90,7 @@ __device__ bool make_orthogonal(T* a, T* v, int rows, int columns) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const int players = columns + columns % 2, others = players - 1;
   const Real<T> tolerance = Limits<Real<T>>::kEpsilon * sqrt(static_cast<Real<T>>(rows));
-  for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+  for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
     bool rotated = false;
     for (int round = 0; round < others; ++round) {
       for (int pair = warp; pair < players / 2; pair += warps) {
@@ -151,11 +151,11 @@ __device__ void complete(T* u, int rows, int known, int wanted, int lane) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kMostWarps * 32) small_svd_kernel(SmallSvd svd) {
+__global__ void __launch_bounds__(kMaxWarps * 32) small_svd_kernel(SmallSvd svd) {
   using R = Real<T>;
   extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ R lengths[kMostSmallSize];
-  __shared__ R warp_largest[kMostWarps];
+  __shared__ R lengths[kMaxSmallSize];
+  __shared__ R warp_largest[kMaxWarps];
   const int rows = svd.rows, columns = svd.columns, lane = threadIdx.x % 32, warp = threadIdx.x / 32,
             warps = blockDim.x / 32;
   const int64_t matrix = blockIdx.x;
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(kMostWarps * 32) small_svd_kernel(SmallSvd svd
 void launch_small_svd(const SmallSvd& svd, cudaStream_t stream) {
   by_number(svd.dtype, [&](auto sample) {
     using T = decltype(sample);
-    const int pairs = (svd.columns + 1) / 2, warps = pairs < kMostWarps ? pairs : kMostWarps;
+    const int pairs = (svd.columns + 1) / 2, warps = pairs < kMaxWarps ? pairs : kMaxWarps;
     const int64_t numbers = int64_t{svd.rows + (svd.left ? svd.columns : 0)} * svd.columns;
     const size_t bytes = static_cast<size_t>(numbers) * sizeof(T);
     if (bytes > kUnaskedBytes)

@@ -4,8 +4,8 @@
 namespace sconce::cuda {
 namespace {
 
-constexpr int kWarps = 8, kRowsPerLane = kMostSmallSize / 32;
-static_assert(kRowsPerLane * 32 == kMostSmallSize);
+constexpr int kWarps = 8, kRowsPerLane = kMaxSmallSize / 32;
+static_assert(kRowsPerLane * 32 == kMaxSmallSize);
 
 // The row of the largest element of a column, the first if there are several, as LAPACK's search finds it: a NaN is
 // taken only if it comes first. The same for all lanes.

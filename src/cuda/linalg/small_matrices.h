@@ -8,10 +8,10 @@
 
 namespace sconce::cuda {
 
-inline constexpr int64_t kMostSmallSize = 64, kMostSmallBytes = 96 << 10;
+inline constexpr int64_t kMaxSmallSize = 64, kMaxSmallBytes = 96 << 10;
 
 inline bool small_lu_fits(int64_t rows, int64_t columns, int64_t itemsize) {
-  return rows <= kMostSmallSize && columns <= kMostSmallSize && rows * columns * itemsize <= kMostSmallBytes / 2;
+  return rows <= kMaxSmallSize && columns <= kMaxSmallSize && rows * columns * itemsize <= kMaxSmallBytes / 2;
 }
 // LU of [rows, columns] matrices as LAPACK's getrf writes it: the first of the largest elements becomes the pivot.
 struct SmallLu {
@@ -31,8 +31,8 @@ void launch_small_lu(const SmallLu& lu, cudaStream_t stream);
 
 // `all`: left vectors beyond `columns` are wanted too.
 inline bool small_svd_fits(int64_t rows, int64_t columns, int64_t itemsize, bool all) {
-  return columns <= rows && columns <= kMostSmallSize && (!all || rows <= kMostSmallSize) &&
-         (rows + columns) * columns * itemsize <= kMostSmallBytes;
+  return columns <= rows && columns <= kMaxSmallSize && (!all || rows <= kMaxSmallSize) &&
+         (rows + columns) * columns * itemsize <= kMaxSmallBytes;
 }
 // A = U S V^H of [rows, columns] matrices with rows >= columns.
 struct SmallSvd {

@@ -28,8 +28,8 @@ bool try_few_rows(const Tensor& a, const Tensor& b, const Tensor* bias, double a
   const DType dtype = out.dtype();
   if (dtype != DType::kFloat16 && dtype != DType::kBFloat16 && dtype != DType::kFloat32) return false;
   if (a.dtype() != dtype || out.numel() == 0 || a.size(1) == 0 || alpha == 0) return false;
-  if (out.size(0) > kMostFewRows) {  // few columns are few rows of the transposed product
-    if (bias || out.size(1) > kMostFewRows) return false;
+  if (out.size(0) > kMaxFewRows) {  // few columns are few rows of the transposed product
+    if (bias || out.size(1) > kMaxFewRows) return false;
     Tensor result = turned(out);
     return try_few_rows(turned(b), turned(a), nullptr, alpha, result);
   }

@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kWarps * 32) lines_kernel(FewRows c) {
 template <class T, int kSplit>
 __global__ void __launch_bounds__(kSplit * 32) tiles_kernel(FewRows c) {
   constexpr int kStep = kSplit * 32, kAhead = 4;
-  __shared__ float parts[kSplit][16 * kMostFewRows];
+  __shared__ float parts[kSplit][16 * kMaxFewRows];
   let_next_start();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * 16;
@@ -165,7 +165,7 @@ cudaError_t launch_as(const FewRows& c, int multiprocessors, cudaStream_t stream
     const bool few_blocks = c.n < int64_t{16} * 2 * multiprocessors;
     return few_blocks ? launch(tiles_kernel<T, 16>, 16, 16, c, stream) : launch(tiles_kernel<T, 8>, 16, 8, c, stream);
   } else {
-    constexpr int kHalf = static_cast<int>(kMostFewRows) / 2;
+    constexpr int kHalf = static_cast<int>(kMaxFewRows) / 2;
     return c.rows <= kHalf ? launch_lines<T, kHalf, 2, 4, 2>(c, stream)
                            : launch_lines<T, 2 * kHalf, 2, 4, 2>(c, stream);
   }

@@ -7,7 +7,7 @@
 
 namespace sconce::cuda {
 
-inline constexpr int64_t kMostFewRows = 8;
+inline constexpr int64_t kMaxFewRows = 8;
 
 // out [rows, n] = alpha x [rows, k] @ weight [k, n] + bias [n] (null: none), all of one dtype: float16, bfloat16 or
 // float32, with sums in float32. Strides count elements. Rows of x and out are contiguous, and so are columns of

@@ -28,7 +28,7 @@ Tensor _weight_int4pack_mm(const Tensor& self, const Tensor& mat2, int64_t group
   Tensor out = Tensor::empty(sizes, DType::kBFloat16, self.device());
   if (out.numel() == 0) return out;
   const Tensor packed = contiguous(mat2), scales = contiguous(scales_and_zeros);
-  if (self.size(0) <= kMostFewRowsInt4 && self.stride(1) == 1 && self.stride(0) % 2 == 0 && aligned(self, 4) &&
+  if (self.size(0) <= kMaxFewRowsInt4 && self.stride(1) == 1 && self.stride(0) % 2 == 0 && aligned(self, 4) &&
       aligned(scales, 4) && aligned(packed, 16) && (inner == 2 || inner == 4 || inner == 8)) {
     launch_few_rows_int4({self.data(), self.size(0), self.stride(0), n, k, packed.data_as<int32_t>(),
                           static_cast<int>(inner), scales.data(), group, out.data()},
@@ -57,7 +57,7 @@ Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor&
   const int64_t sizes[] = {m, n}, turned[] = {k, n}, strides[] = {1, k};
   Tensor out = Tensor::empty(sizes, self.dtype(), self.device());
   if (out.numel() == 0) return out;
-  if (m <= kMostFewRowsInt8 && self.dtype() != DType::kFloat64 && k % 16 == 0 && self.is_contiguous() &&
+  if (m <= kMaxFewRowsInt8 && self.dtype() != DType::kFloat64 && k % 16 == 0 && self.is_contiguous() &&
       mat2.is_contiguous() && aligned(self, 16) && aligned(mat2, 16)) {
     check_launch(kName,
                  launch_few_rows_int8({self.data(), m, n, k, mat2.data_as<int8_t>(), per_line(scales, scales.stride(0)),

@@ -14,7 +14,7 @@ constexpr int kWarps = 8, kThreads = kWarps * 32;
 // part of B for two matrix instructions: pairs 0 and 1 for one, 2 and 3 for the next.
 template <int kWords>
 __global__ void __launch_bounds__(kThreads) int4_kernel(FewRowsInt4 c) {
-  __shared__ float parts[kWarps][kMostFewRowsInt4 * 8];
+  __shared__ float parts[kWarps][kMaxFewRowsInt4 * 8];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4, rows = c.rows;
   const int shift = __ffsll(c.group) - 1;
   const int64_t tiles = c.k / (32 * kWords), first_column = static_cast<int64_t>(blockIdx.x) * 8;
@@ -89,7 +89,7 @@ cudaError_t int8_as(const FewRowsInt8& c, cudaStream_t stream) {
   if (c.rows == 1)
     int8_kernel<T, 1><<<blocks, kThreads, 0, stream>>>(c);
   else
-    int8_kernel<T, static_cast<int>(kMostFewRowsInt8)><<<blocks, kThreads, 0, stream>>>(c);
+    int8_kernel<T, static_cast<int>(kMaxFewRowsInt8)><<<blocks, kThreads, 0, stream>>>(c);
   return cudaGetLastError();
 }
 

@@ -9,7 +9,7 @@
 
 namespace sconce::cuda {
 
-inline constexpr int64_t kMostFewRowsInt4 = 16, kMostFewRowsInt8 = 8;
+inline constexpr int64_t kMaxFewRowsInt4 = 16, kMaxFewRowsInt8 = 8;
 
 // out bfloat16 [rows, n] (packed) from x bfloat16 [rows, k] (columns contiguous, rows aligned to 4 bytes) and weights
 // laid out as for launch_unpack_int4(), aligned to 16 bytes.

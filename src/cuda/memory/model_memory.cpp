@@ -5,10 +5,10 @@
 #include <map>
 
 #include "sconce/mutex.h"
+#include "src/aoti_abi/guard.h"
 #include "src/cuda/runtime/error.h"
 #include "src/cuda/runtime/stream.h"
 #include "src/device/device_backend.h"
-#include "src/shim/guard.h"
 
 namespace sconce::cuda {
 namespace {
@@ -36,7 +36,7 @@ bool noted(void* to, const void* from, size_t bytes, cudaError_t& error) noexcep
 
 // The thread keeps our error, which says more than the model's own.
 bool refused(const char* what) noexcept {
-  return current().capturing && shim::guard("cudaMemcpy", [&] { refuse_capture(what); }) != 0;
+  return current().capturing && aoti_abi::guard("cudaMemcpy", [&] { refuse_capture(what); }) != 0;
 }
 
 // The model throws the error that it gets. We clear it, so that a later kernel launch does not report it.
@@ -55,7 +55,7 @@ cudaError_t model_malloc(void** address, size_t bytes) noexcept {
     const MutexLock lock(mutex);
     reserved().emplace(static_cast<const char*>(range), bytes);
   };
-  if (shim::guard("cudaMalloc", keep) != 0) {
+  if (aoti_abi::guard("cudaMalloc", keep) != 0) {
     ::munmap(range, bytes);
     return cudaErrorMemoryAllocation;
   }

@@ -13,7 +13,7 @@
 namespace sconce::cuda {
 namespace {
 
-constexpr std::chrono::seconds kMostWait{60};
+constexpr std::chrono::seconds kMaxWait{60};
 
 void close(void* data, Device device) noexcept {
   const ReleaseScope scope(device.index);
@@ -79,12 +79,12 @@ void wait_for_shared_event(std::span<const std::byte, kDeviceEventHandleBytes> b
   } const guard{event};
   // On the host, because copies from that device may go in streams of several devices. Not for ever: the other process
   // may never get there.
-  const auto end = std::chrono::steady_clock::now() + kMostWait;
+  const auto end = std::chrono::steady_clock::now() + kMaxWait;
   for (cudaError_t state = cudaEventQuery(event); state != cudaSuccess; state = cudaEventQuery(event)) {
     if (state != cudaErrorNotReady) fail(state, "waiting for another process's event");
     cudaGetLastError();
     SCONCE_CHECK(std::chrono::steady_clock::now() < end, kInvalidArgument, "CUDA IPC event: it did not happen within ",
-                 kMostWait.count(), " seconds");
+                 kMaxWait.count(), " seconds");
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }

@@ -54,10 +54,10 @@ __global__ void __launch_bounds__(kThreads) rms_norm_kernel(RmsNorm n) {
 }
 template <class T, int kAtOnce>
 void rms_norm_by(const RmsNorm& norm, cudaStream_t stream) {
-  constexpr int64_t kMostBlocks = 1 << 20, kShortest = 1024, kRows = kThreads / 32;
+  constexpr int64_t kMaxBlocks = 1 << 20, kShortest = 1024, kRows = kThreads / 32;
   const bool brief = norm.length <= kShortest;
   const int64_t blocks = brief ? (norm.rows + kRows - 1) / kRows : norm.rows;
-  const auto grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
+  const auto grid = static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks);
   if (brief)
     rms_norm_kernel<T, kAtOnce, true><<<grid, kThreads, 0, stream>>>(norm);
   else

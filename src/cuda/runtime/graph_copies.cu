@@ -6,7 +6,7 @@ namespace sconce::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr size_t kBytesPerBlock = 16 * kThreads * 4, kMostBlocks = 1024;
+constexpr size_t kBytesPerBlock = 16 * kThreads * 4, kMaxBlocks = 1024;
 
 // blockIdx.y numbers the piece.
 __global__ void __launch_bounds__(kThreads) copy_pieces(const CopyPieces pieces) {
@@ -34,7 +34,7 @@ dim3 grid_of(const CopyPieces& pieces, int count) {
   size_t most = 1;
   for (int i = 0; i < count; ++i) most = pieces.of[i].bytes > most ? pieces.of[i].bytes : most;
   const size_t blocks = (most + kBytesPerBlock - 1) / kBytesPerBlock;
-  return dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), static_cast<unsigned>(count));
+  return dim3(static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks), static_cast<unsigned>(count));
 }
 
 }  // namespace

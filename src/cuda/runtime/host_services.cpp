@@ -1,5 +1,5 @@
-// libsconce_cuda's definitions of the functions of src/device and src/shim that have state. Each calls libsconce.
-#include "src/shim/host_services.h"
+// libsconce_cuda's definitions of the functions of src/device and src/aoti_abi that have state. Each calls libsconce.
+#include "src/aoti_abi/host_services.h"
 
 #include "src/device/cpu_arena.h"
 #include "src/device/cpu_isa.h"
@@ -27,12 +27,12 @@ void detail::parallel_ranges(int64_t begin, int64_t end, int64_t grain, RangeBod
   host().parallel_ranges(begin, end, grain, body, context);
 }
 
-namespace shim {
+namespace aoti_abi {
 
 void* take_handle_memory() { return host().take_handle_memory(); }
 void keep_handle_memory(void* memory) noexcept { host().keep_handle_memory(memory); }
 AOTITorchError record_failure(const char* function) noexcept { return host().record_failure(function); }
 std::optional<ShimError> take_error() noexcept { return host().take_error(); }
 
-}  // namespace shim
+}  // namespace aoti_abi
 }  // namespace sconce

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "src/aoti_abi/guard.h"
 #include "src/cuda/runtime/error.h"
-#include "src/shim/guard.h"
 
 namespace sconce::cuda {
 namespace {
@@ -31,7 +31,7 @@ CUresult load(CUmodule* module, const void* image) noexcept {
   const DeviceFiles* user = DeviceFiles::current();
   const MutexLock lock(mutex);
   CUresult result = CUDA_SUCCESS;
-  const bool in_memory = shim::guard("cuModuleLoad", [&] {
+  const bool in_memory = aoti_abi::guard("cuModuleLoad", [&] {
                            mutex.assert_held();
                            for (Loaded& each : all())
                              if (each.context == context && each.image == image) {

@@ -82,7 +82,7 @@ class DeviceScope {
   bool changed_;
 };
 
-class Lane final : public DeviceLane {
+class Lane final : public DeviceStream {
  public:
   explicit Lane(Device device, LaneOptions options = {});
   ~Lane() override;

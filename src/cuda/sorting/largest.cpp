@@ -7,7 +7,7 @@
 
 namespace sconce::cuda {
 
-static_assert(kMostRanks == kMostLargest);
+static_assert(kMaxRanks == kMaxLargest);
 
 void rank_largest(const Tensor& rows, Tensor& ranks, Tensor& kept) {
   const DeviceScope scope(rows.device());

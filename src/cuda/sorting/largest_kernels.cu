@@ -78,11 +78,11 @@ __global__ void __launch_bounds__(kOneThreads) largest_one(Source source, Part p
 
 constexpr int kThreads = 512, kItems = 8, kTile = kThreads * kItems;
 constexpr int kDigitBits = 11, kBins = 1 << kDigitBits, kBinsEach = kBins / kThreads;
-static_assert(kMostRanks <= kThreads && kBins % kThreads == 0);
+static_assert(kMaxRanks <= kThreads && kBins % kThreads == 0);
 using Scan = cub::BlockScan<int, kThreads>;
 
 struct Shared {
-  Rank kept[kMostRanks];
+  Rank kept[kMaxRanks];
   int bins[kBins];
   typename Scan::TempStorage scan;
   Rank least;  // the digits of the last wanted rank that are known

@@ -8,13 +8,13 @@
 
 namespace sconce::cuda {
 
-constexpr int kMostRanks = 128;  // of a row
+constexpr int kMaxRanks = 128;  // of a row
 
 struct LargestCall {
   int dtype;  // c10::ScalarType: half, float, bfloat16
   const void* in;
   int64_t rows, row_stride, step, length;  // strides in elements; length is above 0 and below 2^32
-  int count;                               // of ranks: at most kMostRanks and the length
+  int count;                               // of ranks: at most kMaxRanks and the length
   uint64_t* ranks;                         // packed [rows, count], descending; may be pinned memory of the host
 };
 // Parts of a row that blocks reduce by themselves, before one block reduces what they leave.
@@ -26,9 +26,9 @@ constexpr LargestParts largest_parts(int64_t length, int count) {
   // number takes longer than reading, so there each block has one tile.
   const int64_t tile = count == 1 ? 16384 : 4096;
   if (length <= (count == 1 ? 2 * tile : tile)) return {1, length};
-  constexpr int64_t kMostParts = 64;
+  constexpr int64_t kMaxParts = 64;
   int64_t parts = (length + tile - 1) / tile;
-  if (parts > kMostParts) parts = kMostParts;
+  if (parts > kMaxParts) parts = kMaxParts;
   const int64_t each = (length + parts - 1) / parts;
   return {(length + each - 1) / each, each};
 }

@@ -10,9 +10,9 @@
 
 namespace sconce::cuda {
 
-constexpr int64_t kMostGridBlocks = 1 << 20;
+constexpr int64_t kMaxGridBlocks = 1 << 20;
 inline unsigned grid_of(int64_t blocks) {
-  return static_cast<unsigned>(blocks < kMostGridBlocks ? blocks : kMostGridBlocks);
+  return static_cast<unsigned>(blocks < kMaxGridBlocks ? blocks : kMaxGridBlocks);
 }
 
 __device__ inline bool is_kept(const SortCall& call, int64_t place) {

@@ -10,7 +10,7 @@ namespace sconce::cuda {
 namespace {
 
 constexpr int kThreads = 1024, kWarps = kThreads / 32, kItems = 8, kTile = kThreads * kItems;
-constexpr int kDigitBits = 11, kBins = 1 << kDigitBits, kMostPasses = (64 + kDigitBits - 1) / kDigitBits;
+constexpr int kDigitBits = 11, kBins = 1 << kDigitBits, kMaxPasses = (64 + kDigitBits - 1) / kDigitBits;
 static_assert(kBins == 2 * kThreads);
 using Scan = cub::BlockScan<int, kThreads>;
 
@@ -19,7 +19,7 @@ struct Found {
   uint64_t prefix;
   int shift, wanted, passes;
   bool done;
-  int digits[kMostPasses];
+  int digits[kMaxPasses];
 
   // Bits of the next digit.
   __device__ int width() const { return min(shift, kDigitBits); }

@@ -46,8 +46,8 @@ __global__ void overlaps_kernel(const T* boxes, int64_t count, int64_t words, fl
 template <class T>
 cudaError_t overlaps_of(const void* boxes, int64_t count, float threshold, uint64_t* overlaps, cudaStream_t stream) {
   const int64_t words = (count + kBoxesOfWord - 1) / kBoxesOfWord, pairs = words * words;
-  constexpr int64_t kMostBlocks = 1 << 20;
-  overlaps_kernel<<<static_cast<unsigned>(pairs < kMostBlocks ? pairs : kMostBlocks), kBoxesOfWord, 0, stream>>>(
+  constexpr int64_t kMaxBlocks = 1 << 20;
+  overlaps_kernel<<<static_cast<unsigned>(pairs < kMaxBlocks ? pairs : kMaxBlocks), kBoxesOfWord, 0, stream>>>(
       static_cast<const T*>(boxes), count, words, threshold, overlaps);
   return cudaGetLastError();
 }

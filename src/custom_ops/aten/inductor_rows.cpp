@@ -11,7 +11,7 @@
 namespace sconce::custom_ops {
 namespace {
 
-constexpr int64_t kMostSeed = INT64_MAX;
+constexpr int64_t kMaxSeed = INT64_MAX;
 
 template <class Draw>
 Tensor second(Draw&& draw) {
@@ -23,8 +23,8 @@ Tensor integers(int64_t low, int64_t high, IntSpan size, Device device) {
   return second([&] { return cpu::randint_low(low, high, size, DType::kInt64, std::nullopt, device, std::nullopt); });
 }
 
-Tensor seed(Device device) { return integers(0, kMostSeed, {}, device); }
-Tensor seeds(int64_t count, Device device) { return integers(0, kMostSeed, IntSpan(&count, 1), device); }
+Tensor seed(Device device) { return integers(0, kMaxSeed, {}, device); }
+Tensor seeds(int64_t count, Device device) { return integers(0, kMaxSeed, IntSpan(&count, 1), device); }
 Tensor lookup_seed(const Tensor& seeds, int64_t index) { return clone(cpu::select(seeds, 0, index)); }
 
 Tensor random(IntSpan size, const Tensor& seed, std::string_view mode, std::optional<DType>) {

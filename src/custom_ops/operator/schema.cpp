@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "sconce/parse_number.h"
+#include "src/support/parse_number.h"
 
 namespace sconce::custom_ops {
 namespace {

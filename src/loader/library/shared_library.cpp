@@ -215,8 +215,8 @@ void SharedLibrary::initialise() const {
 void SharedLibrary::take_thread_image(const ElfImage& image) {
   for (const Elf64_Phdr& segment : image.segments()) {
     if (segment.p_type != PT_TLS) continue;
-    constexpr uint64_t kMost = 1 << 24, kMostAlignment = 1 << 16;
-    SCONCE_CHECK(segment.p_memsz <= kMost && segment.p_align <= kMostAlignment &&
+    constexpr uint64_t kMost = 1 << 24, kMaxAlignment = 1 << 16;
+    SCONCE_CHECK(segment.p_memsz <= kMost && segment.p_align <= kMaxAlignment &&
                      (segment.p_align & (segment.p_align - 1)) == 0 &&
                      (segment.p_filesz == 0 || !image.bytes_at(segment.p_vaddr, segment.p_filesz).empty()),
                  kCorruptPackage, "model code: ", name_,

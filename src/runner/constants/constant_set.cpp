@@ -4,9 +4,9 @@
 
 #include "package_format/wrapper/wrapper_mutation.h"
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "src/runner/constants/set_digest.h"
 #include "src/runner/constants/tied_names.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::runner {
 namespace {

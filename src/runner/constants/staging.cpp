@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "src/runner/constants/finite_check.h"
+#include "src/support/excerpt.h"
 #include "src/tensor/copy.h"
 
 namespace sconce::runner {
@@ -30,8 +30,8 @@ bool is_row_major(const std::vector<int64_t>& shape, const std::vector<int64_t>&
 
 // Whether Inductor turns such a constant into a literal.
 bool is_inlined(const std::vector<int64_t>& shape) {
-  constexpr int64_t kMostElements = 8;
-  return shape.empty() || (shape.size() == 1 && shape[0] <= kMostElements);
+  constexpr int64_t kMaxElements = 8;
+  return shape.empty() || (shape.size() == 1 && shape[0] <= kMaxElements);
 }
 
 bool is_empty(const std::vector<int64_t>& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }

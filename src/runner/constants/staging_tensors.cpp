@@ -14,7 +14,7 @@ namespace {
 // Compiled kernels read constants at addresses of this alignment.
 constexpr size_t kAlignment = 64;
 // PyTorch's allocator leaves less than this between tensors. So little is copied too where that makes one copy of two.
-constexpr size_t kMostGap = 512;
+constexpr size_t kMaxGap = 512;
 
 constexpr int64_t kOneByte = 1;
 
@@ -53,10 +53,10 @@ bool Staging::takes(size_t index, const Tensor& values) const {
 }
 
 StoragePtr Staging::device_memory(size_t bytes) {
-  constexpr size_t kMostWaste = 8;  // one of so many parts of a piece may stay unused
+  constexpr size_t kMaxWaste = 8;  // one of so many parts of a piece may stay unused
   const auto fits = [&](const StoragePtr& block) {
     return block->device() == *rules_.device && block->bytes() >= bytes &&
-           block->bytes() - bytes <= block->bytes() / kMostWaste;
+           block->bytes() - bytes <= block->bytes() / kMaxWaste;
   };
   StoragePtr memory;
   if (const auto spare = std::find_if(spare_.begin(), spare_.end(), fits); spare != spare_.end()) {
@@ -105,7 +105,7 @@ void Staging::take(std::span<const TensorPart> parts) {
     if (piece.plain && !runs.empty() && runs.back().storage == piece.from->storage().get()) {
       Run& run = runs.back();
       const auto within = static_cast<size_t>(piece.begin() - run.from);
-      if (within >= run.bytes && within - run.bytes < kMostGap && within % kAlignment == 0) {
+      if (within >= run.bytes && within - run.bytes < kMaxGap && within % kAlignment == 0) {
         piece.offset = run.offset + within;
         run.bytes = within + piece.from->bytes();
         total = run.offset;

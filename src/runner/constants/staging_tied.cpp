@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
 #include "src/runner/constants/staging.h"
+#include "src/support/excerpt.h"
 #include "src/tensor/copy.h"
 
 namespace sconce::runner {

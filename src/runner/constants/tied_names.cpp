@@ -4,7 +4,7 @@
 
 #include "package_format/text/json_text.h"
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::runner {
 namespace {

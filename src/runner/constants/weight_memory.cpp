@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "package_format/files/host_memory.h"
 #include "sconce/check.h"
-#include "sconce/host_memory.h"
 #include "sconce/mutex.h"
 
 namespace sconce::runner {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "src/runner/replicas/replica.h"
-#include "src/runner/sets/held_set.h"
+#include "src/runner/sets/loaded_set.h"
 
 namespace sconce::runner {
 
@@ -23,7 +23,7 @@ class BoundSets {
   BoundSets& operator=(const BoundSets&) = delete;
 
   // Null: there is no container of it.
-  BoundContainer* find(const HeldSet& set) {
+  ModelInstance* find(const LoadedSet& set) {
     const auto found = by_set_.find(&set);
     if (found == by_set_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, found->second);
@@ -33,7 +33,7 @@ class BoundSets {
   void make_room() noexcept {
     while (entries_.size() >= most_ && !entries_.empty()) drop(std::prev(entries_.end()));
   }
-  BoundContainer& keep(std::shared_ptr<const HeldSet> set, std::unique_ptr<BoundContainer> bound) {
+  ModelInstance& keep(std::shared_ptr<const LoadedSet> set, std::unique_ptr<ModelInstance> bound) {
     entries_.emplace_front(std::move(set), std::move(bound));
     const Entry& entry = entries_.front();
     struct Undo {
@@ -48,13 +48,13 @@ class BoundSets {
     entry.first->bind(slot_);
     return *entry.second;
   }
-  void forget(const HeldSet& set) noexcept {
+  void forget(const LoadedSet& set) noexcept {
     if (const auto found = by_set_.find(&set); found != by_set_.end()) drop(found->second);
   }
   size_t size() const noexcept { return entries_.size(); }
 
  private:
-  using Entry = std::pair<std::shared_ptr<const HeldSet>, std::unique_ptr<BoundContainer>>;
+  using Entry = std::pair<std::shared_ptr<const LoadedSet>, std::unique_ptr<ModelInstance>>;
   using Entries = std::list<Entry>;
   void drop(Entries::iterator entry) noexcept {
     by_set_.erase(entry->first.get());
@@ -64,7 +64,7 @@ class BoundSets {
 
   const size_t slot_, most_;
   Entries entries_;
-  std::unordered_map<const HeldSet*, Entries::iterator> by_set_;  // the entries keep their sets, so addresses differ
+  std::unordered_map<const LoadedSet*, Entries::iterator> by_set_;  // the entries keep their sets, so addresses differ
 };
 
 }  // namespace sconce::runner

@@ -11,7 +11,7 @@
 
 #include "src/runner/constants/constant_set.h"
 #include "src/runner/replicas/replica.h"
-#include "src/runner/sets/held_set.h"
+#include "src/runner/sets/loaded_set.h"
 
 namespace sconce::runner {
 
@@ -36,7 +36,7 @@ struct Generation {
   bool staged = false;  // from begin_update(): may only be committed or aborted
   // By slot; null if there is no replica, or none was needed yet. Each slot belongs to its replica alone, so others run
   // while one is filled or emptied.
-  std::vector<std::unique_ptr<BoundContainer>> bound;
+  std::vector<std::unique_ptr<ModelInstance>> bound;
 };
 
 }  // namespace sconce::runner

@@ -5,11 +5,11 @@
 #include <functional>
 #include <utility>
 
+#include "src/aoti_abi/guard.h"
 #include "src/device/compiled_threads.h"
 #include "src/device/threads.h"
 #include "src/runner/constants/device_memory.h"
 #include "src/runner/constants/own_pages.h"
-#include "src/shim/guard.h"
 #include "src/tensor/copy.h"
 #include "src/tensor/last_rows.h"
 
@@ -110,15 +110,16 @@ void copy_buffers(std::vector<Tensor>& tensors, const std::vector<size_t>& which
 
 }  // namespace
 
-std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader::Module>& module,
-                                              const ConstantTable& table, const ConstantSet& set,
-                                              const std::vector<bool>& reset, const BoundContainer* before,
-                                              const ConstantSet* active) const {
-  auto bound = std::make_unique<BoundContainer>();
+std::unique_ptr<ModelInstance> Replica::bind(const std::shared_ptr<const loader::Module>& module,
+                                             const ConstantTable& table, const ConstantSet& set,
+                                             const std::vector<bool>& reset, const ModelInstance* before,
+                                             const ConstantSet* active) const {
+  auto bound = std::make_unique<ModelInstance>();
   std::vector<Tensor> tensors = set.on(device_, table, active);
   // Requests use the replica's stream, so this has its own.
-  const std::unique_ptr<DeviceLane> lane = lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
-  const DeviceLane::Scope on_device(lane.get());
+  const std::unique_ptr<DeviceStream> lane =
+      lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
+  const DeviceStream::Scope on_device(lane.get());
   if (table.any_mutated()) {
     if (before) bound->buffers = before->buffers;
     bound->buffers.resize(tensors.size());
@@ -163,9 +164,9 @@ std::unique_ptr<BoundContainer> Replica::bind(const std::shared_ptr<const loader
   return bound;
 }
 
-void Replica::restore(BoundContainer& bound, const ConstantTable& table, const ConstantSet& set,
+void Replica::restore(ModelInstance& bound, const ConstantTable& table, const ConstantSet& set,
                       const ConstantSet* active) {
-  const DeviceLane::Scope on_device(lane_.get());
+  const DeviceStream::Scope on_device(lane_.get());
   const std::vector<Tensor>& values = set.on(device_, table, active);
   for (size_t i = 0; i < bound.buffers.size(); ++i) {
     Tensor& own = bound.buffers[i];
@@ -180,7 +181,7 @@ void Replica::restore(BoundContainer& bound, const ConstantTable& table, const C
 }
 
 std::vector<Tensor> Replica::copies_of(const std::vector<Tensor>& buffers, const ConstantTable& table) const {
-  const DeviceLane::Scope on_device(lane_.get());
+  const DeviceStream::Scope on_device(lane_.get());
   std::vector<Tensor> copies = buffers;
   std::vector<size_t> own;
   for (size_t i = 0; i < copies.size(); ++i)
@@ -189,9 +190,9 @@ std::vector<Tensor> Replica::copies_of(const std::vector<Tensor>& buffers, const
   return copies;
 }
 
-void Replica::move_rows(BoundContainer& bound, std::vector<Tensor>& aside, const ConstantTable& table,
+void Replica::move_rows(ModelInstance& bound, std::vector<Tensor>& aside, const ConstantTable& table,
                         const ConstantSet& set, const ConstantSet* active, const SequenceRows& rows) const {
-  const DeviceLane::Scope on_device(lane_.get());
+  const DeviceStream::Scope on_device(lane_.get());
   const auto move = [&](std::span<const uint32_t> list, const std::vector<Tensor>& from,
                         const std::vector<Tensor>& to) {
     for (size_t i = 0; i < bound.buffers.size() && !list.empty(); ++i) {
@@ -207,14 +208,14 @@ void Replica::move_rows(BoundContainer& bound, std::vector<Tensor>& aside, const
   if (!rows.reset.empty()) move(rows.reset, set.on(device_, table, active), bound.buffers);
 }
 
-void Replica::run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+void Replica::run(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                   const Delivery& delivery) {
   const CpuArena::Scope scope(arena_.get());
   ran_ = true;
   set_kernel_threads(settings_.threads);
   set_compiled_threads(settings_.compiled_threads);
   if (!lane_) return bound.container->run(inputs, outputs);
-  const DeviceLane::Scope on_device(lane_.get());
+  const DeviceStream::Scope on_device(lane_.get());
   const Delivery to{delivery.device_outputs || !settings_.host_outputs, delivery.last_rows};
   if (!bound.graphs || !run_as_graph(bound, inputs, outputs, to)) run_on_device(bound, inputs, outputs, to);
 }
@@ -266,7 +267,7 @@ void Replica::bring_back(size_t i, const Tensor& sent, const Tensor& input) cons
   if (std::memcmp(now.data(), before.data(), now.bytes()) != 0) sconce::copy(now, theirs);
 }
 
-void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+void Replica::run_on_device(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                             const Delivery& to) {
   DeviceBackend& backend = device_backend(device_);
   std::vector<Tensor> sent(inputs.begin(), inputs.end());
@@ -291,9 +292,9 @@ void Replica::run_on_device(BoundContainer& bound, std::span<const Tensor> input
   lane_->synchronize();
 }
 
-bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
+bool Replica::record(ModelInstance& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
   const bool recorded =
-      shim::guard("recording a CUDA graph", [&] {
+      aoti_abi::guard("recording a CUDA graph", [&] {
         bound.graphs->make_room(shape);
         shape.inputs.clear();
         for (const Tensor& input : inputs)
@@ -306,7 +307,7 @@ bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<c
       }) == 0;
   if (recorded) return true;
   lane_->drop_capture();
-  const auto error = shim::take_error();
+  const auto error = aoti_abi::take_error();
   if (error && error->code == ErrorCode::kUnsupported)
     bound.graphs->refuse(error->text);
   else
@@ -314,7 +315,7 @@ bool Replica::record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<c
   return false;
 }
 
-bool Replica::run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+bool Replica::run_as_graph(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                            const Delivery& to) {
   for (const Tensor& input : inputs)
     if (!input.defined() || (!input.is_cpu() && input.device() != device_)) return false;

@@ -20,7 +20,7 @@
 namespace sconce::runner {
 
 // A folded container over a constant set, with the replica's own copies of buffers that the model writes.
-struct BoundContainer {
+struct ModelInstance {
   std::unique_ptr<loader::Container> container;
   std::vector<Tensor> buffers;        // per stored constant; undefined if it is shared
   std::unique_ptr<GraphRuns> graphs;  // null if its runs are never recorded
@@ -52,25 +52,25 @@ class alignas(64) Replica {
   // Takes over buffers that the model writes from `before` (null: none), except those for which `reset` (per stored
   // constant; empty: none) asks for the set's values. `active` (null: none): the set that the device already has.
   // kModelFailed, kOutOfMemory.
-  std::unique_ptr<BoundContainer> bind(const std::shared_ptr<const loader::Module>& module, const ConstantTable& table,
-                                       const ConstantSet& set, const std::vector<bool>& reset,
-                                       const BoundContainer* before, const ConstantSet* active) const;
+  std::unique_ptr<ModelInstance> bind(const std::shared_ptr<const loader::Module>& module, const ConstantTable& table,
+                                      const ConstantSet& set, const std::vector<bool>& reset,
+                                      const ModelInstance* before, const ConstantSet* active) const;
 
   // Gives the container's own buffers the set's values, which it may be bound over or not. Called by the slot's holder.
-  void restore(BoundContainer& bound, const ConstantTable& table, const ConstantSet& set, const ConstantSet* active);
+  void restore(ModelInstance& bound, const ConstantTable& table, const ConstantSet& set, const ConstantSet* active);
 
   // Copies of a container's buffers, for rows that are set aside. Called by the slot's holder.
   std::vector<Tensor> copies_of(const std::vector<Tensor>& buffers, const ConstantTable& table) const;
   // Moves rows between the container's own buffers, copies of them and the set's values, before the next run. Called by
   // the slot's holder.
-  void move_rows(BoundContainer& bound, std::vector<Tensor>& aside, const ConstantTable& table, const ConstantSet& set,
+  void move_rows(ModelInstance& bound, std::vector<Tensor>& aside, const ConstantTable& table, const ConstantSet& set,
                  const ConstantSet* active, const SequenceRows& rows) const;
 
   // The model's tensors come from the replica's arena. On a device, inputs from elsewhere are copied there. When the
   // call returns, outputs are complete: in pinned host memory if host_outputs is set and device_outputs is not.
-  void run(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery);
+  void run(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery);
   // For device work before a run, by the slot's holder; null on the CPU.
-  DeviceLane* lane() const noexcept { return lane_.get(); }
+  DeviceStream* lane() const noexcept { return lane_.get(); }
 
   // Frees what was not used since the last call. Called by the slot's holder.
   void give_back_idle_memory() noexcept;
@@ -82,10 +82,10 @@ class alignas(64) Replica {
   const char* failure() const noexcept;  // "" if it works
 
  private:
-  void run_on_device(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+  void run_on_device(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                      const Delivery& to);
   // Returns false if the run must be done without a graph.
-  bool run_as_graph(BoundContainer& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+  bool run_as_graph(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                     const Delivery& to);
   // The copies of a launch: inputs to where the graph reads them; outputs, made here, from where it leaves them. Large
   // tensors of the host and outputs of which rows are wanted are omitted: inputs are copied separately, outputs stay
@@ -93,7 +93,7 @@ class alignas(64) Replica {
   void copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs);
   void copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                 const Delivery& to) const;
-  bool record(BoundContainer& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs);
+  bool record(ModelInstance& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs);
   bool reads_on_host(size_t input) const noexcept {
     return input < settings_.input_devices.size() && settings_.input_devices[input].type == DeviceType::kCpu;
   }
@@ -107,7 +107,7 @@ class alignas(64) Replica {
 
   Device device_;
   Settings settings_;
-  std::unique_ptr<DeviceLane> lane_;  // null on the CPU
+  std::unique_ptr<DeviceStream> lane_;  // null on the CPU
   std::shared_ptr<GraphReport> graphs_ = std::make_shared<GraphReport>();
   CpuArena::Ptr arena_ = CpuArena::create();
   bool ran_ = false;  // since memory was last freed

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "sconce/hash.h"
+#include "src/support/hash.h"
 
 namespace sconce::runner {
 
@@ -29,7 +29,7 @@ bool ReplicaSlots::all_failed() const noexcept {
   return true;
 }
 
-ReplicaSlot* ReplicaSlots::choose(uint64_t affinity, const HeldSet* set) const noexcept {
+ReplicaSlot* ReplicaSlots::choose(uint64_t affinity, const LoadedSet* set) const noexcept {
   ReplicaSlot* best = nullptr;
   int64_t least = 0;
   uint64_t highest = 0;

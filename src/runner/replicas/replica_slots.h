@@ -12,8 +12,8 @@
 #include "sconce/mutex.h"
 #include "src/runner/replicas/bound_sets.h"
 #include "src/runner/replicas/generation.h"
-#include "src/runner/replicas/lane.h"
 #include "src/runner/replicas/replica.h"
+#include "src/runner/replicas/replica_thread.h"
 
 namespace sconce::runner {
 
@@ -37,7 +37,7 @@ struct alignas(64) ReplicaSlot {  // on its own cache lines, because whoever run
   std::atomic<const Generation*> pinned{nullptr};  // the generation that it runs
   std::unique_ptr<Replica> replica;                // while open, and until the last holder has left
   std::unique_ptr<BoundSets> sets;                 // the holder's; null: it has run none yet
-  Lane lane;
+  ReplicaThread lane;
 };
 
 // Holds a slot for a scope.
@@ -69,7 +69,7 @@ class ReplicaSlots {
 
   // The open slot with the fewest requests, or the key's slot; one with a lost device only if all have. Of those with
   // equally few, one whose replica has a container of the named set (null: none is asked for). Null if none is open.
-  ReplicaSlot* choose(uint64_t affinity, const HeldSet* set = nullptr) const noexcept;
+  ReplicaSlot* choose(uint64_t affinity, const LoadedSet* set = nullptr) const noexcept;
   // Takes an open slot that nobody holds and whose lane is not pinned; with a key, only the key's slot. Null if there
   // is none.
   ReplicaSlot* acquire_idle(uint64_t affinity) noexcept;

@@ -20,20 +20,20 @@ void make_room(std::vector<T>& list, size_t count) {
 // A place that a sequence has.
 class SequencePlaces::Taken final : public Sequence {
  public:
-  Taken(SequencePlaces& places, std::unique_ptr<SequencePlace> place, std::shared_ptr<const void> owner)
+  Taken(SequencePlaces& places, std::unique_ptr<SequenceSlot> place, std::shared_ptr<const void> owner)
       : owner_(std::move(owner)), places_(places), place_(std::move(place)) {}
   ~Taken() override { places_.give(std::move(place_)); }
   Taken(const Taken&) = delete;
   Taken& operator=(const Taken&) = delete;
   size_t replica() const noexcept override { return place_->slot; }
-  SequencePlace* place_for(const void* runner) const noexcept {
+  SequenceSlot* place_for(const void* runner) const noexcept {
     return places_.runner_ == runner ? place_.get() : nullptr;
   }
 
  private:
   const std::shared_ptr<const void> owner_;  // destroyed last: it owns the runner
   SequencePlaces& places_;
-  std::unique_ptr<SequencePlace> place_;
+  std::unique_ptr<SequenceSlot> place_;
 };
 
 SequencePlaces::SequencePlaces(const void* runner, size_t most, uint64_t memory, uint64_t bytes)
@@ -44,7 +44,7 @@ SequencePlaces::SequencePlaces(const void* runner, size_t most, uint64_t memory,
 
 SequencePlaces::~SequencePlaces() = default;
 
-SequencePlace* SequencePlaces::place_of(const Sequence& sequence, const void* runner) noexcept {
+SequenceSlot* SequencePlaces::place_of(const Sequence& sequence, const void* runner) noexcept {
   return static_cast<const Taken&>(sequence).place_for(runner);
 }
 
@@ -63,7 +63,7 @@ size_t SequencePlaces::choose(const ReplicaSlots& slots) {
 
 std::shared_ptr<Sequence> SequencePlaces::take(const ReplicaSlots& slots, std::shared_ptr<const void> owner,
                                                bool rows) {
-  std::unique_ptr<SequencePlace> place, others[2];  // freed without the mutex
+  std::unique_ptr<SequenceSlot> place, others[2];  // freed without the mutex
   const MutexLock lock(mutex_);
   // In buffers of one place: those of places that wait may be freed.
   const size_t needed = taken_.size() + with_rows_ + (rows ? 2 : 1);
@@ -78,14 +78,14 @@ std::shared_ptr<Sequence> SequencePlaces::take(const ReplicaSlots& slots, std::s
     place = std::move(*waits);
     free_.erase(std::next(waits).base());
   }
-  for (std::unique_ptr<SequencePlace>& other : others) {
+  for (std::unique_ptr<SequenceSlot>& other : others) {
     if (free_.empty() || (taken_.size() + free_.size() < most_ && needed + free_.size() <= by_memory_)) break;
     other = std::move(free_.back());
     free_.pop_back();
   }
   least_free_ = std::min(least_free_, free_.size());
-  if (!place) place = std::make_unique<SequencePlace>(slot);
-  SequencePlace* const address = place.get();
+  if (!place) place = std::make_unique<SequenceSlot>(slot);
+  SequenceSlot* const address = place.get();
   std::shared_ptr<Sequence> sequence = std::make_shared<Taken>(*this, std::move(place), std::move(owner));
   address->index = taken_.size();
   address->has_rows = rows;
@@ -95,7 +95,7 @@ std::shared_ptr<Sequence> SequencePlaces::take(const ReplicaSlots& slots, std::s
   return sequence;
 }
 
-void SequencePlaces::give(std::unique_ptr<SequencePlace> place) noexcept {
+void SequencePlaces::give(std::unique_ptr<SequenceSlot> place) noexcept {
   if (!place) return;
   const std::vector<Tensor> aside = std::exchange(place->aside, {});  // freed without the mutex
   const MutexLock lock(mutex_);
@@ -110,7 +110,7 @@ void SequencePlaces::give(std::unique_ptr<SequencePlace> place) noexcept {
 
 void SequencePlaces::leave(size_t slot) noexcept {
   const MutexLock lock(mutex_);
-  for (SequencePlace* const place : taken_) {
+  for (SequenceSlot* const place : taken_) {
     if (place->slot != slot || place->gone.exchange(true)) continue;
     --count_[slot];
     place->begun = false;
@@ -124,7 +124,7 @@ void SequencePlaces::leave(size_t slot) noexcept {
 
 void SequencePlaces::trim(bool all) noexcept {
   for (;;) {
-    std::unique_ptr<SequencePlace> place;
+    std::unique_ptr<SequenceSlot> place;
     const MutexLock lock(mutex_);
     if (free_.empty() || (least_free_ == 0 && !all)) break;
     if (least_free_ > 0) --least_free_;

@@ -21,13 +21,13 @@
 namespace sconce::runner {
 
 // Of the thread that holds the replica's slot, except what is const or atomic.
-struct SequencePlace {
-  explicit SequencePlace(size_t index) : slot(index) {}
+struct SequenceSlot {
+  explicit SequenceSlot(size_t index) : slot(index) {}
 
   const size_t slot;                          // of its replica
   std::atomic<bool> gone{false};              // its replica was removed
   size_t index = 0;                           // of SequencePlaces
-  std::unique_ptr<BoundContainer> bound;      // null until the first step
+  std::unique_ptr<ModelInstance> bound;       // null until the first step
   std::shared_ptr<const ConstantSet> values;  // of `bound`
   bool has_rows = false;                      // steps may set rows aside
   std::vector<Tensor> aside;                  // copies of the buffers, for such rows; empty until there is one
@@ -51,7 +51,7 @@ class SequencePlaces {
   // kQueueFull, kUnavailable. `owner` is kept by the sequence. rows: it may need its buffers' memory twice.
   std::shared_ptr<Sequence> take(const ReplicaSlots& slots, std::shared_ptr<const void> owner, bool rows);
   // Null if the sequence is another runner's.
-  static SequencePlace* place_of(const Sequence& sequence, const void* runner) noexcept;
+  static SequenceSlot* place_of(const Sequence& sequence, const void* runner) noexcept;
   // The replica goes: frees what its places hold. Called by the holder of its slot, which is closed.
   void leave(size_t slot) noexcept;
   // Frees places that were waiting all the time since the last call; all: any that wait, and the weights they keep.
@@ -59,18 +59,18 @@ class SequencePlaces {
 
  private:
   class Taken;
-  void give(std::unique_ptr<SequencePlace> place) noexcept;
+  void give(std::unique_ptr<SequenceSlot> place) noexcept;
   size_t choose(const ReplicaSlots& slots) SCONCE_REQUIRES(mutex_);
 
   const void* const runner_;
   const size_t most_, by_memory_;  // places; by_memory_: as memory allows, where each has its buffers once
   const uint64_t bytes_;
   mutable Mutex mutex_;
-  std::vector<SequencePlace*> taken_ SCONCE_GUARDED_BY(mutex_);                 // each knows its index
-  size_t with_rows_ SCONCE_GUARDED_BY(mutex_) = 0;                              // of those taken
-  std::vector<size_t> count_ SCONCE_GUARDED_BY(mutex_);                         // of those taken, by slot
-  std::vector<std::unique_ptr<SequencePlace>> free_ SCONCE_GUARDED_BY(mutex_);  // has room for all
-  size_t least_free_ SCONCE_GUARDED_BY(mutex_) = 0;                             // since the last trim()
+  std::vector<SequenceSlot*> taken_ SCONCE_GUARDED_BY(mutex_);                 // each knows its index
+  size_t with_rows_ SCONCE_GUARDED_BY(mutex_) = 0;                             // of those taken
+  std::vector<size_t> count_ SCONCE_GUARDED_BY(mutex_);                        // of those taken, by slot
+  std::vector<std::unique_ptr<SequenceSlot>> free_ SCONCE_GUARDED_BY(mutex_);  // has room for all
+  size_t least_free_ SCONCE_GUARDED_BY(mutex_) = 0;                            // since the last trim()
 };
 
 }  // namespace sconce::runner

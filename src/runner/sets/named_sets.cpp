@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
+#include "src/support/excerpt.h"
 
 namespace sconce::runner {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "sconce/mutex.h"
 #include "sconce/weights.h"
-#include "src/runner/sets/held_set.h"
+#include "src/runner/sets/loaded_set.h"
 #include "src/runner/sets/set_folder.h"
 #include "src/runner/sets/set_pool.h"
 
@@ -27,7 +27,7 @@ namespace sconce::runner {
 
 class NamedSets {
  public:
-  using Held = std::shared_ptr<const HeldSet>;
+  using Held = std::shared_ptr<const LoadedSet>;
   using Values = std::shared_ptr<const ConstantSet>;
   struct Limits {
     size_t sets = 0;

@@ -13,11 +13,11 @@
 
 #include "package_format/files/directory.h"
 #include "sconce/check.h"
-#include "sconce/parse_number.h"
 #include "sconce/tensor_files.h"
 #include "sconce/weight_sources.h"
+#include "src/aoti_abi/guard.h"
 #include "src/runner/constants/staging.h"
-#include "src/shim/guard.h"
+#include "src/support/parse_number.h"
 #include "src/types/write_error.h"
 
 namespace sconce::runner {
@@ -152,14 +152,14 @@ std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
     if (!is_set_name(name) || ::stat(path.c_str(), &stat) != 0 || !S_ISREG(stat.st_mode)) continue;
     File file{data_bytes(path), std::chrono::system_clock::from_time_t(stat.st_mtim.tv_sec), {}, {}, 0};
     // What is wrong with the file shows when the set is asked for.
-    if (shim::guard("listing named sets", [&] {
+    if (aoti_abi::guard("listing named sets", [&] {
           const auto metadata = read_safetensors_metadata(path);
           if (const auto label = metadata.find(kLabel); label != metadata.end()) file.label = label->second;
           if (const auto note = metadata.find(kNote); note != metadata.end()) file.note = note->second;
           if (const auto number = metadata.find(kGeneration); number != metadata.end())
             file.generation = parse_number<uint64_t>(number->second).value_or(0);
         }) != 0)
-      shim::take_error();
+      aoti_abi::take_error();
     files.emplace(std::move(name), std::move(file));
   }
   return files;

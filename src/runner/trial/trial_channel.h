@@ -9,8 +9,8 @@ namespace sconce::runner {
 
 inline constexpr int kTrialSocket = 3;  // in the child
 inline constexpr uint64_t kTrialMagic = 0x3154'6543'6e6f'6353;
-inline constexpr size_t kMostTrialFiles = 65536;
-inline constexpr size_t kMostTrialText = size_t{64} << 20;
+inline constexpr size_t kMaxTrialFiles = 65536;
+inline constexpr size_t kMaxTrialText = size_t{64} << 20;
 // Descriptors that go with one byte. The kernel allows 253.
 inline constexpr size_t kFilesPerMessage = 128;
 // The last line of a report that is complete. Lines of JSON begin with a brace.

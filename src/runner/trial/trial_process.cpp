@@ -20,11 +20,11 @@
 #include <thread>
 
 #include "package_format/archive/archive_reader.h"
+#include "package_format/files/host_memory.h"
 #include "package_format/text/json_value.h"
 #include "sconce/check.h"
-#include "sconce/excerpt.h"
-#include "sconce/host_memory.h"
 #include "src/runner/trial/trial_channel.h"
+#include "src/support/excerpt.h"
 
 extern char** environ;
 
@@ -34,9 +34,9 @@ namespace {
 using namespace runner;
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kMostCopied = uint64_t{64} << 20;  // of a package in memory
-constexpr size_t kMostReport = size_t{1} << 20;
-constexpr size_t kMostWords = 4096;  // of what the child writes to its standard output and error: the last ones
+constexpr uint64_t kMaxCopied = uint64_t{64} << 20;  // of a package in memory
+constexpr size_t kMaxReport = size_t{1} << 20;
+constexpr size_t kMaxWords = 4096;  // of what the child writes to its standard output and error: the last ones
 constexpr std::chrono::seconds kPerGigabyte{4};
 constexpr int kNice = 10;
 constexpr int kLookWithoutPidfd = 5;  // milliseconds between two looks, on kernels before 5.3
@@ -195,8 +195,8 @@ void TrialProcess::Child::begin(const TrialSettings& settings) {
 }
 
 void TrialProcess::Child::enqueue(const Package& package, std::string_view request) {
-  files = package.archive().share(kMostCopied);
-  SCONCE_CHECK(files.size() <= kMostTrialFiles, kUnsupported,
+  files = package.archive().share(kMaxCopied);
+  SCONCE_CHECK(files.size() <= kMaxTrialFiles, kUnsupported,
                "the package has too many files for a trial: ", files.size());
   SortedJson list = SortedJson::array();
   for (const SharedFile& file : files) list.push_back({{"path", file.path().native()}, {"bytes", file.bytes()}});
@@ -256,7 +256,7 @@ bool TrialProcess::Child::read_report() {
     if (n < 0 && errno == EAGAIN) return true;
     if (n <= 0) return false;
     report.append(buffer.data(), static_cast<size_t>(n));
-    if (report.size() > kMostReport) return false;
+    if (report.size() > kMaxReport) return false;
   }
 }
 
@@ -275,7 +275,7 @@ void TrialProcess::Child::read_words() {
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (n <= 0) return words_pipe.close();
     words.append(buffer.data(), static_cast<size_t>(n));
-    if (words.size() > kMostWords) words.erase(0, words.size() - kMostWords);
+    if (words.size() > kMaxWords) words.erase(0, words.size() - kMaxWords);
   }
 }
 
@@ -353,7 +353,7 @@ TrialEnd TrialProcess::wait(int stop) {
     }
     if (events[2].revents & POLLOUT) child.send();
     if (events[2].revents & (POLLIN | POLLHUP | POLLERR)) reports = child.read_report();
-    if (child.report.size() > kMostReport) {
+    if (child.report.size() > kMaxReport) {
       child.kill();
       end.problem = "was ended, because it reports without end";
       break;

@@ -66,7 +66,7 @@ TrialTask receive_trial() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   TrialHead head;
   receive(&head, sizeof head);
-  SCONCE_CHECK(head.magic == kTrialMagic && head.files <= kMostTrialFiles && head.text <= kMostTrialText,
+  SCONCE_CHECK(head.magic == kTrialMagic && head.files <= kMaxTrialFiles && head.text <= kMaxTrialText,
                kInvalidArgument, "a trial's task is of another version");
   if (static_cast<uint64_t>(::getppid()) != head.parent) ::_exit(1);  // it ended before it could be watched
   // The kernel ends this process first if memory runs out.

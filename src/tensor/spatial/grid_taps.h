@@ -142,7 +142,7 @@ struct GridCubic {
   }
 };
 
-inline constexpr int kMostGridTaps = 64;
+inline constexpr int kMaxGridTaps = 64;
 
 // How many taps a place has: 1, 4, 8, 16 or 64.
 SCONCE_HOST_DEVICE inline int grid_tap_count(const GridGeometry& g) noexcept {

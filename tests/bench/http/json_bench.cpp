@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/json/tensor_json.h"
+#include "server/support/json/tensor_json.h"
 
 using namespace sconce;
 using namespace sconce::server;

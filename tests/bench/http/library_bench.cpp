@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "package_format/files/crc32.h"
-#include "server/json/number_reader.h"
-#include "server/json/number_writer.h"
+#include "server/support/json/number_reader.h"
+#include "server/support/json/number_writer.h"
 
 using namespace sconce::server;
 

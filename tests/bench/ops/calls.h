@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "src/shim/op_args.h"
+#include "src/aoti_abi/op_args.h"
 
 extern "C" {
 AOTITorchError aoti_torch_empty_strided(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t,

@@ -14,7 +14,7 @@ std::shared_ptr<void> enter_library() {
 }
 
 T constant(T t) {
-  sconce::shim::tensor_of(t.get())->storage()->set_immutable(true);
+  sconce::aoti_abi::tensor_of(t.get())->storage()->set_immutable(true);
   return t;
 }
 
@@ -25,7 +25,7 @@ T opaque(void* data, size_t bytes, DType dtype, const Sizes& sizes, const Sizes&
   const auto* const first = reinterpret_cast<const std::byte*>(description.data());
   storage->set_opaque_metadata({first, first + description.size()});
   storage->set_immutable(true);
-  return T(shim::new_handle(
+  return T(aoti_abi::new_handle(
       Tensor(std::move(storage), static_cast<sconce::DType>(dtype), sizes, strides, 0, Layout::kMkldnn)));
 }
 
@@ -35,7 +35,7 @@ using sconce::custom_ops::TypeKind;
 using sconce::custom_ops::Value;
 
 Value value_of(const Argument& argument, const sconce::custom_ops::Type& type) {
-  const auto tensor = [](const T& t) { return Value(*sconce::shim::tensor_of(t.get())); };
+  const auto tensor = [](const T& t) { return Value(*sconce::aoti_abi::tensor_of(t.get())); };
   switch (argument.kind) {
     case Argument::Kind::kNone:
       return {};
@@ -78,7 +78,7 @@ Operator find_operator(const char* name, const char* overload, const std::vector
     std::vector<Value> given(found->schema().results.size());
     found->call(values, given);
     for (Value& value : given)
-      if (value.is_tensor()) *results++ = sconce::shim::new_handle(value.tensor());
+      if (value.is_tensor()) *results++ = sconce::aoti_abi::new_handle(value.tensor());
   };
 }
 

@@ -1,4 +1,4 @@
-#include "server/commands/top/event_stream.h"
+#include "server/cli/top/event_stream.h"
 
 #include <doctest/doctest.h>
 

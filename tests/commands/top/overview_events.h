@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "server/base/json_document.h"
+#include "server/support/json_document.h"
 
 namespace sconce {
 

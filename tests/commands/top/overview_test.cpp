@@ -1,4 +1,4 @@
-#include "server/commands/top/overview.h"
+#include "server/cli/top/overview.h"
 
 #include <doctest/doctest.h>
 

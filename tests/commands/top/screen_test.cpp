@@ -1,4 +1,4 @@
-#include "server/commands/top/screen.h"
+#include "server/cli/top/screen.h"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "src/device/made_up_run.h"
+#include "src/device/dummy_run.h"
 #include "src/operators/cpu_ops.h"
 #include "tests/cpu/kernel_cases.h"
 
@@ -39,7 +39,7 @@ TEST_CASE("_embedding_bag: a made-up run maps a cached table, other runs only wh
   ::unlink(path);
   const std::vector<std::byte> zeros(kBytes);
   REQUIRE(::write(file, zeros.data(), kBytes) == static_cast<ssize_t>(kBytes));
-  const auto mapped_pages = [&](bool made_up, bool constant) {
+  const auto mapped_pages = [&](bool dummy, bool constant) {
     void* const data = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, file, 0);
     REQUIRE(data != MAP_FAILED);
     ::madvise(data, kBytes, MADV_RANDOM);
@@ -53,8 +53,8 @@ TEST_CASE("_embedding_bag: a made-up run maps a cached table, other runs only wh
       const std::vector<int64_t> one{1};
       Tensor zero = Tensor::empty(one, DType::kInt64);
       *zero.data_as<int64_t>() = 0;
-      std::optional<MadeUpRun> run;
-      if (made_up) run.emplace();
+      std::optional<DummyRun> run;
+      if (dummy) run.emplace();
       cpu::_embedding_bag(table, zero, zero, false, 0, false, nullptr, false, -1);
     }
     const int map = ::open("/proc/self/pagemap", O_RDONLY);

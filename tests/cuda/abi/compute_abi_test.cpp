@@ -4,9 +4,9 @@
 
 #include <string_view>
 
+#include "src/aoti_abi/compute.h"
+#include "src/aoti_abi/op_args.h"
 #include "src/device/device_backend.h"
-#include "src/shim/compute.h"
-#include "src/shim/op_args.h"
 #include "tests/cuda/device_calls.h"
 #include "tests/cuda/reference.h"
 

@@ -122,7 +122,7 @@ TEST_CASE("_fft_c2c: recorded as a graph, repeated with other numbers") {
   const Sizes sizes{3, 20};
   const int64_t dim = 1;
   const auto lane = backend().make_lane(kGpu);
-  const DeviceLane::Scope scope(lane.get());
+  const DeviceStream::Scope scope(lane.get());
   Tensor in = on_device(random_numbers(60, 1, true), sizes, DType::kComplex64);
   _fft_c2c(in, IntSpan(&dim, 1), 0, true);
   lane->synchronize();
@@ -138,7 +138,7 @@ TEST_CASE("_fft_c2c: recorded as a graph, repeated with other numbers") {
 
 TEST_CASE("_fft_c2c: a size that was not seen before cannot be recorded") {
   const auto lane = backend().make_lane(kGpu);
-  const DeviceLane::Scope scope(lane.get());
+  const DeviceStream::Scope scope(lane.get());
   const Tensor in = on_device(random_numbers(977, 1, true), {977}, DType::kComplex64);
   lane->synchronize();
   lane->begin_capture(0);

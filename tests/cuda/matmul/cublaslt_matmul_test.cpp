@@ -76,7 +76,7 @@ TEST_CASE("mm_out: float32 in TF32 only on a lane that allows it") {
   const double exact = kSize * (1 + 0x1p-12);
   for (const bool allowed : {false, true}) {
     const auto lane = backend().make_lane(kGpu, {.allow_tf32 = allowed});
-    const DeviceLane::Scope scope(lane.get());
+    const DeviceStream::Scope scope(lane.get());
     Tensor out = on_device(ones, {kSize, kSize}, DType::kFloat32);
     mm_out(out, on_device(near, {kSize, kSize}, DType::kFloat32), on_device(ones, {kSize, kSize}, DType::kFloat32));
     const Numbers expected(kSize * kSize, allowed ? kSize : exact);

@@ -38,7 +38,7 @@ TEST_CASE("cuda errors: a thread whose device CUDA refuses to give back takes no
   CHECK(device_of_thread() == 0);
   {
     cuda::Lane lane(kSecond);
-    const DeviceLane::Scope scope(&lane);
+    const DeviceStream::Scope scope(&lane);
     fake_runtime().fail({.error = cudaErrorInvalidValue, .call = "cudaSetDevice"});
   }
   CHECK_NOTHROW(check_memory_of(kFirst));
@@ -47,7 +47,7 @@ TEST_CASE("cuda errors: a thread whose device CUDA refuses to give back takes no
 
 TEST_CASE("cuda errors: giving back does not move a thread to the first device where CUDA does not say which it has") {
   cuda::Lane lane(kSecond);
-  const DeviceLane::Scope scope(&lane);
+  const DeviceStream::Scope scope(&lane);
   fake_runtime().fail({.error = cudaErrorInvalidValue, .call = "cudaGetDevice"});
   { const cuda::ReleaseScope release(0); }
   CHECK(device_of_thread() == 1);
@@ -55,7 +55,7 @@ TEST_CASE("cuda errors: giving back does not move a thread to the first device w
 
 TEST_CASE("cuda errors: a recording is ended though CUDA does not say that there is one") {
   cuda::Lane lane(kFirst);
-  const DeviceLane::Scope scope(&lane);
+  const DeviceStream::Scope scope(&lane);
   const int64_t graphs = fake_runtime().live_graphs;
   lane.begin_capture(1);
   fake_runtime().fail({.error = cudaErrorInvalidValue, .call = "cudaStreamIsCapturing", .times = kForGood});
@@ -67,7 +67,7 @@ TEST_CASE("cuda errors: a recording is ended though CUDA does not say that there
 
 TEST_CASE("cuda errors: a recording that cannot load its kernel says so, and not the next call") {
   cuda::Lane lane(kFirst);
-  const DeviceLane::Scope scope(&lane);
+  const DeviceStream::Scope scope(&lane);
   fake_runtime().fail({.error = cudaErrorNotSupported, .call = "launch_copies"});
   CHECK_THROWS_AS(lane.begin_capture(0), Error);
   lane.drop_capture();
@@ -76,7 +76,7 @@ TEST_CASE("cuda errors: a recording that cannot load its kernel says so, and not
 
 TEST_CASE("cuda errors: a thread's mode of capture is what it was by the next recording") {
   cuda::Lane lane(kFirst);
-  const DeviceLane::Scope scope(&lane);
+  const DeviceStream::Scope scope(&lane);
   lane.begin_capture(1);
   // Entering the mode succeeds, leaving it fails.
   fake_runtime().fail({.error = cudaErrorInvalidValue, .call = "cudaThreadExchangeStreamCaptureMode", .at = 2});
@@ -96,8 +96,8 @@ TEST_CASE("cuda errors: pinned memory may be touched after a copy though CUDA do
   DeviceBackend& backend = device_backend(kFirst);
   Tensor from(backend.allocate_host(16), DType::kFloat32, sizes, strides);
   for (int i = 0; i < 4; ++i) from.data_as<float>()[i] = 5;
-  const std::unique_ptr<DeviceLane> lane = backend.make_lane(kFirst);
-  const DeviceLane::Scope scope(lane.get());
+  const std::unique_ptr<DeviceStream> lane = backend.make_lane(kFirst);
+  const DeviceStream::Scope scope(lane.get());
   Tensor there = Tensor::empty(sizes, DType::kFloat32, kFirst), back = Tensor::empty(sizes, DType::kFloat32);
   fake_runtime().fail({.error = cudaErrorInvalidValue, .call = "cudaPointerGetAttributes"});
   backend.copy(from, there);

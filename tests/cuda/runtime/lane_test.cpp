@@ -21,7 +21,7 @@ constexpr Device kFirst{DeviceType::kCuda, 0}, kSecond{DeviceType::kCuda, 1};
 // Records on a lane while another thread calls `other`; returns the graph.
 template <class F>
 std::unique_ptr<DeviceGraph> recorded_while(cuda::Lane& lane, F&& other) {
-  const DeviceLane::Scope scope(&lane);
+  const DeviceStream::Scope scope(&lane);
   lane.begin_capture(1);
   std::thread(std::forward<F>(other)).join();
   return lane.end_capture(1);
@@ -63,12 +63,12 @@ TEST_CASE("cuda lane: only errors that stick are a device that is lost") {
 TEST_CASE("cuda lane: memory that runs short beside a recording is found without ending it") {
   cuda::Lane recording(kFirst), other(kFirst);
   {
-    const DeviceLane::Scope scope(&recording);
+    const DeviceStream::Scope scope(&recording);
     cuda::current().memory->allocate(4096);  // goes to the cache when it is freed
   }
   bool alone = false, of_lane = false;
   const auto graph = recorded_while(recording, [&] {
-    const DeviceLane::Scope scope(&other);
+    const DeviceStream::Scope scope(&other);
     fake_runtime().fail({.error = cudaErrorMemoryAllocation, .call = "cudaMallocAsync"});
     of_lane = static_cast<bool>(cuda::current().memory->allocate(1 << 20));
     fake_runtime().fail({.error = cudaErrorMemoryAllocation, .call = "cudaMalloc"});
@@ -93,7 +93,7 @@ TEST_CASE("cuda lane: everything of a lost device goes without an exception, and
     StoragePtr cached, kept, alone, of_host;
     cuda::PinnedMemory host;
     {
-      const DeviceLane::Scope scope(lane.get());
+      const DeviceStream::Scope scope(lane.get());
       cached = cuda::current().memory->allocate(1000);
       kept = cuda::current().memory->allocate(2000);
       alone = cuda::CachingAllocator::allocate_alone(3000, 1);
@@ -149,14 +149,14 @@ TEST_CASE("pinned memory: what nobody uses goes back to the system when it is tr
 TEST_CASE("cuda lane: what kernels of a failed run noted does not fail the next run") {
   cuda::Lane lane(kFirst);
   {
-    const DeviceLane::Scope scope(&lane);
+    const DeviceStream::Scope scope(&lane);
     *cuda::noted_by_kernels() = static_cast<int>(cuda::Noted::kIndex);
   }
   // The run failed on the host before it came to synchronize(), so the runner asks for the device's state.
   CHECK(lane.fault() == nullptr);
   lane.synchronize();
   {
-    const DeviceLane::Scope scope(&lane);
+    const DeviceStream::Scope scope(&lane);
     *cuda::noted_by_kernels() = static_cast<int>(cuda::Noted::kRegion);
   }
   CHECK_THROWS_WITH_AS(lane.synchronize(), "a region is of an image that the input does not have", Error);

@@ -111,9 +111,9 @@ TEST_CASE("last rows: of several parts, of the last of several positions, in any
 }
 
 TEST_CASE("last rows: in the order of a lane's stream, many times over") {
-  const std::unique_ptr<DeviceLane> lane = backend().make_lane(kGpu);
+  const std::unique_ptr<DeviceStream> lane = backend().make_lane(kGpu);
   const Tensor host = drawn(std::array<int64_t, 2>{3, 60000}, DType::kBFloat16, Form::kSpread, 7);
-  const DeviceLane::Scope scope(lane.get());
+  const DeviceStream::Scope scope(lane.get());
   Tensor device = Tensor::empty(host.sizes(), host.dtype(), kGpu);
   backend().copy(host, device);
   for (const int64_t count : {1, 50}) {

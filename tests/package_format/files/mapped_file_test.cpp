@@ -25,7 +25,7 @@
 
 using namespace sconce;
 using namespace sconce::testing;
-using Means = KeptFile::Means;
+using Means = WriteProtectedFile::Means;
 namespace fs = std::filesystem;
 
 namespace {

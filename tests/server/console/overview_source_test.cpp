@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "server/base/json_document.h"
 #include "server/console/feed.h"
+#include "server/support/json_document.h"
 #include "tests/server/one_model_service.h"
 
 using namespace sconce;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "server/base/json_document.h"
+#include "server/support/json_document.h"
 
 using namespace sconce;
 using namespace sconce::server;

@@ -22,7 +22,7 @@ struct Parsed {
   }
   int status() const { return ec && ec != boost::beast::http::error::need_more ? parser.status(ec) : 200; }
   std::vector<std::string_view> texts() const {
-    const RequestHead& head = parser.head();
+    const RequestHeader& head = parser.head();
     return {head.method_text,   head.target, head.request_id,   head.traceparent,
             head.authorization, head.origin, head.content_type, head.content_digest};
   }

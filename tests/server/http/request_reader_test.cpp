@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sconce/error.h"
-#include "server/memory/request_budget.h"
+#include "server/support/memory/request_budget.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -65,7 +65,7 @@ TEST_CASE("request reader: a head that is the last one again means the same, in 
   Reading one;
   const std::string fields = "X-Request-Id: seven\r\nAuthorization: Bearer key\r\nExpect: 100-continue\r\n";
   const auto take = [&](const std::string& body) {
-    const RequestHead& head = one.reader.head();
+    const RequestHeader& head = one.reader.head();
     CHECK(head.method == Method::kPost);
     CHECK(head.method_text == "POST");
     CHECK(head.request_id == "seven");

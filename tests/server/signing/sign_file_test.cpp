@@ -8,8 +8,8 @@
 #include "fake_package.h"
 #include "sconce/error.h"
 #include "sconce/package.h"
-#include "server/signing/sha256.h"
 #include "server/signing/signed_file.h"
+#include "server/support/sha256.h"
 #include "tests/errors.h"
 #include "tests/server/signing/signing_keys.h"
 

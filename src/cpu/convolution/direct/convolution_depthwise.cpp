@@ -10,7 +10,7 @@ namespace sconce {
 namespace {
 
 constexpr double kWorkPerThread = 1e5;  // multiplications that are worth a thread
-constexpr int64_t kMostRows = 64;       // of the kernel, that one pass over the output takes
+constexpr int64_t kMaxRows = 64;        // of the kernel, that one pass over the output takes
 
 // Along one axis: which taps of output `o` fall inside the input.
 struct Reach {
@@ -43,8 +43,8 @@ struct Job {
 
 void Job::row(int64_t n, int64_t d, int64_t h) const noexcept {
   const Reach rd = reach(shape, 0, d), rh = reach(shape, 1, h);
-  int64_t row_input[kMostRows];
-  const float* row_weight[kMostRows];
+  int64_t row_input[kMaxRows];
+  const float* row_weight[kMaxRows];
   const int64_t kernel_w = shape.kernel[2];
 
   DepthwiseRow r{};
@@ -70,8 +70,8 @@ void Job::row(int64_t n, int64_t d, int64_t h) const noexcept {
   while (any ? kd < rd.last : !started) {
     r.rows = 0;
     r.accumulate = accumulate || started;
-    int64_t taps[kMostRows];
-    for (; any && kd < rd.last && r.rows < kMostRows;) {
+    int64_t taps[kMaxRows];
+    for (; any && kd < rd.last && r.rows < kMaxRows;) {
       row_input[r.rows] =
           (rd.input + kd * shape.dilation[0]) * in.pixel[0] + (rh.input + kh * shape.dilation[1]) * in.pixel[1];
       taps[r.rows++] = (kd * shape.kernel[1] + kh) * kernel_w;

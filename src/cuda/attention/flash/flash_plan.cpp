@@ -8,7 +8,7 @@ namespace sconce::cuda {
 
 namespace {
 
-constexpr int kFloat16 = 5, kFloat32 = 6, kBFloat16 = 15, kMostSplits = 64;
+constexpr int kFloat16 = 5, kFloat32 = 6, kBFloat16 = 15, kMaxSplits = 64;
 constexpr int kLongKeys = 1024;   // from here on, keys are split if there are few blocks
 constexpr int kFewestKeys = 128;  // per part, with few queries
 
@@ -41,7 +41,7 @@ bool plan_few(FlashAttention& a, int64_t multiprocessors) {
   // Memory bound: three blocks per multiprocessor keep enough loads in flight.
   if (a.keys >= 512)
     a.splits = static_cast<int>(
-        std::clamp<int64_t>(together / blocks(a.tiles), 1, std::min(a.keys / kFewestKeys, kMostSplits)));
+        std::clamp<int64_t>(together / blocks(a.tiles), 1, std::min(a.keys / kFewestKeys, kMaxSplits)));
   return true;
 }
 
@@ -63,7 +63,7 @@ bool plan_tiles(FlashAttention& a, size_t itemsize, int dim, const FlashDevice& 
   const int tile = flash_keys(itemsize, dim), fewest = (itemsize == 4 ? 2 : 4) * tile;
   if (a.keys >= (itemsize == 4 ? 8 * tile : kLongKeys) && 5 * blocks(a.tiles) <= 4 * multiprocessors)
     a.splits = static_cast<int>(
-        std::min({2 * multiprocessors / blocks(a.tiles), int64_t{a.keys} / fewest, int64_t{kMostSplits}}));
+        std::min({2 * multiprocessors / blocks(a.tiles), int64_t{a.keys} / fewest, int64_t{kMaxSplits}}));
   return true;
 }
 

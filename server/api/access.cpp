@@ -1,0 +1,61 @@
+#include "server/api/access.h"
+
+#include <string>
+#include <utility>
+
+#include "sconce/check.h"
+#include "server/support/log.h"
+#include "src/support/excerpt.h"
+
+namespace sconce::server {
+
+namespace {
+
+// Whether a request for the route can change something by itself. What inference can change depends on the request.
+bool may_change(const Route* route, uint8_t scope) noexcept {
+  if (route == nullptr) return false;
+  if (route->method == Method::kGet) return false;
+  return scope == kAdminScope || !opens_to_pages(*route);
+}
+
+}  // namespace
+
+CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, const Route* route, Listeners listener,
+                                  std::string_view authorization, bool foreign_page) {
+  const uint8_t scope = needed_scope(route, listener, service.config.http_admin);
+  if (scope == kNoScope) return {};
+  CredentialSet::Refusal refusal = known.check(scope, authorization, accepted_scopes(route, listener));
+  if (foreign_page && !known.needs_token(scope) && may_change(route, scope))
+    refusal = {403, "requests of web pages of other origins need a token: token_file"};
+  if (refusal.status != 0) log_warn(service.refusals, "request refused with {}: {}", refusal.status, refusal.message);
+  return refusal;
+}
+
+void check_listener(const Service& service, const Route& route, Listeners listener) {
+  SCONCE_CHECK(!is_forbidden(route, listener, service.config.http_admin), kForbidden,
+               "this is for the administration listener (settings admin and http_admin)");
+}
+
+void check_set(const Route& route, std::string_view model, std::string_view set) {
+  SCONCE_CHECK(set.empty() || takes_set(route), kNotFound, "Request for unknown model: '", excerpt(model), "@",
+               excerpt(set), "' is not found");
+}
+
+void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,
+                   const RequestId& id, const std::string& peer, ModelLoader::Done done) {
+  handler.check(body);
+  SCONCE_CHECK(is_model_name(model), kInvalidArgument, "not a model's name: '", excerpt(model), "'");
+  SCONCE_CHECK(!service.draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
+  ModelLoader& control = service.control;
+  control.submit(
+      [&control, work = handler.work, name = std::string(model), id, peer] {
+        const LogRequest log_request(id, peer);
+        (control.*work)(name);
+      },
+      [&service, done = std::move(done)](std::exception_ptr problem) {
+        ++service.controls;
+        done(std::move(problem));
+      });
+}
+
+}  // namespace sconce::server

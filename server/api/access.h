@@ -1,0 +1,29 @@
+// Who may send a request, and who loads models: one decision for every protocol.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/api/routes.h"
+#include "server/http/access/credentials.h"
+#include "server/registry/model_loader.h"
+#include "server/rollout/service.h"
+#include "server/support/request_id.h"
+
+namespace sconce::server {
+
+// Why the request's token does not do, and a line in the log about it. route: null if none was found. foreign_page: a
+// page of another origin made a visitor's browser send it, which the settings do not allow for.
+CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, const Route* route, Listeners listener,
+                                  std::string_view authorization, bool foreign_page);
+
+// kForbidden: the route is not for this listener.
+void check_listener(const Service& service, const Route& route, Listeners listener);
+// kNotFound: "model@set" is a model only for routes that distinguish its sets.
+void check_set(const Route& route, std::string_view model, std::string_view set);
+
+// Gives the work to the control thread, which calls `done` at its end. kInvalidArgument, kUnavailable, kQueueFull.
+void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,
+                   const RequestId& id, const std::string& peer, ModelLoader::Done done);
+
+}  // namespace sconce::server

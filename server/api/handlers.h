@@ -1,0 +1,45 @@
+// Handlers that answer on the I/O thread that read the request: health, metadata, configuration, statistics, index,
+// metrics, page. routes.cpp assigns them to routes.
+#pragma once
+
+#include <string_view>
+
+#include "server/http/compression.h"
+#include "server/http/response.h"
+#include "server/http/router.h"
+#include "server/rollout/service.h"
+
+namespace sconce::server {
+
+// A request as its handler sees it.
+struct RequestView {
+  Service& service;
+  const Catalog& catalog;
+  const RouteMatch& route;
+  std::string_view body;
+  bool accepts_html = false;
+  Coding accepts = Coding::kIdentity;   // what may compress the answer
+  std::string_view if_none_match = {};  // on the admin listener
+  std::string_view host = {};           // what the client calls this server; empty: it does not say
+};
+
+// Throws errors as clients shall see them.
+using AnswerOnIoThread = void(const RequestView& request, Response& response);
+
+namespace answers {
+
+AnswerOnIoThread page, page_style, openapi, metrics_text, console;
+AnswerOnIoThread live, ready, server_metadata;
+AnswerOnIoThread model_ready, model_metadata, model_config, statistics;
+AnswerOnIoThread repository_index;
+AnswerOnIoThread model_list, model_status, model_signature;
+
+}  // namespace answers
+
+// Gives the sink all metrics. Any thread; look: the caller's own.
+void give_metrics(const Service& service, const Catalog& catalog, MetricSink& sink, HostLook& look);
+
+// Makes the answer {"error": message} with this status.
+void answer_error(int status, std::string_view message, Response& response);
+
+}  // namespace sconce::server

@@ -1,0 +1,189 @@
+// HttpCall: one request with its answer, from the head that the reader parsed to the Response that the writer sends. It
+// includes route, permission, the model's run or an administration task, counts, log and trace. It is reused, so that a
+// request needs no new memory after warm-up.
+//
+// One thread at a time works on it. Most requests stay on the I/O thread (kSession); others are lent:
+//
+//   kSession --> kDecoder --> kSession --> kReader --> kSession --> kModel --> kSession --> kEncoder --> kSession
+//               a large body              weights on disk         a run on a lane         a large answer
+//   kSession --> kAdministration --> kSession
+//               models and weights
+//   kSession --> kLoader --> kSession
+//               a model that is loaded on demand, before the steps above
+//
+// While a loop makes tokens (docs/generate.md), the model has the exchange, and the I/O thread writes pieces of the
+// answer all the same: they touch only what DecodeLoop gives each of them.
+//
+// A holder uses members of the exchange, its reader and its transport, nothing of the connection. Even if the
+// connection closes meanwhile, these live until the holder lets go, which it reports by HttpConnection::notify().
+//
+// Used only on the I/O thread, except by a holder.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/api_handler.h"
+#include "server/api/call.h"
+#include "server/api/routes.h"
+#include "server/http/connections/http_connection.h"
+#include "server/http/request_reader.h"
+#include "server/http/response.h"
+#include "server/http/response_writer.h"
+#include "server/http/router.h"
+#include "server/support/memory/request_budget.h"
+#include "server/support/request_id.h"
+#include "server/support/thread_pool.h"
+
+namespace sconce::server {
+
+class HttpCall final : public HttpStream {
+ public:
+  // The arguments outlive the exchange.
+  HttpCall(ApiHandler& api, HttpConnection& connection, RequestReader& reader, Listeners listener, std::string peer);
+  HttpCall(const HttpCall&) = delete;
+
+  Next begin(Clock::time_point now) override;
+  Next dispatch() override;
+  Next resume() override;
+  Next next_piece() override { return feed_ ? feed_piece() : answer_piece(); }
+  Next refuse(int status, std::string_view message) override;
+  Next refuse_length() override;
+  void fail(const std::exception_ptr& problem) override;
+  void run_out_of_time() override;
+  Next end_feed() override;
+  ResponseWriter::Form finish_response() override;
+  void count_answer() noexcept override;
+  void end(size_t bytes, Clock::time_point encoded) override;
+  uint64_t sent_elsewhere() const noexcept override { return admin_answer_.sent; }
+
+  Waiting waiting() const noexcept override {
+    return {.timed = call_.running() || call_.loading(), .events = feed_ != nullptr, .reads_ahead = !admin_};
+  }
+  Clock::time_point deadline() const noexcept override { return call_.deadline(); }
+  bool lent() const noexcept override {
+    return holder_ != Holder::kConnection || call_.holder() != Call::Holder::kNone;
+  }
+  bool computing() const noexcept override { return lent() && holder_ != Holder::kAdministration; }
+  // Also of a request that makes tokens which nobody will see.
+  bool cancel_for_client() noexcept override;
+  void abandon() noexcept override;
+  void take_back() noexcept override;
+  Clock::time_point answered() const noexcept override { return call_.inference().answered(); }
+  size_t capacity() const noexcept override { return call_.inference().capacity(); }
+  void trim(size_t keep) noexcept override;
+
+ private:
+  // For requests that are no inference and no upload: JSON that is read on the I/O thread.
+  static constexpr uint64_t kMaxText = 64 * 1024;
+  // For JSON that an administration's thread reads: it names tensors, by the thousand.
+  static constexpr uint64_t kMaxTensors = 64 * 1024 * 1024;
+
+  enum class Holder : int8_t {
+    kConnection,      // the I/O thread, unless call_ has a holder
+    kDecoder,         // a thread of ThreadPool that reads the body
+    kEncoder,         // a thread of ThreadPool that writes the answer
+    kDocument,        // the same, for a document about all models
+    kAdministration,  // the control thread, or one of AdminThreads
+  };
+
+  // http_call.cpp
+  Next route_request();
+  // One for each kind of handler; without it the table of routes does not compile.
+  Next answer_by(const OnIoThread& handler);
+  Next answer_by(const EventStream& handler);
+  Next answer_by(const OnAdminThread& handler);
+  Next answer_by(const OnControlThread& handler);  // http_call_admin.cpp
+  Next answer_by(const RunsModel& handler);        // http_call_inference.cpp
+  std::string_view body_text() const noexcept;
+  bool forbidden() const noexcept;  // whether this listener refuses the route
+  bool limit_body();
+  Next resume_call();
+  void count_run() noexcept;
+  void throw_problem();
+  void name_response();
+  static void notify(void* exchange) noexcept;  // on the holder's thread
+  Next feed_piece();
+  void end_piece(bool last);
+  // http_call_admin.cpp
+  Next begin_admin(uint64_t length);
+  bool refuse_access();
+  // http_call_pages.cpp
+  void look_at_page();
+  bool strange_host();
+  bool has_token() const;
+  Next answer_preflight();
+  Next start_task(const OnAdminThread& handler);
+  Next answer_task();
+  void take_admin_answer();
+  // http_call_inference.cpp
+  void decode_request();
+  Next choose_weights();
+  Next run_decoded();
+  Next answer_run();
+  Next answer_piece();
+  void encode_answer();
+  Next finish_answer();
+  void compress_answer();
+  bool cancel() noexcept;
+  // http_call_load.cpp
+  OnDemand* on_demand() const noexcept;
+  bool must_load(const Catalog& catalog) const;
+  bool must_load();
+  Next wait_for_load();
+  Next go_on_loaded();
+  bool hold_model();
+  // http_call_heavy.cpp
+  bool decodes_long() const noexcept;
+  bool answers_long() const noexcept;
+  Next decode_elsewhere();
+  Next encode_elsewhere();
+  bool has_many_models() const;
+  Next write_elsewhere();
+  void write_document();
+  void write(const Catalog& catalog);
+  template <void (HttpCall::*work)()>
+  Next lend(Holder holder);
+  // http_call_records.cpp
+  void record_trace(Clock::time_point encoded);
+  void count_body(size_t bytes) noexcept;
+
+  ApiHandler& api_;
+  HttpConnection& connection_;          // is notified when a holder lets go
+  RequestReader& reader_;               // has the request's head and body
+  const Clock::time_point last_begin_;  // a request that begins later is the connection's last
+  Holder holder_ = Holder::kConnection;
+  bool counted_run_ = false;  // the I/O thread knows that the model has the request
+
+  // Of the request under way.
+  ResponseWriter::Form form_{.close = true};  // closes, until a request says otherwise
+  std::string access_line_;                   // method and target, if accesses are logged
+  std::string cached_target_;                 // the target of cached_path_ and route_; clients repeat theirs
+  CanonicalTarget cached_path_;
+  Method cached_method_ = Method::kOther;
+  RouteMatch route_;
+  std::string if_none_match_;  // the same, on the admin listener
+  std::string host_;           // of a GET: what the client calls this server
+  std::string own_host_;       // a Host that was found to be this server's
+  std::string page_fields_;    // of the answer, for pages in browsers
+  bool foreign_page_ = false;  // a page of another origin sent it, which the settings do not allow for
+  bool routed_ = false;        // route_ belongs to this request
+  uint64_t most_body_ = 0;     // bytes of body that the route takes, compressed or not
+  size_t counted_ = 0;         // bytes of its body in the metrics
+
+  // What holders work on.
+  Call call_;                            // for a route that runs a model, or waits for one
+  ThreadPool::Task task_;                // for kDecoder and kEncoder
+  ModelUse held_;                        // by administration
+  std::unique_ptr<AdminRequest> admin_;  // for the admin port's own routes
+  AdminAnswer admin_answer_;             // written by the task before its notice
+  std::exception_ptr problem_;           // the exception of a holder
+  std::unique_ptr<Feed> feed_;           // for a stream of events
+};
+
+}  // namespace sconce::server

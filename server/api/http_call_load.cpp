@@ -1,0 +1,47 @@
+// HttpCall: waits for models that are loaded on demand.
+#include "server/api/http_call.h"
+#include "server/api/routes.h"
+#include "server/support/failure.h"
+
+namespace sconce::server {
+
+OnDemand* HttpCall::on_demand() const noexcept { return api_.service().control.on_demand(); }
+
+// Whether the route's model is not loaded and can be. A model that is loaded costs one look at the catalog.
+bool HttpCall::must_load(const Catalog& catalog) const {
+  OnDemand* const models = on_demand();
+  return models != nullptr && models->is_missing(catalog, route_.model);
+}
+
+bool HttpCall::must_load() { return on_demand() != nullptr && must_load(api_.catalog()); }
+
+HttpCall::Next HttpCall::wait_for_load() {
+  call_.wait_for_load(route_.model, !admin_);  // an upload has limits of its own
+  return Next::kWait;
+}
+
+// Goes on where wait_for_load() was called. The model may have gone again, and then that is repeated.
+HttpCall::Next HttpCall::go_on_loaded() {
+  call_.check_load();
+  if (admin_) return start_task(std::get<OnAdminThread>(route_of(route_).handler));
+  // When its header came, nobody knew how large it may be.
+  if (is_inference(route_of(route_)) && reader_.body().size() > kMaxText && !must_load()) {
+    most_body_ = api_.catalog().ready(route_.model, route_.version)->most_body_bytes();
+    if (reader_.body().size() > most_body_) return refuse_length();
+  }
+  return route_request();
+}
+
+// Keeps the model of an administration's task until that is over. Returns false if it must be loaded first.
+bool HttpCall::hold_model() {
+  if (on_demand() == nullptr || route_.model.empty()) return true;
+  if (must_load()) return false;
+  const Catalog::Entry* const entry = api_.catalog().look_up(route_.model);
+  if (entry == nullptr) return true;  // the handler says that there is none
+  std::shared_ptr<ServedModel> model;
+  if (!succeeds([&] { model = api_.catalog().loaded(route_.model, route_.version); })) return true;
+  held_ = ModelUse(model, api_.index(), start_);
+  return static_cast<bool>(held_);
+}
+
+}  // namespace sconce::server

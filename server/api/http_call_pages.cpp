@@ -1,0 +1,57 @@
+// HttpCall: requests of pages in browsers (access/web_pages.h).
+#include "server/api/access.h"
+#include "server/api/http_call.h"
+#include "server/api/routes.h"
+
+namespace sconce::server {
+
+// Whose page it is, and what the answer says of that.
+void HttpCall::look_at_page() {
+  const RequestHeader& head = reader_.head();
+  const Service& service = api_.service();
+  const Route* const route = found_route(route_);
+  const bool opened = listener_ == kPublic && service.cors.on() && (route == nullptr || opens_to_pages(*route));
+  if (opened) service.cors.write_fields(head.origin, page_fields_);
+  foreign_page_ = !head.origin.empty() && !(opened && service.cors.allows(head.origin)) &&
+                  !is_own_page(head.origin, head.host, service.config.allowed_hosts);
+}
+
+// Whether Host is the name of another server, where only the listener's address keeps strangers out: a page of that
+// name, which was made to point here, would pass for one of this server's.
+bool HttpCall::strange_host() {
+  const std::string_view host = reader_.head().host;
+  if ((api_.service().checks_host & listener_) == 0 || host == own_host_) [[likely]]
+    return false;
+  const ServerConfig& config = api_.service().config;
+  if (is_own_host(host, config.allowed_hosts)) {
+    own_host_.assign(host);
+    return false;
+  }
+  const uint8_t scope = listener_ == kPublic ? kInferScope : listener_ == kMetrics ? kMetricsScope : kAdminScope;
+  return !api_.credentials().needs_token(scope);
+}
+
+// Whether the request has shown a token, because its route needs one.
+bool HttpCall::has_token() const {
+  return api_.credentials().needs_token(needed_scope(found_route(route_), listener_, api_.service().config.http_admin));
+}
+
+// OPTIONS: a browser asks whether a page may send such a request. It sends no token with that.
+HttpCall::Next HttpCall::answer_preflight() {
+  const RequestHeader& head = reader_.head();
+  const CorsRule& cors = api_.service().cors;
+  response_.reset();
+  const Method asked = head.page_method == "POST"                                ? Method::kPost
+                       : head.page_method == "GET" || head.page_method == "HEAD" ? Method::kGet
+                                                                                 : Method::kOther;
+  const RouteMatch match = find_route(cached_path_.path, asked, listener_);
+  const Route* const route = found_route(match);
+  if (route == nullptr || !opens_to_pages(*route)) return route_request();
+  if (!cors.allows(head.origin))
+    return refuse(403, "pages of this origin may not call models here: setting http_cors_origins");
+  cors.write_preflight(head.origin, asked == Method::kPost ? "POST" : "GET, HEAD", head.page_fields, page_fields_);
+  response_.status = 204;
+  return Next::kAnswer;
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,186 @@
+// The table of routes has everything that the server knows about each: which requests match, who may send them, how
+// large they may be, who answers them on which thread, and what the OpenAPI document says. Sessions dispatch by it;
+// access checks, metric labels and the document follow from it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "server/api/handlers.h"
+#include "server/codecs/inference.h"
+#include "server/console/feed.h"
+#include "server/http/access/credentials.h"
+#include "server/http/router.h"
+#include "server/registry/model_loader.h"
+#include "server/rollout/admin_api.h"
+#include "server/rollout/trainers/trainer_routes.h"
+
+namespace sconce::server {
+
+// Handlers. They hold functions by reference and have no defaults, so that a route without a handler does not compile.
+
+// Answers on the connection's I/O thread.
+struct OnIoThread {
+  enum Needs : int8_t { kNothing, kModel, kAllModels };
+  // kModel: the route's model, which is loaded first if it is loaded on demand. kAllModels: the answer tells of each,
+  // so where there are many of them, a thread of ThreadPool makes it.
+  consteval explicit OnIoThread(AnswerOnIoThread& function, Needs needs = kNothing)
+      : answer(&function), loads(needs == kModel), tells_all(needs == kAllModels) {}
+  AnswerOnIoThread* answer;
+  bool loads, tells_all;
+};
+
+struct OnAdminThread {
+  consteval explicit OnAdminThread(AdminText& function) : text(&function) {}
+  consteval explicit OnAdminThread(AdminStart& function) : starts(&function) {}
+  void start(Service& service, AdminRequest request, AdminDone done) const {
+    if (starts != nullptr) return starts(service, std::move(request), std::move(done));
+    start_admin(service, std::move(request), *text, std::move(done));
+  }
+  AdminText* text = nullptr;
+  AdminStart* starts = nullptr;
+};
+
+// Works on a model, by name, on ModelLoader's thread. The body is checked before.
+struct OnControlThread {
+  using Check = void(std::string_view body);
+  using Work = void (ModelLoader::*)(const std::string& model);
+  consteval OnControlThread(Check& function, Work member) : check(&function), work(member) {}
+  // Not a comparison: with sanitizers, GCC does not take the address of a function for a constant that it can compare.
+  OnControlThread(Check& function, std::nullptr_t) = delete;
+  Check* check;
+  Work work;
+};
+
+// Runs a model, on a lane or, if its runs are short, on the I/O thread.
+struct RunsModel {
+  consteval explicit RunsModel(Inference::Form form) : form(form) {}
+  Inference::Form form;
+};
+
+// Answers with events, on the connection's I/O thread, until the client or the server ends.
+struct EventStream {
+  consteval explicit EventStream(OpenFeed& function) : open(&function) {}
+  OpenFeed* open;
+};
+
+using Handler = std::variant<OnIoThread, OnAdminThread, OnControlThread, RunsModel, EventStream>;
+
+enum class Access : int8_t {
+  kAnyone,          // probes, which carry no token, and the console's page, which asks for one
+  kOfListener,      // whoever may use the listener
+  kReading,         // the same; on the admin listener a token of scope metrics does too
+  kControl,         // administration; on the public listener only if http_admin allows it
+  kControlReading,  // the same; on the admin listener a token of scope metrics does too
+};
+
+// How large a body the route takes.
+enum class BodyLimit : int8_t {
+  kText,     // JSON that is read on the I/O thread: 64 KiB
+  kInputs,   // as much as the model's inputs can need
+  kTensors,  // JSON that names tensors, read by an administration's thread: 64 MiB
+  kWeights,  // by Content-Type: JSON as kTensors, or a stream of weights that the handler reads
+};
+
+// What the OpenAPI document says. Schemas are named as in openapi.cpp; empty: no body.
+struct Description {
+  std::string_view tag, summary;
+  std::string_view request, answer;
+  enum Remark : uint8_t {
+    kBodyOptional = 1,
+    kAnswersBinary = 2,  // may answer in binary as well
+    kAnswersLater = 4,   // 202
+    kTakesSet = 8,       // {model} may be MODEL@SET, or there is {set}
+    kOnlyReads = 16,     // whatever its method
+    kOfHost = 32,        // tells of the server's host
+  };
+  uint8_t remarks = 0;
+};
+
+// Forms as in RoutePattern. Metrics use the first as the route's name.
+class Paths {
+ public:
+  constexpr Paths(std::initializer_list<std::string_view> paths) : count_(paths.size()) {
+    std::copy(paths.begin(), paths.end(), all_.begin());
+  }
+  constexpr const std::string_view* begin() const noexcept { return all_.data(); }
+  constexpr const std::string_view* end() const noexcept { return all_.data() + count_; }
+  constexpr std::string_view first() const noexcept { return all_.front(); }
+
+ private:
+  std::array<std::string_view, 4> all_{};
+  size_t count_;
+};
+
+struct Route {
+  Method method;
+  Paths paths;
+  uint8_t listeners;
+  Access access;
+  Handler handler;
+  Description description;
+  BodyLimit body = BodyLimit::kText;
+};
+
+extern const std::span<const Route> kRoutes;
+extern const std::span<const RoutePattern> kRoutePatterns;
+extern const std::span<const std::string_view> kRouteNames;  // of kRoutes, for the metrics
+
+inline RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept {
+  return find_route(kRoutePatterns, path, method, listener);
+}
+inline const Route& route_of(const RouteMatch& match) noexcept { return kRoutes[match.route]; }
+// Null if none was found.
+inline const Route* found_route(const RouteMatch& match) noexcept {
+  return match.result == RouteMatch::Result::kFound ? &route_of(match) : nullptr;
+}
+
+// nullopt if the route runs no model.
+constexpr std::optional<Inference::Form> form_of(const Route& route) noexcept {
+  const RunsModel* const run = std::get_if<RunsModel>(&route.handler);
+  return run != nullptr ? std::optional(run->form) : std::nullopt;
+}
+constexpr bool is_inference(const Route& route) noexcept { return std::holds_alternative<RunsModel>(route.handler); }
+
+constexpr bool takes_set(const Route& route) noexcept {
+  return is_inference(route) || (route.description.remarks & Description::kTakesSet) != 0;
+}
+
+constexpr bool is_control(const Route& route) noexcept {
+  return route.access == Access::kControl || route.access == Access::kControlReading;
+}
+// Whether the server's settings close the route on this listener.
+constexpr bool is_forbidden(const Route& route, Listeners listener, bool http_admin) noexcept {
+  return is_control(route) && listener == kPublic && !http_admin;
+}
+// Whether pages of the origins in http_cors_origins may use the route: inference, and what is only read, without
+// settings of the server and memory of its host.
+constexpr bool opens_to_pages(const Route& route) noexcept {
+  if ((route.listeners & kPublic) == 0 || is_control(route)) return false;
+  if (route.method == Method::kGet) return (route.description.remarks & Description::kOfHost) == 0;
+  return is_inference(route) || (route.description.remarks & Description::kOnlyReads) != 0;
+}
+// The scope that a token must have; without such tokens, none is needed. route: null if none was found.
+constexpr uint8_t needed_scope(const Route* route, Listeners listener, bool http_admin) noexcept {
+  if (route != nullptr && route->access == Access::kAnyone) return kNoScope;
+  if (listener == kMetrics) return kMetricsScope;
+  if (listener == kAdmin) return kAdminScope;
+  return route != nullptr && is_control(*route) && http_admin ? kAdminScope : kInferScope;
+}
+// Scopes that do in its place. route: null if none was found.
+constexpr uint8_t accepted_scopes(const Route* route, Listeners listener) noexcept {
+  const bool reading =
+      route != nullptr && (route->access == Access::kReading || route->access == Access::kControlReading);
+  return reading && listener == kAdmin ? kMetricsScope : kNoScope;
+}
+
+}  // namespace sconce::server

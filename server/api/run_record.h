@@ -1,0 +1,26 @@
+// What is recorded of a request in every protocol: its line in the access log, and its trace.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string_view>
+
+#include "server/codecs/inference.h"
+#include "server/support/failure.h"
+#include "server/support/log_limit.h"
+#include "server/telemetry/traces/trace.h"
+
+namespace sconce::server {
+
+// Method and path, or whatever a client sent in their place, for a line in the log.
+std::string shown_in_log(std::string_view text);
+// A line about a request that failed by the server's fault.
+void log_failure(LogLimit& limit, const Failure& failure);
+// what: "POST /v2/models/m/infer", or a gRPC method. status: in the protocol's own numbers.
+void log_access(std::string_view what, int status, size_t bytes, std::chrono::nanoseconds time);
+
+// Records the trace of an inference that was sent just now. record: all but times and tensors of the run.
+void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& run,
+                TraceRecord::Clock::time_point encoded);
+
+}  // namespace sconce::server

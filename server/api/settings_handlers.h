@@ -1,0 +1,14 @@
+// Handlers of Triton's extensions that show and change the running server: trace and log settings, shared memory. They
+// refuse to change paths of files.
+#pragma once
+
+#include "server/api/handlers.h"
+
+namespace sconce::server::answers {
+
+AnswerOnIoThread trace_settings, change_trace;
+AnswerOnIoThread log_settings, change_log;
+AnswerOnIoThread regions, register_region, unregister_region;                 // "system": POSIX shared memory
+AnswerOnIoThread cuda_regions, register_cuda_region, unregister_cuda_region;  // device memory
+
+}  // namespace sconce::server::answers

@@ -1,0 +1,30 @@
+// The overview as text: a screen of a terminal, lines for a log, or JSON.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "server/cli/top/overview.h"
+#include "server/support/json_document.h"
+
+namespace sconce::server::commands {
+
+struct ScreenSize {
+  size_t columns = 80, rows = 24;
+};
+
+// "▁▂▃▅▇" of the last numbers, the largest of which is as high as it gets; blanks before, if there are fewer.
+std::string sparkline(const std::vector<double>& numbers, size_t columns);
+
+// Lines that fit, from the top. address: of the server, as the user gave it. problem: why nothing comes at present;
+// empty: it does. colours: with the terminal's codes for them.
+std::vector<std::string> screen_lines(const History& history, const std::string& address, const std::string& problem,
+                                      ScreenSize size, bool colours);
+
+// A line for each model and each alert, with the time.
+std::vector<std::string> log_lines(const History& history);
+
+OrderedJson rates_document(const History& history);
+
+}  // namespace sconce::server::commands

@@ -1,0 +1,101 @@
+#include "server/cli/weights/golden.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "sconce/check.h"
+#include "server/cli/weights/servers.h"
+#include "server/support/json_document.h"
+#include "server/support/terminal/progress.h"
+#include "server/support/terminal/text.h"
+
+namespace sconce::server::commands {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{200};
+
+struct Progress {
+  std::string state, problem;  // problem: why there is no state
+  uint64_t recorded = 0;
+};
+
+Progress progress_of(const Answer& answer) {
+  const OrderedJson document = OrderedJson::parse(answer.body, nullptr, false);
+  if (!answer.ok()) return {"", answer.reason()};
+  const auto recording = document.is_object() ? document.find("recording") : document.end();
+  if (recording == document.end() || !recording->is_object()) return {"", "the model was loaded again meanwhile"};
+  return {recording->value("state", ""), "", recording->value("recorded", uint64_t{0})};
+}
+
+// The file is there as a whole, or not at all.
+Answer fetch_recording(const AdminClient& server, const std::string& target, const std::string& path) {
+  const std::string part = path + ".part";
+  std::ofstream file(part, std::ios::binary | std::ios::trunc);
+  SCONCE_CHECK(file, kIo, "cannot write ", part);
+  std::array<std::byte, 64 * 1024> block;
+  const std::atomic<bool> never{false};
+  ProgressBar bar("download");
+  uint64_t total = 0, done = 0;
+  const Answer answer = server.download(
+      target,
+      {[&](const AnswerHead& head) { total = head.length; }, [&] { return std::span<std::byte>(block); },
+       [&](size_t bytes) {
+         file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(bytes));
+         bar.show(done += bytes, total);
+       }},
+      never);
+  file.close();
+  std::error_code problem;
+  if (answer.ok() && file) std::filesystem::rename(part, path, problem);
+  const bool written = file && !problem;
+  if (!answer.ok() || !written) {
+    std::error_code ignored;
+    std::filesystem::remove(part, ignored);
+  }
+  SCONCE_CHECK(written, kIo, "cannot write ", path);
+  return answer;
+}
+
+}  // namespace
+
+int record_golden(const AdminClient& server, const GoldenOptions& options) {
+  const std::string target = admin_path(options.model, options.version) + "/golden";
+  const auto failed = [&](const std::string& reason) {
+    report(server, false, reason);
+    return 1;
+  };
+  const Answer begun = server.post(target + "/record", dump({{"requests", options.requests}}));
+  if (!begun.ok()) return failed(begun.reason());
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(options.longest_s);
+  Progress progress;
+  do {
+    std::this_thread::sleep_for(kLook);
+    progress = progress_of(server.get(target));
+    if (progress.state.empty()) return failed(progress.problem);
+  } while (progress.state == "running" && (options.longest_s == 0 || Clock::now() < end));
+  const Answer ended = server.post(target + "/recording");
+  if (!ended.ok()) return failed(ended.reason());
+  const Answer taken = fetch_recording(server, target + "/recording", options.out);
+  if (!taken.ok()) return failed(taken.reason());
+  // It is held no longer than it is needed.
+  const Answer dropped = server.post(target + "/record", dump({{"requests", 0}}));
+  if (!dropped.ok()) return failed("the recording is not dropped: " + dropped.reason());
+  if (progress.state == "running") progress = {"ended", "", progress.recorded};
+  report(server, true,
+         fmt::format("{} of {} requests are in {}{}", progress.recorded, options.requests, options.out,
+                     progress.state == "full"    ? ": the setting golden_recording leaves room for no more"
+                     : progress.state == "ended" ? ": the time was over, or other weights became active"
+                                                 : ""));
+  return 0;
+}
+
+}  // namespace sconce::server::commands

@@ -1,0 +1,20 @@
+// `sconce weights golden`: records live answers of a server as golden requests (docs/weights.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/http/client/admin_client.h"
+
+namespace sconce::server::commands {
+
+struct GoldenOptions {
+  std::string model, version, out;
+  uint64_t requests = 100;
+  uint64_t longest_s = 0;  // after which what is recorded is taken; 0: as long as it takes
+};
+
+// Returns 0 when the file is written, 1 if the server refuses or fails.
+int record_golden(const AdminClient& server, const GoldenOptions& options);
+
+}  // namespace sconce::server::commands

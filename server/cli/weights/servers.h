@@ -1,0 +1,74 @@
+// What the subcommands of `sconce weights` have in common: requests to several servers at once, and what their answers
+// say of sets and pushes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/http/client/admin_client.h"
+
+namespace sconce::server::commands {
+
+// "/v2/admin/models/M/weights", with the version if given, and with an action after it.
+std::string weights_target(const std::string& model, const std::string& version, std::string_view action = {});
+
+// "/v2/admin/models/M/sets/NAME", with an action after it.
+std::string set_target(const std::string& model, const std::string& version, const std::string& set,
+                       std::string_view action = {});
+
+// A request to each server, by its index, all at once on a thread each.
+using Ask = std::function<Answer(size_t)>;
+std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask);
+// The answers in the servers' order; waits for them.
+std::vector<Answer> answers_of(std::vector<std::future<Answer>> running);
+std::vector<Answer> ask_all(size_t servers, const Ask& ask);
+
+// Prints a server's result, failures in red.
+void report(const AdminClient& client, bool good, const std::string& text);
+
+// The active set, as GET .../weights describes it.
+struct Active {
+  uint64_t generation = 0;
+  std::string version = {};                         // label, or the generation
+  std::string label = {}, since = {}, digest = {};  // digest: if it was asked for
+};
+std::optional<Active> active_of(const Answer& answer);
+// A named set, as GET .../sets/NAME describes it; without a generation and with the digest "absent" if the server has
+// no such set.
+std::optional<Active> named_of(const Answer& answer);
+// The digest of the staged set; empty if there is none.
+std::string staged_digest(const Answer& answer);
+
+// The watch over published weights, as GET .../weights/guard describes it.
+struct Guard {
+  std::string state, reason;
+  uint64_t requests = 0;
+};
+std::optional<Guard> guard_of(const Answer& answer);
+
+// A push, as GET .../weights/pushes describes it.
+struct PushStatus {
+  std::string id = {}, state = {}, set = {};  // set: a named one; empty: the model's own weights
+  double expires_in = 0;
+  uint64_t generation = 0;
+  bool active = false;  // what it published, or what undoing it published, is what the server serves
+  std::vector<std::string> members = {};
+  size_t member = 0;
+  bool open() const { return state == "receiving" || state == "staged" || state == "prepared"; }
+  bool committed() const { return state == "committed"; }
+  bool undone() const { return state == "undone"; }
+  bool ended() const { return state == "aborted" || state == "expired"; }
+};
+struct ServerPushes {
+  bool answered = false;
+  std::string problem;  // why not
+  std::vector<PushStatus> pushes;
+  const PushStatus* find(const std::string& id) const;
+};
+ServerPushes pushes_of(const Answer& answer);
+
+}  // namespace sconce::server::commands

@@ -1,0 +1,420 @@
+#include "server/cli/weights/settle.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <span>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sconce/check.h"
+#include "server/cli/weights/push.h"
+#include "server/support/json_cursor.h"
+#include "server/support/terminal/progress.h"
+#include "server/support/terminal/text.h"
+
+namespace sconce::server::commands {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// How long the lease of a push is watched for being prolonged, beyond its end.
+constexpr auto kBeyond = 500ms;
+
+enum class Decision : int8_t { kNone, kCommit, kUndo, kAbort, kWait };
+
+struct Finding {
+  Decision decision = Decision::kNone;
+  std::string why;
+  double wait = 0;  // seconds until the server that decides has decided
+};
+
+class Settling {
+ public:
+  explicit Settling(const SettleOptions& options) : options_(options), servers_(options.servers) {}
+
+  bool look() {
+    const std::vector<Answer> answers =
+        ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target("/pushes")); });
+    states_.clear();
+    for (const Answer& answer : answers) states_.push_back(pushes_of(answer));
+    return std::all_of(states_.begin(), states_.end(), [](const ServerPushes& s) { return s.answered; });
+  }
+
+  void report_silent() const {
+    for (size_t i = 0; i < servers_.size(); ++i)
+      if (!states_[i].answered) report(servers_[i], false, states_[i].problem);
+  }
+
+  // Decides what can be decided. Returns whether nothing is open any more.
+  bool settle() {
+    bool good = true;
+    for (const std::string& id : open_ids()) good &= settle(id);
+    return good;
+  }
+
+ private:
+  std::string target(const std::string& action) const {
+    return weights_target(options_.model, options_.version, action);
+  }
+
+  // Pushes that some server has not decided, and those that were undone on some servers and not on others.
+  std::set<std::string> open_ids() const {
+    std::set<std::string> ids, undone;
+    for (const ServerPushes& server : states_)
+      for (const PushStatus& push : server.pushes)
+        if (push.undone()) undone.insert(push.id);
+    for (const ServerPushes& server : states_)
+      for (const PushStatus& push : server.pushes)
+        if (push.open() || (push.committed() && push.active && undone.contains(push.id))) ids.insert(push.id);
+    return ids;
+  }
+
+  bool settle(const std::string& id) {
+    double left = 0;
+    for (Clock::time_point end = Clock::time_point::max();;) {
+      const Finding finding = judge(id);
+      if (finding.decision == Decision::kNone) return true;
+      if (finding.decision != Decision::kWait) return carry_out(id, finding);
+      // Its pusher may live: then it prolongs the lease.
+      if (finding.wait > 0 && end == Clock::time_point::max())
+        end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(finding.wait * 1000)) + kBeyond;
+      const bool prolonged = left > 0 && finding.wait > left;
+      if (finding.wait <= 0 || prolonged || Clock::now() > end) {
+        std::cout << red(fmt::format("push {} is not decided: {}", id, prolonged ? "it is under way" : finding.why))
+                  << "\n";
+        return false;
+      }
+      left = finding.wait;
+      std::this_thread::sleep_for(100ms);
+      look();
+    }
+  }
+
+  bool is_gone(const std::string& url) const {
+    return std::any_of(options_.gone.begin(), options_.gone.end(),
+                       [&](const std::string& gone) { return url_of(parse_admin_server(gone)) == url; });
+  }
+
+  // The rule: what one server undid, all undo; what one has committed, all commit; what the first server of the push,
+  // or one that asked it, has ended, all end.
+  Finding judge(const std::string& id) const {
+    const PushStatus* any = nullptr;
+    bool open = false, committed = false, undone = false, ended = false, active = false, silent = false;
+    std::set<size_t> seen;
+    for (const ServerPushes& server : states_) {
+      silent |= !server.answered;
+      const PushStatus* const push = server.find(id);
+      if (!push) continue;
+      any = push->members.empty() && any ? any : push;
+      seen.insert(push->member);
+      open |= push->open();
+      committed |= push->committed();
+      active |= push->committed() && push->active;
+      undone |= push->undone();
+      ended |= push->ended();
+    }
+    if (!any || (!open && !(undone && active))) return {};
+    if (undone) return {Decision::kUndo, "it was undone on a server"};
+    if (committed) return {Decision::kCommit, "a server has committed it"};
+    if (ended) return {Decision::kAbort, "a server has ended it"};
+    return judge_uncommitted(id, any->members, seen, silent);
+  }
+
+  Finding judge_uncommitted(const std::string& id, const std::vector<std::string>& members,
+                            const std::set<size_t>& seen, bool silent) const {
+    for (const ServerPushes& server : states_)
+      if (const PushStatus* const push = server.find(id); push && push->member == 0 && push->open())
+        return {Decision::kWait, "its lease is prolonged", std::max(push->expires_in, 0.05)};
+    // The server that decides does not know the push, or is not among ours.
+    size_t unheard = 0;
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (seen.contains(i) || is_gone(members[i])) continue;
+      const auto ours = [&](const AdminClient& client) { return url_of(client.server()) == members[i]; };
+      const auto at = std::find_if(servers_.begin(), servers_.end(), ours);
+      const bool heard = at != servers_.end() && states_[static_cast<size_t>(at - servers_.begin())].answered;
+      if (!heard) ++unheard;
+      if (!heard && i == 0)
+        return {Decision::kWait, members[0] +
+                                     " decides, and does not answer: name it with --to, or with --gone if it "
+                                     "will not come back"};
+    }
+    if (unheard > 0 || (silent && members.empty()))
+      return {Decision::kWait,
+              "the server that decides has lost it, and others do not answer: name them with --to, or "
+              "with --gone if they will not come back"};
+    return {Decision::kAbort, "no server has committed it"};
+  }
+
+  static const char* action_for(Decision decision, const PushStatus* push) {
+    switch (decision) {
+      case Decision::kCommit:
+        return push && push->open() ? "/commit" : nullptr;
+      case Decision::kUndo:
+        if (push && push->committed()) return push->active ? "/rollback" : nullptr;
+        return push && push->open() ? "/abort" : nullptr;
+      default:
+        return !push || push->open() ? "/abort" : nullptr;
+    }
+  }
+
+  bool carry_out(const std::string& id, const Finding& finding) const {
+    const char* const words = finding.decision == Decision::kCommit ? "committed"
+                              : finding.decision == Decision::kUndo ? "undone"
+                                                                    : "aborted";
+    std::cout << fmt::format("push {} is {}: {}\n", id, words, finding.why);
+    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
+      const char* const action = action_for(finding.decision, states_[i].find(id));
+      Answer none;
+      none.status = 204;
+      if (!action || !states_[i].answered) return none;
+      return servers_[i].post(target(std::string(action) + "?push=" + id));
+    });
+    bool good = true;
+    for (size_t i = 0; i < answers.size(); ++i)
+      if (!answers[i].ok()) report(servers_[i], good = false, answers[i].reason());
+    return good;
+  }
+
+  const SettleOptions& options_;
+  const std::vector<AdminClient>& servers_;
+  std::vector<ServerPushes> states_;
+};
+
+// A file of its own that goes with it.
+struct TemporaryFile {
+  std::string path = (std::filesystem::temp_directory_path() / "sconce-settle-XXXXXX.safetensors").string();
+  TemporaryFile() {
+    constexpr int kSuffix = 12;  // ".safetensors"
+    const int fd = ::mkstemps(path.data(), kSuffix);
+    SCONCE_CHECK(fd >= 0, kIo, "cannot make a temporary file: ", path);
+    ::close(fd);
+  }
+  ~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+};
+
+// Writes the body of a 200 to a file as it arrives.
+Answer fetch_weights(const AdminClient& from, const std::string& target, const std::string& path) {
+  constexpr size_t kBlock = size_t{1} << 20;
+  std::ofstream file(path, std::ios::binary);
+  std::vector<std::byte> block(kBlock);
+  const std::atomic<bool> never{false};
+  ProgressBar bar("download");
+  uint64_t total = 0, done = 0;
+  const BodyTaker taker{[&](const AnswerHead& head) { total = head.length; }, [&] { return std::span(block); },
+                        [&](size_t bytes) {
+                          file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(bytes));
+                          bar.show(done += bytes, total);
+                        }};
+  Answer answer = from.download(target, taker, never);
+  file.close();
+  SCONCE_CHECK(file, kIo, "cannot write the fetched weights: ", path);
+  return answer;
+}
+
+// What the servers serve, and which of them has the set that counts.
+class Difference {
+ public:
+  explicit Difference(const SettleOptions& options) : options_(options), servers_(options.servers) {
+    const std::vector<Answer> sets = ask_all(servers_.size(), [&](size_t i) {
+      return servers_[i].get(options.set.empty()
+                                 ? weights_target(options.model, options.version, "?digest=true")
+                                 : set_target(options.model, options.version, options.set, "?digest=true"));
+    });
+    const std::vector<Answer> pushes = ask_all(servers_.size(), [&](size_t i) {
+      return servers_[i].get(weights_target(options.model, options.version, "/pushes"));
+    });
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      std::optional<Active> active = options.set.empty() ? active_of(sets[i]) : named_of(sets[i]);
+      if (!active || active->digest.empty()) {
+        report(servers_[i], complete_ = false, sets[i].ok() ? "its answer is none of an admin port" : sets[i].reason());
+        active.reset();
+      }
+      bool pushed = false;
+      for (const PushStatus& push : pushes_of(pushes[i]).pushes)
+        pushed |= push.active && push.set == options.set && active && push.generation == active->generation;
+      active_.push_back(std::move(active));
+      pushed_.push_back(pushed);
+    }
+  }
+
+  bool complete() const { return complete_; }
+  bool has(size_t i) const { return active_[i].has_value(); }
+
+  // The server named, or the one that published last what a push gave it, or any if all serve the same.
+  std::optional<size_t> source() const {
+    std::optional<size_t> best;
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      if (!active_[i]) continue;
+      if (!options_.from.empty()) {
+        if (url_of(servers_[i].server()) == url_of(parse_admin_server(options_.from))) return i;
+        continue;
+      }
+      if (pushed_[i] && (!best || active_[i]->since > active_[*best]->since)) best = i;
+    }
+    if (!best && options_.from.empty() && all_same()) best = first();
+    return best;
+  }
+
+  std::vector<size_t> others(size_t source) const {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < servers_.size(); ++i)
+      if (active_[i] && active_[i]->digest != active_[source]->digest) found.push_back(i);
+    return found;
+  }
+
+  const Active& active(size_t i) const { return *active_[i]; }
+
+  // Servers that serve the source's set under a smaller number than others take the largest one. Whether all serve that
+  // set under one number then.
+  bool level(size_t source) {
+    if (active_[source]->generation == 0) return others(source).empty();  // no server has the named set
+    uint64_t most = 0;
+    const auto same = [&](size_t i) { return active_[i] && active_[i]->digest == active_[source]->digest; };
+    for (size_t i = 0; i < servers_.size(); ++i)
+      if (same(i)) most = std::max(most, active_[i]->generation);
+    std::string body = fmt::format("{{\"generation\":{},\"digest\":", most);
+    append_json_string(body, active_[source]->digest);
+    body += "}";
+    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
+      Answer none;
+      none.status = 204;
+      if (!same(i) || active_[i]->generation == most) return none;
+      return servers_[i].post(options_.set.empty()
+                                  ? weights_target(options_.model, options_.version, "/renumber")
+                                  : set_target(options_.model, options_.version, options_.set, "/renumber"),
+                              body);
+    });
+    bool good = others(source).empty();
+    for (size_t i = 0; i < answers.size(); ++i) {
+      if (!answers[i].ok())
+        report(servers_[i], good = false,
+               fmt::format("serves these weights as generation {}, and others as {}: {}", active_[i]->generation, most,
+                           answers[i].reason()));
+      else if (const std::optional<Active> now = options_.set.empty() ? active_of(answers[i]) : named_of(answers[i]))
+        std::tie(active_[i]->generation, active_[i]->version) = std::tie(now->generation, now->version);
+    }
+    return good;
+  }
+
+  void print() const {
+    for (size_t i = 0; i < servers_.size(); ++i)
+      if (active_[i] && active_[i]->generation == 0)
+        report(servers_[i], true, fmt::format("has no set '{}'", options_.set));
+      else if (active_[i] && !options_.set.empty())
+        report(
+            servers_[i], true,
+            fmt::format("has set '{}' as generation {}, {}", options_.set, active_[i]->generation, active_[i]->digest));
+      else if (active_[i])
+        report(servers_[i], true,
+               fmt::format("serves {} as generation {}, {}", active_[i]->version, active_[i]->generation,
+                           active_[i]->digest));
+  }
+
+ private:
+  std::optional<size_t> first() const {
+    for (size_t i = 0; i < active_.size(); ++i)
+      if (active_[i]) return i;
+    return std::nullopt;
+  }
+  bool all_same() const {
+    const std::optional<size_t> one = first();
+    return one && others(*one).empty();
+  }
+
+  const SettleOptions& options_;
+  const std::vector<AdminClient>& servers_;
+  bool complete_ = true;
+  std::vector<std::optional<Active>> active_;
+  std::vector<bool> pushed_;
+};
+
+int give_set(const SettleOptions& options, const Difference& difference, size_t source,
+             const std::vector<size_t>& wanting) {
+  const AdminClient& from = options.servers[source];
+  std::vector<AdminClient> to;
+  for (const size_t i : wanting) to.push_back(options.servers[i]);
+  PushOptions push;
+  push.model = options.model;
+  push.version = options.version;
+  push.package_model = options.package_model;
+  push.label = difference.active(source).label;
+  push.set = options.set;
+  if (options.set.empty()) push.digest = difference.active(source).digest;
+  push.file = options.file;
+  std::optional<TemporaryFile> fetched;
+  if (push.file.empty()) {
+    fetched.emplace();
+    push.file = fetched->path;
+    const std::string held = options.set.empty() ? weights_target(options.model, options.version, "/active")
+                                                 : set_target(options.model, options.version, options.set, "/weights");
+    const Answer answer = fetch_weights(from, held, push.file);
+    if (!answer.ok()) {
+      for (const AdminClient& client : to)
+        report(client, false, "needs the weights that " + from.server().text + " serves");
+      std::cout << fmt::format("they cannot be fetched from {} ({}): name their file\n", from.server().text,
+                               answer.reason());
+      return 1;
+    }
+  }
+  return push_weights(to, push);
+}
+
+}  // namespace
+
+bool settle_open(const SettleOptions& options) {
+  Settling settling(options);
+  if (!settling.look()) {
+    settling.report_silent();
+    return false;
+  }
+  return settling.settle();
+}
+
+int settle_weights(const SettleOptions& options) {
+  Settling settling(options);
+  const bool all_there = settling.look();
+  settling.report_silent();
+  const bool settled = settling.settle();
+  if (!settled) return 1;
+  std::optional<Difference> difference(std::in_place, options);
+  const std::optional<size_t> source = difference->source();
+  if (!source) {
+    difference->print();
+    std::cout
+        << red("the servers differ, and no push says which weights count: name a server that has them with --from")
+        << "\n";
+    return 1;
+  }
+  const std::vector<size_t> wanting = difference->others(*source);
+  if (!wanting.empty() && difference->active(*source).generation == 0) {
+    difference->print();
+    std::cout << red("the server that counts has no such set: remove it from the others") << "\n";
+    return 1;
+  }
+  if (!wanting.empty()) {
+    if (give_set(options, *difference, *source, wanting) != 0) return 1;
+    difference.emplace(options);
+    if (!difference->has(*source)) return 1;
+  }
+  const bool level = difference->level(*source);
+  difference->print();
+  return all_there && difference->complete() && level ? 0 : 1;
+}
+
+}  // namespace sconce::server::commands

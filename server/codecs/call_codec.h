@@ -1,0 +1,27 @@
+// JSON of the call-spec endpoint, shaped like the Python call: {"args": [...], "kwargs": {...}} in, the model's return
+// value out.
+//
+// Containers follow the call spec: tuples, lists, deques and namedtuples are arrays, dicts and dataclasses are objects.
+// A tensor is a nested list (complex numbers as [re, im]) or {"dtype", "shape", "base64"}; the signature gives dtypes.
+// Leaves that the package dropped (numbers, strings, None) are accepted and ignored. Without a call spec, args is the
+// flat list of inputs, and the answer is the output or a list of outputs. Used only on the connection's thread. Errors
+// are kInvalidArgument and say where in the call: args[0]["mask"].
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "server/http/response.h"
+#include "server/scheduling/signature/model_signature.h"
+#include "server/support/memory/request_memory.h"
+
+namespace sconce::server {
+
+// inputs: the model's, in its order and strides.
+void decode_call(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+                 std::vector<Tensor>& inputs);
+
+void encode_call(const ModelSignature& model, std::span<const Tensor> outputs, bool base64, TensorScratch& scratch,
+                 Response& response);
+
+}  // namespace sconce::server

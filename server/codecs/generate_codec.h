@@ -1,0 +1,41 @@
+// Triton's generate: a JSON object with inputs by name, answered by one with outputs by name. No shapes and no
+// datatypes, so curl is enough.
+//
+// An input is a scalar, a flat list or nested lists. The metadata give the shape that nesting does not: the batch
+// dimension is 1, and one variable dimension takes the number of elements. Other members, and those of "parameters",
+// are parameters. Used only on the connection's thread. Errors are kInvalidArgument and name the input.
+#pragma once
+
+#include <span>
+
+#include "server/codecs/infer_codec.h"
+#include "server/support/json_cursor.h"
+
+namespace sconce::server {
+
+void decode_generate(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+                     InferRequest& request);
+
+// Reads the value at the cursor as the input of that number. one_row: the first dimension is 1, whatever the model's
+// is.
+void read_generate_input(const ModelSignature& model, JsonCursor& json, size_t index, TensorScratch& scratch,
+                         InferRequest& request, bool one_row = false);
+
+// Writes a scalar for an output of one element, else a flat list. stream: as the only event of a text/event-stream.
+void encode_generate(const ModelSignature& model, const InferRequest& request, std::span<const Tensor> outputs,
+                     bool stream, Response& response);
+
+// All of a request's members, and those of its "parameters": member(key, whether it stands in the request itself).
+template <class Member>
+void read_generate_members(const ModelSignature& model, JsonCursor& json, const Member& member) {
+  json.object("the request", [&](std::string_view key) {
+    if (key == "parameters" && !model.input_names.find(key)) {
+      json.object("'parameters'", [&](std::string_view name) { member(name, false); });
+    } else {
+      member(key, true);
+    }
+  });
+  json.finish();
+}
+
+}  // namespace sconce::server

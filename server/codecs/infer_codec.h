@@ -1,0 +1,81 @@
+// Inference request and answer of Open Inference Protocol v2, with the JSON and binary tensor extension. Matches Triton
+// 24.10, except its errors: here integers are exact, size checks do not overflow, and bad input is always 400.
+//
+// Tensors of a request are views of its body if alignment and strides permit, else copies in the scratch. Used only on
+// the connection's thread. Errors are kInvalidArgument and name the tensor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/codecs/request_parameters.h"
+#include "server/codecs/shared_memory.h"
+#include "server/http/response.h"
+#include "server/scheduling/decoding/loop_plan.h"
+#include "server/scheduling/signature/model_signature.h"
+#include "server/support/memory/request_memory.h"
+
+namespace sconce::server {
+
+struct InferRequest {
+  struct Output {
+    size_t index;
+    std::string_view json_name;  // as in the request, a JSON string; views the body
+    bool binary;
+    uint64_t classes = 0;  // how many classes (classification extension); 0: the tensor itself
+    // Where the bytes go; null: into the answer.
+    std::shared_ptr<const SharedRegion> region;
+    uint64_t region_offset = 0, region_bytes = 0;
+  };
+  std::string_view json_id;     // a JSON string; empty: none
+  std::vector<Output> outputs;  // in the order of the answer
+  std::vector<Tensor> inputs;   // in the model's order and strides
+  int64_t rows = 1;             // batch size, if the model has a batch dimension
+  bool columns = false;         // :predict only: the request has columns, not rows
+  bool device_inputs = false;   // some input is on a device
+  bool device_outputs = false;  // some output goes to device memory
+  SchedulePolicy schedule;
+  SequenceParameters sequence;
+  LoopRequest loop;     // of a model with a loop
+  std::string weights;  // the named set that the request asks for; empty: none
+  std::string context;  // used by the decoder to name an input in errors; kept for its memory
+
+  void clear() noexcept {
+    json_id = {};
+    outputs.clear();
+    inputs.clear();
+    rows = 1;
+    columns = device_inputs = device_outputs = false;
+    schedule = {};
+    sequence.clear();
+    loop.clear();
+    weights.clear();
+  }
+};
+
+// json_length: the Inference-Header-Content-Length field, if sent. shared_memory: null if there is none.
+void decode_infer(const ModelSignature& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
+                  const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
+
+// weight_version: of the weights that answered, printable ASCII. Binary outputs are sent from where they are, so
+// `outputs` must live until the answer is sent.
+void encode_infer(const ModelSignature& model, const InferRequest& request, std::string_view weight_version,
+                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
+
+// Begins an answer: {"id":...,"model_name":"...","model_version":"..."
+void append_answer_head(const ModelSignature& model, const InferRequest& request, TextBuffer& text);
+
+// The dtype of a dtype's elements on the wire: components of complex, bytes of float8 and float4.
+DType wire_dtype(DType dtype) noexcept;
+
+// For codecs. kInvalidArgument names the inputs that the request lacks.
+void check_inputs_complete(const ModelSignature& model, const InferRequest& request);
+// kUnsupported unless the output is a strided tensor on this host.
+void check_output(const Tensor& tensor);
+
+}  // namespace sconce::server

@@ -1,0 +1,37 @@
+// Requests to models with a loop (docs/generate.md), and their answers: a prompt of tokens and how to go on, answered
+// by tokens. Errors are kInvalidArgument and name the input or parameter.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "server/codecs/infer_codec.h"
+#include "server/codecs/tensor_request.h"
+#include "server/registry/decode_loop.h"
+#include "server/scheduling/decoding/loop_plan.h"
+
+namespace sconce::server {
+
+// The body of generate and generate_stream.
+void decode_loop(const ModelSignature& model, const LoopPlan& plan, const BodyBuffer& body, TensorScratch& scratch,
+                 InferRequest& request);
+// The same as a message.
+void decode_loop(const ModelSignature& model, const LoopPlan& plan, const TensorRequest& sent,
+                 const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
+
+// What clients are told: "stop", "length" or "deadline".
+std::string_view finish_reason(DecodeLoop::End end) noexcept;
+// One answer of a stream of messages: a token and its number, or none.
+void encode_token(const ModelSignature& model, const InferRequest& request, std::span<const int64_t> token,
+                  TensorAnswer& answer);
+// generate's answer.
+void encode_tokens(const ModelSignature& model, const InferRequest& request, std::span<const int64_t> tokens,
+                   DecodeLoop::End end, TextBuffer& text);
+// Events of generate_stream: a token, the end, an error.
+void append_token_event(const ModelSignature& model, const InferRequest& request, int64_t token, size_t step,
+                        TextBuffer& text);
+void append_end_event(const ModelSignature& model, const InferRequest& request, size_t tokens, DecodeLoop::End end,
+                      TextBuffer& text);
+void append_error_event(std::string_view message, TextBuffer& text);
+
+}  // namespace sconce::server

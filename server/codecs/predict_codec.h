@@ -1,0 +1,20 @@
+// :predict of KServe's v1 protocol and of TensorFlow Serving.
+//
+// Rows: {"instances": [...]}, each a value or, for several inputs, an object by name; the answer is {"predictions":
+// [...]} in the same form. Columns: {"inputs": VALUE or {NAME: VALUE}}; the answer is {"outputs": ...}. Values are
+// nested lists in the dtypes of the signature. Used only on the connection's thread. Errors are kInvalidArgument and
+// name the input.
+#pragma once
+
+#include <span>
+
+#include "server/codecs/infer_codec.h"
+
+namespace sconce::server {
+
+// Sets request.columns.
+void decode_predict(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch, InferRequest& request);
+void encode_predict(const ModelSignature& model, const InferRequest& request, std::span<const Tensor> outputs,
+                    Response& response);
+
+}  // namespace sconce::server

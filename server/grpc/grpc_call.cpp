@@ -1,0 +1,407 @@
+#include "server/grpc/grpc_call.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "sconce/check.h"
+#include "server/api/access.h"
+#include "server/api/run_record.h"
+#include "server/grpc/status.h"
+#include "server/support/failure.h"
+#include "server/support/log.h"
+
+namespace sconce::server {
+namespace {
+
+constexpr size_t kKeptMemory = 256 * 1024;  // of a free call
+
+const Route& infer_route() {
+  static const Route& route = *std::find_if(kRoutes.begin(), kRoutes.end(),
+                                            [](const Route& r) { return form_of(r) == Inference::Form::kInfer; });
+  return route;
+}
+
+}  // namespace
+
+GrpcCall::GrpcCall(CallRoom& room, TimerQueue& clock)
+    : Alarm(clock), room_(room), call_(room.service(), 0, &GrpcCall::notify, this) {
+  task_.context = this;
+  task_.work = [](void* context) noexcept { static_cast<GrpcCall*>(context)->resume(); };
+}
+
+GrpcCall::~GrpcCall() { Alarm::stop(); }
+
+bool GrpcCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept {
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    state_ = State::kAdmitted;
+    method_ = method;
+    waiter_ = &waiter;
+    status_ = {};
+    http_status_ = 200;
+    start_ = Clock::now();
+    deadline_ = caller.deadline;
+    sent_ = 0;
+    if (const std::exception_ptr problem = exception_of([&] {
+          Service& service = room_.service();
+          peer_ = caller.peer;
+          call_.begin({caller.request_id, caller.traceparent, caller.weights, caller.affinity}, request_id_, start_,
+                      deadline_);
+          Turn turn(room_.turns());
+          const LogRequest log_request(request_id_, peer_);
+          const CredentialSet::Refusal refusal =
+              refusal_of(service, turn.credentials(), &infer_route(), kPublic, caller.authorization, false);
+          if (refusal.status != 0) {
+            http_status_ = refusal.status;
+            status_ = {grpc_code(refusal.status), std::string(refusal.message)};
+            state_ = State::kFinished;
+            finished = true;
+            return;
+          }
+          message_room_.take(service.request_memory, bytes, "a request");
+        }))
+      finished = fail(problem);
+  }
+  tell(finished);
+  return !finished;
+}
+
+bool GrpcCall::grow(size_t bytes) noexcept {
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    if (state_ != State::kAdmitted) return false;  // cancelled meanwhile
+    if (const std::exception_ptr problem =
+            exception_of([&] { message_room_.take(room_.service().request_memory, bytes, "a request"); }))
+      finished = fail(problem);
+  }
+  tell(finished);
+  return !finished;
+}
+
+void GrpcCall::run(const TensorRequest& request) noexcept {
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    if (state_ != State::kAdmitted) return;  // cancelled meanwhile
+    if (const std::exception_ptr problem = exception_of([&] {
+          Turn turn(room_.turns());
+          call_.inference().use_thread(turn.index());
+          finished = begin(request, turn);
+        }))
+      finished = fail(problem);
+  }
+  tell(finished);
+}
+
+void GrpcCall::refuse(GrpcStatus status) noexcept {
+  {
+    const MutexLock lock(mutex_);
+    if (state_ != State::kAdmitted) return;
+    status_ = std::move(status);
+    http_status_ = status_.code == GrpcCode::kResourceExhausted ? 413 : 400;
+    state_ = State::kFinished;
+  }
+  tell(true);
+}
+
+bool GrpcCall::begin(const TensorRequest& request, Turn& turn) {
+  Service& service = room_.service();
+  const size_t at = request.model.find('@');
+  model_ = request.model.substr(0, at);
+  const std::string_view set = at == std::string_view::npos ? std::string_view() : request.model.substr(at + 1);
+  const Call::Target target{model_, request.version, set};
+  request_ = &request;
+  ModelUse model = call_.find(turn.catalog(), turn.index(), target);
+  if (!model) return wait();
+  const bool streamed = method_ == GrpcMethod::kModelStreamInfer;
+  call_.open(std::move(model), target, streamed ? Inference::Form::kInferStream : Inference::Form::kInfer, false);
+  call_.inference().decode(request, &service.shared_memory);
+  return call_.choose_weights(request_id_) ? run_decoded() : wait();
+}
+
+// Waits for the holder's notice or the deadline. No deadline ends the read of weights.
+bool GrpcCall::wait() {
+  state_ = State::kWaiting;
+  if (!call_.loading() && !call_.running()) return false;
+  if (const Clock::time_point deadline = call_.deadline(); deadline != Clock::time_point::max()) set(deadline);
+  return false;
+}
+
+bool GrpcCall::run_decoded() {
+  state_ = State::kWaiting;
+  return call_.run() ? answer_run() : wait();
+}
+
+void GrpcCall::name_weights() noexcept {
+  if (!answer_.weight_version.empty()) return;
+  const char* const end = std::to_chars(generation_, generation_ + sizeof generation_, answer_.generation).ptr;
+  answer_.weight_version = {generation_, static_cast<size_t>(end - generation_)};
+}
+
+bool GrpcCall::answer_run() {
+  call_.finish_run();
+  call_.inference().encode(answer_);
+  name_weights();
+  size_t bytes = 0;
+  for (const TensorAnswer::Output& output : answer_.outputs) bytes += output.bytes;
+  call_.hold_answer(bytes);
+  call_.trace_outputs();
+  call_.inference().succeed();
+  encoded_ = Clock::now();
+  state_ = State::kFinished;
+  return true;
+}
+
+// The next answer of a loop. The model has the inference until the loop is over.
+bool GrpcCall::answer_token() {
+  const DecodeLoop::Look look = call_.take_tokens(1);
+  if (look == DecodeLoop::Look::kWait) {
+    state_ = State::kWaiting;
+    return false;
+  }
+  call_.inference().encode(answer_);
+  name_weights();
+  if (answer_.last) {
+    call_.inference().succeed();
+    encoded_ = Clock::now();
+  }
+  state_ = State::kFinished;
+  return true;
+}
+
+void GrpcCall::next() noexcept {
+  room_.end_sending(*this);
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    if (state_ != State::kFinished) return;
+    Turn turn(room_.turns());
+    call_.inference().use_thread(turn.index());
+    if (const std::exception_ptr problem = exception_of([&] { finished = answer_token(); })) finished = fail(problem);
+  }
+  tell(finished);
+}
+
+// Gives the call the status of an exception. Only if there is no memory for that, the message is a shorter one.
+bool GrpcCall::fail(const std::exception_ptr& problem) noexcept {
+  state_ = State::kFinished;
+  encoded_ = Clock::now();
+  if (!succeeds([&] {
+        const LogRequest log_request(request_id_, peer_);
+        Failure failure = call_.fail(problem);
+        http_status_ = failure.status;
+        status_ = {grpc_code(failure.status), std::move(failure.message)};
+      }))
+    status_ = {GrpcCode::kResourceExhausted, "no memory"};
+  return true;
+}
+
+void GrpcCall::notify(void* context) noexcept {
+  GrpcCall& call = *static_cast<GrpcCall*>(context);
+  call.room_.resume_later(call.task_);
+}
+
+void GrpcCall::resume() noexcept {
+  bool finished = false, forgotten = false;
+  {
+    const MutexLock lock(mutex_);
+    Turn turn(room_.turns());
+    call_.inference().use_thread(turn.index());
+    if (state_ != State::kWaiting) {
+      forgotten = call_.take_back() && released_;
+      if (forgotten) clean();
+    } else if (const std::exception_ptr problem = exception_of([&] { finished = go_on(turn); })) {
+      finished = fail(problem);
+    }
+  }
+  tell(finished);
+  if (forgotten) room_.give(*this);
+}
+
+// After the notice of a call that its client waits for.
+bool GrpcCall::go_on(Turn& turn) {
+  switch (call_.noticed()) {
+    case Call::Holder::kLoader:
+      call_.check_load();
+      return begin(*request_, turn);
+    case Call::Holder::kReader:
+      call_.take_weights();
+      return run_decoded();
+    default:
+      return call_.running() ? answer_token() : answer_run();
+  }
+}
+
+void GrpcCall::cancel() noexcept {
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    const bool late = Clock::now() >= deadline_;
+    // The answer that is being sent will have been the last one.
+    if (state_ == State::kFinished && call_.running() && call_.inference().streams()) call_.cancel();
+    finished = late ? end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, "Deadline Exceeded")
+                    : end_waiting(GrpcCode::kCancelled, ErrorCode::kCancelled, "the client cancelled the request");
+  }
+  tell(finished);
+}
+
+void GrpcCall::ring() noexcept {
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    if (state_ != State::kWaiting || (!call_.loading() && !call_.running())) return;
+    if (const Clock::time_point deadline = call_.deadline(); Clock::now() < deadline) {
+      if (deadline != Clock::time_point::max()) set(deadline);
+      return;
+    }
+    finished = end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, call_.late_message());
+  }
+  tell(finished);
+}
+
+// Ends a call that has no answer yet. If its run has begun, that goes on, and nobody will see its outputs.
+bool GrpcCall::end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept {
+  if (state_ != State::kAdmitted && state_ != State::kWaiting) return false;
+  const bool queued = call_.cancel();
+  if (queued || call_.inference().streams() || error == ErrorCode::kDeadlineExceeded) {
+    Turn turn(room_.turns());
+    call_.inference().use_thread(turn.index());
+    call_.fail(error);
+  }
+  status_.code = code;
+  http_status_ = http_status(error);
+  succeeds([&] { status_.message = message; });
+  encoded_ = Clock::now();
+  state_ = State::kFinished;
+  return true;
+}
+
+void GrpcCall::tell(bool finished) noexcept {
+  if (finished) waiter_->finished();
+}
+
+void GrpcCall::sending(size_t bytes) noexcept {
+  const ServerConfig& config = room_.service().config;
+  sent_ = bytes;
+  due_ = Clock::now() + config.write_timeout +
+         std::chrono::seconds(static_cast<int64_t>(bytes) / std::max<int64_t>(config.min_rate, 1));
+  room_.add_sending(*this);
+}
+
+void GrpcCall::release() noexcept {
+  room_.end_sending(*this);
+  {
+    const MutexLock lock(mutex_);
+    record();
+    if (call_.running() && call_.inference().streams()) call_.cancel();
+    if (held()) {
+      released_ = true;
+      return;
+    }
+    Turn turn(room_.turns());
+    call_.inference().use_thread(turn.index());
+    if (status_.code == GrpcCode::kOk) call_.inference().show();
+    clean();
+  }
+  room_.give(*this);
+}
+
+// The access log, metrics and the trace.
+void GrpcCall::record() noexcept {
+  Service& service = room_.service();
+  const Clock::duration time = Clock::now() - start_;
+  room_.count(method_, status_.code, time);
+  succeeds([&] {
+    const LogRequest log_request(request_id_, peer_);
+    if (service.config.access_log)
+      log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]),
+                 static_cast<int>(status_.code), sent_, time);
+    if (!call_.traced() || held()) return;
+    TraceRecord record;
+    record.method_and_path =
+        std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]).append(" ").append(model_);
+    record.route = kGrpcMethodNames[static_cast<size_t>(method_)];
+    record.status = http_status_;
+    record.grpc_code = static_cast<int>(status_.code);
+    call_.record(std::move(record), request_id_, encoded_);
+  });
+}
+
+void GrpcCall::clean() noexcept {
+  call_.clear();
+  Inference& inference = call_.inference();
+  if (room_.service().request_memory.is_tight() || inference.capacity() > kKeptMemory) inference.trim(0);
+  message_room_.give_back();
+  request_id_.begin({});
+  released_ = false;
+  waiter_ = nullptr;
+  state_ = State::kFree;
+}
+
+CallRoom::CallRoom(Service& service, TimerQueue& clock, size_t first_place)
+    : service_(service), clock_(clock), turns_(service.repository, service.credentials, first_place) {}
+
+CallRoom::~CallRoom() { resumers_.stop(); }
+
+GrpcCall* CallRoom::take() {
+  GrpcCall* call = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    if (!free_.empty()) {
+      call = free_.back().release();
+      free_.pop_back();
+    }
+  }
+  if (call == nullptr) call = new GrpcCall(*this, clock_);
+  taken_.fetch_add(1, std::memory_order_relaxed);
+  return call;
+}
+
+void CallRoom::give(GrpcCall& call) noexcept {
+  {
+    std::unique_ptr<GrpcCall> owned(&call);
+    const MutexLock lock(mutex_);
+    if (free_.size() < kKept)
+      succeeds([&] {
+        mutex_.assert_held();
+        free_.push_back(std::move(owned));
+      });
+  }
+  taken_.fetch_sub(1, std::memory_order_release);  // last: the room may go
+}
+
+void CallRoom::resume_later(ThreadPool::Task& task) noexcept {
+  if (!succeeds([&] { resumers_.submit(task); })) task.work(task.context);
+}
+
+void CallRoom::add_sending(GrpcCall& call) noexcept {
+  const MutexLock lock(sending_mutex_);
+  call.previous_ = nullptr;
+  call.next_ = sending_;
+  if (sending_ != nullptr) sending_->previous_ = &call;
+  sending_ = &call;
+}
+
+void CallRoom::end_sending(GrpcCall& call) noexcept {
+  const MutexLock lock(sending_mutex_);
+  if (sending_ != &call && call.previous_ == nullptr) return;  // not in the list
+  (call.previous_ != nullptr ? call.previous_->next_ : sending_) = call.next_;
+  if (call.next_ != nullptr) call.next_->previous_ = call.previous_;
+  call.next_ = call.previous_ = nullptr;
+}
+
+void CallRoom::give_up_late(GrpcCall::Clock::time_point now) noexcept {
+  const MutexLock lock(sending_mutex_);
+  for (GrpcCall* call = sending_; call != nullptr; call = call->next_) {
+    if (call->due_ <= now) call->waiter_->give_up();
+  }
+}
+
+void CallRoom::count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept {
+  service_.calls.add(static_cast<size_t>(method), static_cast<size_t>(code), time);
+}
+
+}  // namespace sconce::server

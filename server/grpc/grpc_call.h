@@ -1,0 +1,131 @@
+// GrpcCall: one inference that came by gRPC, from its admission to the answer. What it shares with other protocols is
+// in api/access.h and api/call.h. Reused from call to call.
+//
+//   kFree --admit--> kAdmitted --run--> kWaiting --its run is over, cancel, deadline--> kFinished --release--> kFree
+//                                       kWaiting <----------- next, if the answer is not the last -- kFinished
+//
+// Threads of gRPC, of CallRoom and the clock take its steps, one at a time under the mutex. If the call ends while it
+// has a holder (Call::Holder), it stays until that lets go.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sconce/mutex.h"
+#include "server/api/call.h"
+#include "server/grpc/boundary.h"
+#include "server/grpc/call_turn.h"
+#include "server/rollout/service.h"
+#include "server/support/memory/request_budget.h"
+#include "server/support/request_id.h"
+#include "server/support/thread_pool.h"
+#include "server/support/timer_queue.h"
+
+namespace sconce::server {
+
+class CallRoom;
+
+class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  GrpcCall(CallRoom& room, TimerQueue& clock);
+  ~GrpcCall() override;
+
+  bool admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept override;
+  bool grow(size_t bytes) noexcept override;
+  void run(const TensorRequest& request) noexcept override;
+  void refuse(GrpcStatus status) noexcept override;
+  void cancel() noexcept override;
+  const GrpcStatus& status() const noexcept override { return status_; }
+  const TensorAnswer& answer() const noexcept override { return answer_; }
+  void sending(size_t bytes) noexcept override;
+  void next() noexcept override;
+  void release() noexcept override;
+
+ private:
+  friend class CallRoom;
+  enum class State : int8_t { kFree, kAdmitted, kWaiting, kFinished };
+  using Turn = CallTurns::Turn;
+
+  void ring() noexcept override;
+  static void notify(void* call) noexcept;  // on the thread that lets go
+  void resume() noexcept;
+  // Steps under the mutex. True: the call is finished.
+  bool begin(const TensorRequest& request, Turn& turn);
+  bool wait();
+  bool go_on(Turn& turn);
+  bool run_decoded();
+  bool answer_run();
+  bool answer_token();
+  void name_weights() noexcept;
+  bool held() const noexcept { return call_.holder() != Call::Holder::kNone; }
+  bool fail(const std::exception_ptr& problem) noexcept;
+  bool end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept;
+  // Tells the waiter, without the mutex, if a step finished the call.
+  void tell(bool finished) noexcept;
+  void record() noexcept;
+  void clean() noexcept;
+
+  CallRoom& room_;
+  Mutex mutex_;
+  State state_ = State::kFree;
+  bool released_ = false;                   // while it has a holder: nobody waits any more
+  const TensorRequest* request_ = nullptr;  // while its model is loaded
+  GrpcMethod method_ = GrpcMethod::kModelInfer;
+  GrpcWaiter* waiter_ = nullptr;
+  GrpcStatus status_;
+  int http_status_ = 200;  // the same in HTTP's words, for traces
+  TensorAnswer answer_;
+  char generation_[20] = {};  // in digits
+
+  Clock::time_point start_, deadline_, encoded_;
+  RequestId request_id_;
+  std::string peer_, model_;
+  Call call_;
+  ThreadPool::Task task_;
+  BudgetShare message_room_;
+  size_t sent_ = 0;
+  // In the list of CallRoom, under its mutex.
+  GrpcCall *next_ = nullptr, *previous_ = nullptr;
+  Clock::time_point due_;
+};
+
+// What the calls of one server share.
+class CallRoom {
+ public:
+  CallRoom(Service& service, TimerQueue& clock, size_t first_place);
+  ~CallRoom();
+
+  Service& service() noexcept { return service_; }
+  CallTurns& turns() noexcept { return turns_; }
+  GrpcCall* take();  // std::bad_alloc
+  void give(GrpcCall& call) noexcept;
+  // Whether no call is under way, nor any run of one that ended before.
+  bool empty() const noexcept { return taken_.load(std::memory_order_acquire) == 0; }
+  // Calls `task` on another thread, where the end of a run must not be kept waiting; here if there is none.
+  void resume_later(ThreadPool::Task& task) noexcept;
+  void add_sending(GrpcCall& call) noexcept;
+  void end_sending(GrpcCall& call) noexcept;
+  // Ends calls whose clients do not take their answers.
+  void give_up_late(GrpcCall::Clock::time_point now) noexcept;
+  void count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept;
+
+ private:
+  static constexpr size_t kKept = 256;  // free calls
+
+  Service& service_;
+  TimerQueue& clock_;
+  CallTurns turns_;
+  std::atomic<int64_t> taken_{0};
+  Mutex mutex_;
+  std::vector<std::unique_ptr<GrpcCall>> free_ SCONCE_GUARDED_BY(mutex_);
+  Mutex sending_mutex_;
+  GrpcCall* sending_ SCONCE_GUARDED_BY(sending_mutex_) = nullptr;
+  ThreadPool resumers_;
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,44 @@
+// Where tokens for Azure Blob Storage come from, in the order of Azure's SDKs (docs/fleet.md).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/registry/remote/credentials/credential_cache.h"
+#include "server/registry/remote/credentials/environment.h"
+#include "server/registry/remote/transfer/transfer.h"
+
+namespace sconce::server {
+
+// An application of Entra ID: with its secret (AZURE_CLIENT_SECRET), or with a token that the platform puts into a file
+// (AZURE_FEDERATED_TOKEN_FILE: workload identity of AKS).
+class AzureApplication final : public CredentialProvider {
+ public:
+  AzureApplication(Environment environment, TransferSettings transfer)
+      : environment_(std::move(environment)), transfer_(std::move(transfer)) {}
+  std::string name() const override;
+  std::optional<IssuedCredentials> fetch() override;
+
+ private:
+  const Environment environment_;
+  const TransferSettings transfer_;
+};
+
+// Managed identity: of App Service and others at IDENTITY_ENDPOINT, else of the machine's metadata service. nullopt
+// where there is none.
+class AzureManagedIdentity final : public CredentialProvider {
+ public:
+  AzureManagedIdentity(Environment environment, TransferSettings transfer)
+      : environment_(std::move(environment)), transfer_(std::move(transfer)) {}
+  std::string name() const override { return "the managed identity"; }
+  std::optional<IssuedCredentials> fetch() override;
+
+ private:
+  const Environment environment_;
+  const TransferSettings transfer_;
+};
+
+// The first of these that is set up.
+std::unique_ptr<CredentialProvider> azure_credentials(Environment environment, TransferSettings transfer);
+
+}  // namespace sconce::server

@@ -1,0 +1,54 @@
+// Requests for Azure Blob Storage: where containers are, and what signs requests for them: an account's key, a shared
+// access signature, or tokens (docs/fleet.md). Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "server/registry/remote/credentials/environment.h"
+#include "server/registry/remote/transfer/request.h"
+#include "server/registry/remote/transfer/transfer.h"
+
+namespace sconce::server {
+
+// Signs with an account's key (Shared Key):
+// https://learn.microsoft.com/en-us/rest/api/storageservices/authorize-with-shared-key.
+class AzureKeySigner final : public RequestSigner {
+ public:
+  using Now = std::chrono::system_clock::time_point (*)();
+  // key: its bytes.
+  AzureKeySigner(std::string account, std::string key, Now now = &std::chrono::system_clock::now)
+      : account_(std::move(account)), key_(std::move(key)), now_(now) {}
+  RemoteRequest sign(RemoteRequest request) override;
+  bool correct(const RemoteAnswer&) override { return false; }
+  std::string describe() const override { return "the credentials are the key of the storage account " + account_; }
+
+ private:
+  const std::string account_, key_;
+  const Now now_;
+};
+
+// Adds a shared access signature to the query.
+class AzureSasSigner final : public RequestSigner {
+ public:
+  explicit AzureSasSigner(std::string query) : query_(std::move(query)) {}
+  RemoteRequest sign(RemoteRequest request) override;
+  bool correct(const RemoteAnswer&) override { return false; }
+  std::string describe() const override { return "the credentials are a shared access signature"; }
+
+ private:
+  const std::string query_;
+};
+
+struct AzureAccess {
+  std::string endpoint;  // with the account; empty: Azure's
+  std::shared_ptr<RequestSigner> signer;
+  // Where the container is, without a slash at the end. place: ACCOUNT/CONTAINER.
+  std::string url_of(const std::string& place) const;
+};
+
+// kInvalidArgument for a connection string or a key that is none.
+AzureAccess read_azure_access(const Environment& environment, const TransferSettings& transfer);
+
+}  // namespace sconce::server

@@ -1,0 +1,30 @@
+// ProviderChain: the first provider that is set up, looked for anew at each fetch. Used by one thread at a time, but
+// for name().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sconce/mutex.h"
+#include "server/registry/remote/credentials/credential_cache.h"
+
+namespace sconce::server {
+
+class ProviderChain final : public CredentialProvider {
+ public:
+  // Null: none is set up.
+  using Find = std::function<std::unique_ptr<CredentialProvider>()>;
+  // none: says what was looked for, where nothing was found.
+  ProviderChain(Find find, std::string none) : find_(std::move(find)), none_(std::move(none)) {}
+  std::string name() const override;
+  std::optional<IssuedCredentials> fetch() override;
+
+ private:
+  const Find find_;
+  const std::string none_;
+  mutable Mutex mutex_;
+  std::string found_ SCONCE_GUARDED_BY(mutex_);  // the name of the last one
+};
+
+}  // namespace sconce::server

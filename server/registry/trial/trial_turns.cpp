@@ -1,0 +1,48 @@
+#include "server/registry/trial/trial_turns.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "sconce/check.h"
+
+namespace sconce::server {
+
+TrialTurns::TrialTurns(size_t most) : stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), left_(most) {
+  SCONCE_CHECK(stop_.get() >= 0, kIo, "cannot watch for the end of the server: ", std::strerror(errno));
+}
+
+bool TrialTurns::take() {
+  const MutexLock lock(mutex_);
+  while (left_ == 0 && !stopped_) wake_.wait(mutex_);
+  if (stopped_) return false;
+  --left_;
+  return true;
+}
+
+bool TrialTurns::take_at_once() noexcept {
+  const MutexLock lock(mutex_);
+  if (left_ == 0 || stopped_) return false;
+  --left_;
+  return true;
+}
+
+void TrialTurns::stop() noexcept {
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+  }
+  wake_.notify_all();
+  ::eventfd_write(stop_.get(), 1);
+}
+
+void TrialTurns::give_back() noexcept {
+  {
+    const MutexLock lock(mutex_);
+    ++left_;
+  }
+  wake_.notify_one();
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,193 @@
+#include "server/rollout/publication.h"
+
+#include <functional>
+#include <optional>
+
+#include "sconce/check.h"
+#include "sconce/weight_sources.h"
+#include "server/http/query.h"
+#include "server/rollout/push_api.h"
+#include "server/rollout/served_weights.h"
+#include "server/support/failure.h"
+#include "server/support/log.h"
+#include "server/weights/store/peer_weights.h"
+#include "src/support/excerpt.h"
+
+namespace sconce::server {
+namespace {
+
+// How the set that is published is to be watched; window zero: it is not.
+GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
+  GuardBounds bounds = served.guard();
+  bounds.window = wish.window.value_or(bounds.window);
+  bounds.errors = wish.errors.value_or(bounds.errors);
+  bounds.nan = wish.nan.value_or(bounds.nan);
+  bounds.p99 = wish.p99.value_or(bounds.p99);
+  return bounds;
+}
+
+// The push that this publication commits or undoes, as it is kept with the set.
+std::optional<KeptPush> push_note(const Service& service, const ServedModel& served, const PublishOptions& options,
+                                  PushState state, uint64_t generation) {
+  const ModelSignature& interface = served.interface();
+  std::optional<PushRecord> record = service.pushes.find(interface.name, interface.version, options.push);
+  if (!record) return std::nullopt;
+  record->state = state;
+  record->generation = generation;
+  return note_of(*record);
+}
+
+// The set is published, so nothing here throws. Returns whether it is kept.
+bool keep(ServedModel& served, StoredWeights& kept, const PublishOptions& options,
+          const std::function<StoredWeights::Notes()>& notes) SCONCE_REQUIRES(kept.turn()) {
+  const ModelSignature& interface = served.interface();
+  std::string problem = "keep=false was asked for";
+  if (!options.keep) {
+    succeeds([&] { kept.report(kept.status().generation, problem); });
+    return false;
+  }
+  const bool told = succeeds([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {  // the caller has the turn
+    problem = kept.keep(served.model().open_weights(WeightState::kActive), notes());
+    if (!problem.empty())
+      log_error("model {} version {}: weights are not kept: {}", interface.name, interface.version, printable(problem));
+  });
+  if (!told) succeeds([&] { kept.note("no memory"); });
+  return told && problem.empty();
+}
+
+bool has_complete_previous(const Model& model) {
+  const std::vector<WeightSetInfo> sets = model.weight_sets();
+  return sets.size() > 1 && sets[1].state == WeightState::kPrevious && sets[1].missing.empty();
+}
+
+// The set is published, so nothing here throws.
+void guard(Service& service, ServedModel& served, const Published& published, const GuardBounds& bounds,
+           const std::string& push) {
+  if (bounds.window.count() == 0) return;
+  const ModelSignature& interface = served.interface();
+  const std::string problem = problem_of([&] {
+    SCONCE_CHECK(has_complete_previous(served.model()), kFailedPrecondition,
+                 "there is no complete previous set to roll back to");
+    const auto shared = service.repository.snapshot()->loaded(interface.name, std::to_string(interface.version));
+    if (shared.get() != &served) return;
+    service.guards.begin(shared, {published.generation, bounds, bounds.window, push, published.kept, false});
+  });
+  if (!problem.empty())
+    succeeds([&] {
+      log_error("model {} version {}: generation {} is not watched: {}", interface.name, interface.version,
+                published.generation, printable(problem));
+    });
+}
+
+void tell(Service& service, const ServedModel& served, const char* event, uint64_t before, const PublishedBy& by,
+          const PublishOptions& options, const std::string& set) {
+  succeeds([&] {
+    AuditEntry entry = audit_of(event, service, served, WeightState::kActive);
+    entry.before = before;
+    entry.set = set;
+    entry.push = options.push;
+    entry.reason = options.reason;
+    entry.server = by.peer;
+    service.audit.add(entry);
+  });
+}
+
+// What is published, and how.
+struct Publication {
+  const char* event;        // for the audit log
+  PushState push_state;     // of the push that it commits or undoes
+  GuardBounds bounds = {};  // window zero: it is not watched
+  std::string set = {};     // a named one; empty: it is none
+};
+
+template <class Commit>
+Published publish(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options,
+                  const Publication& what, const Commit& commit) {
+  Published published;
+  const uint64_t before = served.model().generation();
+  if (const std::shared_ptr<StoredWeights>& kept = served.kept()) {
+    const MutexLock turn(kept->turn());
+    check_served(service, served);
+    published.generation = commit(served.model());
+    published.kept = keep(served, *kept, options, [&] {
+      StoredWeights::Notes notes{by};
+      if (what.bounds.window.count() > 0 && has_complete_previous(served.model()))
+        notes.guard = {what.bounds, what.bounds.window, options.push, instance_name()};
+      if (!options.push.empty())
+        notes.push = push_note(service, served, options, what.push_state, published.generation);
+      return notes;
+    });
+  } else {
+    published.generation = commit(served.model());
+  }
+  succeeds([&] { service.repository.weights_changed(served); });
+  tell(service, served, what.event, before, by, options, what.set);
+  guard(service, served, published, what.bounds, options.push);
+  return published;
+}
+
+}  // namespace
+
+StagedSet::~StagedSet() {
+  if (model_) succeeds([this] { model_->abort_weights(); });
+}
+
+PublishOptions publish_options(const Query& query) {
+  PublishOptions options;
+  options.keep = !query.text("keep") || query.flag("keep");
+  ModelConfig config;
+  const auto read = [&](const char* key, const auto& value, auto& wish) {
+    const auto text = query.text(key);
+    if (!text) return;
+    set_model_setting(config, key, *text, "of the request");
+    wish = config.*value;
+  };
+  read("guard", &ModelConfig::guard, options.guard.window);
+  read("guard_errors", &ModelConfig::guard_errors, options.guard.errors);
+  read("guard_nan", &ModelConfig::guard_nan, options.guard.nan);
+  read("guard_p99", &ModelConfig::guard_p99, options.guard.p99);
+  return options;
+}
+
+Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options) {
+  return publish(service, served, by, options, {"committed", PushState::kCommitted, bounds_for(served, options.guard)},
+                 [](Model& model) { return model.commit_weights(); });
+}
+
+Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by,
+                           const PublishOptions& options) {
+  return publish(service, served, by, options, {options.push.empty() ? "rolled_back" : "undone", PushState::kUndone},
+                 [](Model& model) { return model.rollback_weights(); });
+}
+
+Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
+                      const PublishOptions& options) {
+  return publish(service, served, by, options,
+                 {"promoted", PushState::kCommitted, bounds_for(served, options.guard), name},
+                 [&](Model& model) { return model.promote_set(name); });
+}
+
+void renumber_active(Service& service, const std::shared_ptr<ServedModel>& served, uint64_t generation) {
+  Model& model = served->model();
+  const uint64_t before = model.generation();
+  if (generation == before) return;
+  SCONCE_CHECK(generation > before, kBusy, "generation ", before, " is active, and numbers only grow: it cannot be ",
+               generation);
+  service.guards.check_over(*served);
+  if (const std::shared_ptr<StoredWeights>& kept = served->kept()) {
+    const MutexLock turn(kept->turn());
+    check_served(service, *served);
+    kept->renumber(model.weights_digest(WeightState::kActive), generation);
+    model.renumber_weights(generation);
+  } else {
+    model.renumber_weights(generation);
+  }
+  service.pushes.renumbered(place_of(served), {}, before, generation);
+  succeeds([&] {
+    AuditEntry entry = audit_of("renumbered", service, *served, WeightState::kActive);
+    entry.before = before;
+    service.audit.add(entry);
+  });
+}
+
+}  // namespace sconce::server

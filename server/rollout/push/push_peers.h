@@ -1,0 +1,65 @@
+// PushPeers: the servers that this one may talk to for a push: to ask what became of it, and to pass weights on. A
+// request names them, so the setting weights_peers must allow each; without it, none is. Thread-safe.
+//
+// Questions carry the token of weights_peers_token_file, which is read for each, or else that of the push's last
+// request. Weights are passed on with the token of the request that brings them. Certificates are read again after
+// they were renewed.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sconce/mutex.h"
+#include "server/http/client/admin_client.h"
+#include "server/rollout/push/push_ledger.h"
+#include "server/support/config.h"
+#include "server/support/files/file_stamp.h"
+
+namespace sconce::server {
+
+class PushPeers {
+ public:
+  // kInvalidArgument for a malformed weights_peers; kIo, kInvalidArgument for a token that cannot be read.
+  explicit PushPeers(const ServerConfig& config);
+
+  bool allows(const AdminServer& server) const;
+  // Asks another server of a push about it, by GET or POST of .../weights/ACTION?push=ID. If the server cannot be
+  // asked, the answer's problem says why.
+  Answer ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
+             std::chrono::seconds patience) const;
+  // Why a peer's answer to a question is no success; after a 401 or a 403, also what to do about it.
+  std::string reason(const Answer& answer) const;
+  // authorization: the field of a request that named the peer. kForbidden if the peer is not allowed; kIo or
+  // kInvalidArgument for a token that cannot be read; errors of certificates.
+  AdminClient client(const std::string& url, const std::string& authorization, std::chrono::seconds patience) const;
+  std::unique_ptr<AdminUpload> upload(const std::string& url, const std::string& authorization,
+                                      std::chrono::seconds patience, std::function<void()> check) const;
+
+ private:
+  struct Rule {
+    std::string scheme, host, port;  // empty: any
+    unsigned prefix = 0;             // leading bits of an address; 0: all of it
+    bool any = false, suffix = false;
+  };
+  struct Peer {
+    AdminServer server;
+    std::shared_ptr<const TlsContext> tls;
+  };
+  static Rule rule(const std::string& text);
+  static bool matches(const Rule& rule, const AdminServer& server);
+  Peer peer(const std::string& url) const;
+  std::string token(const std::string& authorization) const;
+  std::shared_ptr<const TlsContext> tls() const;
+
+  const ServerConfig& config_;
+  std::vector<Rule> rules_;
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const TlsContext> tls_ SCONCE_GUARDED_BY(mutex_);
+  mutable std::vector<StampedFile> certificates_ SCONCE_GUARDED_BY(mutex_);  // of which tls_ was made
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,77 @@
+#include "server/rollout/push/relay.h"
+
+#include <string_view>
+
+#include "sconce/check.h"
+#include "server/support/failure.h"
+
+namespace sconce::server {
+namespace {
+
+// How long to wait for the answer, which comes when the last server of the chain has folded.
+constexpr std::chrono::seconds kAnswerPatience{3600};
+
+ErrorCode code_of(int status) noexcept {
+  switch (status) {
+    case 400:
+      return ErrorCode::kInvalidArgument;
+    case 401:
+    case 403:
+      return ErrorCode::kForbidden;
+    case 404:
+      return ErrorCode::kNotFound;
+    case 409:
+      return ErrorCode::kBusy;
+    case 413:
+      return ErrorCode::kTooLarge;
+    case 507:
+      return ErrorCode::kOutOfMemory;
+    default:
+      return ErrorCode::kUnavailable;
+  }
+}
+
+}  // namespace
+
+Relay::Relay(const PushPeers& peers, const PushTerms& terms, std::chrono::seconds patience, std::function<void()> check)
+    : url_(terms.members[terms.member + 1]),
+      upload_(peers.upload(url_, terms.authorization, patience, std::move(check))) {}
+
+void Relay::fail() {
+  const Answer& answer = upload_->answer(std::chrono::seconds(1));
+  std::string reason = answer.reason();
+  // If the error is of a server behind the next one, it names that server already.
+  const size_t status = reason.find(": ");
+  if (status != std::string::npos && reason.find("relay: ") == status + 2)
+    reason.erase(0, status + 2);
+  else
+    reason = "relay: " + url_ + ": " + reason;
+  if (answer.status == 422) throw Refused(reason);
+  throw Error(code_of(answer.status), reason);
+}
+
+void Relay::begin(const std::string& target, uint64_t bytes, const UploadFields& fields) {
+  if (!upload_->begin(target, bytes, fields)) fail();
+}
+
+void Relay::send(std::span<const std::byte> piece) {
+  if (!upload_->send(piece)) fail();
+}
+
+void Relay::end() {
+  if (!upload_->answer(kAnswerPatience).ok()) fail();
+}
+
+std::string query_for_next(const std::string& query, const PushTerms& terms) {
+  std::string next;
+  for (std::string_view rest = query; !rest.empty();) {
+    const size_t end = rest.find('&');
+    const std::string_view part = rest.substr(0, end);
+    if (!part.starts_with("member=")) next.append(next.empty() ? "" : "&").append(part);
+    if (end == std::string_view::npos) break;
+    rest.remove_prefix(end + 1);
+  }
+  return next + "&member=" + std::to_string(terms.member + 1);
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,260 @@
+#include "server/rollout/push_api.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "sconce/check.h"
+#include "server/http/query.h"
+#include "server/rollout/admin_api.h"
+#include "server/rollout/push/push_terms.h"
+#include "server/rollout/served_weights.h"
+#include "server/support/failure.h"
+#include "server/support/json_document.h"
+#include "server/support/log.h"
+
+namespace sconce::server {
+namespace {
+
+using Clock = PushLedger::Clock;
+using Json = OrderedJson;
+
+// How long a request waits for another one that works on the same model.
+constexpr std::chrono::milliseconds kClaimPatience{10'000};
+
+// Whether what the push published, or what undoing it published, is what the model has.
+bool is_served(const PushRecord& record, const ServedModel& served) {
+  if (record.served.lock().get() != &served) return false;
+  const std::string& set = record.terms.set;
+  if (set.empty()) return served.model().generation() == record.generation;
+  NamedSetInfo info;
+  const bool there = succeeds([&] { info = served.model().named_set(set); });
+  return there ? info.generation == record.generation : record.state == PushState::kUndone;
+}
+
+Json describe(const PushRecord& record, const ServedModel& served) {
+  Json json = {{"push", record.terms.id}, {"state", push_state_name(record.state)}};
+  if (!record.terms.set.empty()) json["set"] = record.terms.set;
+  if (!record.terms.label.empty()) json["label"] = record.terms.label;
+  if (record.open()) {
+    const std::chrono::duration<double> left = record.deadline - Clock::now();
+    json["expires_in"] = record.in_doubt ? 0 : std::max(left.count(), 0.0);
+    json["in_doubt"] = record.in_doubt;
+  }
+  if (record.generation != 0) {
+    json["generation"] = record.generation;
+    json["active"] = is_served(record, served);
+  }
+  if (!record.terms.members.empty()) {
+    json["members"] = record.terms.members;
+    json["member"] = record.terms.member;
+  }
+  return json;
+}
+
+// The JSON document of the model's sets and the push.
+std::string told(Service& service, const PushPlace& place, const ServedModel& served, const std::string& id) {
+  std::string text;
+  succeeds([&] {
+    text = weights_text(service, served, false);
+    if (const auto record = service.pushes.find(place.model, place.version, id)) {
+      text.pop_back();
+      text += ",\"push\":" + dump(describe(*record, served)) + "}";
+    }
+  });
+  return text;
+}
+
+bool has_state(Service& service, const PushPlace& place, const std::string& id, PushState state) {
+  const auto record = service.pushes.find(place.model, place.version, id);
+  return record && record->state == state;
+}
+
+bool holds_set(PushState state) noexcept { return state == PushState::kStaged || state == PushState::kPrepared; }
+
+// It has happened, so nothing here throws.
+void tell_set(Service& service, const ServedModel& served, const PushRecord& record, uint64_t generation,
+              const char* event, const char* words) {
+  succeeds([&] {
+    AuditEntry entry = audit_of(event, served);
+    entry.generation = generation;
+    entry.label = record.terms.label;
+    entry.set = record.terms.set;
+    entry.push = record.terms.id;
+    service.audit.add(entry);
+    log_info("model {} version {}: push {} {} set '{}', generation {}", served.interface().name,
+             served.interface().version, record.terms.id, words, record.terms.set, generation);
+  });
+}
+
+Published publish_set_push(Service& service, const PushPlace& place, ServedModel& served, const PushRecord& record) {
+  check_served(service, served);
+  const Published published{served.model().commit_set(record.terms.set), false};
+  service.pushes.committed(place, record.terms.id, published.generation);
+  tell_set(service, served, record, published.generation, "set_filled", "fills");
+  return published;
+}
+
+void log_end(const PushPlace& place, const std::string& id, const char* what) {
+  log_info("model {} version {}: push {} {}", place.model, place.version, id, what);
+}
+
+}  // namespace
+
+PushPlace place_of(const std::shared_ptr<ServedModel>& served) {
+  return {served->interface().name, served->interface().version, served};
+}
+
+void drop_held(Model& model, const std::string& set) { set.empty() ? model.abort_weights() : model.abort_set(set); }
+
+std::vector<KeptPush> pushes_of_sets(const Model& model) {
+  std::vector<NamedSetInfo> infos = model.named_sets();
+  std::sort(infos.begin(), infos.end(), [](const auto& a, const auto& b) { return a.since < b.since; });
+  std::vector<KeptPush> pushes;
+  for (const NamedSetInfo& info : infos) {
+    std::optional<KeptPush> push = parse_push(info.note);
+    if (!push || push->set != info.name) continue;
+    push->generation = info.generation;
+    push->kept = true;
+    pushes.push_back(std::move(*push));
+  }
+  return pushes;
+}
+
+Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
+                       const PublishedBy& by, PublishOptions options) {
+  service.pushes.check_open(place, id);
+  if (const auto record = service.pushes.find(place.model, place.version, id); record && !record->terms.set.empty())
+    return publish_set_push(service, place, served, *record);
+  options.push = id;
+  const Published published = publish_staged(service, served, by, options);
+  service.pushes.committed(place, id, published.generation);
+  log_info("model {} version {} has new weights: generation {}, push {}", place.model, place.version,
+           published.generation, id);
+  return published;
+}
+
+void tell_end(Service& service, const PushPlace& place, const std::string& id, const char* event,
+              const std::string& why) {
+  succeeds([&] {
+    AuditEntry entry;
+    entry.event = event;
+    entry.model = place.model;
+    entry.version = place.version;
+    entry.push = id;
+    entry.reason = why;
+    service.audit.add(entry);
+  });
+}
+
+void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id, const std::string& why) {
+  const auto record = service.pushes.find(place.model, place.version, id);
+  const std::optional<PushState> before = service.pushes.abort(place, id);
+  if (before && holds_set(*before)) drop_held(model, record->terms.set);
+  if (!before || *before > PushState::kPrepared) return;
+  log_end(place, id, "was aborted");
+  tell_end(service, place, id, "aborted", why);
+}
+
+std::string commit_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options) {
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const PushPlace place = place_of(served);
+  service.pushes.authorize(place, id, request.authorization);
+  if (!has_state(service, place, id, PushState::kCommitted)) {
+    service.pushes.check_open(place, id);
+    const auto record = service.pushes.find(place.model, place.version, id);
+    SCONCE_CHECK(record->terms.set.empty() || !options.guard.any(), kInvalidArgument,
+                 "a named set is not watched: the active one is");
+    const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being committed", kClaimPatience);
+    // The same request may have come twice.
+    if (!has_state(service, place, id, PushState::kCommitted))
+      publish_push(service, place, *served, id, published_by(request), options);
+  }
+  return told(service, place, *served, id);
+}
+
+std::string abort_push(Service& service, const AdminRequest& request, const std::string& id) {
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const PushPlace place = place_of(served);
+  // An upload that still receives the set has claimed the model. It stops when it sees that the push has ended.
+  std::optional<PushState> before;
+  if (has_state(service, place, id, PushState::kReceiving)) before = service.pushes.abort(place, id);
+  if (before == PushState::kReceiving) {
+    log_end(place, id, "was aborted");
+    tell_end(service, place, id, "aborted");
+    succeeds(
+        [&] { const ModelClaims::Claim over(service.claims, *served, "push " + id + " has ended", kClaimPatience); });
+    return told(service, place, *served, id);
+  }
+  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being aborted", kClaimPatience);
+  // The set may have been staged just before the record was aborted.
+  if (before && holds_set(*before))
+    drop_held(served->model(), service.pushes.find(place.model, place.version, id)->terms.set);
+  drop_push(service, place, served->model(), id);
+  return told(service, place, *served, id);
+}
+
+std::string rollback_push(Service& service, const AdminRequest& request, const std::string& id,
+                          PublishOptions options) {
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const PushPlace place = place_of(served);
+  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being undone", kClaimPatience);
+  if (!has_state(service, place, id, PushState::kUndone)) {
+    service.pushes.check_committed(place, id);
+    Model& model = served->model();
+    const auto record = service.pushes.find(place.model, place.version, id);
+    const std::string& set = record->terms.set;
+    SCONCE_CHECK(is_served(*record, *served), kBusy, "push ", id, " cannot be undone: generation ",
+                 set.empty() ? model.generation() : model.named_set(set).generation, " is active, not its ",
+                 record->generation);
+    if (!set.empty()) {
+      const uint64_t generation = model.restore_set(set);
+      service.pushes.undone(place, id, generation);
+      tell_set(service, *served, *record, generation, "undone", "was undone, which restores");
+      return told(service, place, *served, id);
+    }
+    options.push = id;
+    const uint64_t generation = publish_previous(service, *served, published_by(request), options).generation;
+    service.pushes.undone(place, id, generation);
+    log_info("model {} version {}: push {} was undone, generation {} is active", place.model, place.version, id,
+             generation);
+  }
+  return told(service, place, *served, id);
+}
+
+namespace admin {
+
+std::string pushes(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"push"});
+  const auto wanted = query.text("push");
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const PushPlace place = place_of(served);
+  Json list = Json::array();
+  for (const PushRecord& record : service.pushes.list(place))
+    if (!wanted || record.terms.id == *wanted) list.push_back(describe(record, *served));
+  return dump(Json{{"model", place.model},
+                   {"version", std::to_string(place.version)},
+                   {"generation", served->model().generation()},
+                   {"pushes", std::move(list)}});
+}
+
+std::string prepare_push(Service& service, const AdminRequest& request) {
+  const std::string id = push_id(Query(request.query, {"push"}).text("push").value_or(""));
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  service.pushes.prepare(place_of(served), id, Clock::now());
+  service.pushes.authorize(place_of(served), id, request.authorization);
+  return dump(describe(*service.pushes.find(served->interface().name, served->interface().version, id), *served));
+}
+
+std::string prolong_push(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"push", "lease"});
+  const std::string id = push_id(query.text("push").value_or(""));
+  const auto lease = query.text("lease");
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  service.pushes.prolong(place_of(served), id, Clock::now(), lease ? parse_lease(*lease) : std::chrono::milliseconds{});
+  service.pushes.authorize(place_of(served), id, request.authorization);
+  return dump(describe(*service.pushes.find(served->interface().name, served->interface().version, id), *served));
+}
+
+}  // namespace admin
+
+}  // namespace sconce::server

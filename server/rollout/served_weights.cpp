@@ -1,0 +1,97 @@
+#include "server/rollout/served_weights.h"
+
+#include <utility>
+#include <vector>
+
+#include "sconce/check.h"
+#include "server/http/query.h"
+#include "server/rollout/admin_documents.h"
+#include "server/support/failure.h"
+#include "server/support/json_cursor.h"
+#include "server/weights/store/peer_weights.h"
+#include "src/support/excerpt.h"
+
+namespace sconce::server {
+namespace {
+
+// All whole numbers up to this one are exact in every reader of JSON.
+constexpr uint64_t kMaxGeneration = uint64_t{1} << 53;
+
+}  // namespace
+
+Renumbering renumbering_of(const AdminRequest& request) {
+  const Query query(request.query, {});
+  Renumbering wanted;
+  JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
+    if (key == "generation")
+      wanted.generation = json.unsigned_integer("'generation'");
+    else if (key == "label")
+      wanted.label = json.string("'label'");
+    else if (key == "digest")
+      wanted.digest = json.string("'digest'");
+    else
+      SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
+  });
+  SCONCE_CHECK(wanted.generation >= 1 && wanted.generation <= kMaxGeneration, kInvalidArgument,
+               "'generation' must be a number from 1 to 2^53");
+  SCONCE_CHECK(wanted.label || wanted.digest, kInvalidArgument, "'label' or 'digest' must say which weights are meant");
+  return wanted;
+}
+
+std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request) {
+  return service.repository.snapshot()->loaded(request.model, request.version);
+}
+
+void check_served(const Service& service, const ServedModel& served) {
+  const ModelSignature& interface = served.interface();
+  const auto catalog = service.repository.snapshot();
+  SCONCE_CHECK(catalog->loaded(interface.name, std::to_string(interface.version)).get() == &served, kUnavailable,
+               "the model was replaced while its weights were updated");
+}
+
+AuditEntry audit_of(std::string_view event, const ServedModel& served) {
+  AuditEntry entry;
+  entry.event = event;
+  entry.model = served.interface().name;
+  entry.version = served.interface().version;
+  entry.generation = served.model().generation();
+  return entry;
+}
+
+AuditEntry audit_of(std::string_view event, const Service& service, const ServedModel& served, WeightState state) {
+  AuditEntry entry = audit_of(event, served);
+  const Model& model = served.model();
+  for (const WeightSetInfo& set : model.weight_sets())
+    if (set.state == state) entry.label = set.label;
+  // If libcrypto is missing, the entry has no digest.
+  if (service.audit.has_file()) succeeds([&] { entry.digest = model.weights_digest(state); });
+  // A rollback to the active set will have to say its digest; it should not have to read the set for that.
+  if (service.audit.has_file() && state == WeightState::kStaged)
+    succeeds([&] { (void)model.weights_digest(WeightState::kActive); });
+  return entry;
+}
+
+std::string weights_text(const Service& service, const ServedModel& served, bool digest) {
+  const std::vector<WeightSetInfo> sets = served.model().weight_sets();
+  std::vector<std::string> digests;
+  for (const WeightSetInfo& set : sets) {
+    if (digest) digests.push_back(served.model().weights_digest(set.state));
+  }
+  const ModelSignature& interface = served.interface();
+  WeightsState state;
+  state.instance = instance_name();
+  const auto catalog = service.repository.snapshot();
+  const Catalog::Version& version = catalog->find(interface.name, std::to_string(interface.version));
+  state.ready = version.state == Catalog::State::kReady && !service.draining;
+  state.reason = version.held;
+  if (served.kept()) state.kept = served.kept()->status();
+  state.guard = service.guards.find(served);
+  if (served.golden()) state.golden = served.golden()->last();
+  Shadow::Report shadow = served.shadow().report();
+  for (const WeightSetInfo& set : sets)
+    if (shadow.summary && set.state == WeightState::kStaged && set.since == shadow.summary->since)
+      state.shadow = std::move(shadow);
+  return weights_document(interface, sets, digests, state);
+}
+
+}  // namespace sconce::server

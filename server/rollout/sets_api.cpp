@@ -1,0 +1,186 @@
+#include "server/rollout/sets_api.h"
+
+#include <algorithm>
+
+#include "sconce/check.h"
+#include "sconce/model.h"
+#include "server/http/query.h"
+#include "server/rollout/golden_api.h"
+#include "server/rollout/publication.h"
+#include "server/rollout/push_api.h"
+#include "server/rollout/served_weights.h"
+#include "server/support/failure.h"
+#include "server/support/json_cursor.h"
+#include "server/support/json_document.h"
+#include "server/support/log.h"
+#include "server/support/time_text.h"
+#include "src/support/excerpt.h"
+
+namespace sconce::server::admin {
+namespace {
+
+using Json = OrderedJson;
+
+std::shared_ptr<ServedModel> served_of(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {});
+  return model_of(service, request);
+}
+
+ModelSets& sets_of(const ServedModel& served) {
+  SCONCE_CHECK(served.sets(), kNotFound, "model '", served.interface().name, "' holds no named sets (setting sets)");
+  return *served.sets();
+}
+
+Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> counts) {
+  Json json = {{"name", info.name},
+               {"state", info.on_disk ? "disk" : "memory"},
+               {"generation", info.generation},
+               {"label", info.label},
+               {"bytes", info.bytes},
+               {"own_bytes", info.own_bytes},
+               {"packed_bytes", info.packed_bytes},
+               {"replicas", info.replicas},
+               {"since", time_text(info.since)},
+               {"used", time_text(info.used)}};
+  for (const ModelSets::Count& count : counts) {
+    if (count.name != info.name) continue;
+    json["requests"] = count.success;
+    json["failures"] = count.failures;
+    json["inferences"] = count.rows;
+    json["seconds"] = static_cast<double>(count.total_ns) * 1e-9;
+  }
+  return json;
+}
+
+Json routes_json(const ModelSets& sets) {
+  Json json = Json::object();
+  for (const auto& [name, share] : sets.routes()) json[name] = share;
+  return json;
+}
+
+std::string sets_text(const ServedModel& served) {
+  const ModelSets* const own = served.sets();
+  const NamedSetsMemory memory = served.model().named_sets_memory();
+  Json json = {{"model", served.interface().name}, {"version", std::to_string(served.interface().version)}};
+  json["limit"] = served.most_sets();
+  json["bytes"] = memory.bytes;
+  json["packed_bytes"] = memory.packed_bytes;
+  json["limit_bytes"] = memory.limit;
+  json["in_memory"] = memory.in_memory;
+  json["on_disk"] = memory.on_disk;
+  json["routes"] = own ? routes_json(*own) : Json::object();
+  json["sets"] = Json::array();
+  const std::vector<ModelSets::Count> counts = own ? own->counts() : std::vector<ModelSets::Count>();
+  const std::vector<NamedSetInfo> infos = served.model().named_sets();
+  for (const NamedSetInfo& info : infos) {
+    // Both lists are by name.
+    const auto at = std::lower_bound(counts.begin(), counts.end(), info.name,
+                                     [](const ModelSets::Count& c, const std::string& name) { return c.name < name; });
+    const size_t found = at != counts.end() && at->name == info.name;
+    json["sets"].push_back(described(info, std::span(counts).subspan(static_cast<size_t>(at - counts.begin()), found)));
+  }
+  return dump(json);
+}
+
+}  // namespace
+
+std::string sets(Service& service, const AdminRequest& request) { return sets_text(*served_of(service, request)); }
+
+std::string set(Service& service, const AdminRequest& request) {
+  const bool digest = Query(request.query, {"digest"}).flag("digest");
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const ModelSets& own = sets_of(*served);
+  const std::string of = digest ? served->model().set_digest(request.set) : std::string();
+  Json json = described(served->model().named_set(request.set), own.counts());
+  if (digest) json["digest"] = of;
+  return dump(json);
+}
+
+std::string remove_set(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(service, request);
+  sets_of(*served).remove(request.set);
+  // It is removed, so nothing here throws.
+  succeeds([&] {
+    AuditEntry entry = audit_of("set_removed", *served);
+    entry.set = request.set;
+    service.audit.add(entry);
+  });
+  log_info("model {} version {}: set '{}' is removed", served->interface().name, served->interface().version,
+           request.set);
+  return "{}";
+}
+
+std::string promote_set(Service& service, const AdminRequest& request) {
+  const Query query(request.query, {"keep", "golden", "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const PublishOptions options = publish_options(query);
+  const GoldenRule rule = golden_rule(query);
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  sets_of(*served);
+  const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
+  service.guards.check_over(*served);
+  require_good(service, *served, judge_set(*served, request.set, [&] { check_served(service, *served); }), rule);
+  // As when a set is staged: a rollback should not have to read the set that is active now.
+  if (service.audit.has_file()) succeeds([&] { (void)served->model().weights_digest(WeightState::kActive); });
+  const uint64_t generation = publish_set(service, *served, request.set, published_by(request), options).generation;
+  log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
+           served->interface().version, generation, request.set);
+  return weights_text(service, *served, false);
+}
+
+std::string renumber_set(Service& service, const AdminRequest& request) {
+  const Renumbering wanted = renumbering_of(request);
+  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  sets_of(*served);
+  Model& model = served->model();
+  const std::string name = request.set;
+  const NamedSetInfo before = model.named_set(name);
+  SCONCE_CHECK(!wanted.label || *wanted.label == before.label, kBusy, "the label of set '", name, "' is '",
+               excerpt(before.label), "', not '", excerpt(*wanted.label), "'");
+  const std::string digest = wanted.digest ? model.set_digest(name) : std::string();
+  SCONCE_CHECK(!wanted.digest || *wanted.digest == digest, kBusy, "the digest of set '", name, "' is ", digest,
+               ", not ", excerpt(*wanted.digest));
+  SCONCE_CHECK(wanted.generation >= before.generation, kBusy, "set '", name, "' has generation ", before.generation,
+               ", and numbers only grow: it cannot be ", wanted.generation);
+  if (wanted.generation > before.generation) {
+    check_served(service, *served);
+    // Fails if the set is another one by now.
+    model.renumber_set(name, before.generation, wanted.generation);
+    service.pushes.renumbered(place_of(served), name, before.generation, wanted.generation);
+    succeeds([&] {
+      AuditEntry entry = audit_of("renumbered", *served);
+      entry.set = name;
+      entry.label = before.label;
+      entry.before = before.generation;
+      entry.generation = wanted.generation;
+      service.audit.add(entry);
+    });
+  }
+  return dump(described(model.named_set(name), served->sets()->counts()));
+}
+
+std::string routes(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(service, request);
+  return dump(routes_json(sets_of(*served)));
+}
+
+std::string change_routes(Service& service, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(service, request);
+  ModelSets& own = sets_of(*served);
+  ModelSets::Routes routes;
+  JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
+    const double share = json.number("a share");
+    routes.emplace_back(key, share);
+  });
+  own.set_routes(std::move(routes));
+  std::string text = dump(routes_json(own));
+  succeeds([&] {
+    AuditEntry entry = audit_of("routes_changed", *served);
+    entry.routes = text;
+    service.audit.add(entry);
+  });
+  log_info("model {} version {}: requests that name no set are routed by {}", served->interface().name,
+           served->interface().version, text);
+  return text;
+}
+
+}  // namespace sconce::server::admin

@@ -1,0 +1,18 @@
+// Routes about the shadow of a model's staged set (docs/weights.md#judged-before-they-count).
+#pragma once
+
+#include "package_format/text/json_value.h"
+#include "server/rollout/admin_api.h"
+#include "server/weights/validation/shadow.h"
+
+namespace sconce::server {
+
+// The shadow's part of the document of the sets: {"state": "running", "compared": 90, ...}
+OrderedJson shadow_in_short(const Shadow::Report& report);
+
+namespace admin {
+
+AdminText shadow, change_shadow;
+
+}  // namespace admin
+}  // namespace sconce::server

@@ -1,0 +1,123 @@
+#include "server/rollout/trainer_update.h"
+
+#include "sconce/check.h"
+#include "server/rollout/golden_api.h"
+#include "server/rollout/publication.h"
+#include "server/rollout/served_weights.h"
+#include "server/rollout/service.h"
+#include "server/support/failure.h"
+#include "server/support/json_document.h"
+#include "server/support/log.h"
+#include "src/support/excerpt.h"
+
+namespace sconce::server {
+
+TrainerUpdate::TrainerUpdate(Service& service, std::shared_ptr<ServedModel> served, UpdateOptions options)
+    : service_(service), served_(std::move(served)) {
+  SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
+  claim_.emplace(service_.claims, *served_, "a trainer's update of its weights is under way");
+  service_.guards.check_over(*served_);
+  options.gradual = true;
+  options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
+  Model& model = served_->model();
+  const std::string label = options.label;
+  update_ = model.begin_update(std::move(options));
+  operation_ =
+      service_.operations.open(served_->interface().name, served_->interface().version, label, model.replicas());
+  operation_->enter(Operation::Phase::kReceiving);
+}
+
+TrainerUpdate::~TrainerUpdate() {
+  if (update_) succeeds([this] { give_up("it was not finished"); });
+}
+
+// Does `work`. Any exception ends the update and is passed on.
+template <class Work>
+void TrainerUpdate::guarded(const Work& work) {
+  SCONCE_CHECK(update_, kFailedPrecondition, "the update is over");
+  const std::exception_ptr problem = exception_of([&] {
+    check();
+    work();
+  });
+  if (!problem) return;
+  fail(describe_failure(problem));
+  std::rethrow_exception(problem);
+}
+
+void TrainerUpdate::fail(Failure failure) {
+  update_.reset();
+  claim_.reset();
+  operation_->end(std::move(failure));
+  service_.operations.count(*operation_);
+  log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
+           printable(operation_->view().error));
+  succeeds([this] {
+    AuditEntry entry = audit_of("refused", *served_);
+    entry.label = operation_->label;
+    entry.reason = operation_->view().error;
+    service_.audit.add(entry);
+  });
+}
+
+void TrainerUpdate::give_up(const std::string& reason) {
+  if (update_) fail({http_status(ErrorCode::kCancelled), ErrorCode::kCancelled, reason});
+}
+
+void TrainerUpdate::check() const {
+  operation_->check_cancelled();
+  check_served(service_, *served_);
+}
+
+void TrainerUpdate::add(std::span<const NamedTensor> tensors, std::chrono::steady_clock::duration opening) {
+  guarded([&] {
+    uint64_t bytes = 0;
+    for (const NamedTensor& tensor : tensors) bytes += tensor.tensor.bytes();
+    operation_->expect_bytes(operation_->view().bytes + bytes);
+    const auto begin = std::chrono::steady_clock::now();
+    stage_tensors(*update_, tensors, entries_);
+    operation_->add_shared(opening, std::chrono::steady_clock::now() - begin);
+    entries_ += tensors.size();
+    operation_->add_bytes(bytes);
+  });
+}
+
+void TrainerUpdate::add(WeightFile& file, const std::string& name) {
+  guarded([&] {
+    SCONCE_CHECK(entries_ == 0, kInternal, "files are the whole of an update");
+    FileOptions options;
+    operation_->follow(options);
+    stage_file(*update_, file, name, options);
+    entries_ = file.entries().size();
+  });
+}
+
+uint64_t TrainerUpdate::publish(std::string label) {
+  uint64_t generation = 0;
+  guarded([&] {
+    operation_->enter(Operation::Phase::kFolding);
+    if (!label.empty()) update_->set_label(label);
+    update_->finish();
+    StagedSet staged(served_->model());
+    check();
+    // An update without tensors only changes the label, so there is nothing to judge.
+    if (entries_ > 0 && served_->golden()) {
+      operation_->enter(Operation::Phase::kJudging);
+      const std::optional<GoldenVerdict> verdict = judge_staged(*served_, [this] { check(); });
+      operation_->tell_golden(dump(verdict_json(*verdict)));
+      require_good(service_, *served_, verdict, GoldenRule::kRequire);
+    }
+    succeeds([this] { service_.audit.add(audit_of("staged", service_, *served_, WeightState::kStaged)); });
+    operation_->enter(Operation::Phase::kCommitting);
+    generation = publish_staged(service_, *served_, {"a trainer", std::to_string(operation_->id)}).generation;
+    staged.keep();
+  });
+  update_.reset();
+  claim_.reset();
+  operation_->end(Operation::Outcome::kActive, generation);
+  service_.operations.count(*operation_);
+  log_info("model {} version {} has new weights from a trainer: generation {}, label '{}'", operation_->model,
+           operation_->version, generation, excerpt(label));
+  return generation;
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,27 @@
+// Weights below weights_dir as trainers name them: a file, or a folder as Hugging Face writes it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sconce/weight_sources.h"
+#include "server/rollout/work/weights_dir.h"
+
+namespace sconce::server {
+
+class ModelFolder {
+ public:
+  // path: below `directory`, or absolute and beginning with it. A folder has model.safetensors, or shards and
+  // model.safetensors.index.json, which names them. The errors of WeightsFile; kCorruptPackage if the index names a
+  // tensor that its shard does not have.
+  ModelFolder(const std::string& directory, const std::string& path);
+
+  WeightFile& weights() noexcept { return *weights_; }
+
+ private:
+  std::vector<std::unique_ptr<WeightsFile>> files_;  // keep the descriptors that weights_ was opened by
+  std::unique_ptr<WeightFile> weights_;
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,50 @@
+// What the routes of SGLang's and vLLM's trainers share: their query parameters, the models that they mean, their
+// bodies.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/http/query.h"
+#include "server/rollout/service.h"
+#include "server/rollout/trainer_tensors/trainer_tensors.h"
+#include "server/rollout/work/admin_request.h"
+#include "server/support/json_cursor.h"
+
+namespace sconce::server::trainer {
+
+inline constexpr const char* kNotPaused =
+    "nothing is paused: requests go on, and each is answered by one complete set of weights";
+
+// The query parameters of all these routes.
+Query query_of(const AdminRequest& request);
+// The model that ?model=NAME means, else the only one.
+std::shared_ptr<ServedModel> model_of(Service& service, const Query& query);
+UpdateOptions options_of(const Query& query, bool full);
+std::string active_version(const ServedModel& served);
+
+// Members that a handler does not know are ignored, as these servers do.
+template <class F>
+void read_body(const AdminRequest& request, F&& member) {
+  if (request.body.empty()) return;
+  JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
+    if (!member(json, key)) json.skip();
+  });
+}
+inline void check_body(const AdminRequest& request) {
+  read_body(request, [](JsonCursor&, std::string_view) { return false; });
+}
+// A text, or null: empty.
+std::string text_or_null(JsonCursor& json, std::string_view what);
+// what: its name, for errors.
+std::string decoded(std::string_view base64, const char* what);
+
+// What takes long ends when the server does.
+std::function<void()> check_of(const Service& service);
+TrainerTensors tensors_of(const Service& service);
+// A trainer's tensors, and its files, come without signatures.
+void refuse_unsigned(const Service& service);
+
+}  // namespace sconce::server::trainer

@@ -1,0 +1,19 @@
+// Routes by which trainers of SGLang and vLLM push weights, on the admin port, with these servers' bodies and answers.
+// docs/admin.md documents them.
+#pragma once
+
+#include "server/rollout/admin_api.h"
+
+namespace sconce::server::admin {
+
+// SGLang: {"success": ..., "message": "..."}, also when it fails.
+AdminStart update_from_disk, update_from_tensor, update_version, pause_generation, continue_generation, begin_update,
+    end_update, weight_checksums, check_weights, flush_cache;
+AdminStart no_transport;  // of SGLang's that needs NCCL or ZeroMQ
+AdminText weight_version, model_info, weights_by_name;
+
+// vLLM.
+AdminText pause, resume, is_paused, init_transfer, start_update, update_weights, finish_update, shutdown_transfer,
+    weight_info, world_size, abort_requests, start_draft_update, compare_checksums;
+
+}  // namespace sconce::server::admin

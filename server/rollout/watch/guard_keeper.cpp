@@ -1,0 +1,210 @@
+#include "server/rollout/watch/guard_keeper.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/rollout/publication.h"
+#include "server/rollout/push_api.h"
+#include "server/rollout/served_weights.h"
+#include "server/support/failure.h"
+#include "server/support/log.h"
+
+namespace sconce::server {
+namespace {
+
+using Clock = Guards::Clock;
+
+constexpr std::chrono::milliseconds kEvery{100};
+// For another server of a push that is to roll back too: how long an answer may take, how often it is asked, and when
+// again.
+constexpr std::chrono::seconds kRollbackPatience{10};
+constexpr int kAsks = 5;
+constexpr std::chrono::milliseconds kRollbackAgain{500};
+// What is left of a window is kept so often, but not more often than each second.
+constexpr int kNotes = 8;
+
+std::chrono::microseconds left_of(const GuardRecord& record) {
+  const auto left = std::chrono::duration_cast<std::chrono::microseconds>(record.end - Clock::now());
+  return std::max(left, std::chrono::microseconds(0));
+}
+
+// change: of what is kept of the watch.
+void change_kept(const GuardRecord& record, StoredWeights& kept,
+                 const std::function<void(std::optional<KeptGuard>&)>& change) SCONCE_REQUIRES(kept.turn()) {
+  const std::string problem = kept.change_guard(record.generation, change);
+  if (!problem.empty())
+    log_warn("model {} version {}: how long generation {} is watched is not kept: {}", record.model, record.version,
+             record.generation, printable(problem));
+}
+
+}  // namespace
+
+GuardKeeper::GuardKeeper(TimerQueue& clock, Service& service)
+    : AdminAlarm(clock, service.admin_threads, kEvery), service_(service) {
+  service_.guards.on_begin([this] { set(Clock::now() + kEvery); });
+}
+
+void GuardKeeper::work() {
+  // One look at a time. A watch that begins meanwhile is seen below.
+  if (!looking_.try_lock()) return;
+  {
+    const MutexLock looking(looking_, std::adopt_lock);
+    for (const GuardRecord& record : service_.guards.watching()) {
+      const std::string problem = problem_of([&] { look_at(record); });
+      if (!problem.empty())
+        log_debug("model {} version {}: generation {} cannot be looked at now: {}", record.model, record.version,
+                  record.generation, printable(problem));
+    }
+  }
+  if (!service_.draining && !service_.guards.watching().empty()) set(Clock::now() + kEvery);
+}
+
+void GuardKeeper::look_at(const GuardRecord& record) {
+  const std::shared_ptr<ServedModel> served = record.served.lock();
+  const auto end = [&](GuardState state, std::string reason) { service_.guards.end(record, state, std::move(reason)); };
+  const bool found = served && succeeds([&] { check_served(service_, *served); });
+  if (served && !found && record.loading) return;  // nobody can find it yet
+  if (!found) return end(GuardState::kEnded, "the model was unloaded or replaced");
+  if (record.loading) service_.guards.found(record);
+  if (const uint64_t now = served->model().generation(); now != record.generation) {
+    // What was published need not be kept.
+    if (over(record, *served)) end(GuardState::kEnded, "generation " + std::to_string(now) + " was published");
+    return;
+  }
+  if (const std::string reason = passed_bound(record.bounds, record.totals); !reason.empty())
+    return roll_back(record, *served, reason);
+  if (Clock::now() < record.end) return note(record, *served);
+  if (!over(record, *served)) return;
+  end(GuardState::kPassed, {});
+  audit(record, *served, "guard_passed", {});
+  log_info("model {} version {}: generation {} was watched and stays: {} answers, {} failures, p99 {} us", record.model,
+           record.version, record.generation, record.totals.answers, record.totals.failures, record.totals.p99.count());
+}
+
+void GuardKeeper::note(const GuardRecord& record, const ServedModel& served) {
+  const std::chrono::microseconds left = left_of(record);
+  const auto every = std::max(record.bounds.window / kNotes, std::chrono::microseconds(std::chrono::seconds(1)));
+  if (!record.kept || record.noted - left < every) return;
+  StoredWeights& kept = *served.kept();
+  // While a set is written, other watches go on: another time.
+  if (!kept.turn().try_lock()) return;
+  const MutexLock turn(kept.turn(), std::adopt_lock);
+  change_kept(record, kept, [&](std::optional<KeptGuard>& guard) { guard->left = left; });
+  service_.guards.noted(record, left);
+}
+
+// Nothing is left for a restart to go on with. False: a set is being written, so the next look must say it again.
+bool GuardKeeper::over(const GuardRecord& record, const ServedModel& served) {
+  if (!record.kept) return true;
+  StoredWeights& kept = *served.kept();
+  if (!kept.turn().try_lock()) return false;
+  const MutexLock turn(kept.turn(), std::adopt_lock);
+  change_kept(record, kept, [](std::optional<KeptGuard>& guard) { guard.reset(); });
+  return true;
+}
+
+void GuardKeeper::leave() {
+  for (const GuardRecord& record : service_.guards.watching()) {
+    const std::shared_ptr<ServedModel> served = record.served.lock();
+    // A device that was lost while the weights were watched may be their doing.
+    if (!record.kept || !served || served->model().failed()) continue;
+    succeeds([&] {
+      const MutexLock turn(served->kept()->turn());
+      change_kept(record, *served->kept(), [&](std::optional<KeptGuard>& guard) {
+        guard->left = left_of(record);
+        guard->instance.clear();
+      });
+    });
+  }
+}
+
+void GuardKeeper::loaded(const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
+  const ModelSignature& interface = served->interface();
+  if (start.guard) {
+    const KeptGuard& guard = *start.guard;
+    service_.guards.begin(served, {start.generation, guard.bounds, guard.left, guard.push, true, true});
+    log_info("model {} version {}: generation {} is watched for {} s more", interface.name, interface.version,
+             start.generation, std::chrono::ceil<std::chrono::seconds>(start.guard->left).count());
+  }
+  if (!start.gone_back || start.gone_back->to == 0) return;
+  const StartingWeights::GoneBack& back = *start.gone_back;
+  service_.guards.rolled_back(served, {back.from, back.guard.bounds, {}, back.guard.push}, back.reason);
+  AuditEntry entry =
+      audit_of(back.guard.push.empty() ? "rolled_back" : "undone", service_, *served, WeightState::kActive);
+  entry.before = back.from;
+  entry.push = back.guard.push;
+  entry.reason = back.reason;
+  entry.server = "guard";
+  service_.audit.add(entry);
+  if (back.guard.push.empty()) return;
+  const std::optional<GuardRecord> record = service_.guards.find(*served);
+  service_.admin_threads.run([this, record] { tell_others(*record); }, [](const std::exception_ptr&) {}, [] {});
+}
+
+void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, const std::string& reason) {
+  std::string problem;
+  {
+    const ModelClaims::Claim claim(service_.claims, served, "a guard rolls its weights back", {},
+                                   ModelClaims::By::kServer);
+    if (served.model().generation() != record.generation) return;  // seen at the next look
+    uint64_t generation = 0;
+    problem = problem_of([&] {
+      PublishOptions options;
+      options.push = record.push;
+      options.reason = reason;
+      generation = publish_previous(service_, served, {"guard", reason}, options).generation;
+    });
+    service_.guards.end(record, problem.empty() ? GuardState::kRolledBack : GuardState::kFailed,
+                        problem.empty() ? reason : reason + "; rolling back failed: " + problem);
+    if (problem.empty()) {
+      log_error("model {} version {}: generation {} is rolled back, {} is active: {}", record.model, record.version,
+                record.generation, generation, reason);
+      if (!record.push.empty()) service_.pushes.undone(place_of(record.served.lock()), record.push, generation);
+    } else {
+      audit(record, served, "guard_failed", reason + "; " + problem);
+      log_error("model {} version {}: generation {} should be rolled back ({}), but cannot be: {}", record.model,
+                record.version, record.generation, reason, printable(problem));
+    }
+  }
+  if (problem.empty() && !record.push.empty())
+    service_.admin_threads.run([this, record] { tell_others(record); }, [](const std::exception_ptr&) {}, [] {});
+}
+
+void GuardKeeper::audit(const GuardRecord& record, const ServedModel& served, const char* event, std::string reason) {
+  AuditEntry entry = audit_of(event, served);
+  entry.push = record.push;
+  entry.reason = std::move(reason);
+  entry.server = "guard";
+  service_.audit.add(entry);
+}
+
+void GuardKeeper::tell_others(const GuardRecord& record) const {
+  const auto push = service_.pushes.find(record.model, record.version, record.push);
+  if (!push) return;
+  const PushTerms& terms = push->terms;
+  for (size_t i = 0; i < terms.members.size(); ++i) {
+    if (i == terms.member) continue;
+    std::string problem;
+    for (int asks = 0; asks < kAsks && !service_.draining; ++asks) {
+      if (asks > 0) std::this_thread::sleep_for(kRollbackAgain);
+      const Answer answer = service_.peers.ask(*push, i, "POST", "rollback", kRollbackPatience);
+      problem = answer.ok() ? "" : service_.peers.reason(answer);
+      if (problem.empty()) break;
+    }
+    if (problem.empty())
+      log_info("model {} version {}: {} has rolled push {} back too", record.model, record.version,
+               printable(terms.members[i]), record.push);
+    else
+      log_error("model {} version {}: push {} was rolled back here, but {} may still serve it: {}", record.model,
+                record.version, record.push, printable(terms.members[i]), printable(problem));
+  }
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,45 @@
+// WeightsDownload: handles GET .../weights/active, GET .../sets/NAME/weights and GET .../golden/recording, which send a
+// safetensors file from where its values are. Used only by its thread of AdminThreads.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sconce/weight_sources.h"
+#include "server/rollout/service.h"
+#include "server/rollout/work/admin_request.h"
+#include "server/rollout/work/download.h"
+
+namespace sconce::server {
+
+struct DownloadedFile {
+  std::unique_ptr<WeightFile> file;
+  std::string fields;  // of the answer, each with its end
+};
+using OpenDownload = DownloadedFile(Service& service, const AdminRequest& request);
+
+class WeightsDownload {
+ public:
+  // open: says what is sent. May throw.
+  WeightsDownload(Service& service, AdminRequest request, AdminDone done, OpenDownload& open);
+
+  void run();                                    // throws
+  void fail(const std::exception_ptr& problem);  // with what run() threw
+  void abandon() noexcept;                       // after fail() threw
+
+  // Runs it on a new thread. kUnavailable.
+  static void start(Service& service, AdminRequest request, AdminDone done, OpenDownload& open);
+
+ private:
+  void answer(AdminAnswer answer);
+
+  Service& service_;
+  const AdminRequest request_;
+  AdminDone done_;
+  OpenDownload& open_;
+  Download download_;
+};
+
+OpenDownload open_active_weights, open_named_set;
+
+}  // namespace sconce::server

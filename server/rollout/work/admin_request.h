@@ -1,0 +1,41 @@
+// What a session gives to an admin handler, and what it gets back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "server/http/upload.h"
+#include "server/support/request_id.h"
+
+namespace sconce::server {
+
+struct AdminRequest {
+  RequestId id;
+  std::string peer;                         // the client's address
+  std::string model, version, number, set;  // as in RouteMatch
+  std::string query;
+  // Fields; empty: absent.
+  std::string content_type, content_digest, signature, authorization, user_agent, traceparent;
+  bool has_token = false;  // the server checks tokens, and the request has a valid one
+  std::string body;        // except for uploads
+
+  bool head_only = false;  // HEAD
+  UploadSource source;     // the connection, for handlers that read the body or send the answer themselves
+  // An upload, whose body the handler reads from the connection.
+  bool upload = false;
+  bool expects_continue = false;
+};
+
+struct AdminAnswer {
+  int status = 200;
+  std::string text;
+  bool body_left = false;  // of an upload: it was not read to its end
+  uint64_t received = 0;   // bytes of an upload
+  uint64_t sent = 0;       // the handler sent the answer itself, so many bytes; the connection ends
+};
+
+// Called once with the answer, on another thread than the session's. Must not throw.
+using AdminDone = std::function<void(AdminAnswer)>;
+
+}  // namespace sconce::server

@@ -1,0 +1,161 @@
+// OperationLog: the weight updates that run or ran lately. Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sconce/model.h"
+#include "sconce/mutex.h"
+#include "sconce/weight_sources.h"
+#include "server/support/failure.h"
+#include "server/telemetry/update_counters.h"
+
+namespace sconce::server {
+
+// One weight update, as GET /v2/admin/operations/ID shows it.
+class Operation {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class State : int8_t { kRunning, kDone, kFailed, kCancelled };
+  enum class Phase : int8_t { kStarting, kReceiving, kFolding, kJudging, kCommitting, kOver };
+  enum class Outcome : int8_t { kNone, kChecked, kStaged, kActive, kNotServing };  // kNotServing: a named set
+
+  Operation(uint64_t id, std::string model, int64_t version, std::string label, std::vector<ReplicaInfo> replicas)
+      : id(id), model(std::move(model)), version(version), label(std::move(label)) {
+    for (const ReplicaInfo& replica : replicas) replicas_.push_back({replica.index, replica.device});
+  }
+
+  const uint64_t id;
+  const std::string model;
+  const int64_t version;
+  const std::string label;
+
+  // The traceparent field of the request that began it.
+  void set_traceparent(std::string field);
+  // Called by the operation's thread.
+  void enter(Phase phase) noexcept;
+  void expect_bytes(uint64_t bytes) noexcept { total_.store(bytes, std::memory_order_relaxed); }
+  // The new container of a replica is being made, or is ready.
+  void advance(int replica, bool ready) noexcept;
+  void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Memory that a trainer shares was opened, and its values were copied to the set.
+  void add_shared(Clock::duration opening, Clock::duration copying) noexcept;
+  void end(Outcome outcome, uint64_t generation) noexcept;
+  // Call this before end(), for a set that was published.
+  void tell_kept(bool kept, std::string problem) noexcept;
+  // Call this before end(). verdict: of golden requests, as JSON.
+  void tell_golden(std::string verdict) noexcept;
+  void end(Failure failure) noexcept;
+  // kCancelled if somebody cancelled it.
+  void check_cancelled() const;
+
+  void cancel(std::string reason);
+  const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }
+  // Makes the operation count a file's bytes, and its cancellation stop the reading. It must outlive the options.
+  void follow(FileOptions& options);
+
+  struct Replica {
+    enum class State : int8_t { kWaiting, kFolding, kReady };
+    int index;
+    Device device;
+    State state = State::kWaiting;
+    double seconds = 0;  // of folding
+    Clock::time_point begin{};
+  };
+  static constexpr size_t kPhases = static_cast<size_t>(Phase::kOver);
+  struct View {
+    State state;
+    Phase phase;
+    std::array<double, kPhases> phase_seconds;  // by Phase
+    double opening_s, copying_s;                // of memory that a trainer shares
+    uint64_t bytes, total;
+    double seconds;
+    double seconds_over;  // since its end; 0 while it runs
+    Outcome outcome;
+    uint64_t generation;       // for kActive
+    std::optional<bool> kept;  // whether that set is on the disk; none: sets are not kept
+    std::string kept_problem;
+    std::string golden;  // as tell_golden() was told; empty: nothing
+    int status;          // for kFailed and kCancelled
+    std::string error;
+    std::vector<Replica> replicas;  // when the operation began
+    std::string traceparent;
+  };
+  View view() const;
+  State state() const noexcept;
+  bool over() const noexcept { return state() != State::kRunning; }
+
+ private:
+  void pass_to(Phase phase) noexcept SCONCE_REQUIRES(mutex_);
+
+  const Clock::time_point start_ = Clock::now();
+  std::atomic<uint64_t> bytes_{0}, total_{0};
+  std::atomic<bool> cancelled_{false};
+  mutable Mutex mutex_;
+  std::string cancel_reason_ SCONCE_GUARDED_BY(mutex_);
+  State state_ SCONCE_GUARDED_BY(mutex_) = State::kRunning;
+  Phase phase_ SCONCE_GUARDED_BY(mutex_) = Phase::kStarting;
+  Clock::time_point entered_ SCONCE_GUARDED_BY(mutex_) = start_;
+  std::array<Clock::duration, kPhases> spent_ SCONCE_GUARDED_BY(mutex_){};
+  Clock::duration opening_ SCONCE_GUARDED_BY(mutex_){}, copying_ SCONCE_GUARDED_BY(mutex_){};
+  Outcome outcome_ SCONCE_GUARDED_BY(mutex_) = Outcome::kNone;
+  uint64_t generation_ SCONCE_GUARDED_BY(mutex_) = 0;
+  int status_ SCONCE_GUARDED_BY(mutex_) = 200;
+  std::string error_ SCONCE_GUARDED_BY(mutex_);
+  std::optional<bool> kept_ SCONCE_GUARDED_BY(mutex_);
+  std::string kept_problem_ SCONCE_GUARDED_BY(mutex_), golden_ SCONCE_GUARDED_BY(mutex_);
+  std::string traceparent_ SCONCE_GUARDED_BY(mutex_);
+  std::vector<Replica> replicas_ SCONCE_GUARDED_BY(mutex_);
+  Clock::time_point end_ SCONCE_GUARDED_BY(mutex_){};
+};
+
+const char* state_name(Operation::State state) noexcept;  // "running"
+const char* phase_name(Operation::Phase phase) noexcept;  // "receiving"
+
+class OperationLog {
+ public:
+  OperationLog() = default;
+  OperationLog(const OperationLog&) = delete;
+  OperationLog& operator=(const OperationLog&) = delete;
+
+  // Makes a record. Of the finished ones, the last kKept are kept.
+  std::shared_ptr<Operation> open(std::string model, int64_t version, std::string label,
+                                  std::vector<ReplicaInfo> replicas);
+  std::shared_ptr<Operation> find(uint64_t id) const;  // kNotFound
+  std::vector<std::shared_ptr<Operation>> list() const;
+
+  UpdateCounters& counters() noexcept { return counters_; }
+  const UpdateCounters& counters() const noexcept { return counters_; }
+  void count(const Operation& over) noexcept;
+  // Called by count(). Set it before the first operation.
+  void on_end(std::function<void(const Operation& over)> told) { told_ = std::move(told); }
+
+  // Cancels running operations. Each goes on until it notices.
+  void cancel_all(const std::string& reason);
+  // Does the same when the server ends; operations that are opened later are cancelled too.
+  void stop();
+  // Whether cancel_all() or stop() was called.
+  bool stopping() const noexcept { return ending_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kKept = 64;
+
+  UpdateCounters counters_;
+  std::function<void(const Operation&)> told_;
+  std::atomic<bool> ending_{false};
+  mutable Mutex mutex_;
+  bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
+  uint64_t last_id_ SCONCE_GUARDED_BY(mutex_) = 0;
+  std::deque<std::shared_ptr<Operation>> records_ SCONCE_GUARDED_BY(mutex_);
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,38 @@
+// The rule for whether requests may share runs as far as their rows are concerned: a proof, or the user's word, and a
+// trial that can only contradict a proof.
+//
+//   proof            | trial: same, unknown, none | trial: differs
+//   export or source | share                      | alone, contradicted
+//   setting          | share (nothing is tried)   | share
+//   none             | alone                      | alone
+//
+// A trial that died, that took too long or that could not tell has seen nothing, so a proof stands.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "sconce/package.h"
+#include "server/scheduling/signature/model_signature.h"
+#include "server/support/config.h"
+
+namespace sconce::server {
+
+struct RowSharing {
+  enum class By : int8_t { kNothing, kExport, kSource, kSetting };
+
+  bool shared = false;
+  By by = By::kNothing;       // what proves that rows are apart, also where a trial contradicts it
+  bool contradicted = false;  // a trial saw what a proof excludes
+  std::string reason{};       // why rows are not shared
+};
+
+// batching: kOff counts as kAuto; that requests run alone then is no matter of rows.
+RowSharing row_sharing(const RowProof& proof, const InvarianceFinding& found, Batching batching);
+
+// "export", "source", "setting", "none".
+const char* name_of(RowSharing::By by) noexcept;
+// For the log: "proved by sconce.export".
+const char* text_of(RowSharing::By by) noexcept;
+
+}  // namespace sconce::server

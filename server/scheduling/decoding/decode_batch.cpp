@@ -1,0 +1,409 @@
+#include "server/scheduling/decoding/decode_batch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "sconce/check.h"
+#include "server/scheduling/batching/joined_rows.h"
+#include "server/scheduling/decoding/row_tensors.h"
+#include "server/support/failure.h"
+
+namespace sconce::server {
+namespace {
+
+// Of a row whose state is of no use: more steps than any row does.
+constexpr int64_t kUsedUp = INT64_MAX / 2;
+constexpr std::chrono::microseconds kPoll{50};
+
+}  // namespace
+
+// Its members belong to the owner's mutex.
+struct DecodeBatch::Row {
+  RowSlot* seat = nullptr;           // of the loop that has it; null: none has
+  QueuedRequest* waiting = nullptr;  // a step of the next run
+  uint64_t ticket = 0;               // of that step
+  Clock::time_point submitted, deadline;
+  bool begun = false;   // the loop's state is there: a run had its first step
+  bool aside = false;   // or is set aside
+  bool filled = false;  // the inputs are those of a step
+  int64_t spent = 0;    // steps since the row had its initial values
+};
+
+// The members up to `problem` belong to the owner's mutex, the others to the thread that runs the group: from launch()
+// on, until go_on() has found no step.
+class DecodeBatch::Group final : public QueuedRequest {
+ public:
+  enum class State : int8_t { kIdle, kQueued, kRunning, kTelling };
+  struct Stepping {
+    QueuedRequest* step = nullptr;
+    size_t row = 0;
+    Clock::time_point submitted;
+  };
+
+  Group(DecodeBatch& owner, std::string_view set_name, uint64_t set_generation)
+      : rows_of_loops(static_cast<size_t>(owner.plan_.rows)),
+        set(set_name),
+        generation(set_generation),
+        tensors(owner.interface_, owner.plan_),
+        owner_(owner) {
+    for (auto* list : {&set_aside, &bring_back, &reset}) list->reserve(rows_of_loops.size());
+    stepping.reserve(rows_of_loops.size());
+    dropped.reserve(rows_of_loops.size());
+    admitted = true;  // its loops were, by taking rows
+    parameters.id.own = true;
+    parameters.rows = true;
+  }
+
+  bool wanted() const noexcept override { return owner_.any_wanted(*this); }
+  void starting() override { owner_.gather(*this); }
+  void ran() override { tensors.keep(); }
+  void finished() noexcept override { owner_.ended(*this); }
+
+  State state = State::kIdle;
+  std::vector<Row> rows_of_loops;
+  const std::string set;  // of weights; empty: the active one
+  uint64_t generation;    // of that set; 0: any
+  size_t loops = 0;
+  bool closed = false;         // its sequence is over
+  bool begun = false;          // and had a run
+  std::exception_ptr problem;  // why it has no state any more
+
+  SequenceParameters parameters;
+  Sequences::Step step_of_sequence;
+  RowTensors tensors;
+  bool steps_run = false;  // gather() has put steps into the run
+  std::vector<Stepping> stepping, dropped;
+  std::vector<uint32_t> set_aside, bring_back, reset;
+  SequenceRows moves;
+  Clock::time_point started, gathered;
+
+ private:
+  DecodeBatch& owner_;
+};
+
+DecodeBatch::DecodeBatch(const ModelSignature& interface, const LoopPlan& plan, Model& model, Sequences& sequences,
+                         const BatchPolicy& policy, bool follow, TimerQueue& clock)
+    : Alarm(clock),
+      interface_(interface),
+      plan_(plan),
+      model_(model),
+      sequences_(sequences),
+      policy_(policy),
+      follow_(follow) {}
+
+DecodeBatch::~DecodeBatch() {
+  stop();
+  const auto empty = [this] {
+    const MutexLock lock(mutex_);
+    return groups_.empty();
+  };
+  // A group that is there is telling its last results, which takes no time.
+  while (!empty()) std::this_thread::sleep_for(kPoll);
+}
+
+// In the group with the most loops, so that the others become empty and their places free.
+void DecodeBatch::take_row(const QueuedRequest& step, std::string_view set, RowSlot& seat) {
+  const uint64_t active = follow_ ? 0 : model_.generation();
+  const uint64_t generation = step.weights ? step.weights->generation() : active;
+  Group* best = nullptr;
+  for (const auto& group : groups_) {
+    if (group->closed || group->problem || group->generation != generation || group->set != set) continue;
+    if (group->loops == group->rows_of_loops.size() || (best && group->loops <= best->loops)) continue;
+    best = group.get();
+  }
+  if (!best) {
+    groups_.push_back(std::make_unique<Group>(*this, set, generation));
+    best = groups_.back().get();
+    best->parameters.id.number = ++begun_;
+  }
+  const auto row = std::find_if(best->rows_of_loops.begin(), best->rows_of_loops.end(),
+                                [](const Row& one) { return one.seat == nullptr; });
+  row->seat = &seat;
+  ++best->loops;
+  seat = {best, static_cast<size_t>(row - best->rows_of_loops.begin())};
+}
+
+void DecodeBatch::free_row(RowSlot& seat) noexcept {
+  Row& row = seat.group->rows_of_loops[seat.row];
+  row.seat = nullptr;
+  row.waiting = nullptr;
+  row.aside = false;
+  if (std::exchange(row.begun, false)) row.spent = kUsedUp;
+  --seat.group->loops;
+  seat = {};
+}
+
+bool DecodeBatch::close_if_empty(Group& group) noexcept {
+  const bool between = group.state == Group::State::kIdle || group.state == Group::State::kTelling;
+  return group.loops == 0 && between && !std::exchange(group.closed, true);
+}
+
+std::unique_ptr<DecodeBatch::Group> DecodeBatch::remove(Group& group) noexcept {
+  const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const auto& one) { return one.get() == &group; });
+  std::unique_ptr<Group> removed = std::move(*found);
+  groups_.erase(found);
+  return removed;
+}
+
+void DecodeBatch::submit(QueuedRequest& step, std::optional<std::string_view> set, RowSlot& seat) {
+  const bool first = seat.group == nullptr;
+  if (first) RowTensors::check(interface_, plan_, step.inputs);
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point deadline = waiting_deadline(policy_, step.timeout, now);
+  Group* launched = nullptr;
+  size_t index = 0;
+  uint64_t ticket = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (first) take_row(step, set.value_or(""), seat);
+    Group& group = *seat.group;
+    if (group.problem) std::rethrow_exception(group.problem);
+    index = seat.row;
+    Row& row = group.rows_of_loops[index];
+    row.waiting = &step;
+    row.ticket = ticket = ++tickets_;
+    row.submitted = now;
+    row.deadline = deadline;
+    if (group.state == Group::State::kIdle) {
+      group.state = Group::State::kQueued;
+      launched = &group;
+    }
+  }
+  // From here on the step may be over, and the loop gone, unless the group was not launched yet.
+  if (deadline != Clock::time_point::max()) Alarm::set(deadline);
+  if (!launched) return;
+  const std::exception_ptr problem = launch(*launched);
+  if (!problem) return;
+  bool mine = false;  // the alarm may have told it that it is late
+  {
+    const MutexLock lock(mutex_);
+    launched->problem = problem;
+    Row& row = launched->rows_of_loops[index];
+    mine = row.waiting == &step && row.ticket == ticket;
+    if (mine) {
+      row.waiting = nullptr;
+      if (first) free_row(seat);
+    }
+  }
+  go_on(*launched, problem);
+  if (mine) std::rethrow_exception(problem);
+}
+
+void DecodeBatch::leave(RowSlot& seat) noexcept {
+  if (!seat.group) return;
+  std::unique_ptr<Group> over;
+  std::optional<SequenceId> sequence;
+  {
+    const MutexLock lock(mutex_);
+    Group& group = *seat.group;
+    free_row(seat);
+    if (close_if_empty(group)) {
+      sequence = group.parameters.id;
+      if (group.state == Group::State::kIdle) over = remove(group);
+    }
+  }
+  if (sequence) sequences_.end_now(*sequence);
+}
+
+// Queues the group's next run. Null: the group may be gone.
+std::exception_ptr DecodeBatch::launch(Group& group) noexcept {
+  group.inputs = group.tensors.inputs();
+  group.outputs = group.tensors.outputs();
+  group.parameters.start = !group.begun;
+  std::optional<std::string_view> set;
+  if (!group.begun) set = group.set;
+  return exception_of([&] { sequences_.submit(group, group.parameters, set, group.step_of_sequence); });
+}
+
+bool DecodeBatch::any_wanted(const Group& group) const noexcept {
+  const MutexLock lock(mutex_);
+  return std::any_of(group.rows_of_loops.begin(), group.rows_of_loops.end(),
+                     [](const Row& row) { return row.waiting && row.waiting->wanted(); });
+}
+
+// What a run does with a row: steps it, or leaves its loop as it is.
+void DecodeBatch::place(Group& group, Row& row, uint32_t index, QueuedRequest* step) {
+  if (step) {
+    if (!row.begun) {
+      if (row.spent > 0) group.reset.push_back(index);
+      row.spent = 0;
+      row.begun = true;
+    } else if (std::exchange(row.aside, false)) {
+      group.bring_back.push_back(index);
+      row.spent = kUsedUp;
+    }
+    group.tensors.fill(index, step->inputs);
+    row.filled = true;
+  } else {
+    const bool leaves = row.begun && !row.aside;
+    if (leaves) {
+      group.set_aside.push_back(index);
+      row.aside = true;
+    }
+    if (leaves || row.spent >= plan_.idle_steps) {
+      group.reset.push_back(index);
+      row.spent = 0;
+    }
+    if (std::exchange(row.filled, false)) group.tensors.fill_idle(index);
+  }
+  row.spent = std::min(row.spent + 1, kUsedUp);
+}
+
+// On the lane: all steps that came so far are in the run.
+void DecodeBatch::gather(Group& group) {
+  group.started = Clock::now();
+  for (auto* list : {&group.set_aside, &group.bring_back, &group.reset}) list->clear();
+  group.dropped.clear();
+  group.stepping.clear();
+  bool all_on_device = true;
+  {
+    const MutexLock lock(mutex_);
+    std::vector<Row>& rows = group.rows_of_loops;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      QueuedRequest* const step = std::exchange(rows[i].waiting, nullptr);
+      if (!step) continue;
+      const bool stays = step->wanted() && group.started < rows[i].deadline;
+      (stays ? group.stepping : group.dropped).push_back({step, i, rows[i].submitted});
+    }
+    if (!group.stepping.empty()) {
+      group.state = Group::State::kRunning;
+      group.steps_run = true;
+      size_t next = 0;
+      for (const Group::Stepping& one : group.dropped)  // their loops end: the rows' state is of no use
+        if (std::exchange(rows[one.row].begun, false)) rows[one.row].spent = kUsedUp;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const bool steps = next < group.stepping.size() && group.stepping[next].row == i;
+        place(group, rows[i], static_cast<uint32_t>(i), steps ? group.stepping[next++].step : nullptr);
+      }
+    }
+  }
+  for (const Group::Stepping& one : group.stepping) all_on_device = all_on_device && one.step->device_outputs;
+  for (const Group::Stepping& one : group.dropped)
+    tell(*one.step, one.step->wanted() ? late_error(interface_.name, group.started - one.submitted)
+                                       : unwanted_error(interface_.name));
+  SCONCE_CHECK(!group.stepping.empty(), kCancelled, "no loop of the group wants a step any more");
+  group.weights = group.begun ? nullptr : group.stepping.front().step->weights;
+  group.device_outputs = all_on_device;
+  group.last_rows = group.stepping.front().step->last_rows;
+  for (const Group::Stepping& one : std::span(group.stepping).subspan(1))
+    group.last_rows = joined(group.last_rows, one.step->last_rows);
+  group.last_rows.rows.parts = plan_.rows;
+  group.moves = {group.set_aside, group.bring_back, group.reset};
+  const bool moves = !group.set_aside.empty() || !group.bring_back.empty() || !group.reset.empty();
+  group.step.rows = moves ? &group.moves : nullptr;
+  group.gathered = Clock::now();
+}
+
+void DecodeBatch::tell(QueuedRequest& step, std::exception_ptr error) const noexcept {
+  step.error = std::move(error);
+  step.info = {};
+  step.run_rows = -1;
+  step.gather = step.split = {};
+  step.finished();
+}
+
+void DecodeBatch::ended(Group& group) noexcept {
+  const std::exception_ptr problem = std::exchange(group.error, nullptr);
+  sequences_.finish(group.step_of_sequence, problem);
+  if (!std::exchange(group.steps_run, false)) return go_on(group, problem);
+  {
+    const MutexLock lock(mutex_);
+    group.state = Group::State::kTelling;
+    group.problem = problem;
+    if (!problem && !std::exchange(group.begun, true) && group.generation != 0)
+      group.generation = group.info.generation;
+  }
+  int64_t rows = problem ? -1 : static_cast<int64_t>(group.stepping.size());
+  for (const Group::Stepping& one : group.stepping) {
+    QueuedRequest& step = *one.step;
+    step.info = group.info;
+    step.info.queue = group.started - one.submitted;
+    step.error = problem;
+    step.gather = group.gathered - group.started;
+    step.split = {};
+    step.run_rows = std::exchange(rows, -1);
+    if (!problem) group.tensors.show(one.row, step.outputs);
+    step.finished();  // the loop may be gone
+  }
+  group.tensors.drop_outputs();
+  go_on(group, nullptr);
+}
+
+void DecodeBatch::go_on(Group& group, std::exception_ptr not_run) noexcept {
+  for (;;) {
+    ErrorCode why = ErrorCode::kCancelled;
+    if (not_run) succeeds([&] { why = describe_failure(not_run).code; });
+    std::unique_ptr<Group> over;
+    std::optional<SequenceId> sequence;
+    QueuedRequest* step = nullptr;
+    RowSlot* again = nullptr;
+    std::exception_ptr problem;
+    bool waits = false;
+    {
+      const MutexLock lock(mutex_);
+      if (why != ErrorCode::kCancelled && !group.problem) group.problem = not_run;
+      problem = group.problem ? group.problem : not_run;
+      for (Row& row : group.rows_of_loops) {
+        if (!row.waiting) continue;
+        waits = true;
+        if (!group.problem && (!not_run || row.waiting->wanted())) continue;
+        step = std::exchange(row.waiting, nullptr);
+        // A loop whose first step was in no run loses nothing with the group: it begins in another one.
+        if (!not_run && !row.begun) again = row.seat;
+        if (again) free_row(*again);
+        break;
+      }
+      if (!step) {
+        group.state = waits ? Group::State::kQueued : Group::State::kIdle;
+        // The last thing that is done here: who destroys this waits for it.
+        if (close_if_empty(group))
+          sequence = group.parameters.id;
+        else if (group.loops == 0 && !waits)
+          over = remove(group);
+      }
+    }
+    if (sequence) {
+      sequences_.end_now(*sequence);
+      continue;
+    }
+    if (step) {
+      if (again) problem = exception_of([&] { submit(*step, group.set, *again); });
+      if (problem) tell(*step, problem);
+      continue;
+    }
+    if (!waits) return;
+    not_run = launch(group);
+    if (!not_run) return;
+  }
+}
+
+void DecodeBatch::ring() noexcept {
+  const Clock::time_point now = Clock::now();
+  for (;;) {
+    QueuedRequest* step = nullptr;
+    Clock::time_point submitted, next = Clock::time_point::max();
+    {
+      const MutexLock lock(mutex_);
+      for (const auto& group : groups_) {
+        for (Row& row : group->rows_of_loops) {
+          if (!row.waiting || step) continue;
+          if (row.deadline <= now) {
+            step = std::exchange(row.waiting, nullptr);
+            submitted = row.submitted;
+          } else {
+            next = std::min(next, row.deadline);
+          }
+        }
+      }
+    }
+    if (!step) {
+      if (next != Clock::time_point::max()) set(next);
+      return;
+    }
+    tell(*step, late_error(interface_.name, now - submitted));
+  }
+}
+
+}  // namespace sconce::server

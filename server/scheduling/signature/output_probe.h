@@ -1,0 +1,16 @@
+// Runs the model, in a child process, to learn what its package does not record of outputs.
+#pragma once
+
+#include "sconce/model.h"
+#include "server/scheduling/signature/model_signature.h"
+
+namespace sconce::server {
+
+// Whether runs on zeros may tell more of the outputs: not of a model on a device, nor of one that writes its buffers.
+bool probes_outputs(const ModelSignature& interface, DeviceType device) noexcept;
+
+// The outputs of two runs on zeros of different sizes. Errors of dummy_inputs() and of Model::run: some models do not
+// run on zeros.
+OutputProbe probe_outputs(Model& model, const ModelSignature& interface);
+
+}  // namespace sconce::server

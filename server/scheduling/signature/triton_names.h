@@ -1,0 +1,14 @@
+// The names of inputs and outputs in a config.pbtxt, for the clients that use them.
+#pragma once
+
+#include "server/scheduling/signature/model_signature.h"
+#include "server/scheduling/triton/model_config.h"
+
+namespace sconce::server {
+
+// Gives the model's tensors the names of the file; those from the package are still accepted. A name that the package
+// knows (INPUT__1, ARGS[0]) means that tensor, any other the one at its place in the file. kInvalidArgument if number,
+// datatypes or sizes differ from the package's. Controls become ModelSignature::controls.
+void take_names(const TritonConfig& config, ModelSignature& interface);
+
+}  // namespace sconce::server

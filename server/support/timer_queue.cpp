@@ -1,0 +1,100 @@
+#include "server/support/timer_queue.h"
+
+#include <utility>
+
+namespace sconce::server {
+
+TimerQueue::Alarm::Alarm(TimerQueue& clock) : clock_(clock) {
+  const MutexLock lock(clock_.mutex_);
+  if (clock_.heap_.capacity() <= clock_.alarms_) clock_.heap_.reserve(2 * clock_.alarms_ + 1);
+  ++clock_.alarms_;
+}
+
+TimerQueue::Alarm::~Alarm() = default;
+
+void TimerQueue::Alarm::set(Clock::time_point time) noexcept {
+  const MutexLock lock(clock_.mutex_);
+  if (time >= time_) return;
+  time_ = time;
+  if (place_ == kNowhere) {
+    clock_.heap_.push_back(this);  // there is room
+    place_ = clock_.heap_.size() - 1;
+  }
+  clock_.sift_up(*this, place_);
+  if (place_ == 0) clock_.changed_.notify_one();
+}
+
+void TimerQueue::Alarm::stop() noexcept {
+  const MutexLock lock(clock_.mutex_);
+  clock_.remove(*this);
+  while (clock_.ringing_ == this) clock_.rung_.wait(clock_.mutex_);
+  clock_.remove(*this);  // it may have set itself again
+  if (std::exchange(counted_, false)) --clock_.alarms_;
+}
+
+void TimerQueue::place(Alarm& alarm, size_t at) noexcept {
+  heap_[at] = &alarm;
+  place_of(alarm) = at;
+}
+
+void TimerQueue::sift_up(Alarm& alarm, size_t at) noexcept {
+  for (size_t above = (at - 1) / 2; at > 0 && time_of(alarm) < time_of(*heap_[above]); above = (at - 1) / 2) {
+    place(*heap_[above], at);
+    at = above;
+  }
+  place(alarm, at);
+}
+
+void TimerQueue::sift_down(Alarm& alarm, size_t at) noexcept {
+  for (size_t below = 2 * at + 1; below < heap_.size(); below = 2 * at + 1) {
+    if (below + 1 < heap_.size() && time_of(*heap_[below + 1]) < time_of(*heap_[below])) ++below;
+    if (time_of(alarm) <= time_of(*heap_[below])) break;
+    place(*heap_[below], at);
+    at = below;
+  }
+  place(alarm, at);
+}
+
+void TimerQueue::remove(Alarm& alarm) noexcept {
+  time_of(alarm) = kNever;
+  const size_t at = std::exchange(place_of(alarm), kNowhere);
+  if (at == kNowhere) return;
+  Alarm& last = *heap_.back();
+  heap_.pop_back();
+  if (&last == &alarm) return;
+  sift_down(last, at);
+  sift_up(last, place_of(last));
+}
+
+TimerQueue::~TimerQueue() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_one();
+  }
+  thread_.join();
+}
+
+void TimerQueue::loop() noexcept {
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (heap_.empty()) {
+      changed_.wait(mutex_);
+      continue;
+    }
+    Alarm* const next = heap_.front();
+    if (const Clock::time_point time = time_of(*next); Clock::now() < time) {
+      changed_.wait_until(mutex_, time);
+      continue;
+    }
+    remove(*next);
+    ringing_ = next;
+    lock.unlock();
+    next->ring();
+    lock.lock();
+    ringing_ = nullptr;
+    rung_.notify_all();
+  }
+}
+
+}  // namespace sconce::server

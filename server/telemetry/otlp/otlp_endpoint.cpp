@@ -1,0 +1,197 @@
+#include "server/telemetry/otlp/otlp_endpoint.h"
+
+#include <algorithm>
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+#include <fstream>
+
+#include "sconce/check.h"
+#include "server/support/failure.h"
+#include "server/support/json_document.h"
+#include "server/support/trim.h"
+#include "src/support/excerpt.h"
+#include "src/support/parse_number.h"
+
+namespace sconce::server {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr std::chrono::milliseconds kFirstPause{1000}, kLongestPause{30'000};
+// What a collector may ask for: beyond that, what waits would be dropped anyway.
+constexpr seconds kMaxRetryAfter{300};
+
+bool is_token(std::string_view name) noexcept {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !name.empty() && std::all_of(name.begin(), name.end(), [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || kMarks.find(c) != kMarks.npos;
+  });
+}
+
+// The member's value: a number, or a number as text.
+uint64_t count_of(const OrderedJson& json, const char* member) {
+  const auto at = json.find(member);
+  if (at == json.end()) return 0;
+  if (at->is_number_unsigned()) return at->get<uint64_t>();
+  return at->is_string() ? parse_number<uint64_t>(at->get<std::string>()).value_or(0) : 0;
+}
+
+// Reads a varint of protobuf from the beginning of `text`. False if there is none.
+bool take_varint(std::string_view& text, uint64_t& value) noexcept {
+  value = 0;
+  for (int shift = 0; shift < 64 && !text.empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(text.front());
+    text.remove_prefix(1);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) == 0) return true;
+  }
+  return false;
+}
+
+// Calls number(field, value) and bytes(field, value) for each field of a message. False if it is none.
+template <class Number, class Bytes>
+bool read_message(std::string_view text, const Number& number, const Bytes& bytes) {
+  while (!text.empty()) {
+    uint64_t tag = 0, value = 0;
+    if (!take_varint(text, tag) || tag >> 3 == 0 || !take_varint(text, value)) return false;
+    if ((tag & 7) == 0) {
+      number(tag >> 3, value);
+    } else if ((tag & 7) == 2 && value <= text.size()) {
+      if (!bytes(tag >> 3, text.substr(0, value))) return false;
+      text.remove_prefix(value);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// ExportTraceServiceResponse and its like: field 1 is a partial success, of which 1 is the number rejected and 2 the
+// message. False if the text is none of these.
+bool read_partial_success(std::string_view text, OtlpPush& push) {
+  const auto nothing = [](uint64_t, uint64_t) {};
+  return read_message(text, nothing, [&](uint64_t outer, std::string_view partial) {
+    return outer != 1 || read_message(
+                             partial, [&](uint64_t field, uint64_t value) { push.rejected = field == 1 ? value : 0; },
+                             [&](uint64_t field, std::string_view message) {
+                               if (field == 2) push.problem = message;
+                               return true;
+                             });
+  });
+}
+
+}  // namespace
+
+AdminServer parse_otlp_url(std::string_view url) {
+  const auto parsed = boost::urls::parse_uri({url.data(), url.size()});
+  const std::string_view scheme = parsed ? std::string_view(parsed->scheme().data(), parsed->scheme().size()) : "";
+  SCONCE_CHECK(parsed && !parsed->host().empty() && (scheme == "http" || scheme == "https"), kInvalidArgument,
+               "setting otlp: expected a URL such as http://collector:4318, or off, got '", excerpt(url), "'");
+  SCONCE_CHECK(!parsed->has_query() && !parsed->has_fragment() && !parsed->has_userinfo(), kInvalidArgument,
+               "setting otlp: a collector's URL has no user, query or fragment, got '", excerpt(url), "'");
+  AdminServer server;
+  server.text = url;
+  server.tls = scheme == "https";
+  server.host = parsed->host_address();
+  server.port = parsed->has_port() && !parsed->port().empty() ? std::string(parsed->port()) : server.tls ? "443" : "80";
+  server.prefix = std::string(parsed->encoded_path());
+  SCONCE_CHECK(server.prefix.empty() || server.prefix.front() == '/', kInvalidArgument,
+               "setting otlp: a host's name does not begin with an address, got '", excerpt(url), "'");
+  while (server.prefix.ends_with('/')) server.prefix.pop_back();
+  return server;
+}
+
+std::vector<HttpField> read_otlp_headers(const std::string& path) {
+  std::vector<HttpField> fields;
+  if (path.empty()) return fields;
+  std::ifstream file(path);
+  SCONCE_CHECK(file, kIo, "cannot read setting otlp_headers_file: ", path);
+  int number = 0;
+  for (std::string text; std::getline(file, text);) {
+    ++number;
+    const std::string_view line = trim(text, " \t\r");
+    if (line.empty() || line.front() == '#') continue;
+    const size_t colon = line.find(':');
+    const std::string_view name = line.substr(0, std::min(colon, line.size()));
+    SCONCE_CHECK(colon != std::string_view::npos && is_token(name), kInvalidArgument,
+                 "setting otlp_headers_file: expected NAME: VALUE in ", path, ":", number);
+    const std::string_view value = trim(line.substr(colon + 1));
+    SCONCE_CHECK(std::all_of(value.begin(), value.end(), [](char c) { return (c >= 0x20 && c < 0x7f) || c == '\t'; }),
+                 kInvalidArgument, "setting otlp_headers_file: a value has only printable characters, in ", path, ":",
+                 number);
+    fields.push_back({std::string(name), std::string(value)});
+  }
+  SCONCE_CHECK(!file.bad(), kIo, "cannot read setting otlp_headers_file: ", path);
+  return fields;
+}
+
+OtlpPush judge_otlp(const Answer& answer) {
+  constexpr std::array kRetryable = {429, 502, 503, 504};
+  OtlpPush push;
+  if (answer.ok()) {
+    push.result = OtlpPush::Result::kTaken;
+    if (answer.body.empty()) return push;
+    const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
+    if (!json.is_object()) {
+      // Some collectors answer JSON in protobuf. A page comes from something else, which took nothing.
+      if (!trim(answer.body, " \t\r\n").starts_with('<')) {
+        OtlpPush read = push;
+        return read_partial_success(answer.body, read) ? read : push;
+      }
+      push.result = OtlpPush::Result::kRefused;
+      push.problem = "the answer is a page and not a collector's: " + excerpt(answer.body);
+      return push;
+    }
+    const auto partial = json.find("partialSuccess");
+    if (partial == json.end() || !partial->is_object()) return push;
+    push.rejected = count_of(*partial, "rejectedSpans") + count_of(*partial, "rejectedDataPoints");
+    if (const auto message = partial->find("errorMessage"); message != partial->end() && message->is_string())
+      push.problem = message->get<std::string>();
+    return push;
+  }
+  push.problem = answer.reason();
+  if (answer.status == 0 && push.problem.ends_with("bad version"))
+    push.problem += ": the port does not speak HTTP/1.1; OTLP over HTTP is a collector's port 4318, 4317 is for gRPC";
+  const bool again =
+      answer.status == 0 || std::find(kRetryable.begin(), kRetryable.end(), answer.status) != kRetryable.end();
+  if (again) push.result = OtlpPush::Result::kAgain;
+  if (const auto after = parse_number<uint32_t>(answer.retry_after))
+    push.retry_after = std::min<seconds>(seconds(*after), kMaxRetryAfter);
+  return push;
+}
+
+std::chrono::milliseconds otlp_pause(int tries, std::optional<seconds> retry_after, double random) noexcept {
+  if (retry_after) return *retry_after;
+  const auto longest = std::min(kFirstPause * (int64_t{1} << std::clamp(tries - 1, 0, 10)), kLongestPause);
+  // From half of it on, so that many servers do not come back at the same time.
+  return std::chrono::milliseconds(static_cast<int64_t>(static_cast<double>(longest.count()) * (0.5 + random / 2)));
+}
+
+OtlpEndpoint::OtlpEndpoint(const ServerConfig& config)
+    : url_(config.otlp),
+      headers_file_(config.otlp_headers_file),
+      timeout_(config.otlp_timeout),
+      server_(parse_otlp_url(url_)) {
+  (void)read_otlp_headers(headers_file_);
+  if (server_.tls) tls_ = TlsContext::of_client(config.otlp_ca, {}, {});
+}
+
+OtlpPush OtlpEndpoint::push(const std::string& path, std::string_view body, const std::function<void()>& check) const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + timeout_;
+  OtlpPush push;
+  const std::string problem = problem_of([&] {
+    const std::vector<HttpField> fields = read_otlp_headers(headers_file_);
+    push = judge_otlp(post_to(server_, path, fields, body, std::chrono::ceil<seconds>(timeout_), tls_.get(), [&] {
+      SCONCE_CHECK(Clock::now() < end, kUnavailable, "no answer within otlp_timeout");
+      check();
+    }));
+  });
+  if (!problem.empty()) {
+    push.result = OtlpPush::Result::kAgain;
+    push.problem = problem;
+  }
+  return push;
+}
+
+}  // namespace sconce::server

@@ -1,0 +1,53 @@
+// OtlpEndpoint: a collector that takes OTLP over HTTP. Used by one thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/client/admin_client.h"
+#include "server/http/tls.h"
+#include "server/support/config.h"
+
+namespace sconce::server {
+
+// "http://collector:4318", "https://gateway/otlp"; without a port it is the scheme's. kInvalidArgument.
+AdminServer parse_otlp_url(std::string_view url);
+// NAME: VALUE in each line; # begins a comment. kIo, kInvalidArgument, without the values.
+std::vector<HttpField> read_otlp_headers(const std::string& path);
+
+struct OtlpPush {
+  enum class Result : int8_t { kTaken, kAgain, kRefused };  // kAgain: it may be tried again
+  Result result = Result::kRefused;
+  std::string problem;                              // why it was not taken, or the message of a partial success
+  std::optional<std::chrono::seconds> retry_after;  // as the collector asks
+  uint64_t rejected = 0;  // spans or data points of a partial success; 0 with a message: a warning
+};
+// What an answer means, by the OTLP specification.
+OtlpPush judge_otlp(const Answer& answer);
+
+// How long to wait before try number `tries` (1: the first repetition). random: from 0 to 1.
+std::chrono::milliseconds otlp_pause(int tries, std::optional<std::chrono::seconds> retry_after,
+                                     double random) noexcept;
+
+class OtlpEndpoint {
+ public:
+  // kInvalidArgument, kIo.
+  explicit OtlpEndpoint(const ServerConfig& config);
+  const std::string& url() const noexcept { return url_; }
+  // path: "/v1/traces". check: called while the collector is waited for; what it throws ends the push.
+  OtlpPush push(const std::string& path, std::string_view body, const std::function<void()>& check) const;
+
+ private:
+  const std::string url_, headers_file_;
+  const std::chrono::microseconds timeout_;
+  const AdminServer server_;
+  std::shared_ptr<const TlsContext> tls_;
+};
+
+}  // namespace sconce::server

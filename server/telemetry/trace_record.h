@@ -1,0 +1,65 @@
+// TraceRecord: what is recorded of one request, and the spans that it makes.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/codecs/trace_tensor.h"
+
+namespace sconce::server {
+
+// W3C Trace Context, level 1.
+struct TraceParent {
+  std::array<char, 32> trace_id;
+  std::array<char, 16> span_id;
+  bool sampled = false;
+  // nullopt for a malformed field, which counts as absent.
+  static std::optional<TraceParent> parse(std::string_view field) noexcept;
+};
+
+// What is recorded of a request.
+struct TraceLevels {
+  bool timestamps = false, tensors = false;
+  explicit operator bool() const noexcept { return timestamps || tensors; }
+};
+
+struct TraceRecord {
+  using Clock = std::chrono::steady_clock;
+  std::string model, version, request_id, method_and_path;
+  std::string_view route;  // "/v2/models/{model}/infer", or gRPC's method; lives as long as the program
+  std::string_view scheme = "http";
+  int status = 200;
+  std::optional<int> grpc_code;  // of a gRPC call
+  std::optional<TraceParent> parent;
+  Clock::time_point start, decoded, run_done, encoded, sent;  // decoded, run_done: zero if not reached
+  std::chrono::nanoseconds queue{}, gather{}, compute{};      // gather: of a shared run's inputs
+  struct Step {
+    std::string model;
+    Clock::time_point start, end;
+  };
+  std::vector<Step> steps;  // of a pipeline: those that began
+  TraceLevels levels;
+  std::vector<TraceTensor> tensors;
+  std::string trace_id, span_id;  // set by the tracer; the trace is the parent's, if there is one
+};
+
+struct TraceSpan {
+  const char* name;  // request, decode, queue, batch, step, compute, encode, send
+  TraceRecord::Clock::time_point start, end;
+  std::string_view model{};  // of a step; views the record
+};
+// The phases of a request in order; the first one is the whole request. Steps of a pipeline take the place of its queue
+// and compute, and may overlap.
+std::vector<TraceSpan> spans_of(const TraceRecord& record);
+
+// When the tensor was complete.
+TraceRecord::Clock::time_point time_of(const TraceRecord& record, const TraceTensor& tensor) noexcept;
+
+// The steady clock's zero, since 1970.
+std::chrono::nanoseconds steady_epoch() noexcept;
+
+}  // namespace sconce::server

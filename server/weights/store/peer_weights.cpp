@@ -1,0 +1,187 @@
+#include "server/weights/store/peer_weights.h"
+
+#include <algorithm>
+#include <charconv>
+#include <future>
+#include <random>
+
+#include "sconce/check.h"
+#include "sconce/weight_sources.h"
+#include "server/http/client/admin_client.h"
+#include "server/support/failure.h"
+#include "server/support/json_cursor.h"
+#include "server/support/log.h"
+#include "server/support/request_id.h"
+#include "server/support/trim.h"
+#include "server/weights/store/set_fit.h"
+#include "src/support/excerpt.h"
+
+namespace sconce::server {
+namespace {
+
+// A peer that is gone must not hold up a start.
+constexpr std::chrono::seconds kAskPatience{5}, kReadPatience{30};
+
+struct Peer {
+  AdminServer server;
+  uint64_t generation = 0;
+  std::string problem;  // why it cannot be used
+};
+
+std::string target_of(const StartingModel& start, const char* rest) {
+  return admin_path(start.name, std::to_string(start.version)) + "/weights" + rest;
+}
+
+void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {
+  const Answer answer = client.get(target_of(start, ""), &start.ending);
+  if (!answer.ok()) {
+    peer.problem = answer.reason();
+    return;
+  }
+  std::string instance;
+  bool ready = false;
+  uint64_t generation = 0;
+  JsonCursor json(answer.body);
+  json.object("its answer", [&](std::string_view key) {
+    if (key == "instance")
+      instance = json.string("'instance'");
+    else if (key == "ready")
+      ready = json.boolean("'ready'");
+    else if (key == "generation")
+      generation = json.unsigned_integer("'generation'");
+    else
+      json.skip();
+  });
+  if (instance == instance_name())
+    peer.problem = "is this server";
+  else if (!ready)
+    peer.problem = "is not ready";
+  else
+    peer.generation = generation;
+}
+
+// Refuses a set that does not fit before any of its values has come.
+class FittingUpdate final : public WeightUpdate {
+ public:
+  FittingUpdate(std::unique_ptr<WeightUpdate> update, std::vector<ConstantSpec> constants)
+      : update_(std::move(update)), constants_(std::move(constants)) {}
+  void declare(std::span<const WeightEntry> entries) override {
+    const std::string unfit = misfit(entries, constants_);
+    SCONCE_CHECK(unfit.empty(), kInvalidArgument, "its weights do not fit the package: ", unfit);
+    update_->declare(entries);
+  }
+  std::span<std::byte> memory(size_t entry) override { return update_->memory(entry); }
+  void complete(size_t entry) override { update_->complete(entry); }
+  void set_label(std::string label) override { update_->set_label(std::move(label)); }
+  void finish() override { update_->finish(); }
+
+ private:
+  const std::unique_ptr<WeightUpdate> update_;
+  const std::vector<ConstantSpec> constants_;
+};
+
+// Takes the peer's active set. Throws the reason if that fails.
+void take(const StartingModel& start, const AdminClient& client, uint64_t newer_than) {
+  std::unique_ptr<FittingUpdate> update;
+  std::unique_ptr<WeightStream> stream;
+  uint64_t generation = 0;
+  std::string label, digest;
+  BodyTaker taker;
+  taker.begin = [&](const AnswerHead& head) {
+    const std::string number = head.field("Sconce-Generation");
+    std::from_chars(number.data(), number.data() + number.size(), generation);
+    SCONCE_CHECK(generation > newer_than, kFailedPrecondition, "its weights are no newer any more");
+    label = percent_decoded(head.field("Sconce-Weights-Label"));
+    digest = head.field("Sconce-Weights-Digest");
+    update = std::make_unique<FittingUpdate>(start.model.begin_update({.full = false, .label = label}),
+                                             start.model.constants());
+    stream =
+        std::make_unique<WeightStream>(*update, StreamOptions{.source = client.server().text, .bytes = head.length});
+  };
+  taker.next = [&] { return stream->next(); };
+  taker.advance = [&](size_t bytes) { stream->advance(bytes); };
+  const Answer answer = client.download(target_of(start, "/active"), taker, start.ending);
+  SCONCE_CHECK(answer.ok(), kIo, answer.reason());
+  stream->end();
+  update->finish();
+  const std::string found = start.model.weights_digest(WeightState::kStaged);
+  if (found != digest) {
+    start.model.abort_weights();
+    SCONCE_FAIL(kCorruptPackage, "its weights have the digest ", excerpt(digest), ", what came has ", found);
+  }
+  start.model.commit_weights(generation);
+  start.model.release_previous();
+}
+
+std::optional<std::string> take_newest(const StartingModel& start, uint64_t newer_than) {
+  const std::string token = read_token(start.config.weights_from_token_file);
+  std::shared_ptr<const TlsContext> tls;
+  std::vector<Peer> peers;
+  for (const std::string& text : split(start.config.weights_from, ',')) {
+    const AdminServer named = parse_admin_server(text);
+    if (named.tls && !tls)
+      tls = TlsContext::of_client(start.config.weights_from_ca, start.config.weights_from_certificate,
+                                  start.config.weights_from_key);
+    const std::string problem = problem_of([&] {
+      for (AdminServer& server : every_address(named)) peers.push_back({std::move(server), 0, {}});
+    });
+    if (!problem.empty()) peers.push_back({named, 0, problem});
+  }
+  const auto client_of = [&](const AdminServer& server, std::chrono::seconds patience) {
+    return AdminClient(server, token, patience, tls);
+  };
+  {
+    std::vector<std::future<void>> running;
+    for (Peer& peer : peers) {
+      if (!peer.problem.empty()) continue;
+      running.push_back(std::async(std::launch::async, [&] {
+        const std::string problem = problem_of([&] { ask(start, client_of(peer.server, kAskPatience), peer); });
+        if (!problem.empty()) peer.problem = problem;
+      }));
+    }
+    for (auto& one : running) one.get();
+  }
+  const auto pass_over = [&](const Peer& peer) {
+    log_info("model {} version {}: no weights from {}: {}", start.name, start.version, peer.server.text,
+             printable(peer.problem));
+  };
+  for (Peer& peer : peers) {
+    if (peer.problem.empty() && peer.generation <= newer_than)
+      peer.problem = "serves generation " + std::to_string(peer.generation) + ", which is no newer";
+    if (!peer.problem.empty()) pass_over(peer);
+  }
+  std::erase_if(peers, [](const Peer& peer) { return !peer.problem.empty(); });
+  // Servers that start at the same time do not all ask the same one.
+  std::shuffle(peers.begin(), peers.end(), std::mt19937(std::random_device()()));
+  std::stable_sort(peers.begin(), peers.end(),
+                   [](const Peer& a, const Peer& b) { return a.generation > b.generation; });
+  for (Peer& peer : peers) {
+    SCONCE_CHECK(!start.ending, kUnavailable, "the server is ending");
+    peer.problem = problem_of([&] { take(start, client_of(peer.server, kReadPatience), newer_than); });
+    if (peer.problem.empty()) {
+      log_info("model {} version {} serves the weights of {}: generation {}", start.name, start.version,
+               peer.server.text, start.model.generation());
+      return peer.server.text;
+    }
+    pass_over(peer);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> take_peer_weights(const StartingModel& start, uint64_t newer_than) {
+  std::optional<std::string> peer;
+  const std::string problem = problem_of([&] { peer = take_newest(start, newer_than); });
+  if (!problem.empty())
+    log_warn("model {} version {}: no weights from {}: {}", start.name, start.version, start.config.weights_from,
+             printable(problem));
+  return peer;
+}
+
+const std::string& instance_name() {
+  static const std::string name = random_hex(32);
+  return name;
+}
+
+}  // namespace sconce::server

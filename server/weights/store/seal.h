@@ -1,0 +1,28 @@
+// Seal: by which a server knows again what it wrote itself (setting weights_keep_key): a last line with an HMAC-SHA256
+// of the text and of the place where it belongs. Immutable, so thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/support/sha256.h"
+
+namespace sconce::server {
+
+class Seal {
+ public:
+  // Empty: texts are not sealed. kInvalidArgument if the file has less than 32 bytes; kIo.
+  explicit Seal(const std::string& key_file = {});
+
+  bool on() const noexcept { return !key_.empty(); }
+  // The text, which ends with a line feed, and its seal, if there is a key. place: what the text belongs to.
+  std::string sealed(std::string text, std::string_view place) const;
+  // The text without its seal. If there is a key: kCorruptPackage unless the seal is good. where: for the error.
+  std::string_view opened(std::string_view sealed, std::string_view place, const std::string& where) const;
+
+ private:
+  Sha256Digest seal_of(std::string_view text, std::string_view place) const;
+  std::string key_;
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,253 @@
+#include "server/weights/store/starting_weights.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "sconce/check.h"
+#include "sconce/weight_sources.h"
+#include "server/support/failure.h"
+#include "server/support/log.h"
+#include "server/weights/store/peer_weights.h"
+#include "server/weights/store/set_fit.h"
+#include "src/support/error_context.h"
+#include "src/support/excerpt.h"
+
+namespace sconce::server {
+namespace {
+
+std::string named(const KeptSet& set) {
+  return "generation " + std::to_string(set.generation) +
+         (set.label.empty() ? std::string() : " ('" + excerpt(set.label) + "')");
+}
+
+// Processes that may end while a set is watched.
+constexpr uint64_t kMaxEndings = 1;
+
+// Publishes the staged set, under this generation unless the model's own is higher.
+void publish(Model& model, uint64_t generation) {
+  model.commit_weights(generation > model.generation() ? generation : 0);
+}
+
+void publish_own(Model& model, uint64_t generation) {
+  if (generation <= model.generation()) return;
+  const auto update = model.begin_update({.full = false});
+  update->declare({});
+  update->finish();
+  publish(model, generation);
+}
+
+enum class Outcome : int8_t { kTaken, kDamaged, kUnfit };
+
+// Publishes the set. before: is called first, if the set fits. problem: why it is not taken.
+Outcome take_kept(const StartingModel& start, const KeptSet& set, uint64_t generation, std::string& problem,
+                  const std::function<void()>& before = {}) {
+  const FileOptions options{.format = WeightFormat::kSafetensors, .cancel = &start.ending};
+  std::string unfit;
+  problem = problem_of([&] {
+    const std::shared_ptr<const PrivateCopy> copy = start.kept->unsealed(set);
+    const std::filesystem::path path = copy ? copy->path() : start.kept->path(set);
+    unfit = misfit(WeightFile::open(path, options)->entries(), start.model.constants());
+    if (!unfit.empty()) return;
+    if (before) before();
+    const auto update = start.model.begin_update({.full = false, .label = set.label});
+    stage_file(*update, path, options);
+    update->finish();
+    const std::string digest = start.model.weights_digest(WeightState::kStaged);
+    if (digest == set.digest) return;
+    start.model.abort_weights();
+    SCONCE_FAIL(kCorruptPackage, "its values have the digest ", digest, ", they had ", set.digest, ": ",
+                start.kept->path(set).string());
+  });
+  if (!unfit.empty()) {
+    problem = std::move(unfit);
+    return Outcome::kUnfit;
+  }
+  if (!problem.empty()) return Outcome::kDamaged;
+  publish(start.model, generation);
+  return Outcome::kTaken;
+}
+
+void take_file(const StartingModel& start, uint64_t generation) {
+  const ErrorContext context(start.config.weights);
+  const auto update = start.model.begin_update(
+      {.full = true, .ignore = start.config.weights_ignore, .label = start.config.weights_label});
+  std::shared_ptr<const PrivateCopy> copy;
+  if (start.signatures.on()) copy = start.signatures.read(start.config.weights).copy;
+  stage_file(*update, copy ? copy->path() : std::filesystem::path(start.config.weights),
+             {.constants = start.model.constants(), .cancel = &start.ending});
+  update->finish();
+  publish(start.model, generation);
+}
+
+// This process goes on with the watch of another one. Ends it, and drops the set, if too many have ended.
+void take_over_watch(const StartingModel& start, StoredWeights::Found& found, StartingWeights& result) {
+  KeptGuard& guard = *found.journal.guard;
+  if (guard.instance == instance_name()) return;
+  const KeptSet watched = found.journal.sets.front();
+  if (!guard.instance.empty()) ++guard.ended;
+  if (guard.ended > kMaxEndings) {
+    result.gone_back = {
+        guard, watched.generation, 0,
+        "the server ended " + std::to_string(guard.ended) + " times while " + named(watched) + " was watched"};
+    found.journal.sets.erase(found.journal.sets.begin());
+    found.journal.guard.reset();
+    return;
+  }
+  guard.instance = instance_name();
+  // Before any of its values is used, since that may be what ends the process.
+  const MutexLock turn(start.kept->turn());
+  const std::string problem =
+      start.kept->change_guard(watched.generation, [&](std::optional<KeptGuard>& kept) { kept = found.journal.guard; });
+  if (!problem.empty())
+    log_error("model {} version {}: that this process watches {} is not kept: {}", start.name, start.version,
+              named(watched), printable(problem));
+}
+
+// Publishes what the watched set may have to go back to, before that is published. The package's own weights are there.
+void take_one_before(const StartingModel& start, const std::vector<KeptSet>& sets) {
+  if (sets.size() > 1) {
+    std::string problem;
+    if (take_kept(start, sets[1], sets[1].generation, problem) == Outcome::kTaken) return;
+    SCONCE_CHECK(!start.ending, kUnavailable, "the server is ending");
+    log_error("model {} version {}: the kept weights of {}, to which a guard might go back, cannot be used: {}",
+              start.name, start.version, named(sets[1]), printable(problem));
+  }
+  if (start.config.weights.empty() || start.model.generation() + 1 >= sets.front().generation) return;
+  const std::string problem = problem_of([&] { take_file(start, 0); });
+  if (!problem.empty())
+    log_error("model {} version {}: a guard cannot go back to the file of weights: {}", start.name, start.version,
+              printable(problem));
+}
+
+// Without a complete set to go back to, the watch is over.
+void check_way_back(const StartingModel& start, StartingWeights& result) {
+  const std::vector<WeightSetInfo> sets = start.model.weight_sets();
+  if (sets.size() > 1 && sets[1].missing.empty()) return;
+  log_error("model {} version {}: generation {} is not watched any more: there is no complete set to go back to",
+            start.name, start.version, result.generation);
+  const MutexLock turn(start.kept->turn());
+  (void)start.kept->change_guard(result.generation, [](std::optional<KeptGuard>& guard) { guard.reset(); });
+  result.guard.reset();
+}
+
+// The push whose set was gone back from was undone by that.
+std::optional<KeptPush> undo_push(StartingWeights& result) {
+  for (KeptPush& push : result.pushes) {
+    if (push.id != result.gone_back->guard.push) continue;
+    push.state = "undone";
+    push.generation = result.gone_back->to;
+    push.kept = true;
+    return push;
+  }
+  return std::nullopt;
+}
+
+// Keeps the set that was published; after going back, in the place of the watched one.
+void keep_active(const StartingModel& start, PublishedBy by, StartingWeights& result) {
+  StoredWeights::Notes notes{std::move(by)};
+  const uint64_t generation = start.model.generation();
+  if (result.gone_back) {
+    result.gone_back->to = generation;
+    log_error("model {} version {}: generation {} is rolled back, {} is active: {}", start.name, start.version,
+              result.gone_back->from, generation, printable(result.gone_back->reason));
+    notes.push = undo_push(result);
+  }
+  const MutexLock turn(start.kept->turn());
+  const std::string problem = start.kept->keep(start.model.open_weights(WeightState::kActive), std::move(notes));
+  if (problem.empty())
+    result.generation = generation;
+  else
+    log_error("model {} version {}: weights are not kept: {}", start.name, start.version, printable(problem));
+  result.revision = start.kept->revision();
+  result.kept = start.kept->status();
+}
+
+// Whether a kept set serves.
+bool take_any_kept(const StartingModel& start, const StoredWeights::Found& found, StartingWeights& result) {
+  std::string trouble = found.problem;
+  if (!trouble.empty()) {
+    log_error("model {} version {}: {}", start.name, start.version, printable(trouble));
+    start.kept->count_failure();
+  }
+  if (result.gone_back) trouble = result.gone_back->reason;
+  std::function<void()> before;
+  if (found.journal.guard) before = [&] { take_one_before(start, found.journal.sets); };
+  for (const KeptSet& set : found.journal.sets) {
+    // If a later set is damaged, this one gets a new generation, as after a rollback.
+    const uint64_t generation = trouble.empty() ? set.generation : found.last + 1;
+    std::string problem;
+    switch (take_kept(start, set, generation, problem, std::exchange(before, nullptr))) {
+      case Outcome::kTaken:
+        log_info("model {} version {} serves the kept weights of {}{}", start.name, start.version, named(set),
+                 trouble.empty() ? "" : ", as generation " + std::to_string(generation));
+        result.kept.generation = set.generation;
+        if (!trouble.empty()) {
+          result.kept.problem = trouble + "; " + named(set) + " stands in";
+        } else if (start.model.generation() == set.generation) {
+          result.generation = set.generation;
+          result.guard = found.journal.guard;
+        }
+        return true;
+      case Outcome::kUnfit: {
+        std::string said = "the kept weights of " + named(set) + " do not fit the package: " + problem;
+        log_error("model {} version {}: {}", start.name, start.version, printable(said));
+        start.kept->count_failure();
+        result.kept.problem = said;
+        if (start.config.weights_mismatch == WeightsMismatch::kRefuse) result.refused = std::move(said);
+        return false;
+      }
+      case Outcome::kDamaged:
+        SCONCE_CHECK(!start.ending, kUnavailable, "the server is ending");
+        start.kept->damaged(set);
+        start.kept->count_failure();
+        problem = "the kept weights of " + named(set) + " cannot be used: " + problem;
+        log_error("model {} version {}: {}", start.name, start.version, printable(problem));
+        trouble = trouble.empty() ? std::move(problem) : trouble + "; " + problem;
+    }
+  }
+  result.kept.problem = std::move(trouble);
+  return false;
+}
+
+}  // namespace
+
+void leave_watch(StoredWeights& kept) {
+  const MutexLock turn(kept.turn());
+  const StoredWeights::Found found = kept.find();
+  if (!found.journal.guard || found.journal.guard->instance != instance_name()) return;
+  (void)kept.change_guard(found.journal.sets.front().generation,
+                          [](std::optional<KeptGuard>& guard) { guard->instance.clear(); });
+}
+
+StartingWeights start_weights(const StartingModel& start) {
+  StartingWeights result;
+  StoredWeights::Found found = start.kept ? start.kept->find() : StoredWeights::Found();
+  result.revision = found.revision;
+  result.pushes = found.journal.pushes;
+  const uint64_t kept = found.journal.sets.empty() ? 0 : found.journal.sets.front().generation;
+  if (found.journal.guard) take_over_watch(start, found, result);
+  if (!start.config.weights_from.empty()) {
+    std::optional<std::string> peer = take_peer_weights(start, std::max(kept, start.model.generation()));
+    if (peer) {
+      if (start.kept) keep_active(start, {std::move(*peer), "weights_from"}, result);
+      return result;
+    }
+  }
+  const bool taken = take_any_kept(start, found, result);
+  const uint64_t next = found.last == 0 ? 0 : found.last + 1;
+  if (!taken && (!result.refused.empty() || start.config.weights.empty())) {
+    publish_own(start.model, next);
+  } else if (!taken) {
+    take_file(start, next);
+    log_info("model {} version {} serves the weights of {}", start.name, start.version, start.config.weights);
+  }
+  if (result.guard) check_way_back(start, result);
+  // Nobody who asks for a rollback means what was published on the way here, unless the watch may.
+  if (!result.guard) start.model.release_previous();
+  if (result.gone_back && result.refused.empty()) keep_active(start, {"guard", result.gone_back->reason}, result);
+  return result;
+}
+
+}  // namespace sconce::server

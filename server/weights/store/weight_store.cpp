@@ -1,0 +1,300 @@
+#include "server/weights/store/weight_store.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <set>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "package_format/files/directory.h"
+#include "sconce/check.h"
+#include "server/support/failure.h"
+#include "server/support/log.h"
+#include "server/support/time_text.h"
+
+namespace sconce::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kJournal = "journal.json", *kBefore = "previous.json", *kLock = ".lock";
+constexpr size_t kKept = 2;  // the active set and the one to go back to
+constexpr size_t kCopyBlock = size_t{1} << 20;
+
+Descriptor open_folder(const fs::path& folder) {
+  Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  SCONCE_CHECK(directory.get() >= 0, kIo, "cannot open ", folder.string(), ": ", system_reason());
+  return directory;
+}
+
+// Makes the folder, and its name durable.
+void make_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0) {
+    const fs::path above = folder.parent_path();
+    sync_directory(open_folder(above).get(), above.string());
+    return;
+  }
+  SCONCE_CHECK(errno == EEXIST, kIo, "cannot make the directory ", folder.string(), ": ", system_reason());
+}
+
+// "sha-256:HEX" -> "HEX.safetensors"
+std::string file_of(const std::string& digest) { return digest.substr(digest.find(':') + 1) + ".safetensors"; }
+
+bool has_size(int directory, const std::string& file, uint64_t bytes) {
+  struct stat status {};
+  return ::fstatat(directory, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
+         static_cast<uint64_t>(status.st_size) == bytes;
+}
+
+}  // namespace
+
+StoredWeights::StoredWeights(fs::path folder, std::string place, const Seal& seal)
+    : folder_(std::move(folder)), place_(std::move(place)), seal_(seal) {}
+
+Journal StoredWeights::read(const char* name) const {
+  const Descriptor directory = open_folder(folder_);
+  const std::string where = (folder_ / name).string();
+  const std::string text = read_small_file(directory.get(), folder_.string(), name);
+  return parse_journal(seal_.opened(text, place_, where), where);
+}
+
+void StoredWeights::write_journal(const Descriptor& directory, const Journal& journal) const {
+  const std::string text = seal_.sealed(journal_text(journal), place_);
+  DurableFile file(directory.get(), folder_.string(), kJournal);
+  file.write(std::as_bytes(std::span(text)));
+  file.keep();
+}
+
+std::shared_ptr<const PrivateCopy> StoredWeights::unsealed(const KeptSet& set) const {
+  if (!seal_.on()) return nullptr;
+  const std::string where = path(set).string();
+  SCONCE_CHECK(!set.sha256.empty(), kCorruptPackage, where, ": it was kept without weights_keep_key");
+  auto copy = std::make_shared<const PrivateCopy>(path(set));
+  SCONCE_CHECK(hex_of(sha256_of(copy->bytes())) == set.sha256, kCorruptPackage, where,
+               ": it is not the file that was kept");
+  return copy;
+}
+
+StoredWeights::Found StoredWeights::find() const {
+  Found found;
+  found.revision = revision_.load();
+  std::error_code ec;
+  if (!fs::exists(folder_ / kJournal, ec) && !fs::exists(folder_ / kBefore, ec)) return found;
+  found.problem = problem_of([&] { found.journal = read(kJournal); });
+  if (!found.problem.empty()) {
+    succeeds([&] { found.journal = read(kBefore); });
+    found.journal.guard.reset();  // of a set that is not the newest any more
+    // The damaged journal named at least one set more.
+    found.last = 1;
+  }
+  for (const KeptSet& set : found.journal.sets)
+    found.last = std::max(found.last, set.generation + !found.problem.empty());
+  return found;
+}
+
+std::string StoredWeights::keep(std::unique_ptr<WeightSetFile> set, Notes notes) {
+  std::string problem = problem_of([&] { write(std::move(set), std::move(notes)); });
+  if (!problem.empty()) note(problem);
+  return problem;
+}
+
+std::string StoredWeights::change_guard(uint64_t generation,
+                                        const std::function<void(std::optional<KeptGuard>&)>& change) {
+  return problem_of([&] {
+    rewrite([&](Journal& journal) {
+      if (!journal.guard || journal.sets.front().generation != generation) return false;
+      change(journal.guard);
+      return true;
+    });
+  });
+}
+
+std::string StoredWeights::note(KeptPush push) {
+  return problem_of([&] {
+    rewrite([&](Journal& journal) {
+      for (const KeptPush& known : journal.pushes)
+        if (known.id == push.id && known.state == push.state && known.generation == push.generation) return false;
+      for (const KeptSet& set : journal.sets) push.kept |= push.generation == set.generation;
+      journal.note(std::move(push));
+      return true;
+    });
+  });
+}
+
+void StoredWeights::renumber(const std::string& digest, uint64_t generation) {
+  bool found = false;
+  rewrite([&](Journal& journal) {
+    found =
+        !journal.sets.empty() && journal.sets.front().digest == digest && journal.sets.front().generation <= generation;
+    if (!found) return false;
+    const uint64_t before = std::exchange(journal.sets.front().generation, generation);
+    for (KeptPush& push : journal.pushes)
+      if (push.kept && push.generation == before) push.generation = generation;
+    return true;
+  });
+  if (!found) return;
+  revision_.fetch_add(1);
+  report(generation, {});
+}
+
+void StoredWeights::rewrite(const std::function<bool(Journal&)>& change) {
+  Found found = find();
+  // If the journal is damaged, what is left of it must not take its place.
+  SCONCE_CHECK(found.problem.empty(), kCorruptPackage, found.problem);
+  if (!change(found.journal)) return;
+  make_folder(folder_.parent_path());
+  make_folder(folder_);
+  const Descriptor directory = open_folder(folder_);
+  write_journal(directory, found.journal);
+}
+
+void StoredWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
+  make_folder(folder_.parent_path());
+  make_folder(folder_);
+  const Descriptor directory = open_folder(folder_);
+  const std::string where = folder_.string();
+  Journal journal = find().journal;
+  std::vector<KeptSet>& sets = journal.sets;
+
+  SCONCE_CHECK(set->info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
+               set->info().missing, "' has no value");
+  KeptSet next{
+      set->info().generation, set->info().label, set->digest(), {}, 0, {}, time_text(std::chrono::system_clock::now()),
+      std::move(notes.by)};
+  next.file = file_of(next.digest);
+  const auto same =
+      std::find_if(sets.begin(), sets.end(), [&](const KeptSet& kept) { return kept.digest == next.digest; });
+  if (same != sets.end() && !is_damaged(next.digest) && has_size(directory.get(), same->file, same->bytes) &&
+      same->sha256.empty() != seal_.on()) {
+    next.bytes = same->bytes;
+    next.sha256 = same->sha256;
+  } else {
+    write_file(std::move(set), directory, next);
+  }
+  journal.guard = sets.empty() || sets.front().digest != next.digest ? std::move(notes.guard) : std::nullopt;
+  if (notes.push) {
+    notes.push->kept = true;
+    journal.note(std::move(*notes.push));
+  }
+  std::erase_if(sets, [&](const KeptSet& kept) { return kept.digest == next.digest; });
+  const uint64_t generation = next.generation;
+  sets.insert(sets.begin(), std::move(next));
+  if (sets.size() > kKept) sets.resize(kKept);
+
+  // The present journal also gets the name of the one before, unless it is damaged.
+  if (succeeds([&] { read(kJournal); })) {
+    SCONCE_CHECK(::unlinkat(directory.get(), kBefore, 0) == 0 || errno == ENOENT, kIo, "cannot remove ", where, "/",
+                 kBefore, ": ", system_reason());
+    SCONCE_CHECK(::linkat(directory.get(), kJournal, directory.get(), kBefore, 0) == 0, kIo, "cannot link ", where, "/",
+                 kBefore, ": ", system_reason());
+  }
+  write_journal(directory, journal);
+  revision_.fetch_add(1);
+  report(generation, {});
+  succeeds([&] { remove_others(sets); });
+}
+
+void StoredWeights::write_file(std::unique_ptr<WeightSetFile> set, const Descriptor& directory, KeptSet& next) {
+  SafetensorsEncoder encoder(std::move(set));
+  next.bytes = encoder.bytes();
+  DurableFile file(directory.get(), folder_.string(), next.file);
+  std::optional<Sha256> digest;
+  if (seal_.on()) digest.emplace();
+  const auto scratch = std::make_unique<std::byte[]>(kCopyBlock);
+  for (;;) {
+    const std::span<const std::byte> piece = encoder.next({scratch.get(), kCopyBlock});
+    if (piece.empty()) break;
+    if (digest) digest->update(piece);
+    file.write(piece);
+  }
+  file.keep();
+  if (digest) next.sha256 = hex_of(digest->finish());
+  const MutexLock lock(mutex_);
+  damaged_.erase(next.digest);
+}
+
+void StoredWeights::remove_others(const std::vector<KeptSet>& kept) const {
+  std::set<std::string> names{kJournal, kBefore};
+  for (const KeptSet& set : kept) names.insert(set.file);
+  // If the journal gets damaged, the previous journal replaces it, so its set must stay.
+  succeeds([&] {
+    if (const Journal before = read(kBefore); !before.sets.empty()) names.insert(before.sets.front().file);
+  });
+  const Descriptor directory = open_folder(folder_);
+  std::error_code ignored;  // files that stay are removed by a later call
+  for (const std::string& name : names_in(folder_, ignored)) {
+    const bool ours = name.ends_with(".safetensors") || name.ends_with(DurableFile::kUnfinished);
+    if (ours && !names.contains(name)) ::unlinkat(directory.get(), name.c_str(), 0);
+  }
+}
+
+bool StoredWeights::is_damaged(const std::string& digest) const {
+  const MutexLock lock(mutex_);
+  return damaged_.contains(digest);
+}
+
+void StoredWeights::damaged(const KeptSet& set) {
+  const MutexLock lock(mutex_);
+  damaged_.insert(set.digest);
+}
+
+StoredWeights::Status StoredWeights::status() const {
+  const MutexLock lock(mutex_);
+  return status_;
+}
+
+void StoredWeights::note(std::string problem) {
+  count_failure();
+  const MutexLock lock(mutex_);
+  status_.problem = std::move(problem);
+}
+
+void StoredWeights::report(uint64_t generation, std::string problem) {
+  const MutexLock lock(mutex_);
+  status_ = {generation, std::move(problem)};
+}
+
+WeightStore::WeightStore(const std::string& directory, const std::string& seal_key)
+    : directory_(directory), seal_(seal_key) {
+  if (directory.empty()) return;
+  const std::string said = problem_of([&] {
+    make_folder(fs::absolute(directory_));
+    const Descriptor folder = open_folder(directory_);
+    lock_ = Descriptor(::openat(folder.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    SCONCE_CHECK(lock_.get() >= 0, kIo, "cannot open ", directory, "/", kLock, ": ", system_reason());
+  });
+  SCONCE_CHECK(said.empty(), kInvalidArgument, "setting weights_keep: ", said);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    SCONCE_CHECK(errno == EWOULDBLOCK, kIo, "setting weights_keep: cannot lock ", directory, "/", kLock, ": ",
+                 system_reason());
+    char text[128] = {};
+    const ssize_t count = ::pread(lock_.get(), text, sizeof text - 1, 0);
+    const std::string who(text, static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    SCONCE_FAIL(kInvalidArgument, "setting weights_keep: another server keeps its weights in ", directory,
+                who.empty() ? "" : ": ", printable(who));
+  }
+  char host[65] = {};
+  ::gethostname(host, sizeof host - 1);
+  const std::string self = fmt::format("process {} of {}", ::getpid(), host);
+  // The text is only for the error of another server, so a full disk does not matter.
+  if (::ftruncate(lock_.get(), 0) == 0) (void)!::pwrite(lock_.get(), self.data(), self.size(), 0);
+}
+
+std::shared_ptr<StoredWeights> WeightStore::of(const std::string& model, int64_t version) {
+  if (directory_.empty()) return nullptr;
+  const MutexLock lock(mutex_);
+  auto& kept = models_[{model, version}];
+  const std::string number = std::to_string(version);
+  if (!kept) kept = std::make_shared<StoredWeights>(directory_ / model / number, model + "/" + number, seal_);
+  return kept;
+}
+
+}  // namespace sconce::server

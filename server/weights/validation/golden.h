@@ -1,0 +1,62 @@
+// Golden: a model's golden requests and what they last said of a set of weights. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sconce/model.h"
+#include "sconce/mutex.h"
+#include "server/support/json_document.h"
+#include "server/weights/validation/golden_file.h"
+
+namespace sconce::server {
+
+struct GoldenVerdict {
+  struct Failure {
+    std::string request, output;  // output: empty if the run itself failed
+    GoldenMismatch mismatch;
+  };
+  // Which set it is about: a staged one by its label and when it was staged, or a named one.
+  std::string label, set;
+  std::string digest;                                  // empty without libcrypto
+  std::chrono::system_clock::time_point staged, time;  // time: when it was judged
+  size_t passed = 0, requests = 0, needed = 0;
+  std::chrono::duration<double> seconds{};
+  std::vector<Failure> failures;  // the first ones, one for each request
+
+  bool good() const noexcept { return passed >= needed; }
+};
+
+class Golden {
+ public:
+  explicit Golden(GoldenFile file) : file_(std::move(file)) {}
+
+  const GoldenFile& file() const noexcept { return file_; }
+  // Runs every request on the set, one after the other. `verdict` says which set it is. Calls `check` before each
+  // request and passes on what it throws. A run that the model fails, or whose inputs it refuses, counts against the
+  // set; other errors are no verdict: kOutOfMemory, kDevice, kUnavailable.
+  GoldenVerdict judge(const ModelSignature& interface, Rehearsal& rehearsal, GoldenVerdict verdict,
+                      const std::function<void()>& check);
+  std::optional<GoldenVerdict> last() const;
+  // How many there were.
+  uint64_t verdicts(bool good) const noexcept { return (good ? passed_ : failed_).load(std::memory_order_relaxed); }
+
+ private:
+  const GoldenFile file_;
+  std::atomic<uint64_t> passed_{0}, failed_{0};
+  mutable Mutex mutex_;
+  std::optional<GoldenVerdict> last_ SCONCE_GUARDED_BY(mutex_);
+};
+
+// Why a set is refused.
+std::string refusal_of(const GoldenVerdict& verdict);
+OrderedJson verdict_json(const GoldenVerdict& verdict);
+// The members of GET .../golden.
+OrderedJson golden_json(const Golden& golden);
+
+}  // namespace sconce::server

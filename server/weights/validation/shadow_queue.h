@@ -1,0 +1,103 @@
+// ShadowQueue: copies of a share of a model's answered requests, for the thread that runs them on other weights. I/O
+// threads fill it: they take no lock, wait for nobody, and allocate only until its memory is as large as the requests.
+// What does not fit is counted and forgotten. Thread-safe; one thread takes the requests.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "server/support/memory/request_memory.h"
+#include "server/weights/validation/answer_tap.h"
+
+namespace sconce::server {
+
+// What became of the picked requests. Each of them ends in one of these, or is still in the queue.
+class ShadowCounts {
+ public:
+  enum What : int8_t {
+    kCompared,
+    kFailed,  // the other weights could not answer
+    kBusy,    // skipped, because requests waited for a run
+    kFull,    // skipped, because earlier ones wait, it is too large, or there is no memory
+    kPlaced,  // skipped, because tensors of it are on a device, or packed
+    kEnded,   // skipped, because the other weights went away before its turn
+  };
+  // sums: are raised too, and outlive this object; null: there are none.
+  explicit ShadowCounts(ShadowCounts* sums = nullptr) noexcept : sums_(sums) {}
+  void raise(What what) noexcept {
+    counts_[what].fetch_add(1, std::memory_order_relaxed);
+    if (sums_ != nullptr) sums_->raise(what);
+  }
+  uint64_t operator[](What what) const noexcept { return counts_[what].load(std::memory_order_relaxed); }
+  uint64_t skipped() const noexcept { return (*this)[kBusy] + (*this)[kFull] + (*this)[kPlaced] + (*this)[kEnded]; }
+
+ private:
+  ShadowCounts* const sums_;
+  std::array<std::atomic<uint64_t>, kEnded + 1> counts_{};
+};
+
+class ShadowQueue final : public AnswerWatcher {
+ public:
+  static constexpr size_t kMaxRequests = 4;
+
+  struct Request {
+    std::vector<Tensor> inputs, outputs;  // outputs row-major
+    std::chrono::nanoseconds compute{};
+    bool alone = true;  // `compute` is of a run for this request alone
+    TensorScratch memory{};
+  };
+
+  // generation: of the answers that are meant. share: of them, how many are picked, from 0 to 1. memory: bytes that all
+  // requests in the queue may take together; each may take its part of them, so that no request keeps others out, and
+  // the I/O thread that copies it is not kept for long. waiting: how many requests wait for a run of the model. Nothing
+  // is picked before open().
+  ShadowQueue(uint64_t generation, double share, uint64_t memory, std::function<int64_t()> waiting,
+              std::shared_ptr<ShadowCounts> counts);
+
+  void set_share(double share) noexcept;
+  void open() noexcept;
+  // From now on nothing is picked, and next() returns null.
+  void close() noexcept;
+  bool opened() const noexcept { return state_ == State::kOpen; }
+  bool closed() const noexcept { return state_ == State::kClosed; }
+
+  void saw(const SeenAnswer& answer) noexcept override;
+
+  // Waits for a request and then until no request waits for a run of the model. Null: the queue is closed.
+  Request* next() noexcept;
+  void done(Request& request) noexcept;
+
+ private:
+  enum class State : int8_t { kNew, kOpen, kClosed };
+  enum class Use : int8_t { kFree, kFilling, kFull, kTaken };
+  struct Place {
+    std::atomic<Use> use{Use::kFree};
+    uint64_t number = 0;  // counts the requests in their order
+    Request request;
+  };
+
+  bool pick() noexcept;
+  std::optional<ShadowCounts::What> add(const SeenAnswer& answer);
+  static void copy(const SeenAnswer& answer, Request& to);
+  Place* oldest() noexcept;
+  void wake() noexcept;
+
+  const uint64_t generation_;
+  const uint64_t most_bytes_;  // of one request
+  const std::function<int64_t()> waiting_;
+  const std::shared_ptr<ShadowCounts> counts_;
+  std::atomic<State> state_{State::kNew};
+  std::atomic<uint64_t> share_;    // times 2^32
+  std::atomic<uint64_t> seen_{0};  // answers
+  std::atomic<uint64_t> added_{0};
+  std::atomic<uint32_t> changes_{0};  // next() waits for one
+  std::array<Place, kMaxRequests> places_;
+};
+
+}  // namespace sconce::server

@@ -1,0 +1,16 @@
+// A check of a package's own code that failed.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <initializer_list>
+#include <string_view>
+
+namespace sconce::aoti_abi {
+
+// kModelFailed "WORDS (FUNCTION at FILE:LINE)", for faults::leave(), by which it gets out of any place in a package's
+// code.
+std::exception_ptr failed_check(std::initializer_list<std::string_view> words, const char* function, const char* file,
+                                uint32_t line);
+
+}  // namespace sconce::aoti_abi

@@ -1,0 +1,56 @@
+#include "server/registry/trial/trial_turns.h"
+
+#include <doctest/doctest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <vector>
+
+using namespace sconce::server;
+
+namespace {
+
+bool readable(int fd) {
+  pollfd event{fd, POLLIN, 0};
+  return ::poll(&event, 1, 0) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("trial turns: no more at a time than there are, and each in the end") {
+  TrialTurns turns(2);
+  std::atomic<int> now{0}, most{0}, had{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 100; ++k) {
+        if (!turns.take()) return;
+        const TrialTurns::Turn turn(turns);
+        const int here = ++now;
+        for (int seen = most; seen < here && !most.compare_exchange_weak(seen, here);) {
+        }
+        ++had;
+        --now;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(most <= 2);
+  CHECK(had == 800);
+}
+
+TEST_CASE("trial turns: who waits is told that the server ends") {
+  TrialTurns turns(1);
+  REQUIRE(turns.take());
+  std::optional<TrialTurns::Turn> turn(std::in_place, turns);
+  CHECK_FALSE(readable(turns.descriptor()));
+  std::atomic<bool> got{true};
+  std::thread waiting([&] { got = turns.take(); });
+  turns.stop();
+  waiting.join();
+  CHECK_FALSE(got);
+  CHECK(readable(turns.descriptor()));
+  turn.reset();
+  CHECK_FALSE(turns.take());
+}
