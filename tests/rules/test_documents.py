@@ -329,7 +329,6 @@ COMMANDS = {
     "bench_cuda_call PACKAGE": built("tests/bench/cuda/call.cpp"),
     "bench_cuda_call --unchecked-indices PACKAGE": built("tests/bench/cuda/call.cpp"),
     "tests/bench/cuda/compare.py BENCH PACKAGE...": needs_torch(without=GPU),
-    "tests/bench/cuda/models.py": script(without=GPU),
     "python tests/bench/cuda/models.py build/release/tests/bench_cuda_call build/release/tests/bench_cuda_update":
         needs_torch(without=GPU),
     # Speed
@@ -353,7 +352,6 @@ COMMANDS = {
     "build/release/tests/bench/http/http_library_bench": in_file(
         "tests/bench/http/CMakeLists.txt", "add_executable(http_library_bench ", "needs libraries that nothing else here needs"),
     "tests/bench/http/run.py": script(),
-    "tests/bench/http/run.py --against PROGRAM --connections 1,8,64": script(),
     "tests/bench/http/overload.py": script(),
     "ninja -C build/release sconce_program fake_models": ninja,
     "tests/bench/http/idle.py --models 100": script(),
