@@ -266,7 +266,7 @@ std::string environment_name(std::string_view key) {
 std::string annotated_configuration() {
   std::string out =
       "# Settings of `sconce serve`, read with --config FILE. Each is shown with its default; remove the leading #\n"
-      "# to change it. The environment (SCONCE_KEY) and the command line (--key, with - for _) win over this file.\n";
+      "# to change it. The environment (SCONCE_KEY) and the command line (--key, with - for _) override this file.\n";
   for (const SettingRow& row : setting_rows()) {
     if (!row.section.empty()) {
       out += "\n## " + std::string(row.section) + "\n";
