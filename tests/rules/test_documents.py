@@ -435,7 +435,6 @@ OTHERS = {
     '{"tensors": [{"name": "l.weight",': run_by("tests/server/test_trainers.py::test_tensors_by_their_handles"),
     "# scopes          token": said,
     "# kustomization.yaml": run_by("tests/kubernetes/test_rendered.py::test_the_kustomization_of_the_document"),
-    "stage      checks names": said,
     "DIR/MODEL/VERSION/journal.json": said,
     "receiving --> staged": run_by("tests/server/rollout/push/push_ledger_test.cpp::push ledger: a push from its first byte"),
     "rows are independent: requests may share runs": run_by(

@@ -15,7 +15,6 @@ import push_cost
 
 FIGURES = pathlib.Path(__file__).with_name("measured.json")
 LINK = 10e9 / 8  # bytes a second
-DIGITS_BYTES = 62_000
 
 
 def table(head, rows):
@@ -40,19 +39,17 @@ def print_pods(figures):
         rows.append((model.name, f"{model.seconds * 1000:.3g} ms", f"{servers / model.seconds:,.0f}", f"{slowest * 1000:.3g} ms",
                      f"{pods.pods(model, 1e6, servers, 0.7):,}", f"{model.bound * 1000:g} ms", f"{most:.2f}",
                      f"{pods.pods(model, 1e6, servers, most):,}"))
-    table(["", "a request", "a pod, requests/s", "p99 at 0.7", "pods at 0.7", "bound of p99", "busy then", "pods then"], rows)
+    table(["model", "service time", "requests/s of a pod", "p99 at 0.7", "pods at 0.7", "p99 bound", "utilization", "pods"], rows)
 
 
 def print_pushes(figures):
     push = figures["measured"]["push"]
     costs = push_cost.Costs(LINK, figures["documents"]["stage_bytes_per_s"], push["hop_s"], push["stage_each_s"], push["commit_each_s"])
     longest, rows = push_cost.longest_relay(), []
-    for name, size in (("example", DIGITS_BYTES), ("bert-base", figures["documents"]["bert_bytes"])):
-        for how, function, count in (("each from the pusher", push_cost.direct, 1000), ("relay", push_cost.relayed, longest),
-                                     ("relay, were the list longer", push_cost.relayed, 1000)):
-            cost = function(costs, size, count)
-            rows.append((name, how, f"{count:,}", f"{cost.sent / 1e9:,.3g} GB", f"{cost.staged:.3g} s", f"{cost.committed:.2f} s"))
-    table(["", "how", "pods", "leaves the pusher", "all have staged after", "and have committed after"], rows)
+    for how, function, count in (("from the coordinator to each", push_cost.direct, 1000), ("relay", push_cost.relayed, longest)):
+        cost = function(costs, figures["documents"]["bert_bytes"], count)
+        rows.append((how, f"{count:,}", f"{cost.sent / 1e9:,.3g} GB", f"{cost.staged:.3g} s", f"{cost.committed:.2f} s"))
+    table(["bert-base", "pods", "sent by the coordinator", "all staged after", "then all committed after"], rows)
 
 
 def rise(settings, low=70.0, factor=10, before=600.0, after=1200.0):
@@ -63,9 +60,7 @@ def rise(settings, low=70.0, factor=10, before=600.0, after=1200.0):
 
 SCENARIOS = [
     ("as the manifest has it", {}),
-    ("ready after 1 s", {"start": 1.0}),
     ("ready after 60 s", {"start": 60.0}),
-    ("scraped each 5 s", {"scrape": 5.0}),
     ("busy replicas alone", {"waiting_target": None}),
     ("a queue of 100", {"queue": 100}),
 ]
@@ -78,7 +73,7 @@ def print_rises(figures):
         outcome = rise(autoscaler.Settings(**given))
         rows.append((name, seconds(outcome.enough), seconds(outcome.over), f"{outcome.refused / outcome.offered:.1%}",
                      f"{outcome.longest_wait:.3g} s", str(outcome.most_pods), str(outcome.last_pods)))
-    table(["", "enough pods after", "nobody waits after", "refused", "longest wait", "most pods", "20 minutes later"], rows)
+    table(["scenario", "enough pods after", "queues empty after", "refused", "longest wait", "most pods", "pods 20 minutes later"], rows)
 
 
 def seconds(value):
