@@ -383,7 +383,6 @@ def test_command(command, clone, record_property):
 
 OTHERS = {
     "torch.export.export(model, inputs)": said,
-    "==@@++..": run_by("tests/rules/test_readme.py::test_the_picture_is_the_request"),
     '{"class":[9],"probabilities":[[...]]}': run_by("tests/rules/test_readme.py::test_dev_serve_and_its_curl_line"),
     "import numpy as np, tritonclient.http as triton": both(
         run_by("tests/server/test_client_exam.py::test_the_lines_of_the_readme", "README.md"),

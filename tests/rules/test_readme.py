@@ -111,18 +111,3 @@ def test_dev_serve_and_its_curl_line():
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def test_the_picture_is_the_request():
-    """README.md draws the digit that examples/digits/request.json sends: two characters for each pixel."""
-    request = json.loads((ROOT / "examples/digits/request.json").read_text())
-    image = request["args"][0]
-    while len(image) == 1:
-        image = image[0]
-    assert len(image) == 8 and all(len(row) == 8 for row in image)
-    block = re.search(r"not seen:\n\n((?:    .*\n)+)", README).group(1)
-    rows = [line[4:].ljust(16) for line in block.splitlines()]
-    assert len(rows) == 8
-    shades = sorted({(pixel, row[2 * x]) for row, values in zip(rows, image) for x, pixel in enumerate(values)})
-    ranks = [" .:-=+*#%@".index(shade) for _, shade in shades]
-    assert ranks == sorted(ranks), "a darker pixel has a lighter character"
