@@ -124,7 +124,7 @@ def test_polling_and_explicit_control(triton_user):
 def test_the_lines_for_tritons_client(triton_user):
     triton = pytest.importorskip("tritonclient.http")
     np = pytest.importorskip("numpy")
-    block = re.search(r"The client goes on as it is:\n\n((?:    .*\n)+)", GUIDE).group(1)
+    block = re.search(r"Your client stays unchanged:\n\n((?:    .*\n)+)", GUIDE).group(1)
     code = re.sub(r"^    ", "", block, flags=re.MULTILINE)
     code = code.replace("localhost:8000", f"127.0.0.1:{triton_user.port}")
     code = code.replace("[1, 3, 224, 224]", "[1, 4]").replace("(1, 3, 224, 224)", "(1, 4)").replace("print(", "shown.append(")

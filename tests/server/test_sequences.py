@@ -428,7 +428,7 @@ def test_the_document(tmp_path):
     text = (ROOT / "docs/sequences.md").read_text()
     unpack_model(PACKAGE, "cache", tmp_path / "decoder.pt2")
     flags = re.search(r"sconce serve decoder.pt2 (.*)", text).group(1).split()
-    code = re.sub(r"^    ", "", re.search(r"\n\n((?:    .*\n)+)\nWhich buffers", text).group(1), flags=re.MULTILINE)
+    code = re.sub(r"^    ", "", re.search(r"\n\n(    import numpy.*\n(?:    .*\n)+)", text).group(1), flags=re.MULTILINE)
     with (GrpcSequenceServer if HAS_GRPC else SequenceServer)(tmp_path / "decoder.pt2", flags=flags) as server:
         config = server.get("/v2/models/decoder/config").json["sequence_batching"]
         assert config["oldest"]["max_candidate_sequences"] == 256
