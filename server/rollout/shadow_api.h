@@ -1,4 +1,4 @@
-// Routes about the shadow of a model's staged set (docs/weights.md#judged-before-they-count).
+// Routes about the shadow of a model's staged set (docs/weights.md#validation).
 #pragma once
 
 #include "package_format/text/json_value.h"
