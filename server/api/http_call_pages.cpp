@@ -1,4 +1,4 @@
-// HttpCall: requests of pages in browsers (access/web_pages.h).
+// HttpCall: requests of pages in browsers (http/access/web_pages.h).
 #include "server/api/access.h"
 #include "server/api/http_call.h"
 #include "server/api/routes.h"

@@ -149,7 +149,7 @@ class Repository {
   // The devices that the model will be on.
   std::vector<Device> devices_of(const PackageEntry& package) const;
 
-  // The rest is for the control thread, and for whoever has the model's turn (models/on_demand.h).
+  // The rest is for the control thread, and for whoever has the model's turn (registry/on_demand.h).
 
   // Whether the file was rewritten in place since it was loaded or tried. It may then mix two contents, and only
   // checksums tell.

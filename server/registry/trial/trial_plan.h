@@ -1,7 +1,8 @@
 // What a model is tried for, and when:
 //
-//   before it is served | a warm-up run, what the package does not record of outputs (trial/load_trial.h)
-//   while it is served  | whether rows influence each other, where it is proved that they do not (trial/row_checks.h)
+//   before it is served | a warm-up run, what the package does not record of outputs (registry/trial/load_trial.h)
+//   while it is served  | whether rows influence each other, where it is proved that they do not
+//   (registry/trial/row_checks.h)
 //
 // Nothing is tried of a model on a device, or if trial_timeout is 0.
 #pragma once

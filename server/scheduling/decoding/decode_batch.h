@@ -1,6 +1,6 @@
 // DecodeBatch: loops that share runs of a model whose state is in buffers, each in a row of them (docs/generate.md).
 //
-// A group is one sequence of the model (models/sequences.h), whose runs step all its loops that are ready at once:
+// A group is one sequence of the model (scheduling/sequences.h), whose runs step all its loops that are ready at once:
 //
 //   kIdle --a loop's step--> kQueued --its turn--> kRunning --over--> kTelling --steps came meanwhile--> kQueued
 //                                                                              --none--> kIdle --no loop--> gone

@@ -1,5 +1,6 @@
-// RowTensors: the inputs and outputs of runs in which each loop has a row (loops/row_plan.h). A row without a step gets
-// inputs that every model takes: token 0, the first position, zeros, and controls that say it is not ready.
+// RowTensors: the inputs and outputs of runs in which each loop has a row (scheduling/decoding/row_plan.h). A row
+// without a step gets inputs that every model takes: token 0, the first position, zeros, and controls that say it is
+// not ready.
 #pragma once
 
 #include <cstdint>

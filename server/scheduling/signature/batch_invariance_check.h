@@ -1,4 +1,4 @@
-// Runs the model to find out whether requests may share its runs. In a child process (trial/trial_steps.h).
+// Runs the model to find out whether requests may share its runs. In a child process (registry/trial/trial_steps.h).
 #pragma once
 
 #include <cstdint>
