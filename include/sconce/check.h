@@ -1,8 +1,8 @@
-// SCONCE_CHECK throws sconce::Error if a condition does not hold. No other code throws on a condition.
+// SCONCE_CHECK throws sconce::Error if a condition is false. All other code throws without a condition.
 //
 //   SCONCE_CHECK(dim < rank, kInvalidArgument, "softmax: dim ", dim, " out of range for rank ", rank);
 //
-// Arguments are streamed only when the check fails.
+// Arguments are formatted only when the check fails.
 #pragma once
 
 #include <sstream>

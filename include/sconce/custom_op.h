@@ -1,6 +1,6 @@
-/* Custom operators for people without PyTorch's headers: a plain C interface, for C and C++.
+/* A plain C interface for custom operators, in C or C++, without PyTorch's headers.
  *
- * A library exports sconce_custom_ops(), which defines its operators by their schemas (PyTorch's words) and functions:
+ * A library exports sconce_custom_ops(), which defines each operator by its schema (in PyTorch's form) and a function:
  *
  *   static int scale(void* context, SconceCall* call, const SconceHost* host) {
  *     SconceTensor x, y;
@@ -12,9 +12,9 @@
  *     return host->define(registry, "mylib::scale(Tensor x, float by) -> Tensor", scale, NULL);
  *   }
  *
- * It is loaded with `op_libraries` (LoadOptions, the conf file). Every function returns 0, or another number where it
- * failed; the kernel then returns that number, and the caller of the model gets the reason. Several threads may be in a
- * kernel. Pointers are valid until the kernel returns. An exception must not leave a kernel.
+ * The setting `op_libraries` (LoadOptions, the conf file) loads the library. Every function returns 0, or another
+ * number on failure; the kernel then returns that number, and the caller of the model gets the reason. Several threads
+ * may execute a kernel at once. Pointers are valid until the kernel returns. An exception must not leave a kernel.
  */
 #ifndef SCONCE_CUSTOM_OP_H
 #define SCONCE_CUSTOM_OP_H
@@ -50,8 +50,8 @@ struct SconceHost {
 
   int (*define)(SconceRegistry* registry, const char* schema, SconceKernel kernel, void* context);
 
-  /* Arguments by their place in the schema. Where one is None (of an optional type), is_none writes 1 and the others
-   * fail. Element types, layouts and memory formats are integers. */
+  /* Arguments by their index in the schema. If an argument of an optional type is None, is_none writes 1 and the other
+   * functions fail. Element types, layouts and memory formats are integers. */
   int (*is_none)(SconceCall* call, int argument, int* none);
   int (*tensor_argument)(SconceCall* call, int argument, SconceTensor* tensor);
   int (*int_argument)(SconceCall* call, int argument, int64_t* value); /* int, bool */
@@ -62,18 +62,18 @@ struct SconceHost {
   int (*list_length)(SconceCall* call, int argument, size_t* count);
   int (*list_tensor)(SconceCall* call, int argument, size_t item, SconceTensor* tensor);
 
-  /* Results by their place. A new tensor is row-major and uninitialised. */
+  /* Results by their index in the schema. A new tensor is row-major and uninitialised. */
   int (*new_result)(SconceCall* call, int result, int32_t rank, const int64_t* sizes, int32_t dtype,
                     SconceTensor* tensor);
   int (*result_is_argument)(SconceCall* call, int result, int argument); /* of the schema's Tensor(a!) */
   int (*int_result)(SconceCall* call, int result, int64_t value);
   int (*real_result)(SconceCall* call, int result, double value);
 
-  /* Says why the kernel fails; returns 1. */
+  /* Sets the reason of the failure; returns 1. */
   int (*fail)(SconceCall* call, const char* reason);
 };
 
-/* What the library exports. */
+/* The function that the library exports. */
 int sconce_custom_ops(const SconceHost* host, SconceRegistry* registry);
 
 #ifdef __cplusplus

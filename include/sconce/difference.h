@@ -1,4 +1,4 @@
-// Difference: how far the elements of two tensors are apart. Two sets of weights are judged by it.
+// Difference: the distance between the elements of two tensors. Checks of new weights compare it with limits.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace sconce {
 
-// Of a and b, which have one dtype and the same number of elements. Sums are over elements that are finite in both. The
-// parts of complex numbers count as two elements, the halves of a float4_e2m1fn_x2 as well.
+// Compares a and b, which have the same dtype and number of elements. Sums cover the elements that are finite in both.
+// Real and imaginary part of a complex number count as two elements, and so do the two halves of a float4_e2m1fn_x2.
 struct Difference {
   uint64_t elements = 0;
   uint64_t changed = 0;                         // whose values differ; NaN equals NaN, 0 equals -0
@@ -31,11 +31,11 @@ struct Difference {
   double cosine() const noexcept;    // a.b / (||a|| ||b||); 1 if both are zero, 0 if one is
 };
 
-// Adds the elements of both, row-major and little endian, behind those that were added before. a and b have whole
-// elements and one size; any alignment.
+// Adds the elements of both, row-major and little endian; they follow those of earlier calls. a and b have the same
+// size, which is a multiple of the element size. Any alignment.
 void add_difference(Difference& difference, DType dtype, std::span<const std::byte> a, std::span<const std::byte> b);
 
-// A tensor of two files or sets.
+// The difference of one tensor between two files or sets.
 struct TensorDifference {
   enum class Kind : int8_t {
     kSame,      // equal values
@@ -46,12 +46,12 @@ struct TensorDifference {
   };
   std::string name;
   Kind kind = Kind::kSame;
-  WeightEntry a, b;  // dtype and shape; empty names where a side lacks it
+  WeightEntry a, b;  // dtype and shape; the name is empty on the side that lacks the tensor
   Difference difference;
 };
 
-// Compares two files of weights, of any formats that WeightFile::open takes, in the byte order of the tensors' names.
-// Neither is read into memory as a whole. Errors of WeightFile; kInvalidArgument for a name that a file has twice.
+// Compares two weight files in any format of WeightFile::open, in byte order of the tensors' names. Reads them in
+// pieces, never as a whole. Throws the errors of WeightFile, and kInvalidArgument if a file has the same name twice.
 std::vector<TensorDifference> compare_weights(WeightFile& a, WeightFile& b);
 
 }  // namespace sconce

@@ -49,7 +49,7 @@ constexpr uint16_t half_from_float(float value) noexcept {
   return static_cast<uint16_t>(sign | (magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }
 
-// What conversion does above the largest finite value, and which codes are NaN.
+// How a format converts values above its largest finite value, and which codes are NaN.
 enum class Float8Kind {
   kIeee,  // infinities and NaNs as in IEEE 754
   kFn,    // no infinity; all ones is NaN; values that are too large become the largest one

@@ -1,8 +1,9 @@
-// Mutex, MutexLock, ConditionVariable: those of the standard library, known to clang's thread safety analysis.
+// Mutex, MutexLock, ConditionVariable: wrappers of the standard classes with annotations for clang's thread safety
+// analysis.
 //
 // A field names the mutex that guards it; a function names the mutex that its caller must hold. `./dev lint` runs
-// `clang++ -Wthread-safety`, which refuses code that breaks these rules. Other compilers ignore the annotations. These
-// classes cost no more than the standard's.
+// `clang++ -Wthread-safety`, which refuses code that breaks these rules. Other compilers ignore the annotations. The
+// wrappers add no cost.
 //
 // The analysis looks at one function at a time. It does not check constructors and destructors, and it does not follow
 // a lock into a lambda: a lambda that runs while its caller holds the lock calls Mutex::assert_held().
@@ -23,13 +24,13 @@
 // On a function: its caller must hold the mutex; its caller must not hold it.
 #define SCONCE_REQUIRES(...) SCONCE_THREAD_SAFETY(requires_capability(__VA_ARGS__))
 #define SCONCE_EXCLUDES(...) SCONCE_THREAD_SAFETY(locks_excluded(__VA_ARGS__))
-// On a function that locks the mutex; that may lock it; that unlocks it.
+// On functions that lock the mutex, may lock it, or unlock it.
 #define SCONCE_ACQUIRE(...) SCONCE_THREAD_SAFETY(acquire_capability(__VA_ARGS__))
 #define SCONCE_TRY_ACQUIRE(...) SCONCE_THREAD_SAFETY(try_acquire_capability(__VA_ARGS__))
 #define SCONCE_RELEASE(...) SCONCE_THREAD_SAFETY(release_capability(__VA_ARGS__))
 // On a function that returns a reference to the mutex.
 #define SCONCE_RETURN_CAPABILITY(mutex) SCONCE_THREAD_SAFETY(lock_returned(mutex))
-// On a function that the analysis cannot follow. A comment there says why the function is right.
+// On a function that the analysis cannot follow. A comment there proves that the function is correct.
 #define SCONCE_NO_THREAD_SAFETY_ANALYSIS SCONCE_THREAD_SAFETY(no_thread_safety_analysis)
 
 namespace sconce {
@@ -43,7 +44,7 @@ class SCONCE_THREAD_SAFETY(capability("mutex")) Mutex {
   void lock() SCONCE_ACQUIRE() { mutex_.lock(); }
   bool try_lock() noexcept SCONCE_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   void unlock() noexcept SCONCE_RELEASE() { mutex_.unlock(); }
-  // Tells the analysis that the caller of this code holds the mutex. Does nothing at run time.
+  // Tells the analysis that the calling code holds the mutex. Does nothing at run time.
   void assert_held() const noexcept SCONCE_THREAD_SAFETY(assert_capability(this)) {}
 
  private:
@@ -77,7 +78,7 @@ class SCONCE_THREAD_SAFETY(scoped_lockable) MutexLock {
   bool held_ = true;
 };
 
-// Waiting has no predicate, because the analysis does not follow a lock into it. Wait in a loop, under the mutex:
+// wait() takes no predicate, because the analysis does not follow a lock into it. Wait in a loop, under the mutex:
 // `while (!ready_) wake_.wait(mutex_);`.
 class ConditionVariable {
  public:
@@ -104,7 +105,7 @@ class ConditionVariable {
   }
 
  private:
-  // The form in which std::condition_variable takes a mutex that stays the caller's.
+  // Lends the locked mutex to std::condition_variable; the caller still owns the lock afterwards.
   struct Adopted {
     explicit Adopted(Mutex& mutex) noexcept : lock(mutex.mutex_, std::adopt_lock) {}
     ~Adopted() { lock.release(); }

@@ -1,4 +1,4 @@
-// The random generators of operators that draw numbers.
+// Random generators of operators.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What this build of the library can run, and whether it can run a package's model.
+// Functions that list the operators of this build and check a package's model against them.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace sconce {
 
 // Checks whether this process could load a model: symbols, libraries, instruction sets, platform. None of the model's
-// code runs. kIncompatible has every reason. Name as in Package::model, libraries of custom operators as in
+// code runs. kIncompatible has every reason. model_name as in Package::model, libraries of custom operators as in
 // LoadOptions.
 void check_runnable(const Package& package, std::string_view model_name = {},
                     std::span<const std::filesystem::path> op_libraries = {});

@@ -1,6 +1,6 @@
-// Storage: a reference-counted run of bytes on one device, shared by the tensors that view it.
+// Storage: reference-counted memory on one device, shared by the tensors that view it.
 //
-// The reference count and derived() are thread-safe. Callers guard the bytes themselves.
+// The reference count and derived() are thread-safe. Callers synchronise access to the bytes.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@
 
 namespace sconce {
 
-// Names one value computed from a storage. `kind` is the address of a static of the code that computes it.
+// Identifies one value computed from a storage. `kind` is the address of a static variable of the code that computes
+// it.
 struct DerivedKey {
   const void* kind = nullptr;
   std::array<int64_t, 7> parameters{};
@@ -25,10 +26,10 @@ struct DerivedKey {
 
 class Storage {
  public:
-  // Where bytes came from that can be read again at any time, as those of a mapped file.
+  // A source that can supply the bytes again at any time, such as a mapped file.
   class Source {
    public:
-    // Frees the memory that holds these bytes until somebody reads them. Any thread, also while others read.
+    // Frees the memory that holds these bytes until they are read again. Any thread, also during reads.
     virtual void give_up(const void* bytes, size_t count) noexcept = 0;
 
    protected:
@@ -51,11 +52,11 @@ class Storage {
   bool immutable() const noexcept { return immutable_; }
   void set_immutable(bool value) noexcept { immutable_ = value; }
 
-  // Of constants whose context is a Source: their bytes need no memory while nobody reads them.
+  // True for constants whose context is a Source: their memory can be freed between reads.
   bool has_source() const noexcept { return source_; }
   // `context` of the constructor is this Source, converted to void*.
   void set_source() noexcept { source_ = true; }
-  // Tells the source, if there is one, that a derived value will be read instead of the bytes from `offset` on.
+  // Tells the source, if there is one, that a derived value replaces the bytes from `offset` on.
   void give_up(size_t offset) noexcept {
     if (source_)
       static_cast<Source*>(context_)->give_up(static_cast<const std::byte*>(data_) + offset, bytes_ - offset);
@@ -65,10 +66,10 @@ class Storage {
   const std::vector<std::byte>* opaque_metadata() const noexcept { return opaque_.get(); }
   void set_opaque_metadata(std::vector<std::byte> bytes);
 
-  // A value that was computed from a storage's bytes, and the memory that it holds. Null: there is none to keep.
+  // A value computed from a storage's bytes, and the memory that it holds. Null: there is no value.
   struct Value {
     Value(std::nullptr_t) noexcept {}
-    // A small object: its own size.
+    // For a small object: its memory is its own size.
     template <class T>
     Value(std::shared_ptr<T> value) noexcept : Value(std::move(value), sizeof(T)) {}
     Value(std::shared_ptr<void> value, size_t bytes) noexcept
@@ -76,28 +77,28 @@ class Storage {
     std::shared_ptr<void> value;
     size_t bytes = 0;
   };
-  // Computes a value from a storage's bytes. It may outlive the storage it was made for, so it refers to none.
+  // Computes a value from a storage's bytes. It may outlive the storage it was made for, so it must not refer to any.
   using Derive = std::function<Value(Storage& from)>;
-  // Returns a value that is computed from the bytes once and lives as long as they do (a repacked weight, say).
-  // Requires immutable(). Finding it takes no lock. Making it holds the storage's own lock, so only threads that need a
-  // value of these bytes wait.
+  // Returns a value that is computed from the bytes once and has their lifetime (for example a repacked weight).
+  // Requires immutable(). A lookup takes no lock. The computation holds the storage's own lock, so only threads that
+  // need a value of this storage wait.
   void* derived(const DerivedKey& key, const std::function<Derive()>& how);
-  // The same if it was computed already, else null.
+  // Returns the value if it was computed already, else null.
   void* known(const DerivedKey& key) const noexcept;
-  // Computes now every value that `other`, a storage of the same layout, has, so that no run waits for it later.
+  // Computes now every value that `other`, a storage of the same layout, has, so that no later run waits for it.
   void derive_as(const Storage& other);
-  // Memory that the values computed so far hold. Takes no lock.
+  // Memory of the values computed so far. Takes no lock.
   uint64_t derived_bytes() const noexcept;
   static uint64_t derivations() noexcept;  // values computed so far in this process
 
-  // Replaces the bytes (resize_, set_). Nobody else may be reading them.
+  // Replaces the bytes (resize_, set_). No other thread may be reading them.
   void reset(void* data, size_t bytes, Release release, void* context) noexcept;
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
-  // A thread that finds 1 is the only owner and sees everything that earlier owners did with the bytes.
+  // A thread that reads 1 is the only owner and sees all writes of earlier owners.
   uint32_t references() const noexcept { return references_.load(std::memory_order_acquire); }
 
  private:
@@ -123,7 +124,7 @@ class Storage {
 class StoragePtr {
  public:
   StoragePtr() noexcept = default;
-  static StoragePtr adopt(Storage* storage) noexcept {  // takes over the reference the storage was born with
+  static StoragePtr adopt(Storage* storage) noexcept {  // takes over the reference that the constructor made
     StoragePtr p;
     p.storage_ = storage;
     return p;

@@ -1,8 +1,8 @@
 // Tensor: sizes, strides and offset over a Storage. A value of two cache lines; copies share the storage.
 //
 // Sizes and strides are in elements; strides may be zero or overlap, never negative. A default-constructed tensor is
-// undefined. An opaque tensor (layout kMkldnn) has only its sizes; its bytes are oneDNN-packed. Threads may use
-// different objects at the same time; callers guard a shared one.
+// undefined. An opaque tensor (layout kMkldnn) has only sizes; its bytes are oneDNN-packed. Threads may use different
+// objects at the same time; callers synchronise access to a shared one.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class Tensor {
   // Uninitialised memory from the calling thread's arena, 64-byte aligned. kOutOfMemory.
   static Tensor empty(IntSpan sizes, DType dtype, Device device = {});
   static Tensor empty_strided(IntSpan sizes, IntSpan strides, DType dtype, Device device = {});
-  // Views bytes of the caller. `release` (may be null) is called when the last view goes.
+  // Views bytes of the caller. `release` (may be null) is called when the last view is destroyed.
   static Tensor from_blob(void* data, IntSpan sizes, IntSpan strides, DType dtype, Device device = {},
                           Storage::Release release = nullptr, void* context = nullptr);
 
@@ -98,7 +98,7 @@ class Tensor {
 
 // Row-major strides, last one 1; a size of 0 counts as 1. out has room for sizes.size() elements.
 void contiguous_strides(IntSpan sizes, int64_t* out) noexcept;
-// How many bytes of the storage, from element 0, the view can touch; 0 if any size is 0. kInvalidArgument on overflow.
+// Bytes of the storage, from element 0, that the view can reach; 0 if any size is 0. kInvalidArgument on overflow.
 size_t storage_bytes_needed(IntSpan sizes, IntSpan strides, int64_t offset, size_t itemsize);
 // "float32 [2, 3] strides [3, 1]"
 std::string describe(const Tensor& tensor);

@@ -1,11 +1,11 @@
 // Reads and writes tensors as files: .npy, .npz (NumPy) and .safetensors.
 //
-// Readers check every size, offset and name before using it. An error names the file, the tensor and the reason.
-// Tensors of .npy and .safetensors files view a private mapping of the file if their data is aligned and in this
-// machine's byte order; otherwise they are copies. Writing to them does not change the file, which must keep its length
-// while they live. Writers take any strides. They replace the file, and leave none if they fail. Thread-safe. Codes:
-// kIo (cannot be read or written), kCorruptPackage (the file contradicts itself), kUnsupported (a type that the format
-// or Sconce lacks), kInvalidArgument (a tensor or name that cannot be written).
+// Readers check every size, offset and name before use. An error names the file, the tensor and the reason. Tensors of
+// .npy and .safetensors files view a private mapping of the file if their data is aligned and in this machine's byte
+// order; otherwise they are copies. Writes to them do not change the file. The file must keep its length while they
+// live. Writers take any strides. They replace the file atomically and leave no partial file on failure. Thread-safe.
+// Codes: kIo (cannot be read or written), kCorruptPackage (the file contradicts itself), kUnsupported (a type that the
+// format or Sconce lacks), kInvalidArgument (a tensor or name that cannot be written).
 #pragma once
 
 #include <filesystem>
@@ -35,7 +35,7 @@ void write_npz(const std::filesystem::path& path, std::span<const NamedTensor> t
 
 // Tensors are in the order of the file's header.
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path);
-// What the header says besides tensors ("__metadata__").
+// The header's entries besides tensors ("__metadata__").
 std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& path);
 // Takes all dtypes except complex32 and complex128. Names must differ and be UTF-8; "__metadata__" is reserved.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,

@@ -1,5 +1,5 @@
-// Sources of weights: files and byte streams that are read straight into the memory of a WeightUpdate. No whole copy of
-// the weights is made, and files that are staged are not mapped.
+// Sources of weights: files and byte streams that are read directly into the memory of a WeightUpdate. The weights are
+// never copied as a whole, and staged files are not mapped.
 //
 //   auto update = model.begin_update({.label = "step-1200"});
 //   stage_file(*update, "step-1200.safetensors", {.constants = model.constants()});
@@ -7,7 +7,7 @@
 //
 // Input is checked: an error names the source, the tensor and the reason. One thread at a time may use an object. Codes
 // besides those of WeightUpdate: kIo (cannot be read), kCorruptPackage (the source contradicts itself, or is too short
-// or too long), kUnsupported (a type or layout that Sconce does not take), kInvalidArgument (wrong digest),
+// or too long), kUnsupported (a type or layout that Sconce does not support), kInvalidArgument (wrong digest),
 // kFailedPrecondition (the file changed while it was read), kCancelled.
 #pragma once
 
@@ -34,29 +34,30 @@ using Sha256Digest = std::array<std::byte, 32>;
 enum class WeightFormat : int8_t {
   kDetect,  // by the first bytes; a raw blob by its length
   kSafetensors,
-  kNpz,      // members stored or deflated
-  kNpy,      // one tensor, named after the file without ".npy"
-  kPackage,  // a .pt2 (file or directory) or a model's .so: its stored constants by FQN, except those that its
-             // graph writes, because each replica has its own
-  kBlob,     // a package's weights blob: stored constants back to back in the model's order, each data_size bytes.
-             // Constants that the graph writes are skipped
+  kNpz,  // members stored or deflated
+  kNpy,  // one tensor, named after the file without ".npy"
+  // a .pt2 (file or directory) or a model's .so: its stored constants by FQN, except those that its graph writes,
+  // because each replica has its own copy
+  kPackage,
+  kBlob,  // a package's weights blob: stored constants back to back in the model's order, each data_size bytes.
+          // Constants that the graph writes are skipped
 };
 
 struct FileOptions {
   WeightFormat format = WeightFormat::kDetect;
-  std::vector<ConstantSpec> constants = {};  // of the model that takes the weights (Model::constants()); for kBlob
+  std::vector<ConstantSpec> constants = {};  // of the model that receives the weights (Model::constants()); for kBlob
   std::string package_model = {};            // which model of a package; "" as in Package::model
   std::optional<Sha256Digest> sha256 = {};   // of the file's bytes; compared at the end
-  // Called after each block with the bytes done and the total, on the thread that stages. May throw to stop.
+  // Called after each block with the bytes done and the total, on the staging thread. May throw to stop.
   std::function<void(uint64_t done, uint64_t total)> progress = {};
   const std::atomic<bool>* cancel = nullptr;  // checked before each block
 };
 
-// A file of weights. Its entries are in the best order for reading.
+// A file of weights. Its entries are in the order that reads fastest.
 class WeightFile {
  public:
   static std::unique_ptr<WeightFile> open(const std::filesystem::path& path, const FileOptions& options = {});
-  // Several safetensors files that hold the tensors of one model. No name may be in two of them.
+  // Opens several safetensors files with the tensors of one model. A name may be in only one of them.
   static std::unique_ptr<WeightFile> open_shards(std::span<const std::filesystem::path> paths);
   virtual ~WeightFile();
   WeightFile(const WeightFile&) = delete;
@@ -66,13 +67,13 @@ class WeightFile {
   uint64_t bytes(size_t entry) const noexcept { return bytes_[entry]; }
   uint64_t bytes() const noexcept { return total_; }  // of all entries
 
-  // Reads the next bytes of an entry, row-major and little endian. Read entries one after the other, each from its
-  // start. `out` holds whole elements, no more than the entry has left. The unread rest of the previous entry is
-  // skipped.
+  // Reads the next bytes of an entry, row-major and little endian. Read one entry at a time, from its start. `out`
+  // holds whole elements, at most the unread rest of the entry. A change to another entry skips the unread rest of the
+  // previous one.
   virtual void read(size_t entry, std::span<std::byte> out) = 0;
-  // The bytes of an entry where they are, if they lie in the host's memory as read() would give them; else empty.
+  // A view of the bytes of an entry, if host memory has them in the form that read() returns; else empty.
   virtual std::span<const std::byte> in_place(size_t /*entry*/) const noexcept { return {}; }
-  // Call this when all is read. kInvalidArgument if the file's SHA-256 is not the one in the options,
+  // Call this after reading all entries. kInvalidArgument if the file's SHA-256 is not the one in the options,
   // kFailedPrecondition if the file changed since it was opened.
   virtual void check_whole() = 0;
 
@@ -85,23 +86,24 @@ class WeightFile {
   uint64_t total_ = 0;
 };
 
-// A set that a model holds: its stored constants in the byte order of their names, except those that the compiler
-// packed, which no update can replace. It keeps the set and the model, whatever is published meanwhile.
+// A set of a model as a weight file: its stored constants in byte order of their names, except those that the compiler
+// packed, which no update can replace. Keeps the set and the model alive, regardless of later publications.
 class WeightSetFile : public WeightFile {
  public:
-  virtual const WeightSetInfo& info() const noexcept = 0;  // when it was opened
-  // As Model::weights_digest(), which also counts what the compiler packed. The first call reads all values.
+  virtual const WeightSetInfo& info() const noexcept = 0;  // as of the opening
+  // As Model::weights_digest(), which includes the constants that the compiler packed. The first call reads all
+  // values.
   virtual const std::string& digest() = 0;
 };
 
-// Declares the file's entries, reads them in and completes each. The caller then calls finish().
+// Declares the file's entries, reads and completes each one. The caller then calls finish().
 void stage_file(WeightUpdate& update, const std::filesystem::path& path, const FileOptions& options = {});
-// The same for an open file, which errors call `source`.
+// As above, for an open file. Errors call it `source`.
 void stage_file(WeightUpdate& update, WeightFile& file, const std::string& source, const FileOptions& options = {});
 
-// Declares the tensors and copies their values, from memory of any device and in any strides. If the model is on a
-// device of that kind, no byte passes through the host. All work on the values must be over; they are not read any more
-// when the call returns or throws. `first`: the number of the first entry, if a gradual update has earlier ones.
+// Declares the tensors and copies their values, from memory of any device and with any strides. If the model is on a
+// device of the same type, no byte passes through the host. All work on the values must be complete; they are not read
+// after the call returns or throws. `first`: the number of the first entry, if a gradual update has earlier ones.
 void stage_tensors(WeightUpdate& update, std::span<const NamedTensor> tensors, size_t first = 0);
 
 struct StreamOptions {
@@ -117,7 +119,7 @@ struct StreamOptions {
 //   stream.end();
 //   update->finish();
 //
-// The update is declared once the header is complete. After an error the stream cannot be used any more.
+// The update is declared once the header is complete. After an error the stream cannot be used.
 class WeightStream {
  public:
   explicit WeightStream(WeightUpdate& update, StreamOptions options = {});
@@ -125,9 +127,9 @@ class WeightStream {
   WeightStream(const WeightStream&) = delete;
   WeightStream& operator=(const WeightStream&) = delete;
 
-  // Where to put the next bytes. Never empty, even at the end of the data. Valid until advance().
+  // The buffer for the next bytes. Never empty, even at the end of the data. Valid until advance().
   std::span<std::byte> next();
-  // Says how many bytes were put there. kCorruptPackage for bytes after the end of the data.
+  // Reports the number of bytes written to that buffer. kCorruptPackage for bytes after the end of the data.
   void advance(size_t bytes);
   // Ends the stream. kCorruptPackage if bytes are missing, kInvalidArgument if the digest differs.
   void end();
@@ -154,12 +156,12 @@ class SafetensorsEncoder {
   // Fills `out`, whose size is a multiple of 16, unless the stream ends before. Returns the bytes written, 0 at the
   // end. Checks the whole file before it returns the last bytes.
   size_t read(std::span<std::byte> out);
-  // The next bytes, from where they are if the file has them in memory, else through `scratch`, as read() does. Empty
-  // at the end. Valid until the next call. Whoever calls this does not call read().
+  // The next bytes: a view of the file's memory where it has one, else `scratch`, filled as by read(). Empty at the
+  // end. Valid until the next call. Do not mix with read().
   std::span<const std::byte> next(std::span<std::byte> scratch);
 
  private:
-  void step(uint64_t bytes);  // `bytes` of the entry were given
+  void step(uint64_t bytes);  // `bytes` of the entry were returned
   bool complete() const noexcept { return sent_ == header_.size() && entry_ == file_->entries().size(); }
 
   std::unique_ptr<WeightFile> file_;
@@ -169,7 +171,7 @@ class SafetensorsEncoder {
   uint64_t position_ = 0;  // in the entry
 };
 
-// SHA-256 of what the encoder still has to send.
+// SHA-256 of the bytes that the encoder has yet to send.
 Sha256Digest digest_of(SafetensorsEncoder& encoder);
 
 }  // namespace sconce

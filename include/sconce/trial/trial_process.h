@@ -1,13 +1,13 @@
-// A trial: a child process runs a model on inputs that nobody sent, before this process does. A crash or an endless
-// loop of the model's code then ends the child and nothing else.
+// A trial: a child process runs a model on dummy inputs before this process does. A crash or an endless loop of the
+// model's code then ends only the child.
 //
 //   TrialProcess  --package, request-->  receive_trial()      in the child: `program trial`
 //                 <--lines------------   report_trial()
 //                 <--------------------   end_trial()
 //
-// The child is an exec of a program, never a fork of a process with threads. It gets the package's bytes as
-// descriptors, maps them, and so shares the pages of weights with this process. What it reports is untrusted: bounded
-// here, and checked by the reader of the lines.
+// The child is an exec of a program, never a fork of a process with threads. It receives the package's bytes as
+// descriptors and maps them, so it shares the pages of weights with this process. Its report is untrusted: the size is
+// limited here, and the reader of the lines checks their content.
 #pragma once
 
 #include <chrono>
@@ -25,42 +25,42 @@ namespace sconce {
 struct TrialSettings {
   // The program that runs as the child, with the one argument kTrialCommand: `sconce`. Empty: there are no trials.
   std::filesystem::path program;
-  // What the child may take. The time gets 4 seconds more for each GiB of the package, which may have to be read.
+  // Limits of the child. The time limit grows by 4 seconds for each GiB of the package, which may have to be read.
   std::chrono::nanoseconds time = std::chrono::seconds(10);
-  // Bytes of the child's own memory, mapped files not counted. 0: half of what this process may have.
+  // Bytes of the child's own memory, without mapped files. 0: half of this process's memory limit.
   uint64_t memory = 0;
-  // Whether the child gives way to other processes: false where this one has nothing to do but wait for it.
+  // Whether the child runs at lower priority: false if this process only waits for it.
   bool gives_way = true;
 };
 
 inline constexpr const char* kTrialCommand = "trial";
 
 struct TrialEnd {
-  std::vector<std::string> lines;  // of the report, each without its line feed; those that came before a problem too
-  // Why the child neither said that all is reported nor ended by itself with status 0: "ended by SIGABRT after 12 ms:
-  // ..." with the last line that it wrote to its standard error. Empty: it did.
+  std::vector<std::string> lines;  // of the report, each without its line feed; also those before a problem
+  // Why the child neither reported the end nor exited with status 0: "ended by SIGABRT after 12 ms: ..." with the last
+  // line of its standard error. Empty: it succeeded.
   std::string problem;
   bool stopped = false;  // the caller ended it
 };
 
-// One child. Used by one thread at a time. The kernel ends the child when the thread ends that started it.
+// One child. Used by one thread at a time. The kernel kills the child when the thread that started it ends.
 class TrialProcess {
  public:
-  // Starts a child that waits for its task, without limits until then. A child that is started ahead costs its task no
-  // time. kIo if it cannot be started.
+  // Starts a child that waits for its task; limits apply from the task on. A child started in advance saves the task
+  // its start-up time. kIo if it cannot be started.
   explicit TrialProcess(std::filesystem::path program);
   // Starts the child and gives it its task.
   TrialProcess(const TrialSettings& settings, const Package& package, std::string_view request);
   TrialProcess(const TrialProcess&) = delete;
   ~TrialProcess();  // ends the child and its process group
 
-  // Gives the child its task, once; the request is a text for it. Its time begins now. The settings' program is not
-  // looked at. kOutOfMemory; kUnsupported if the package's bytes are in memory and larger than 64 MiB.
+  // Gives the child its task, once, with a request text. The time limit starts now. The settings' program is ignored.
+  // kOutOfMemory; kUnsupported if the package's bytes are in memory and larger than 64 MiB.
   void give(const TrialSettings& settings, const Package& package, std::string_view request);
 
-  // After give(). Waits until the child has reported all or has ended, or ends it at a limit. A child that has reported
-  // all may take a moment more to end: the destructor waits for that. stop: a descriptor that becomes readable when the
-  // caller wants the wait to end at once; -1: none.
+  // Call after give(). Waits until the child has reported the end or has exited, or kills it at a limit. After the
+  // report, the child may need a moment to exit: the destructor waits for that. stop: a descriptor that becomes
+  // readable when the caller wants to stop waiting; -1: none.
   TrialEnd wait(int stop = -1);
 
  private:
@@ -74,11 +74,11 @@ struct TrialTask {
   std::string request;
 };
 // Receives the task that TrialProcess sends on descriptor 3. From then on this process ends with its parent.
-// kInvalidArgument if nobody sends one.
+// kInvalidArgument if no task arrives.
 TrialTask receive_trial();
-// Sends a line, without a line feed in it, at once.
+// Sends a line, without a line feed in it, immediately.
 void report_trial(std::string_view line);
-// Says that all is reported, and ends the process with status 0 at once: its parent waits for no destructor.
+// Reports the end and exits with status 0 at once, without destructors.
 [[noreturn]] void end_trial();
 
 }  // namespace sconce
