@@ -394,11 +394,6 @@ OTHERS = {
         "tests/server/test_generate.py::test_the_document")
        for rest in ('"token":17,"step":0', '"token":3,"step":1', '"steps":2,"finish_reason":"stop"')},
     '{"token": {"input": "tokens", "output": "logits"},': run_by("tests/server/test_generate.py::test_the_document"),
-    "Inference --sequence_id, start, end-->": said,
-    "TokenLoop --token--> ring --notice, if the answerer waits--> HttpCall: a piece of the answer, in one write": said,
-    "CallThreads    --message-->": said,
-    "Control::load  --TrialRequest-->  sconce trial (child)": said,
-    "TokenLoop --step of one row--> LoopRows::Group --run of all rows-->": said,
     **{line: run_by("tests/python/test_document.py::test_the_blocks_of_the_document") for line in (
         "import numpy as np, sconce", "future = model.submit(images)", "weights = model.state_dict()",
         'print(sconce.inspect("digits.pt2")')},
@@ -444,7 +439,7 @@ OTHERS = {
     "client": said,
     'handle = serve.get_app_handle("default")': run_by("tests/long/ray/test_readme.py::test_the_blocks"),
     "POST .../weights": said,
-    "socket --bytes--> RequestReader": said,
+    "ModelLoader --> Package (read once)": said,
     "request for M --> loaded?": said,
     "sconce_package* package = NULL;": run_by(
         "tests/c_api/c_api_test.cpp::c api: dlpack.h before and after it, and a program in C11", "and by examples/embed.c"),
