@@ -1,5 +1,5 @@
-// ClientClock: when bytes last moved on a connection, and by when more bytes, or the end of a step, must come. until()
-// sets the deadline for any other wait. Used only on the connection's thread.
+// ClientClock: when bytes last moved on a connection, and the deadline for the next bytes or for the end of a step.
+// until() sets the deadline for any other wait. Used only on the connection's thread.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ class ClientClock {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  // The connection starts to read a request, to write an answer, or to wait for the next request.
+  // A phase is reading a request, writing a response, or waiting for the next request.
   void begin_phase(Time now) noexcept { phase_start_ = now; }
   void until(Time deadline) noexcept { deadline_ = deadline; }
-  // The client is there, or moved bytes that do not extend its time.
+  // The client is alive, or moved bytes that do not extend its deadline.
   void moved(Time now) noexcept { moved_ = now; }
 
   // From now on the client must keep to `pace`.
@@ -29,7 +29,7 @@ class ClientClock {
     moved_ = now;
     deadline_ = pace_.first(moved_);
   }
-  // So many bytes moved.
+  // `bytes` bytes moved.
   void keep_pace(size_t bytes) noexcept {
     if (bytes == 0) return;
     moved_ = Clock::now();
@@ -38,12 +38,12 @@ class ClientClock {
 
   Time deadline() const noexcept { return deadline_; }
   Time phase_start() const noexcept { return phase_start_; }
-  // The client's last action.
+  // When the client last acted.
   Time quiet_since() const noexcept { return std::max(moved_, phase_start_); }
 
  private:
   Time phase_start_{}, deadline_{};
-  Time moved_{};  // when bytes last moved, as far as that counts
+  Time moved_{};  // when bytes last moved, or moved() was called
   Pace pace_;
 };
 

@@ -1,4 +1,5 @@
-// gzip and zlib ("deflate") for whole bodies: Content-Encoding of requests, Accept-Encoding of answers. Pure functions.
+// gzip and zlib ("deflate") for whole bodies: Content-Encoding of requests, Accept-Encoding of responses. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +13,19 @@ namespace sconce::server {
 
 enum class Coding : int8_t { kIdentity, kGzip, kDeflate };
 
-// The coding of a Content-Encoding field; nullopt for an unknown one or several.
+// The coding of a Content-Encoding field; nullopt for an unknown coding or several codings.
 std::optional<Coding> coding_from_name(std::string_view name) noexcept;
 
-// The coding of ours that an Accept-Encoding field prefers: the highest q, the first of equals. kIdentity if it names
-// neither gzip nor deflate; '*' does not count.
+// The supported coding that an Accept-Encoding field prefers: the highest q, and the first of equals. kIdentity if the
+// field names neither gzip nor deflate; '*' does not count.
 Coding accepted_coding(std::string_view field) noexcept;
 
-// aligned_at: as in BodyBuffer::prepare. kInvalidArgument if the data are damaged, cut short or followed by other
-// bytes; kTooLarge beyond `limit` bytes, and no more than these are written.
+// aligned_at: as in BodyBuffer::prepare. kInvalidArgument if the data are corrupt, truncated or followed by other
+// bytes. kTooLarge beyond `limit` bytes; no more than `limit` bytes are written.
 void decompress(Coding coding, const BodyBuffer& body, size_t aligned_at, uint64_t limit, BodyBuffer& plain);
 
-// Compresses text and segments into one text, unless that is no smaller. json_length still counts plain bytes.
+// Compresses text and segments into one text, unless the result is no smaller. json_length still counts uncompressed
+// bytes.
 void compress(Coding coding, Response& response);
 
 }  // namespace sconce::server

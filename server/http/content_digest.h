@@ -8,8 +8,8 @@
 
 namespace sconce::server {
 
-// The sha-256 of a Content-Digest field; nullopt for an empty field. kInvalidArgument for a malformed field, and for
-// one that has only other digests, which would stay unchecked.
+// The sha-256 digest of a Content-Digest field; nullopt for an empty field. kInvalidArgument for a malformed field, and
+// for a field with only other digests, which would stay unchecked.
 std::optional<Sha256Digest> content_digest(std::string_view field);
 
 // 64 hexadecimal digits, with or without "sha-256:". kInvalidArgument.

@@ -1,5 +1,5 @@
-// InputBuffer: unused bytes from a client, in a block of fixed size, which is there from the first room() until
-// close(). Used by one thread at a time.
+// InputBuffer: unread bytes from a client, in a block of fixed size. The first room() allocates the block and close()
+// frees it. Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class InputBuffer {
 
   size_t capacity() const noexcept { return capacity_; }
   bool is_open() const noexcept { return bytes_ != nullptr; }
-  // Gives the block back; there are no unused bytes.
+  // Frees the block and drops unread bytes.
   void close() noexcept {
     clear();
     bytes_.reset();
@@ -27,24 +27,25 @@ class InputBuffer {
   std::string_view here() const noexcept { return {bytes_.get() + begin_, size()}; }
   void use(size_t bytes) noexcept { begin_ += bytes; }
 
-  // Where to put the next bytes; empty if only compact() or clear() can make room.
+  // Where to put the next bytes. Empty if only compact() or clear() can make room.
   std::span<char> room() {
     if (!bytes_) bytes_ = std::make_unique_for_overwrite<char[]>(capacity_);
     return {bytes_.get() + end_, capacity_ - end_};
   }
   bool full() const noexcept { return end_ == capacity_; }
   void add(size_t bytes) noexcept { end_ += bytes; }
-  // The whole block, for bytes to be discarded.
+  // The whole block, for bytes that are discarded.
   std::span<char> all() noexcept { return {bytes_.get(), bytes_ ? capacity_ : 0}; }
 
-  // Marks the first unused byte for rewind().
+  // Marks the first unread byte for rewind().
   void mark() noexcept { mark_ = begin_; }
   std::string_view since_mark() const noexcept { return {bytes_.get() + mark_, begin_ - mark_}; }
   bool at_mark() const noexcept { return begin_ == mark_; }
   bool mark_in_front() const noexcept { return mark_ == 0; }
   void rewind() noexcept { begin_ = mark_; }
 
-  // Moves the unused bytes, and the mark, to the front of the block. As for clear(), nobody may be reading into room().
+  // Moves the unread bytes and the mark to the front of the block. As for clear(), no read into room() may be in
+  // progress.
   void compact() noexcept {
     std::memmove(bytes_.get(), bytes_.get() + begin_, size());
     end_ -= begin_;
@@ -55,7 +56,7 @@ class InputBuffer {
  private:
   std::unique_ptr<char[]> bytes_;
   const size_t capacity_;
-  size_t begin_ = 0, end_ = 0;  // unused bytes are at [begin_, end_)
+  size_t begin_ = 0, end_ = 0;  // unread bytes are at [begin_, end_)
   size_t mark_ = 0;
 };
 

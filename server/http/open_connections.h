@@ -1,4 +1,4 @@
-// OpenConnections: counts connections by listener, with a Slot for each. Thread-safe.
+// OpenConnections: counts open connections by listener. Each connection holds a Slot. Thread-safe.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// The query of an admin request. An unknown parameter is an error, because the server would not do what it asks for.
+// The query of an admin request. An unknown parameter is an error, because ignoring it would silently change the
+// request.
 #pragma once
 
 #include <initializer_list>
@@ -12,11 +13,11 @@ namespace sconce::server {
 
 class Query {
  public:
-  // kInvalidArgument for malformed escapes, a repeated parameter, or one that is not in `known`.
+  // kInvalidArgument for a malformed escape, a repeated parameter, or a parameter that is not in `known`.
   Query(std::string_view query, std::initializer_list<std::string_view> known);
 
   std::optional<std::string_view> text(std::string_view key) const noexcept;
-  // True: "true", "1" or no value. False: "false", "0" or no such key.
+  // True: "true", "1" or no value. False: "false", "0" or an absent key.
   bool flag(std::string_view key) const;
 
  private:

@@ -1,6 +1,5 @@
-// RepeatedHead: the last head of a connection, parsed. Most clients send the same head again and again, with the same
-// length of body; a head that is the last one byte for byte means the same, so it is not parsed. Used by one thread at
-// a time.
+// RepeatedHead: the last header of a connection, parsed. Most clients repeat the same header with the same body length.
+// A header that equals the last one byte for byte is not parsed. Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +13,9 @@ namespace sconce::server {
 
 class RepeatedHead {
  public:
-  // Whether `text` begins with this head.
+  // Whether `text` begins with this header.
   bool begins(std::string_view text) const noexcept { return !text_.empty() && text.starts_with(text_); }
-  // Keeps the head that `parser` has read from `text`, if it is short. std::bad_alloc.
+  // Stores the header that `parser` has read from `text`, if it is short. std::bad_alloc.
   void remember(std::string_view text, const RequestParser& parser) {
     text_.clear();
     if (text.size() > kMaxBytes) return;
@@ -38,7 +37,7 @@ class RepeatedHead {
   uint64_t content_length() const noexcept { return content_length_; }
 
  private:
-  static constexpr size_t kMaxBytes = 1024;  // a connection keeps them while it is idle
+  static constexpr size_t kMaxBytes = 1024;  // a connection keeps the header while it is idle
 
   std::string text_;
   RequestHeader head_;  // its texts are views of text_

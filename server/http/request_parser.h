@@ -1,6 +1,6 @@
-// RequestParser: Beast's HTTP/1 parser for the head, reduced to what the server needs, and a ChunkDecoder for the body.
-// Allocates nothing: texts are views of the parsed buffer until forget_texts(). It refuses what could be read in two
-// ways (two lengths, a length and chunks, unknown transfer codings, folded lines).
+// RequestParser: Beast's HTTP/1 parser for the header, reduced to the server's needs, and a ChunkDecoder for the body.
+// It allocates nothing: texts are views of the parsed buffer until forget_texts(). It refuses ambiguous requests (two
+// lengths, a length and chunks, unknown transfer codings, folded lines).
 //
 // One object parses one request. Used only on the connection's thread.
 #pragma once
@@ -26,17 +26,17 @@ struct RequestHeader {
   bool expects_continue = false;
   std::string_view method_text, target;
   std::optional<uint64_t> json_length;  // Inference-Header-Content-Length
-  Coding coding = Coding::kIdentity;    // of the body
-  Coding accepts = Coding::kIdentity;   // what may compress the answer
+  Coding coding = Coding::kIdentity;    // of the request body
+  Coding accepts = Coding::kIdentity;   // for compression of the response
   std::string_view request_id, traceparent;
   std::string_view weights, affinity;  // Sconce-Weights, Sconce-Affinity
   // Fields for the admin port; empty: absent.
   std::string_view authorization, origin, host, content_type, content_digest, signature, user_agent, if_none_match;
-  // Of a page's preflight: Access-Control-Request-Method, Access-Control-Request-Headers.
+  // Of a browser's preflight: Access-Control-Request-Method, Access-Control-Request-Headers.
   std::string_view page_method, page_fields;
 };
 
-// All texts of a head.
+// All texts of a header.
 constexpr std::string_view RequestHeader::*kHeadTexts[] = {
     &RequestHeader::method_text,   &RequestHeader::target,         &RequestHeader::request_id,
     &RequestHeader::traceparent,   &RequestHeader::weights,        &RequestHeader::affinity,
@@ -52,22 +52,22 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   explicit RequestParser(uint64_t max_body_bytes);
 
   const RequestHeader& head() const noexcept { return head_; }
-  // Call this before the buffer is reused; the head's texts are empty afterwards.
+  // Call this before the buffer is reused; the header's texts are empty afterwards.
   void forget_texts() noexcept;
-  // Parses the head and then, for a chunked body, the data for collect(). Returns how many bytes are used up.
+  // Parses the header and then, for a chunked body, the data for collect(). Returns the number of consumed bytes.
   size_t put(boost::asio::const_buffer bytes, error_code& ec);
   bool is_done() const noexcept { return basic_parser::is_done() || chunks_.done(); }
-  // Sets where the bytes of a chunked body go.
+  // Sets the destination of a chunked body.
   void collect(BodyBuffer& body) noexcept { body_ = &body; }
-  // Without collect(): decodes bytes of a chunked body from `here` to `room`. `used` bytes are used
-  // up; if there are none, more are needed.
+  // Without collect(): decodes bytes of a chunked body from `here` to `room`. `used` bytes are consumed; if `used` is
+  // 0, more bytes are needed.
   struct Decoded {
     size_t used = 0, bytes = 0;
   };
   Decoded decode_chunks(std::string_view here, std::span<std::byte> room, error_code& ec);
-  // Lowers the limit of the constructor, before a chunked body is read.
+  // Lowers the constructor's limit; call it before a chunked body is read.
   void limit_body(uint64_t bytes) noexcept { max_body_bytes_ = bytes; }
-  // Status and text for an error of put().
+  // Status and message for an error of put().
   int status(error_code ec) const noexcept;
   std::string_view problem(error_code ec) const noexcept;
 
@@ -91,7 +91,7 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   size_t collect_chunks(std::string_view here, error_code& ec);
 
   RequestHeader head_;
-  std::string_view parsed_;  // the buffer that put() works on
+  std::string_view parsed_;  // the buffer that put() parses
   BodyBuffer* body_ = nullptr;
   ChunkDecoder chunks_;
   uint64_t max_body_bytes_;

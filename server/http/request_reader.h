@@ -1,6 +1,6 @@
-// RequestReader: turns the bytes of a connection into requests, each a head and its body. It never blocks. The owner
-// calls step(), which says whether there are enough bytes. If not, the owner reads more into room() and reports them to
-// received().
+// RequestReader: turns the bytes of a connection into requests, each a header and a body. It never blocks. The owner
+// calls step(), which reports whether there are enough bytes. If not, the owner reads more bytes into room() and
+// reports them with received().
 //
 //   kNothing --bytes--> kHead --begin_body()--> kFixedBody or kChunkedBody --all bytes--> kWhole --inflate()--> kPlain
 //      ^                                                                                    |                     |
@@ -30,13 +30,13 @@ namespace sconce::server {
 
 class RequestReader {
  public:
-  // What the bytes so far amount to.
+  // State of the request by the bytes so far.
   enum class Step : int8_t {
-    kMore,     // not enough: read into room()
-    kHead,     // the head has come, reported once: call begin_body() or answer
-    kBody,     // the body has come, reported once
-    kTooLong,  // the body exceeds the limit of limit_body()
-    kRefused,  // the bytes are not a request; see refusal()
+    kMore,     // incomplete: read into room()
+    kHead,     // the header is complete, reported once: call begin_body() or answer
+    kBody,     // the body is complete, reported once
+    kTooLong,  // the body exceeds the limit set by limit_body()
+    kRefused,  // the bytes are not a valid request; see refusal()
   };
   struct Refusal {
     int status = 0;
@@ -44,47 +44,47 @@ class RequestReader {
   };
 
   // most_body: largest body, unless limit_body() lowers it. config, budget, transport and clock outlive the reader.
-  // counts: whether its buffer for heads is one of the small blocks that the budget may count.
+  // counts: whether the header buffer is counted by the budget as a small block.
   RequestReader(const ServerConfig& config, uint64_t most_body, RequestBudget& budget, Transport& transport,
                 ClientClock& clock, bool counts = true);
   RequestReader(const RequestReader&) = delete;
 
   Step step() { return part_ <= Part::kHead ? read_head() : read_body(); }
-  // Where to put the next bytes of the request. Empty: there is no room, and refusal() says why. Call this only if no
-  // read is under way. Throws the errors of RequestBudget::take().
+  // Where to put the next bytes of the request. If empty, there is no room, and refusal() has the reason. Call this
+  // only if no read is in progress. Throws the errors of RequestBudget::take().
   std::span<char> room();
   void received(size_t bytes) noexcept;
   // Where to put bytes that are read ahead while the request is answered; may be empty.
   std::span<char> room_ahead() { return buffer_.room(); }
   void received_ahead(size_t bytes) noexcept { buffer_.add(bytes); }
-  // Where to put bytes to be discarded.
+  // Where to put bytes that are discarded.
   std::span<char> room_for_nothing() noexcept { return buffer_.all(); }
   const Refusal& refusal() const noexcept { return refusal_; }
 
-  // Whether no byte of the next request has come.
+  // Whether no byte of the next request has arrived.
   bool idle() const noexcept { return part_ == Part::kNothing; }
   bool in_body() const noexcept { return part_ == Part::kFixedBody || part_ == Part::kChunkedBody; }
-  // Whether a request was not read to its end, so that the following bytes do not start another one.
+  // Whether a request was not read to its end, so that the following bytes do not start a new request.
   bool unfinished() const noexcept { return part_ > Part::kNothing && part_ < Part::kWhole; }
 
-  // When the head's first byte was seen. A head that came in one piece was complete then.
+  // When the header's first byte was seen. A header that arrived in one piece was complete at that time.
   ClientClock::Time head_time() const noexcept { return head_time_; }
   bool head_in_one_piece() const noexcept { return looks_ == 1; }
-  // Its texts are valid until begin_body().
+  // The header's texts are valid until begin_body().
   const RequestHeader& head() const noexcept { return repeated_ ? last_.head() : parser_->head(); }
   bool keep_alive() const { return repeated_ ? last_.keep_alive() : parser_->keep_alive(); }
   uint64_t content_length() const { return repeated_ ? last_.content_length() : parser_->content_length().value_or(0); }
-  // Whether the whole body came with the head.
+  // Whether the whole body arrived with the header.
   bool body_is_here() const { return !chunked() && content_length() <= buffer_.size(); }
-  // For a chunked body, whose length is only known as it comes.
+  // For a chunked body, whose length is known only at its end.
   void limit_body(uint64_t bytes) noexcept {
     if (!repeated_) parser_->limit_body(bytes);
   }
-  // Admits the request: invites its body if the client waits for that, and takes memory for the first bytes. Returns
-  // false if the client does not take the invitation. Throws the errors of RequestBudget::take().
+  // Admits the request: sends "100 Continue" if the client waits for it, and reserves memory for the first bytes.
+  // Returns false if the client does not accept "100 Continue". Throws the errors of RequestBudget::take().
   bool begin_body();
-  // Instead of begin_body(), for a thread that reads the body itself. Call nothing else until it is done, then
-  // end_upload().
+  // Instead of begin_body(), for a thread that reads the body itself. Until that thread is done, call no other
+  // function; then call end_upload().
   UploadSource begin_upload();
   void end_upload(bool whole) noexcept;
 
@@ -98,20 +98,20 @@ class RequestReader {
   // Bytes of the largest body since the last trim().
   size_t largest() const noexcept { return largest_; }
   size_t capacity() const noexcept { return std::max(body_.capacity(), plain_.capacity()); }
-  // Frees memory of bodies beyond `keep` bytes. No request may be under way.
+  // Frees body memory beyond `keep` bytes. No request may be in progress.
   void trim(size_t keep) noexcept;
-  // Frees the buffer for heads until the next bytes come, if none are here.
+  // Frees the header buffer until the next bytes arrive, if it is empty.
   void rest() noexcept;
 
  private:
-  // How much of the request was read. The order matters.
+  // How much of the request was read. The order of the values matters.
   enum class Part : int8_t {
-    kNothing,      // nothing of it is here
-    kHead,         // part of its head, or all of it but not the whole body
-    kFixedBody,    // its body of known length is being read
-    kChunkedBody,  // its body comes in chunks
-    kWhole,        // to its end
-    kPlain,        // read completely; plain_ has its decompressed body
+    kNothing,      // nothing
+    kHead,         // part of the header, or the whole header but not the whole body
+    kFixedBody,    // reading a body of known length
+    kChunkedBody,  // reading a chunked body
+    kWhole,        // the whole request
+    kPlain,        // the whole request; plain_ has the decompressed body
   };
 
   Step read_head();
@@ -128,15 +128,15 @@ class RequestReader {
   Transport& transport_;
   ClientClock& clock_;
   const bool counts_;
-  BudgetShare buffer_share_;             // of the next, where it counts
-  InputBuffer buffer_;                   // the mark is where the current head begins
-  std::optional<RequestParser> parser_;  // of a head that is no repetition
+  BudgetShare buffer_share_;             // of the next header buffer, if it counts
+  InputBuffer buffer_;                   // the mark is the beginning of the current header
+  std::optional<RequestParser> parser_;  // of a header that is not a repetition
   RepeatedHead last_;
   bool begun_ = false;     // the mark is set
-  bool repeated_ = false;  // the head is last_, byte for byte
+  bool repeated_ = false;  // the header equals last_ byte for byte
   Part part_ = Part::kNothing;
   ClientClock::Time head_time_{};
-  int looks_ = 0;            // at the bytes of the head
+  int looks_ = 0;            // number of times that bytes of the header were examined
   bool empty_line_ = false;  // skipped before this request; a second one is an error
   size_t body_bytes_ = 0;    // the full size of a fixed body
   BodyBuffer body_, plain_;

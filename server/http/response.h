@@ -1,5 +1,5 @@
-// Response: an answer before it is sent. There is room for the head in front of the text, so that both leave in one
-// piece; tensors follow from where they are. Reused for each request; used only on the connection's thread.
+// Response: an answer before it is sent. It leaves room for the header in front of the text, so that both are sent as
+// one piece; tensors follow from their own memory. Reused for each request; used only on the connection's thread.
 #pragma once
 
 #include <array>
@@ -51,14 +51,14 @@ class Response {
   int status = 200;
   std::string_view type = content_type::kJson;
   std::string_view fields;              // further header fields, each with CRLF; static text
-  std::string_view page_fields;         // the same, for pages in browsers; valid until the head is written
+  std::string_view page_fields;         // likewise, for pages in browsers; valid until the header is written
   std::optional<size_t> json_length;    // Inference-Header-Content-Length
-  uint64_t generation = 0;              // of the weights that answered, sent as Sconce-Generation; 0: none
-  std::string_view weights;             // the named set that answered, sent as Sconce-Weights; empty: none
+  uint64_t generation = 0;              // version of the weights that answered, sent as Sconce-Generation; 0: none
+  std::string_view weights;             // the named weight set that answered, sent as Sconce-Weights; empty: none
   std::string_view request_id;          // X-Request-Id, 128 characters at most; empty: not sent
-  std::array<char, kMaxTiming> timing;  // of a Server-Timing field
-  size_t timing_bytes = 0;              // 0: it is not sent
-  bool streamed = false;                // further pieces of text follow: HTTP/1.1 has them as chunks
+  std::array<char, kMaxTiming> timing;  // value of the Server-Timing field
+  size_t timing_bytes = 0;              // 0: the field is not sent
+  bool streamed = false;                // further pieces of text follow, as chunks for HTTP/1.1
   std::vector<Segment> segments;        // bytes after the text; their owners live until the answer is sent
 
   TextBuffer& text() noexcept { return text_; }
@@ -70,18 +70,19 @@ class Response {
     return bytes;
   }
 
-  // Copies the segments behind the text if they have at most so many bytes. std::bad_alloc; nothing has changed then.
+  // Copies the segments behind the text if they have at most `most` bytes. std::bad_alloc; nothing has changed then.
   void join(size_t most);
 
-  // A piece of a streamed answer: begin, append to text(), end. The piece before it was sent.
+  // One piece of a streamed response: begin_piece(), append to text(), end_piece(). The previous piece must have been
+  // sent.
   void begin_piece(bool chunked) {
     text_.truncate(kHeadRoom);
     if (chunked) text_.append("00000000\r\n");
   }
   void end_piece(bool chunked, bool last);
 
-  // Writes the head in front of the text. `date` is the Date field's value. Returns head and text, or only the head if
-  // `head_only`.
+  // Writes the header in front of the text. `date` is the value of the Date field. Returns header and text, or only the
+  // header if `head_only`.
   std::string_view finish(bool http11, bool close, bool head_only, std::string_view date) noexcept;
 
  private:

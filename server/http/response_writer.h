@@ -1,6 +1,6 @@
-// ResponseWriter: sends answers one after the other: head and text in one piece, then the tensors from where they are;
-// small ones are copied behind the text, because the kernel takes longer for a second piece than a copy.
-// The data belong to the Response, which must not change before done(). Nothing here blocks. Used only on the
+// ResponseWriter: sends one response after the other. The header and the text go out as one piece. Tensors follow from
+// their own memory; small tensors are copied behind the text, because a second piece costs the kernel more time than
+// the copy. The Response owns the data and must not change before done(). Nothing here blocks. Used only on the
 // connection's thread.
 #pragma once
 
@@ -20,43 +20,43 @@ class ResponseWriter {
  public:
   using error_code = boost::system::error_code;
 
-  // What the head depends on besides the Response.
+  // Inputs of the header besides the Response.
   struct Form {
-    bool http11 = true;      // the request's version
-    bool head_only = false;  // HEAD: the head without the body
-    bool close = false;      // last answer of the connection
+    bool http11 = true;      // version of the request
+    bool head_only = false;  // HEAD request: send the header without the body
+    bool close = false;      // last response of the connection
   };
 
   ResponseWriter(Transport& transport, ClientClock& clock) noexcept : transport_(transport), clock_(clock) {}
   ResponseWriter(const ResponseWriter&) = delete;
 
-  // Takes the memory for an answer of text only, so that begin() cannot fail for it.
+  // Reserves memory for a response of text only, so that begin() cannot fail for it.
   void reserve() {
     pieces_.clear();
     pieces_.reserve(1);
   }
-  // Starts the next answer at `now`. If this throws, nothing was sent and another answer can begin. date: for the head.
-  // pace: how fast the client must take the answer.
+  // Starts the next response at `now`. If this throws, nothing was sent and another response can begin. date: the Date
+  // field. pace: the minimum rate at which the client must read the response.
   void begin(Response& response, Form form, std::string_view date, Pace pace, ClientClock::Time now);
-  // After that: a further piece of text of a streamed answer. done() is true before.
+  // Starts the next piece of text of a streamed response, after begin(). Call this only if done().
   void go_on(Response& response, Pace pace);
-  // Sends what the transport takes now and returns how many bytes. Call this only if not done().
+  // Sends as much as the transport accepts now and returns the number of bytes. Call this only if not done().
   size_t write(error_code& ec);
   bool done() const noexcept { return sent_ == bytes_; }
-  bool untouched() const noexcept { return writes_ == 0; }  // nothing of it was sent yet
-  // Whether one write sent all of it.
+  bool untouched() const noexcept { return writes_ == 0; }  // nothing was sent yet
+  // Whether a single write sent the whole response.
   bool done_at_once() const noexcept { return done() && writes_ == 1; }
 
-  bool closes() const noexcept { return close_; }   // the connection ends with this answer
-  size_t bytes() const noexcept { return bytes_; }  // of the answer, with its head
+  bool closes() const noexcept { return close_; }   // the connection ends with this response
+  size_t bytes() const noexcept { return bytes_; }  // of the response, header included
 
  private:
   Transport& transport_;
   ClientClock& clock_;
-  std::vector<boost::asio::const_buffer> pieces_;  // of the answer; those before at_ are sent
+  std::vector<boost::asio::const_buffer> pieces_;  // of the response; pieces before at_ are sent
   size_t at_ = 0;
   size_t bytes_ = 0, sent_ = 0;
-  int writes_ = 0;  // that were tried
+  int writes_ = 0;  // number of attempted writes
   bool close_ = false;
 };
 

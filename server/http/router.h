@@ -1,5 +1,5 @@
-// Router: finds the route of a request. It makes the path canonical once, and everything is decided on that. It knows
-// patterns of paths only; the routes themselves are in server/api/routes.cpp.
+// Router: finds the route of a request. It makes the path canonical once, and all decisions use the canonical path. It
+// knows only patterns of paths; server/api/routes.cpp defines the routes.
 //
 // Pure functions, no state.
 #pragma once
@@ -13,20 +13,20 @@
 
 namespace sconce::server {
 
-enum class Method : int8_t { kGet, kPost, kDelete, kPut, kOther };  // HEAD is kGet
+enum class Method : int8_t { kGet, kPost, kDelete, kPut, kOther };  // HEAD counts as kGet
 
-// The listeners that have a route, as a set.
+// A set of listeners that serve a route.
 enum Listeners : uint8_t { kPublic = 1, kMetrics = 2, kAdmin = 4 };
 
-// A path of a route. {model}, {region}, {set}, {file}: any segment; {version}: digits or a label; {number}: digits.
-// What follows an '@' in {model} is a set's name. The first pattern that matches wins.
+// The path of a route. {model}, {region}, {set} and {file} match any segment; {version} matches digits or a label;
+// {number} matches digits. In {model}, the text after '@' is the name of a weight set. The first matching pattern wins.
 struct RoutePattern {
   std::string_view path;
   Method method = Method::kOther;
   uint8_t listeners = 0;
   uint8_t segments = 0;
   uint16_t literal_bytes = 0;  // before the first variable
-  size_t route = 0;            // an index whose meaning the pattern's maker defines
+  size_t route = 0;            // an index; its meaning is defined by the owner of the patterns
 
   constexpr RoutePattern() = default;
   constexpr RoutePattern(Method method, std::string_view path, uint8_t listeners, size_t route)
@@ -40,29 +40,30 @@ struct RouteMatch {
   enum class Result : int8_t { kFound, kNotFound, kMethodNotAllowed };
   Result result = Result::kNotFound;
   Listeners listener = kPublic;
-  size_t route = 0;          // of the pattern found, if kFound
+  size_t route = 0;          // of the matching pattern, if kFound
   std::string_view model;    // from the canonical path; empty if the route has none
-  std::string_view version;  // digits or a label; empty: the default
-  std::string_view set;      // named set of weights
-  std::string_view region;   // of shared memory
-  std::string_view number;   // digits: of an operation or a replica
-  std::string_view file;     // of the console's page
-  std::string_view allow;    // for kMethodNotAllowed: the Allow field with its CRLF
+  std::string_view version;  // digits or a label; empty: the default version
+  std::string_view set;      // named weight set
+  std::string_view region;   // shared-memory region
+  std::string_view number;   // digits: an operation or a replica
+  std::string_view file;     // a file of the console's page
+  std::string_view allow;    // for kMethodNotAllowed: the Allow field with CRLF
 };
 
 RouteMatch find_route(std::span<const RoutePattern> patterns, std::string_view path, Method method,
                       Listeners listener) noexcept;
 
-// A request-target in the router's form.
+// A request target in canonical form.
 struct CanonicalTarget {
-  std::string path;   // decoded once; starts with '/', without empty, '.' or '..' segments and control bytes
+  std::string path;   // decoded once; starts with '/'; has no empty, '.' or '..' segments and no control bytes
   std::string query;  // as sent, without the '?'
 };
 
-// Accepts the origin form and the absolute form. kInvalidArgument for everything that could be read in two ways.
+// Accepts the origin form and the absolute form. kInvalidArgument for every ambiguous target.
 CanonicalTarget canonical_target(std::string_view target);
 
-// First value of a query parameter; empty if it is absent. Does not decode: values that need it match nothing.
+// First value of a query parameter; empty if the parameter is absent. Values are not decoded, so an encoded value
+// matches nothing.
 std::string_view query_value(std::string_view query, std::string_view key) noexcept;
 
 }  // namespace sconce::server

@@ -1,8 +1,8 @@
-// TLS 1.2 and later, by OpenSSL, which is opened for the first context.
+// TLS 1.2 and later through OpenSSL, which is loaded for the first context.
 //
-// A context is what connections share: certificate, key, trusted issuers. It is immutable and thread-safe; connections
-// keep the one they started with. A stream is the TLS of one connection over a non-blocking descriptor; one thread at a
-// time uses it.
+// TlsContext: certificate, key and trusted issuers, shared by connections. It is immutable and thread-safe; a
+// connection keeps its first context. TlsStream: the TLS state of one connection over a non-blocking descriptor, used
+// by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ namespace sconce::server {
 
 class TlsContext {
  public:
-  // kIo and kInvalidArgument name a file and what is wrong with it. kUnavailable without OpenSSL. client_ca: each
-  // client must show a certificate that one of these issued; empty: none is asked for. sessions: connections resume
-  // sessions only of contexts with the same name.
+  // kIo and kInvalidArgument name a file and its defect. kUnavailable without OpenSSL. client_ca: each client must
+  // present a certificate issued by one of these; empty: no client certificate is requested. sessions: TLS sessions
+  // resume only between contexts of the same name.
   static std::shared_ptr<const TlsContext> of_server(const std::string& certificate, const std::string& key,
                                                      const std::string& client_ca, std::string_view sessions);
-  // ca: empty for the system's. certificate and key: for servers that ask for them; both or none.
+  // ca: empty for the system's. certificate and key: for servers that request them; both or none.
   static std::shared_ptr<const TlsContext> of_client(const std::string& ca, const std::string& certificate,
                                                      const std::string& key);
 
@@ -41,23 +41,23 @@ class TlsContext {
 class TlsStream {
  public:
   enum class Want : int8_t { kNothing, kReadable, kWritable };
-  // bytes > 0: done. Otherwise `want` says what the descriptor must be ready for before the call is repeated. If it
-  // wants nothing, the connection is over: `closed` if the other side said so, else an error.
+  // bytes > 0: done. Otherwise `want` is the event to wait for before the call is repeated. If `want` is kNothing, the
+  // connection has ended: `closed` if the peer closed it, else an error.
   struct Step {
     size_t bytes = 0;
     Want want = Want::kNothing;
     bool closed = false;
   };
 
-  // host: empty for a server; for a client, the name that the server's certificate must have. std::bad_alloc.
+  // host: empty for a server; for a client, the name required in the server's certificate. std::bad_alloc.
   TlsStream(const TlsContext& context, int descriptor, const std::string& host = {});
 
-  Step handshake() noexcept;  // bytes is 1 once it is done
+  Step handshake() noexcept;  // bytes is 1 once the handshake is complete
   Step read(void* at, size_t room) noexcept;
-  // Takes one record at most. After a step that wants something, pass the same bytes again.
+  // Accepts at most one record. If a step returns a `want`, repeat it with the same bytes.
   Step write(const void* at, size_t bytes) noexcept;
   bool has_data() noexcept;     // whether a read returns bytes or the end without waiting
-  void finish() noexcept;       // tells the other side that no more comes
+  void finish() noexcept;       // sends the TLS close notification
   std::string problem() const;  // why the handshake failed
 
  private:

@@ -1,5 +1,5 @@
-// Transport: the bytes of one connection, plain or through TLS. Nothing here blocks: an operation that cannot go on
-// reports would_block, and poll_events() says what to wait for. Used by one thread at a time.
+// Transport: the bytes of one connection, plain or over TLS. Nothing here blocks: an operation that must wait reports
+// would_block, and poll_events() returns the events to wait for. Used by one thread at a time.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -15,7 +15,7 @@ namespace sconce::server {
 class Transport {
  public:
   using error_code = boost::system::error_code;
-  // The buffers left to send.
+  // The buffers still to be sent.
   struct Buffers {
     using value_type = boost::asio::const_buffer;
     using const_iterator = const boost::asio::const_buffer*;
@@ -24,19 +24,20 @@ class Transport {
     const_iterator end() const noexcept { return last; }
   };
 
-  // socket: does not block. tls: null for none. host: as in TlsStream.
+  // socket: non-blocking. tls: null for a plain connection. host: as in TlsStream.
   Transport(Descriptor socket, const TlsContext* tls, const std::string& host = {});
 
-  int descriptor() const noexcept { return socket_.get(); }  // for waiting
+  int descriptor() const noexcept { return socket_.get(); }  // for polling
   bool encrypted() const noexcept { return tls_ != nullptr; }
-  // Returns true when it is done. Encrypted connections begin with it.
+  // Returns true when the handshake is complete. Encrypted connections begin with it.
   bool handshake(error_code& ec) noexcept;
   std::string handshake_problem() const { return tls_->problem(); }
 
-  // Bytes read or written; at least one unless there is an error. asio::error::eof: the other side sends no more.
+  // Number of bytes read or written; at least one unless there is an error. asio::error::eof: the peer has closed its
+  // side.
   size_t read_some(char* at, size_t room, error_code& ec) noexcept;
   size_t write_some(const Buffers& buffers, error_code& ec);
-  short poll_events() const noexcept;  // what to wait for, after would_block
+  short poll_events() const noexcept;  // events to wait for after would_block
   bool has_unread() noexcept;
 
   void shutdown_send() noexcept;
@@ -47,8 +48,8 @@ class Transport {
 
   Descriptor socket_;
   std::unique_ptr<TlsStream> tls_;
-  std::unique_ptr<char[]> record_;  // joins small buffers
-  bool writable_ = false;           // what is waited for
+  std::unique_ptr<char[]> record_;  // joins small buffers into one TLS record
+  bool writable_ = false;           // whether to wait for POLLOUT
 };
 
 }  // namespace sconce::server

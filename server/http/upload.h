@@ -1,5 +1,5 @@
-// Upload: reads the body of a request from its connection on a thread that may block. The connection does nothing else
-// meanwhile. Used only by that thread.
+// Upload: reads the body of a request from its connection on a thread that may block. Meanwhile the connection does
+// nothing else. Used only by that thread.
 #pragma once
 
 #include <cerrno>
@@ -18,18 +18,18 @@ class InputBuffer;
 class RequestParser;
 class Transport;
 
-// What a connection lends to an upload until its request is answered.
+// The parts of a connection that an upload borrows until its request is answered.
 struct UploadSource {
   Transport* transport = nullptr;
-  RequestParser* parser = nullptr;  // has parsed the head
-  InputBuffer* input = nullptr;     // bytes read before; afterwards, bytes after the body
+  RequestParser* parser = nullptr;  // has parsed the header
+  InputBuffer* input = nullptr;     // before: bytes already read; afterwards: bytes after the body
 };
 
 class Upload {
  public:
   struct Limits {
-    std::chrono::microseconds idle;  // longest time between two arrivals
-    uint64_t rate = 0;               // least bytes per second on average, once `idle` has passed; 0: any
+    std::chrono::microseconds idle;  // longest time between two arrivals of bytes
+    uint64_t rate = 0;               // minimum average bytes per second, enforced once `idle` has passed; 0: no minimum
   };
 
   Upload(const UploadSource& source, Limits limits);
@@ -38,17 +38,18 @@ class Upload {
   std::optional<uint64_t> length() const noexcept { return length_; }
   uint64_t received() const noexcept { return received_; }  // bytes that came from the socket
   bool complete() const noexcept { return complete_; }      // the whole body was read
-  // A larger body ends in kTooLarge: before it is read or, if it is chunked, while it is read.
+  // A larger body fails with kTooLarge: before it is read or, if it is chunked, while it is read.
   void limit(uint64_t bytes);
 
-  // The client sends only after "100 Continue", which invite() sends.
+  // The client sends the body only after "100 Continue", which invite() sends.
   void expect_invitation() noexcept { waited_for_ = true; }
   void invite() noexcept;
-  // Reads some bytes of the body; 0 means it was complete. `to` is not empty. kCancelled if the client left,
-  // kDeadlineExceeded, kInvalidArgument for malformed chunks. Calls `check` now and every 50 ms while nothing arrives,
-  // and passes on what it throws.
+  // Reads some bytes of the body into `to`, which must not be empty; 0 means that the body is complete. kCancelled if
+  // the client disconnected, kDeadlineExceeded, kInvalidArgument for malformed chunks. Calls `check` now and every 50
+  // ms while nothing arrives, and passes on its exceptions.
   size_t read(std::span<std::byte> to, const std::function<void()>& check);
-  // Reads and discards the rest, for a client that sends everything before it reads the answer. Gives up after a while.
+  // Reads and discards the rest, for a client that sends the whole body before it reads the answer. Stops after a time
+  // limit.
   void discard() noexcept;
 
   bool closed() const noexcept { return closed_ && !starved(); }  // by the client
@@ -58,7 +59,7 @@ class Upload {
   using Clock = std::chrono::steady_clock;
 
   bool starved() const noexcept { return problem_ == ENOMEM || problem_ == ENOBUFS; }
-  // Returns bytes of the body without waiting, or 0; complete_, closed_ or malformed_ may then say why.
+  // Returns bytes of the body without waiting. If it returns 0, complete_, closed_ or malformed_ may have the reason.
   size_t take(std::span<std::byte> to) noexcept;
   size_t take_chunks(std::span<std::byte> to) noexcept;
   bool receive(char* at, size_t room, size_t& bytes) noexcept;
@@ -73,10 +74,10 @@ class Upload {
   uint64_t limit_;
   uint64_t taken_ = 0, received_ = 0;
   bool complete_ = false;
-  std::string_view malformed_;  // why
-  bool waited_for_ = false;     // the client sends only after an invitation
+  std::string_view malformed_;  // the defect
+  bool waited_for_ = false;     // the client waits for "100 Continue"
   bool closed_ = false, timed_out_ = false;
-  int problem_ = 0;  // errno of why it is closed
+  int problem_ = 0;  // errno of the closing error
 };
 
 }  // namespace sconce::server

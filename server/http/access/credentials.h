@@ -1,4 +1,5 @@
-// Credentials: who may do what, and the server's certificates. Read from files, and again when these change.
+// Credentials: tokens with their scopes, and the server's certificates. They are read from files, and read again when a
+// file changes.
 //
 // A snapshot is immutable. Thread-safe.
 #pragma once
@@ -19,7 +20,7 @@
 
 namespace sconce::server {
 
-// What a token allows, as a set.
+// A set of scopes that a token grants.
 enum Scopes : uint8_t { kNoScope = 0, kInferScope = 1, kMetricsScope = 2, kAdminScope = 4 };
 
 class CredentialSet {
@@ -34,28 +35,28 @@ class CredentialSet {
   };
 
   bool needs_token(uint8_t scope) const noexcept { return (needed_ & scope) != 0; }
-  // authorization: the request's field, or empty. accepted: scopes besides that do, if one is needed.
+  // authorization: the request's field, or empty. accepted: other scopes that also grant access.
   Refusal check(uint8_t scope, std::string_view authorization, uint8_t accepted = kNoScope) const noexcept;
-  // For connections of a listener; null if it has no TLS.
+  // For connections of a listener; null if the listener has no TLS.
   const TlsContext* tls(Listeners listener) const noexcept;
 
  private:
   friend class Credentials;
   std::vector<Token> tokens_;
-  uint8_t needed_ = 0;                                    // scopes that some token has, so that they need one
+  uint8_t needed_ = 0;  // scopes that at least one token has; such a scope is protected
   std::array<std::shared_ptr<const TlsContext>, 3> tls_;  // in the order of Listeners
 };
 
 class Credentials {
  public:
-  // kIo and kInvalidArgument name the setting, the file and what is wrong with it.
+  // kIo and kInvalidArgument name the setting, the file and the defect.
   explicit Credentials(const ServerConfig& config);
 
   std::shared_ptr<const CredentialSet> snapshot() const;
   // Increases with each new snapshot.
   uint64_t revision() const noexcept { return revision_.load(std::memory_order_acquire); }
   bool from_files() const noexcept { return !files_.empty(); }
-  // Reads changed files, or all. A bad file leaves the old state, and the log says so.
+  // Reads the changed files, or all files. An invalid file is logged, and the previous snapshot stays in force.
   void refresh(bool all = false);
 
  private:
@@ -70,11 +71,11 @@ class Credentials {
 
   const ServerConfig& config_;
   Mutex refreshing_;
-  std::vector<File> files_;  // once made, stamps alone change, under refreshing_
-  // If reading failed, each look tries again, because descriptors or memory may be available by then.
+  std::vector<File> files_;  // fixed after construction, except the stamps (guarded by refreshing_)
+  // After a failed read each poll retries, because descriptors or memory may be available by then.
   struct Reading {
     bool stale = false;
-    std::string problem;  // the last one, logged once
+    std::string problem;  // the last one; each problem is logged once
   };
   Reading tokens_ SCONCE_GUARDED_BY(refreshing_), certificates_ SCONCE_GUARDED_BY(refreshing_);
   mutable Mutex mutex_;

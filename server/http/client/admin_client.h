@@ -1,6 +1,6 @@
-// A client of the admin port, for plain requests and uploads of weights. Each request has a connection of its own.
+// A client of the admin port, for plain requests and uploads of weights. Each request has its own connection.
 //
-// Failures of the server or the network are not thrown but returned in Answer. Used by one thread, except the flags and
+// Failures of the server or the network are returned in Answer, not thrown. Used by one thread, except the flags and
 // counters of an upload.
 #pragma once
 
@@ -25,24 +25,25 @@ class AdminConnection;
 struct AdminServer {
   std::string text;  // as the user wrote it
   std::string host, port, prefix;
-  std::string address;  // to connect to, if not what `host` resolves to
+  std::string address;  // address to connect to; empty: resolve `host`
   bool tls = false;
 };
-// "http://host:8003", "https://host", "host:8003", "host", "http://gateway/prefix". kInvalidArgument.
+// Accepts "http://host:8003", "https://host", "host:8003", "host", "http://gateway/prefix". kInvalidArgument.
 AdminServer parse_admin_server(std::string_view text);
 
-// The same as a URL that other hosts may use: "http://host:8003/prefix".
+// The server as a URL that other hosts can use: "http://host:8003/prefix".
 std::string url_of(const AdminServer& server);
 
-// One server for each address of the host, for every pod behind a headless service; `text` has the address. kIo.
+// One server for each address of the host, so that each pod behind a headless service is reached; `text` has the
+// address. kIo.
 std::vector<AdminServer> every_address(const AdminServer& server);
 
 struct Answer {
   int status = 0;  // 0: no answer came
   std::string body;
-  std::string problem;      // why there is no answer
-  std::string retry_after;  // the field
-  bool delivered = false;   // the whole request was sent: without an answer, it is unknown what the server did
+  std::string problem;      // reason for a missing answer
+  std::string retry_after;  // the Retry-After field
+  bool delivered = false;   // the whole request was sent; if no answer came, the server may or may not have executed it
   bool ok() const noexcept { return status >= 200 && status < 300; }
   // "404: no such model", "cannot connect: Connection refused".
   std::string reason() const;
@@ -53,13 +54,14 @@ struct UploadFlags {
   std::atomic<bool> stop{false};  // checked between blocks; ends the upload with the problem "stopped"
 };
 
-// The head of an answer whose body is taken in pieces.
+// The header of an answer whose body is received in pieces.
 struct AnswerHead {
   uint64_t length = 0;                                 // of the body
-  std::function<std::string(std::string_view)> field;  // by name; "" if it is not there
+  std::function<std::string(std::string_view)> field;  // by name; "" if absent
 };
-// What takes such a body: `begin` once, then `next` says where to put bytes and `advance` how many have come. If one
-// throws, the answer is not read on, and the exception goes to the caller.
+// Receives such a body: `begin` is called once; then `next` returns the room for the next bytes, and `advance` reports
+// how many arrived. If one of them throws, the rest of the answer is not read, and the exception is passed to the
+// caller.
 struct BodyTaker {
   std::function<void(const AnswerHead&)> begin;
   std::function<std::span<std::byte>()> next;
@@ -69,12 +71,12 @@ struct BodyTaker {
 struct HttpField {
   std::string name, value;
 };
-// A POST to any server. check: called every 50 ms while the server is waited for; what it throws is passed on.
+// Sends a POST to any server. check: called every 50 ms while waiting for the server; its exceptions are passed on.
 Answer post_to(const AdminServer& server, const std::string& target, std::span<const HttpField> fields,
                std::string_view body, std::chrono::seconds patience, const TlsContext* tls,
                std::function<void()> check);
 
-// What is said of a body of weights; empty: nothing.
+// Fields about a body of weights; empty: not sent.
 struct UploadFields {
   std::string content_digest, signature;  // Content-Digest, Sconce-Signature
 };
@@ -89,19 +91,19 @@ class AdminClient {
   const AdminServer& server() const noexcept { return server_; }
   AdminClient with_patience(std::chrono::seconds patience) const { return {server_, token_, patience, tls_}; }
 
-  // stop: looked at every 50 ms; kCancelled.
+  // stop: checked every 50 ms; kCancelled.
   Answer get(const std::string& target, const std::atomic<bool>* stop = nullptr) const {
     return request("GET", target, {}, stop);
   }
-  // body: JSON, or nothing.
+  // body: JSON, or empty.
   Answer post(const std::string& target, std::string_view body = {}) const { return request("POST", target, body); }
-  // Sends the body as safetensors with its length and these fields. The server may refuse it at any time.
+  // Sends the body as safetensors with its length and `fields`. The server may refuse the upload at any time.
   Answer upload(const std::string& target, SafetensorsEncoder& body, const UploadFields& fields,
                 UploadFlags& flags) const;
-  // Takes the body of a 200, which must have a length. stop: as for get().
+  // Receives the body of a 200, which must have a length. stop: as for get().
   Answer download(const std::string& target, const BodyTaker& taker, const std::atomic<bool>& stop) const;
-  // Reads a body that goes on, such as a stream of events, until go_on() is false; that is called at least every 50 ms.
-  // Answer::problem says why it ended otherwise.
+  // Reads an endless body, such as a stream of events, until go_on() returns false. go_on() is called at least every 50
+  // ms. If the body ends before, Answer::problem has the reason.
   Answer follow(const std::string& target, const std::function<void(std::string_view)>& take,
                 const std::function<bool()>& go_on) const;
 
@@ -115,22 +117,21 @@ class AdminClient {
   std::shared_ptr<const TlsContext> tls_;
 };
 
-// A body of weights that is sent piece by piece, as the caller gets it.
+// An upload of weights, sent piece by piece as the caller receives them.
 class AdminUpload {
  public:
-  // check: called every 50 ms while the server is waited for; what it
-  // throws is passed on.
+  // check: called every 50 ms while waiting for the server; its exceptions are passed on.
   AdminUpload(const AdminServer& server, const std::string& token, std::shared_ptr<const TlsContext> tls,
               std::chrono::seconds patience, std::function<void()> check = {});
   ~AdminUpload();
   AdminUpload(const AdminUpload&) = delete;
   AdminUpload& operator=(const AdminUpload&) = delete;
 
-  // False: the server refused it, or cannot be reached; answer() says why.
+  // False: the server refused the upload or cannot be reached; answer() has the reason.
   bool begin(const std::string& target, uint64_t bytes, const UploadFields& fields);
-  // False: no more is wanted; answer() says why.
+  // False: the server accepts no more bytes; answer() has the reason.
   bool send(std::span<const std::byte> piece);
-  // The server's answer, for which it waits so long.
+  // The server's answer, waited for at most `patience`.
   const Answer& answer(std::chrono::seconds patience);
 
  private:
@@ -139,15 +140,15 @@ class AdminUpload {
   const std::shared_ptr<const TlsContext> tls_;
   std::unique_ptr<AdminConnection> connection_;
   Answer answer_;
-  std::string problem_;  // of sending
+  std::string problem_;  // a failure to send
   uint64_t left_ = 0;
   bool answered_ = false;
 };
 
-// The Content-Digest field of a digest.
+// The Content-Digest field for a digest.
 std::string digest_field(const Sha256Digest& digest);
 
-// Encodes text as one segment of a path or one value of a query.
+// Encodes text as one path segment or one query value.
 std::string percent_encoded(std::string_view text);
 // "/v2/admin/models/M", with "/versions/V" if there is a version.
 std::string admin_path(std::string_view model, std::string_view version);

@@ -1,4 +1,4 @@
-// One connection of a client to an admin port.
+// One client connection to an admin port.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,38 +21,38 @@
 
 namespace sconce::server {
 
-// Each step waits until it is done or nothing has happened for `patience`; one thread at a time.
+// Each step waits until it is complete or until nothing has happened for `patience`. Used by one thread at a time.
 class AdminConnection {
  public:
   using Code = boost::beast::error_code;
   using Request = boost::beast::http::request<boost::beast::http::empty_body>;
 
-  // server and tls outlive the connection. check: called every 50 ms while the server is waited for; what it throws is
+  // server and tls outlive the connection. check: called every 50 ms while waiting for the server; its exceptions are
   // passed on.
   AdminConnection(const AdminServer& server, const TlsContext* tls, std::chrono::seconds patience,
                   std::function<void()> check = {});
 
   void set_patience(std::chrono::seconds patience) noexcept { patience_ = patience; }
 
-  // Returns "" or the reason why it failed.
+  // Returns "" or the reason of the failure.
   std::string connect();
   void close();
 
   Code send_head(const Request& request);
   Code send(std::span<const std::byte> bytes);
 
-  // Whether part of an answer has come, or the server has closed the connection.
+  // Whether part of an answer has arrived, or the server has closed the connection.
   bool readable(int milliseconds);
-  // The next answer except "100 Continue"; with `invited`, that one too.
+  // The next answer other than "100 Continue"; with `invited`, "100 Continue" is returned too.
   Code receive(Answer& answer, bool* invited = nullptr);
-  // Reads the head of an answer. If that is a 200, its body follows by take(). length: nullopt if it is not said.
+  // Reads the header of an answer. Read the body of a 200 with take(). length: nullopt if the header has none.
   Code receive_head(Answer& answer, boost::beast::http::fields& fields, std::optional<uint64_t>& length, bool& chunked);
-  // The next bytes of the body, at most as many as there is room for; 0 with an error.
+  // The next bytes of the body, at most the size of `room`; 0 with an error.
   size_t take(std::span<std::byte> room, Code& code);
 
  private:
   Code more();
-  // Waits until the connection can go on.
+  // Waits until the connection is ready.
   Code wait();
 
   const AdminServer& server_;
