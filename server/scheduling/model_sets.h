@@ -1,7 +1,7 @@
-// ModelSets: which named set of weights answers a request to a model, and what each has answered.
+// ModelSets: chooses the named weight set that answers a request to a model, and counts the answers of each set.
 //
-// A request names a set, or routes choose one for it. A set that is on disk is read by a thread of the model's own,
-// once for all requests that wait for it. Thread-safe.
+// A request names a set, or routes choose one for it. A set on disk is read by the model's own thread, once for all
+// requests that wait for it. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ class ModelSets {
     std::atomic<uint64_t> success{0}, failures{0}, rows{0}, total_ns{0};
   };
   struct Choice {
-    std::shared_ptr<const WeightSet> set;  // null: the active one, or it is on disk
-    std::shared_ptr<Counters> counters;    // null: the active one
+    std::shared_ptr<const WeightSet> set;  // null: the active set, or a set on disk
+    std::shared_ptr<Counters> counters;    // null: the active set
   };
   // A request whose set is being read. Its owner keeps it until notify() was called.
   struct Waiter {
@@ -41,30 +41,30 @@ class ModelSets {
     std::exception_ptr problem;
     Waiter* next = nullptr;
   };
-  // Names and their shares, which are not negative and not all 0.
+  // Names and their shares. Shares are not negative, and at least one is positive.
   using Routes = std::vector<std::pair<std::string, double>>;
 
-  // routes: as the setting has them, "active:95", "v2:5". kInvalidArgument.
+  // routes: as in the setting, "active:95", "v2:5". kInvalidArgument.
   ModelSets(Model& model, std::span<const std::string> routes);
-  ~ModelSets();  // waits for the set that is being read; those who wait for others get kUnavailable
+  ~ModelSets();  // waits for the set that is being read; waiters for other sets get kUnavailable
   ModelSets(const ModelSets&) = delete;
   ModelSets& operator=(const ModelSets&) = delete;
 
   // kNotFound.
   Choice find(std::string_view name);
-  // Reads the set; tells the waiter. std::system_error if there is no thread for that.
+  // Reads the set from disk, then notifies the waiter. std::system_error if the thread cannot be started.
   void bring(const std::string& name, Waiter& waiter);
   // kBusy if routes name the set; kNotFound.
   void remove(const std::string& name);
 
   bool routed() const noexcept { return routed_.load(std::memory_order_relaxed); }
-  // What a request gets that names no set. Those with one key get one set, as long as the routes stay.
+  // The set for a request that names none. Requests with the same key get the same set while the routes stay unchanged.
   std::string route(std::string_view key) const;
   Routes routes() const;
-  // kNotFound for a set that is not there. Empty: all get the active set.
+  // kNotFound for an unknown set. Empty: all requests get the active set.
   void set_routes(Routes routes);
 
-  // Of each named set that the model has; what was removed is not counted any more.
+  // Counters of each named set that the model has. Removed sets are not included.
   struct Count {
     std::string name;
     uint64_t success, failures, rows, total_ns;
@@ -77,7 +77,7 @@ class ModelSets {
 
   Model& model_;
   std::atomic<bool> routed_{false};
-  mutable std::atomic<uint64_t> turn_{0};  // requests without a key
+  mutable std::atomic<uint64_t> turn_{0};  // number of requests without a key
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Counters>, std::less<>> counters_ SCONCE_GUARDED_BY(mutex_);
   std::shared_ptr<const Routes> routes_ SCONCE_GUARDED_BY(mutex_);

@@ -1,13 +1,13 @@
-// Sequences: which sequences of a model are live, on which replica's queue their steps wait, and when one that nobody
-// goes on with ends. Thread-safe.
+// Sequences: the live sequences of a model, the replica queue in which the steps of each wait, and the end of idle
+// sequences. Thread-safe.
 //
-//   start --> live --end, a step that fails in the model, idle time--> over
+//   start --> live --end, a step that fails in the model, idle timeout--> ended
 //              ^  |
-//              +--+ start: begins anew in the same place
+//              +--+ start: restarts in the same slot
 //
-// A sequence has a place on one replica (sconce/model.h). Each replica has a queue for steps, which run one by one
-// in the order of submit(). A step belongs to the beginning that was the last one when it came (`life`), so if that
-// never runs, neither does the step.
+// A sequence has a slot on one replica (sconce/model.h). Each replica has a queue of steps, which run one by one in the
+// order of submit(). Each step records its sequence's epoch (`life`). If the sequence restarts or its first step never
+// runs, later steps of the old epoch are refused.
 #pragma once
 
 #include <chrono>
@@ -32,36 +32,37 @@ class Sequences final : private TimerQueue::Alarm {
   using Clock = std::chrono::steady_clock;
 
   struct Live;
-  // Of a request, from submit() to finish().
+  // The step of a request, from submit() to finish().
   struct Step {
-    std::shared_ptr<Live> live;  // null: it is no step
+    std::shared_ptr<Live> live;  // null: not a step
     uint64_t life = 0, life_before = 0;
     bool starts = false, ends = false;
   };
   struct Counts {
-    uint64_t live = 0, begun = 0, idle = 0, failed = 0, refused = 0;  // all but live: so far
+    uint64_t live = 0, begun = 0, idle = 0, failed = 0,
+             refused = 0;  // `live` is the current number; the others are totals
   };
 
-  // name: the model's, for errors. idle: after it a sequence without a step ends.
+  // name: the model's, for errors. idle: a sequence without a step ends after this time.
   Sequences(std::string name, Model& model, const BatchPolicy& policy, std::chrono::nanoseconds idle, TimerQueue& clock,
             InlinePolicy& inline_policy, int64_t replicas);
   ~Sequences() override;
 
-  // Queues the request as a step, which is in `step` until finish(). set: the named set that the request asks for;
-  // nullopt: it names none. kInvalidArgument as Triton, kQueueFull; then nothing has happened.
+  // Queues the request as a step; `step` refers to it until finish(). set: the named weight set that the request asks
+  // for; nullopt: none. kInvalidArgument in the cases of Triton, kQueueFull; then nothing has changed.
   void submit(QueuedRequest& request, const SequenceParameters& asked, std::optional<std::string_view> set, Step& step);
-  // As Batcher::cancel(), of a request that is a step. Call finish_cancelled() if it returns true.
+  // Like Batcher::cancel(), for a request that is a step. If it returns true, call finish_cancelled().
   bool cancel(QueuedRequest& request) noexcept;
-  // The step is over, by this error if there is one.
+  // The step has ended, with `error` if it failed.
   void finish(Step& step, const std::exception_ptr& error) noexcept;
-  // The same for a step that was cancelled before it ran.
+  // Likewise, for a step that was cancelled before it ran.
   void finish_cancelled(Step& step) noexcept { end(step, Outcome::kRefused); }
-  // Ends a sequence that has no step under way. Does nothing if it is over already.
+  // Ends a sequence that has no step in progress. Does nothing if the sequence has already ended.
   void end_now(const SequenceId& id) noexcept;
 
   Counts counts() const;
   int64_t waiting() const noexcept;
-  // As the Batcher's.
+  // Like the functions of Batcher.
   void reserve(int64_t replicas);
   void tell_runs(IdleWatch& watch) noexcept;
 
@@ -72,13 +73,13 @@ class Sequences final : private TimerQueue::Alarm {
   };
   using Map = std::unordered_map<std::string, std::shared_ptr<Live>, Hash, std::equal_to<>>;
 
-  enum class Outcome : int8_t { kDone, kRefused, kFailed };  // kRefused: the state is as before
+  enum class Outcome : int8_t { kDone, kRefused, kFailed };  // kRefused: the state is unchanged
 
   void ring() noexcept override;
   void end(Step& step, Outcome outcome) noexcept;
   void enter(const SequenceParameters& asked, std::optional<std::string_view> set, Step& step) SCONCE_REQUIRES(mutex_);
   std::shared_ptr<Live> begin(std::string_view key, bool rows) SCONCE_REQUIRES(mutex_);
-  // Nobody finds it any more. The caller drops it without the mutex.
+  // Removes the sequence from the map. The caller destroys the result without holding the mutex.
   std::shared_ptr<Live> forget(Live& live) noexcept SCONCE_REQUIRES(mutex_);
   void wait_idle(Live& live) noexcept SCONCE_REQUIRES(mutex_);
   void leave_idle(Live& live) noexcept SCONCE_REQUIRES(mutex_);
@@ -95,7 +96,7 @@ class Sequences final : private TimerQueue::Alarm {
   Live *longest_idle_ SCONCE_GUARDED_BY(mutex_) = nullptr, *last_idle_ SCONCE_GUARDED_BY(mutex_) = nullptr;
   bool alarm_set_ SCONCE_GUARDED_BY(mutex_) = false;
   Counts counts_ SCONCE_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Batcher>> queues_ SCONCE_GUARDED_BY(mutex_);  // by replica; the batchers stay
+  std::vector<std::unique_ptr<Batcher>> queues_ SCONCE_GUARDED_BY(mutex_);  // by replica; a batcher is never removed
 };
 
 }  // namespace sconce::server

@@ -1,8 +1,8 @@
-// Statistics: a model's requests and their times. Each I/O thread has counters of its own, so counting shares no cache
-// line and needs no atomic read-modify-write; readers add them up.
+// Statistics: a model's requests and their times. Each I/O thread has its own counters, so counting shares no cache
+// line and needs no atomic read-modify-write. Readers add up the counters of all threads.
 //
-// Count on the owner's thread only; totals() works on any thread. It may see a request partly counted. Threads that
-// own no counters, such as those on which the steps of pipelines end, take turns.
+// Count only on the thread that owns the counters. totals() is for any thread, and may see a request partly counted.
+// Threads without counters, such as those on which the steps of pipelines end, share one set under a mutex.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct RequestTimes {
   std::chrono::nanoseconds total{}, queue{}, input{}, compute{}, output{};
 };
 
-// The runs of one batch size.
+// All runs of one batch size.
 struct BatchTotals {
   uint64_t count = 0, input_ns = 0, compute_ns = 0, output_ns = 0;
 
@@ -40,13 +40,13 @@ enum class FailureReason : int8_t { kRejected, kCanceled, kBackend, kOther };
 constexpr size_t kFailureReasons = 4;
 FailureReason failure_reason(ErrorCode code) noexcept;
 
-// Plain sums.
+// Sums over all threads.
 struct Totals {
   uint64_t success = 0, failures = 0;
   std::array<uint64_t, kFailureReasons> failures_by_reason{};
   uint64_t inferences = 0;  // rows, if there is a batch dimension
   uint64_t executions = 0;
-  std::map<int64_t, BatchTotals> batches;  // runs by number of rows
+  std::map<int64_t, BatchTotals> batches;  // by batch size
   uint64_t last_inference_ms = 0;          // since 1970
   uint64_t total_ns = 0, queue_ns = 0, input_ns = 0, compute_ns = 0, output_ns = 0, failure_ns = 0;
   std::array<uint64_t, kLatencyBuckets.size() + 1> latency{};
@@ -58,9 +58,9 @@ struct ModelStatistics {
   int64_t version = 1;
   Totals totals;
   uint64_t constant_bytes = 0;
-  std::vector<ModelSets::Count> sets;  // the named ones
+  std::vector<ModelSets::Count> sets;  // named sets only
 };
-// Times that several threads count: one histogram.
+// A histogram of times that several threads count.
 class SharedTimes {
  public:
   void count(std::chrono::nanoseconds time) noexcept;
@@ -72,11 +72,11 @@ class SharedTimes {
   std::atomic<uint64_t> sum_ns_{0};
 };
 
-// Loops that make tokens (docs/generate.md).
+// Counters of decode loops (docs/generate.md).
 struct LoopCounts {
   std::atomic<int64_t> running{0};
   std::atomic<uint64_t> begun{0}, steps{0}, tokens{0};
-  SharedTimes first, between;  // from a loop's beginning to its first token, and from one token to the next
+  SharedTimes first, between;  // time from a loop's start to its first token, and between tokens
 };
 
 class Statistics {
@@ -84,11 +84,11 @@ class Statistics {
   explicit Statistics(size_t threads) : counters_(threads + 1) {}
 
   void success(size_t thread, const RequestTimes& times, int64_t rows) noexcept;
-  // Counts a run, which may have served several requests. rows: the total.
+  // Counts a run, which may have served several requests. rows: batch size.
   void execution(size_t thread, int64_t rows, std::chrono::nanoseconds input, std::chrono::nanoseconds compute,
                  std::chrono::nanoseconds output) noexcept;
   void failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept;
-  // The same on any thread: calls count(thread) in its turn.
+  // For threads without counters: calls count(thread) under the mutex.
   template <class F>
   void in_turn(F&& count) noexcept {
     const MutexLock lock(turn_);
@@ -110,9 +110,9 @@ class Statistics {
     };
     std::array<Batch, kBatchSizes> batches;  // of 0 rows, 1 row, ...
     mutable Mutex mutex;
-    std::map<int64_t, BatchTotals> large SCONCE_GUARDED_BY(mutex);  // of more rows than that
+    std::map<int64_t, BatchTotals> large SCONCE_GUARDED_BY(mutex);  // larger batch sizes
   };
-  std::vector<Counters> counters_;  // the last one is for turns
+  std::vector<Counters> counters_;  // the last one is for in_turn()
   Mutex turn_;
   LoopCounts loops_;
 };

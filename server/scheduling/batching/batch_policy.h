@@ -1,5 +1,5 @@
-// BatchPolicy: how the requests of one model wait and share runs. The model's signature decides; settings narrow it.
-// Immutable.
+// BatchPolicy: dynamic batching of one model: which requests wait and share runs. The model's signature decides;
+// settings narrow it. Immutable.
 #pragma once
 
 #include <chrono>
@@ -15,26 +15,24 @@
 namespace sconce::server {
 
 struct BatchPolicy {
-  int64_t max_rows = 1;            // of a run that requests share; 1: each runs alone
-  std::string alone;               // why each request runs alone; empty if they share runs
-  RowSharing rows{};               // what decides it as far as rows are concerned
-  int64_t most_rows = INT64_MAX;   // of one request, if a setting limits it
-  std::vector<int64_t> preferred;  // preferred sizes in rows, ascending; used as long as there is time to wait
-  // How long a request waits for others to join it. nullopt: as long as it pays
-  // (server/scheduling/batching/batch_pace.h).
+  int64_t max_rows = 1;            // maximum batch size; 1: each request runs alone
+  std::string alone;               // why each request runs alone; empty if requests share runs
+  RowSharing rows{};               // the decision about rows
+  int64_t most_rows = INT64_MAX;   // maximum rows of one request, if a setting limits it
+  std::vector<int64_t> preferred;  // preferred batch sizes, ascending; used while there is time to wait
+  // How long a request waits for others to join its batch. nullopt: adaptive (server/scheduling/batching/batch_pace.h).
   std::optional<std::chrono::nanoseconds> delay = std::chrono::nanoseconds(0);
-  int64_t queue = 1000;                        // requests that may wait
+  int64_t queue = 1000;                        // maximum number of waiting requests
   int64_t priority_levels = 0;                 // 0: priorities are ignored
   int64_t default_priority = 1;                // 1 is the most urgent
-  std::chrono::nanoseconds timeout{};          // of waiting; 0: none
-  bool timeout_override = true;                // a request may ask for a shorter one
+  std::chrono::nanoseconds timeout{};          // maximum time of waiting; 0: none
+  bool timeout_override = true;                // a request may ask for a shorter timeout
   bool reject_late = true;                     // false: late requests wait until all others have run
-  std::chrono::nanoseconds request_timeout{};  // of the whole request; 0: none
+  std::chrono::nanoseconds request_timeout{};  // maximum time of the whole request; 0: none
 };
 
-// Requests share runs if all inputs and outputs have the batch as first dimension, rows are stored one after the other,
-// the model does not change its own state, and row_sharing() allows it.
-// kInvalidArgument for settings that contradict each other.
+// Requests share runs if all inputs and outputs have the batch as first dimension, rows are contiguous, the model does
+// not change its own state, and row_sharing() allows it. kInvalidArgument for settings that contradict each other.
 BatchPolicy batch_policy(const ModelSignature& model, const ModelConfig& config);
 
 // Whether a model's requests are steps of sequences.
@@ -42,7 +40,7 @@ inline bool has_sequences(const ModelSignature& model, const ModelConfig& config
   return config.sequences > 0 && model.mutates_constants && !model.pipeline;
 }
 
-// The most rows of a run if a trial finds nothing against sharing it; 1 if no trial is needed.
+// The maximum batch size if a trial finds no reason against it; 1 if no trial is needed.
 int64_t rows_to_try(const ModelSignature& model, const ModelConfig& config);
 
 }  // namespace sconce::server

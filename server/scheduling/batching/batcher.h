@@ -1,10 +1,10 @@
-// Batcher: the queue in front of a model's replicas. When a replica becomes free, the waiting requests that fit
-// together share its next run; a batch grows until the run starts.
+// Batcher: dynamic batching in front of a model's replicas. When a replica becomes free, the waiting requests that are
+// compatible share its next run; a batch grows until the run starts.
 //
 // There is one permit per replica, and a thread with a permit may run. Requests arrive on a lock-free stack; one thread
-// at a time works on the queue behind it. A thread that finds another one there leaves its request to it, so no request
-// waits for another's thread. A batch of one runs in place. If a batch fails, its halves run again, and so on, so that
-// a bad request costs others time but no answer. Thread-safe.
+// at a time works on the queue behind it. A thread that finds the queue occupied leaves its request to the other
+// thread, so no thread waits for another. A batch of one runs in place. If a batch fails, its halves run again,
+// recursively: a bad request costs the others time, but no request loses its answer. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -25,54 +25,54 @@
 
 namespace sconce::server {
 
-// A run of the requests that a batcher joined.
+// The run of a batch.
 class BatchRun : public RunRequest {
  public:
-  // What whoever performs runs keeps from one run to the next in the same slot.
+  // Data that the performer of runs reuses between runs in the same slot.
   class Keep {
    public:
     virtual ~Keep() = default;
   };
   std::unique_ptr<Keep> keep;
-  std::chrono::nanoseconds waited{};  // in further queues, set by who performs it
+  std::chrono::nanoseconds waited{};  // in further queues, set by the performer
   std::vector<QueuedRequest*> requests;
 };
 
 class Batcher final : private TimerQueue::Alarm {
  public:
   using Clock = QueuedRequest::Clock;
-  using Submit = std::function<void(BatchRun&)>;  // to what performs runs, such as Model::submit
+  using Submit = std::function<void(BatchRun&)>;  // submits to the performer of runs, such as Model::submit
 
   // name: the model's, for errors. inline_policy: receives the times of runs.
   Batcher(std::string name, BatchPolicy policy, Submit submit, TimerQueue& clock, InlinePolicy& inline_policy,
           int64_t replicas);
-  // Waits for runs to end. No request may be left.
+  // Waits for runs to end. No request may be waiting.
   ~Batcher() override;
 
-  // What it began with: see end_sharing().
+  // The initial policy; see end_sharing().
   const BatchPolicy& policy() const noexcept { return policy_; }
-  // From now on each request runs alone. Runs that have begun go on.
+  // From now on each request runs alone. Runs in progress are not affected.
   void end_sharing() noexcept;
-  // Tells it of every run that ends. Call this before the first request; it outlives the batcher.
+  // Notifies the watch of every run that ends. Call this before the first request. The watch outlives the batcher.
   void tell_runs(IdleWatch& watch) noexcept { idle_watch_ = &watch; }
 
-  // Takes a permit for a run of the caller's own, if one is free.
+  // Takes a permit for a run by the caller, if one is free.
   bool acquire_permit() noexcept;
   void release_permit() noexcept;
 
   // Queues the request. If this throws kQueueFull, nothing happens to the request.
   void submit(QueuedRequest& request);
-  // True: it was still waiting, and finished() will not be called.
+  // True: the request was still waiting, and finished() will not be called.
   bool cancel(QueuedRequest& request) noexcept;
   int64_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
-  // Allocates room for so many replicas, so that set_replicas() up to that number need not.
+  // Allocates room for this number of replicas, so that set_replicas() up to it does not allocate.
   void reserve(int64_t replicas);
   void set_replicas(int64_t replicas) noexcept;
 
  private:
   class Execution;
   class Looking;
-  // Admits one thread at a time. Leaving makes a system call only if somebody waits.
+  // Admits one thread at a time. leave() makes a system call only if a thread waits.
   class Section {
    public:
     bool try_enter() noexcept {
@@ -93,10 +93,10 @@ class Batcher final : private TimerQueue::Alarm {
   };
 
   void ring() noexcept override;
-  // Starts runs for waiting requests: on this thread, or on the one that is in the section.
+  // Starts runs for waiting requests, on this thread or on the thread in the section.
   void attend() noexcept;
   void look() noexcept;
-  // Call this in the section.
+  // Call this only in the section.
   void drain() noexcept;
   Clock::time_point next_due() const noexcept;
   Execution* next_run() noexcept;
@@ -115,12 +115,12 @@ class Batcher final : private TimerQueue::Alarm {
   IdleWatch* idle_watch_ = nullptr;
 
   alignas(64) std::atomic<QueuedRequest*> arrivals_{nullptr};  // newest first
-  std::atomic<int64_t> waiting_{0};                            // not yet part of a run
-  std::atomic<bool> again_{false};                             // the thread in the section must look again
-  std::atomic<Clock::rep> alarm_at_{INT64_MAX};                // the latest time at which it rings
+  std::atomic<int64_t> waiting_{0};                            // requests that are not yet part of a run
+  std::atomic<bool> again_{false};                             // the thread in the section must poll again
+  std::atomic<Clock::rep> alarm_at_{INT64_MAX};                // the latest time at which the alarm fires
 
   alignas(64) std::atomic<int64_t> free_;  // permits; negative after replicas were removed while they ran
-  std::atomic<int64_t> launched_{0};       // executions on their way to a replica
+  std::atomic<int64_t> launched_{0};       // executions in transit to a replica
   std::atomic<int64_t> out_{0};            // executions that are not idle
   Section section_;
   RequestQueue queue_;

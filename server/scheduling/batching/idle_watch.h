@@ -1,5 +1,5 @@
-// IdleWatch: lets one thread look now and then at what runs left behind, and sleep without a limit once there was
-// nothing to look at. ran() is for any thread, the rest for the one that looks.
+// IdleWatch: lets one thread poll for leftovers of runs, and lets it sleep without a timeout once there was nothing to
+// do. Any thread may call ran(); all other functions are for the polling thread.
 //
 //   kBusy --end_period()--> kQuiet --end_period()--> kAsleep
 //     ^                       |                        |
@@ -14,15 +14,15 @@ namespace sconce::server {
 
 class IdleWatch {
  public:
-  // wake: called on a thread whose run ended, if the one that looks is asleep. It must not throw.
+  // wake: called on the thread whose run ended, if the polling thread is asleep. It must not throw.
   explicit IdleWatch(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   // A run ended. Reads one word, except for the first run of a period.
   void ran() noexcept {
     if (state_.load(std::memory_order_relaxed) != kBusy && state_.exchange(kBusy) == kAsleep) wake_();
   }
-  // Call this after looking. Returns true if nothing ran since the last call: then sleep until !asleep(). A run that
-  // ended just before the last call may have missed it, but not this one's look.
+  // Call this after each poll. Returns true if no run ended since the last call: then sleep until !asleep(). The
+  // previous poll may have missed a run that ended just before the last call; this poll has seen it.
   bool end_period() noexcept {
     int quiet = kQuiet;
     if (state_.compare_exchange_strong(quiet, kAsleep)) return true;

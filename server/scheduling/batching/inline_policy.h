@@ -1,10 +1,11 @@
-// InlinePolicy: decides whether a request runs on the I/O thread or goes through the queue, by the times of earlier
-// runs.
+// InlinePolicy: decides from the times of earlier runs whether a request runs on the I/O thread or goes through the
+// queue.
 //
-// If a run is shorter than a thread hand-over, it executes on the I/O thread, unless its inputs are much larger than
-// those known to be quick, because all connections of the thread wait meanwhile. Longer runs may be shared by waiting
-// requests: now and then some requests go through the queue, and all do if those cost less there than alone.
-// Thread-safe; numbers that two threads count at once may be off by one.
+// A run that is shorter than a thread hand-over executes on the I/O thread, because the hand-over costs more. The
+// exception is a request with much larger inputs than those known to be quick, because all connections of the thread
+// wait meanwhile. Longer runs may benefit from batching: from time to time some requests go through the queue as a
+// trial, and all requests do if a request costs less there than alone. Thread-safe; numbers that two threads count at
+// once may be off by one.
 #pragma once
 
 #include <atomic>
@@ -18,15 +19,15 @@ class InlinePolicy {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  // below: longer runs always go to a lane; 0: no such limit. batches: requests can share runs.
+  // below: longer runs always go to a replica thread; 0: no such limit. batches: requests can share runs.
   InlinePolicy(nanoseconds below, bool batches) noexcept : below_(below.count()), batches_(batches) {}
 
-  // Decides for the next request; bytes: of its inputs.
+  // Decides for the next request. bytes: size of its inputs.
   bool run_inline(size_t bytes = 0) noexcept;
-  // A run of `requests` used its thread for `time`. If there was one request, with inputs of `bytes`, it counts as
+  // A run of `requests` requests used its thread for `time`. A single request with inputs of `bytes` counts as a run
   // alone.
   void ran(nanoseconds time, size_t requests, bool queued, size_t bytes = 0) noexcept;
-  // From now on requests cannot share runs.
+  // Requests can no longer share runs.
   void end_sharing() noexcept { batches_.store(false, std::memory_order_relaxed); }
 
  private:
@@ -34,13 +35,13 @@ class InlinePolicy {
 
   const int64_t below_;
   std::atomic<bool> batches_;
-  std::atomic<int64_t> singles_{0};             // seen, up to a few
-  std::atomic<int64_t> single_{0};              // ns of a run alone, moving average
-  std::atomic<int64_t> bytes_{0};               // of its inputs, moving average
-  std::atomic<bool> queue_{false};              // where requests go at present
-  std::atomic<int64_t> left_{0};                // requests until that is decided again
-  std::atomic<int64_t> rest_{256};              // requests that skip the queue after a trial in vain
-  std::atomic<int64_t> busy_{0}, requests_{0};  // of the queue's runs since then
+  std::atomic<int64_t> singles_{0};             // number of runs alone, up to a few
+  std::atomic<int64_t> single_{0};              // ns per run alone, moving average
+  std::atomic<int64_t> bytes_{0};               // bytes of a run's inputs, moving average
+  std::atomic<bool> queue_{false};              // whether requests currently go to the queue
+  std::atomic<int64_t> left_{0};                // requests until the next decision
+  std::atomic<int64_t> rest_{256};              // requests that skip the queue after a trial without benefit
+  std::atomic<int64_t> busy_{0}, requests_{0};  // of the queue's runs since the last decision
   std::atomic<bool> turning_{false};
 };
 

@@ -1,4 +1,4 @@
-// Last rows of an output (RunRequest::last_rows) that requests of one run want.
+// The last rows of an output (RunRequest::last_rows) that the requests of one run need.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace sconce::server {
 
-// What a run of both requests brings, with the parts of both: the longer list of the largest numbers, rows as they are
-// if one of them wants that, and no last rows if one of them wants none or those of another output.
+// The result for a run of both requests, with the parts of both: the longer list of the largest numbers; unreduced rows
+// if one of them needs these; no last rows if one of them wants none or those of another output.
 inline OutputRows joined(const OutputRows& a, const OutputRows& b) noexcept {
   if (a.output < 0 || a.output != b.output) return {};
   const bool whole = a.rows.largest == 0 || b.rows.largest == 0;

@@ -1,12 +1,12 @@
-// The rule for whether requests may share runs as far as their rows are concerned: a proof, or the user's word, and a
-// trial that can only contradict a proof.
+// The rule for whether requests may share runs, as far as their rows are concerned: it needs a proof or the user's
+// assurance. A trial can only contradict a proof.
 //
 //   proof            | trial: same, unknown, none | trial: differs
 //   export or source | share                      | alone, contradicted
 //   setting          | share (nothing is tried)   | share
 //   none             | alone                      | alone
 //
-// A trial that died, that took too long or that could not tell has seen nothing, so a proof stands.
+// A trial that crashed, timed out or was inconclusive has no result, so the proof stands.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ struct RowSharing {
   enum class By : int8_t { kNothing, kExport, kSource, kSetting };
 
   bool shared = false;
-  By by = By::kNothing;       // what proves that rows are apart, also where a trial contradicts it
-  bool contradicted = false;  // a trial saw what a proof excludes
+  By by = By::kNothing;       // source of the proof that rows are independent, also if a trial contradicts it
+  bool contradicted = false;  // a trial found a dependence that the proof excludes
   std::string reason{};       // why rows are not shared
 };
 
-// batching: kOff counts as kAuto; that requests run alone then is no matter of rows.
+// batching: kOff counts as kAuto, because kOff is independent of rows.
 RowSharing row_sharing(const RowProof& proof, const InvarianceFinding& found, Batching batching);
 
 // "export", "source", "setting", "none".

@@ -1,5 +1,5 @@
-// Rows: loops that share runs of a model whose state is in buffers, each in a row of them (docs/generate.md). Errors
-// are kInvalidArgument and name what does not fit.
+// Planning of rows for continuous batching (decode_batch.h, docs/generate.md). Errors are kInvalidArgument and name the
+// mismatch.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace sconce::server {
 
-// How many rows a run has: as the file says, or the token input if its first dimension is fixed. 0: loops share no runs
-// in this way. All buffers that the model writes must have as many rows.
+// The number of rows of a run: from the file, or from the token input if its first dimension is fixed. 0: no continuous
+// batching. All buffers that the model writes must have this number of rows.
 int64_t loop_rows(const LoopSpec& spec, const ModelSignature& model);
 
-// The plan's members about rows. All other members but `rows` are there.
+// Fills in the plan's members about rows. All other members except `rows` must be set.
 void plan_rows(const LoopSpec& spec, const ModelSignature& model, LoopPlan& plan);
 
 }  // namespace sconce::server

@@ -1,6 +1,6 @@
 // RowTensors: the inputs and outputs of runs in which each loop has a row (scheduling/decoding/row_plan.h). A row
-// without a step gets inputs that every model takes: token 0, the first position, zeros, and controls that say it is
-// not ready.
+// without a step gets inputs that every model accepts: token 0, the first position, zeros, and controls that say "not
+// ready".
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace sconce::server {
 // Used by one thread at a time.
 class RowTensors {
  public:
-  // Both outlive it. All rows are without a step. kOutOfMemory.
+  // Both arguments outlive the object. Initially no row has a step. kOutOfMemory.
   RowTensors(const ModelSignature& model, const LoopPlan& plan);
 
-  // kInvalidArgument unless these are inputs of one row.
+  // kInvalidArgument unless `row` has the inputs of one row.
   static void check(const ModelSignature& model, const LoopPlan& plan, std::span<const Tensor> row);
   void fill(size_t row, std::span<const Tensor> inputs) noexcept;
   void fill_idle(size_t row);
 
   std::span<const Tensor> inputs() const noexcept { return inputs_; }
   std::span<Tensor> outputs() noexcept { return outputs_; }
-  // After a run: drops outputs without rows, and copies those that the next run may overwrite. kModelFailed if the
-  // logits are none.
+  // Call this after a run. Drops outputs without rows, and copies outputs that the next run may overwrite. kModelFailed
+  // if the logits have the wrong form.
   void keep();
-  // Views of the row in the outputs, as a run of one row has them.
+  // Sets `outputs` to views of the row, in the form of a run of one row.
   void show(size_t row, std::span<Tensor> outputs) const;
   void drop_outputs() noexcept {
     for (Tensor& output : outputs_) output = Tensor();

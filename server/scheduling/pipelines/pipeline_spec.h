@@ -1,5 +1,5 @@
-// PipelineSpec: which models a pipeline joins and how, as its file says. Nothing of it is compared with models yet;
-// that is for pipeline_plan.h.
+// PipelineSpec: the models of a pipeline and the links between them, as the file defines them. It is not yet checked
+// against the models; pipeline_plan.h does that.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 namespace sconce::server {
 
 struct PipelineSpec {
-  // An input or output of the whole. What it says of itself is compared with the models.
+  // An input or output of the whole pipeline. Its optional members are checked against the models.
   struct Tensor {
     std::string name;
     std::optional<DType> dtype;
-    std::optional<std::vector<int64_t>> shape;  // as in metadata: with the batch, -1 for a variable size
+    std::optional<std::vector<int64_t>> shape;  // as in metadata: with the batch dimension, -1 for a variable size
   };
   struct Input {
     std::string name;    // of the model
@@ -32,18 +32,18 @@ struct PipelineSpec {
   };
   struct Step {
     std::string model;
-    std::string version;  // digits or a label; empty: the highest that is ready
+    std::string version;  // digits or a label; empty: the highest version that is ready
     std::vector<Input> inputs;
     std::vector<Output> outputs;
   };
-  std::string origin;  // the file
+  std::string origin;  // path of the file
   std::vector<Tensor> inputs, outputs;
   std::vector<Step> steps;
 };
 
 // A NAME.pipeline.json file (docs/pipelines.md). kInvalidArgument.
 PipelineSpec read_pipeline(std::string_view text, std::string origin);
-// Triton's ensemble. kInvalidArgument.
+// Triton's ensemble as a pipeline. kInvalidArgument.
 PipelineSpec pipeline_of(const TritonConfig& config, std::string origin);
 
 }  // namespace sconce::server

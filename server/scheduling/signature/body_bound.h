@@ -1,4 +1,4 @@
-// Bounds the body of an inference request that a model could take. Pure function.
+// The size limit of an inference request's body, from the model's inputs. Pure function.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace sconce::server {
 
-// The bytes of all inputs at their largest, as base64 or as JSON with whitespace and names; UINT64_MAX if an input's
-// size is unbounded. Larger bodies are refused before they are read.
+// The bytes of all inputs at their largest, as base64 or as JSON with whitespace and names; UINT64_MAX if the size of
+// an input is unbounded. Larger bodies are refused before they are read.
 uint64_t most_body_bytes(const ModelSignature& model);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// Controls: inputs of a model of sequences that the server fills, as Triton's sequence_batching names them.
+// Controls: inputs of a sequence model that the server fills, named as in Triton's sequence_batching.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace sconce::server {
 
-// What a client calls a sequence: a number, or a text. Neither: it names none.
+// A client's name for a sequence: a number or a text. If both are empty, there is none.
 struct SequenceId {
-  static constexpr size_t kMaxText = 128;  // bytes, as Triton
+  static constexpr size_t kMaxText = 128;  // bytes, as in Triton
   uint64_t number = 0;
   std::string text;
-  bool own = false;  // the server's: no client has this number
+  bool own = false;  // chosen by the server; no client has this number
   bool given() const noexcept { return number != 0 || !text.empty(); }
 };
 
@@ -23,7 +23,7 @@ struct SequenceId {
 struct SequenceParameters {
   SequenceId id;
   bool start = false, end = false;
-  bool rows = false;  // it may set rows of its state aside (SequenceStep::rows)
+  bool rows = false;  // it may save rows of its state (SequenceStep::rows)
   void clear() noexcept {
     id.number = 0;
     id.text.clear();
@@ -35,7 +35,7 @@ struct SequenceParameters {
 struct ControlInput {
   enum class Kind : int8_t { kStart, kEnd, kReady, kId };
   Kind kind = Kind::kReady;
-  size_t input = 0;        // of the model
+  size_t input = 0;        // index of the model's input
   double off = 0, on = 1;  // of kStart, kEnd and kReady
 };
 
@@ -43,9 +43,9 @@ struct ControlInput {
 std::string_view control_kind_name(ControlInput::Kind kind) noexcept;
 // Whether a control may have elements of this dtype.
 bool can_be_control(ControlInput::Kind kind, DType dtype) noexcept;
-// Fills the tensor with what the control says in this step. kInvalidArgument for an id that the dtype cannot hold.
+// Writes the control's value for this step into the tensor. kInvalidArgument for an id that the dtype cannot hold.
 void fill_control(const ControlInput& control, const SequenceParameters& step, const Tensor& tensor);
-// The same where there is no step: not READY, of no sequence.
+// Likewise for a row without a step: not READY, of no sequence.
 void fill_control_idle(const ControlInput& control, const Tensor& tensor);
 
 }  // namespace sconce::server

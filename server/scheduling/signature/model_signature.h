@@ -1,4 +1,4 @@
-// ModelSignature: a model as Open Inference Protocol v2 sees it, made from its spec. Immutable once served.
+// ModelSignature: a model in terms of the Open Inference Protocol v2, made from its spec. Immutable once served.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace sconce::server {
 
 struct TensorInterface {
   std::optional<DType> dtype;  // nullopt: not recorded
-  std::string_view datatype;   // v2's name, the carrier's for complex and float8; "UNKNOWN" if not recorded
+  std::string_view datatype;   // v2's name; for complex and float8, of the carrier type; "UNKNOWN" if not recorded
   bool shape_known = false;
-  std::vector<int64_t> shape;  // v2's: -1 if variable, a last dimension of 2 for complex; [-1] if not known
+  std::vector<int64_t> shape;  // as in v2: -1 if variable, a last dimension of 2 for complex; [-1] if unknown
 };
 
-// What two runs returned. The sizes of all variable input dimensions differed between them.
+// The outputs of two runs. The sizes of all variable input dimensions differed between them.
 struct OutputProbe {
   struct Output {
     bool none = true;  // the model returned None
@@ -35,13 +35,13 @@ struct OutputProbe {
   Run first, second;
 };
 
-// What a trial of rows found (server/scheduling/signature/batch_invariance_check.h).
+// The result of a batch invariance check (server/scheduling/signature/batch_invariance_check.h).
 struct InvarianceFinding {
   enum class Kind : int8_t {
-    kNone,     // there was no trial, or it did not come to its end
-    kSame,     // each row got its own answer, whatever rows shared its run
-    kDiffers,  // a counterexample: a row's answer depended on other rows, on its place or on the number of rows
-    kUnknown,  // it could not tell
+    kNone,     // there was no check, or it did not finish
+    kSame,     // each row got its own answer, whichever rows shared its run
+    kDiffers,  // a counterexample: a row's answer depended on other rows, on its position or on the batch size
+    kUnknown,  // inconclusive
   };
   Kind kind = Kind::kNone;
   std::string reason{};  // of kDiffers and kUnknown
@@ -52,17 +52,17 @@ struct ModelSignature {
   int64_t version = 1;
   ModelSpec spec;
   TensorNames input_names, output_names;
-  std::vector<size_t> input_leaf;  // for each input; empty if it is not known
+  std::vector<size_t> input_leaf;  // for each input; empty if unknown
   std::vector<TensorInterface> inputs, outputs;
-  // Largest first dimension, if all inputs and outputs share it as a variable one; else 0.
+  // Largest first dimension, if all inputs and outputs share it as a variable dimension; else 0.
   int64_t max_batch_size = 0;
-  std::vector<std::string> labels;     // names of classes, for the classification extension
+  std::vector<std::string> labels;     // class names, for the classification extension
   bool batch_observed = false;         // two runs showed that each output has one row per input row
-  InvarianceFinding row_finding;       // of a trial; server/scheduling/batching/row_sharing.h says what follows
-  bool pipeline = false;               // it is made of other models
-  bool mutates_constants = false;      // a run may change what the next one returns
+  InvarianceFinding row_finding;       // of a check; server/scheduling/batching/row_sharing.h defines the consequences
+  bool pipeline = false;               // a pipeline of other models
+  bool mutates_constants = false;      // a run may change the result of the next run
   std::vector<ControlInput> controls;  // inputs that the server fills
-  // Key and value of a config.pbtxt, for clients that ask for the configuration.
+  // Keys and values of a config.pbtxt, for clients that ask for the configuration.
   std::vector<std::pair<std::string, std::string>> parameters, metric_tags;
   bool is_control(size_t input) const noexcept {
     for (const ControlInput& control : controls)
@@ -72,12 +72,12 @@ struct ModelSignature {
 
   ModelSignature(std::string name, int64_t version, ModelSpec spec);
 
-  // Learns about outputs that the package does not describe. kInvalidArgument unless the runs have all outputs.
+  // Adds outputs that the package does not describe. kInvalidArgument unless the runs have all outputs.
   void observe_outputs(const OutputProbe& probe);
   bool outputs_described() const noexcept;
-  // Symbol of the dimension that could be the batch, by the inputs alone; empty if there is none.
+  // Symbol of the dimension that could be the batch, judged by the inputs alone; empty if there is none.
   std::string batch_symbol() const;
-  // The fewest rows that the batch may have; `most` if they are not below it. Needs a batch_symbol().
+  // The minimum number of rows of a batch, at most `most`. Needs a batch_symbol().
   int64_t fewest_rows(int64_t most) const;
 
  private:
@@ -86,7 +86,7 @@ struct ModelSignature {
 
 // nullopt for BYTES and unknown names.
 std::optional<DType> dtype_from_oip(std::string_view datatype) noexcept;
-// dims as v2 writes them, with the last dimension of 2 for complex tensors.
+// Dimensions in v2's form, with the last dimension of 2 for complex tensors.
 std::vector<int64_t> oip_shape(const TensorSpec& spec);
 
 }  // namespace sconce::server

@@ -1,8 +1,8 @@
 // TensorNames: the HTTP names of a model's inputs or outputs.
 //
-// The main name is the one Triton uses for .pt2 packages: ARGS[0], ARGS[2][key], KWARGS[name], RESULT, RESULT[key][0];
-// INPUT__i or OUTPUT__i if the call spec does not say which leaf a tensor is. INPUT__i, OUTPUT__i and the generated
-// code's names (arg0_1, output0) are also accepted. Immutable.
+// The main name is the one that Triton uses for .pt2 packages: ARGS[0], ARGS[2][key], KWARGS[name], RESULT,
+// RESULT[key][0]; or INPUT__i or OUTPUT__i if the call spec does not map the tensor to a leaf. INPUT__i, OUTPUT__i and
+// the generated code's names (arg0_1, output0) are also accepted. Immutable.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ class TensorNames {
     return it->second;
   }
   std::string list() const;  // "'ARGS[0]', 'ARGS[1]'"
-  // The same tensors with other main names; those from before are accepted too. names: one for each tensor, all
+  // The same tensors with new main names; the previous names are still accepted. names: one for each tensor, all
   // different (kInvalidArgument).
   TensorNames renamed(std::vector<std::string> names) const;
 

@@ -1,4 +1,4 @@
-// Runs the model, in a child process, to learn what its package does not record of outputs.
+// Runs the model, in a child process, to learn about outputs that its package does not describe.
 #pragma once
 
 #include "sconce/model.h"
@@ -6,7 +6,8 @@
 
 namespace sconce::server {
 
-// Whether runs on zeros may tell more of the outputs: not of a model on a device, nor of one that writes its buffers.
+// Whether runs on zeros may describe the outputs. False for a model on a device, and for a model that writes its
+// buffers.
 bool probes_outputs(const ModelSignature& interface, DeviceType device) noexcept;
 
 // The outputs of two runs on zeros of different sizes. Errors of dummy_inputs() and of Model::run: some models do not

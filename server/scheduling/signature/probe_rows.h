@@ -1,4 +1,4 @@
-// Makes rows for a model: what requests could hold, as hostile as a neighbour can be.
+// Makes rows for trial runs of a model: values that requests could hold, including extreme ones.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace sconce::server {
 
-// Kinds of floating-point rows. Integers and booleans are 0 and 1, which index most tables; kinds differ in how many
-// are 1.
+// Kinds of floating-point rows. Integers and booleans are 0 and 1, which are valid indices of most tables; the kinds
+// differ in the share of ones.
 enum class RowKind : int8_t {
   kOrdinary,
   kSmall,       // a thousandth of ordinary ones
-  kConstant,    // one value throughout
-  kZeros,       // nothing but 0
+  kConstant,    // the same value in all elements
+  kZeros,       // only 0
   kLargeUp,     // a thousand times ordinary ones, positive
   kLargeDown,   // the same, negative
   kNotANumber,  // all NaN
@@ -24,19 +24,19 @@ enum class RowKind : int8_t {
 struct ProbeRow {
   RowKind kind = RowKind::kOrdinary;
   uint32_t seed = 0;
-  // Not 0: a seed that makes each float larger or smaller by RowStyle::unit, or leaves it.
+  // Not 0: a seed for nudging each float up or down by RowStyle::unit, or not at all.
   uint32_t nudge = 0;
 };
 
 struct RowStyle {
-  bool unsigned_values = false;  // ordinary numbers are from 0 to 1, for models that refuse others
+  bool unsigned_values = false;  // ordinary numbers are from 0 to 1, for models that reject others
   double scale = 1;              // of ordinary numbers
   double unit = 0;               // relative size of a nudge
 };
 
-// Fills `count` rows of an input from row `first` on. A row has the same elements wherever it stands. Rows are stored
-// one after the other. Returns false for unsupported dtypes. Where `bounds` tell what the model takes, numbers lie
-// within them: the largest are the bounds themselves, and none is NaN or infinite.
+// Fills rows `first` to `first` + `count` - 1 of an input. A row has the same elements at every position. Rows are
+// contiguous. Returns false for unsupported dtypes. If `bounds` limit the model's inputs, numbers lie within them: the
+// largest are the bounds themselves, and none is NaN or infinite.
 bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count, const ProbeRow& row,
                const RowStyle& style, const ValueBounds& bounds);
 

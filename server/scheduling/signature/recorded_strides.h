@@ -1,4 +1,4 @@
-// Brings inputs to the strides that a package was compiled for.
+// Converts inputs to the strides that a package was compiled for.
 #pragma once
 
 #include "sconce/package.h"
@@ -10,17 +10,17 @@ namespace sconce::server {
 // Whether a contiguous tensor of these sizes has the strides that the package recorded for the input.
 bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept;
 
-// Whether a tensor, on any device, lies as the package was compiled for.
+// Whether the layout of a tensor, on any device, is the one that the package was compiled for.
 bool lies_as_recorded(const Tensor& tensor, const TensorSpec& spec) noexcept;
 
-// Brings a contiguous tensor to the recorded strides: returns it, or a copy in the scratch. kInvalidArgument if
-// elements that share memory differ, or sizes are too large.
+// Converts a contiguous tensor to the recorded strides: returns it unchanged, or a copy in the scratch.
+// kInvalidArgument if elements that would share memory differ, or if sizes are too large.
 Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch& scratch);
 
-// The same for a tensor of any strides, which is returned if it lies as recorded already.
+// Likewise for a tensor of any strides; it is returned unchanged if it already has the recorded layout.
 Tensor laid_as_recorded(const Tensor& tensor, const TensorSpec& spec, TensorScratch& scratch);
 
-// A copy in the scratch, in the recorded strides, of values that lie row-major. Errors as above.
+// Copies row-major values into the scratch, in the recorded strides. Errors as above.
 Tensor copy_in_recorded_strides(const std::byte* values, IntSpan sizes, DType dtype, const TensorSpec& spec,
                                 TensorScratch& scratch);
 

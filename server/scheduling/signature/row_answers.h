@@ -1,4 +1,4 @@
-// RowAnswers: a run's outputs split into rows, and the comparison of two of them.
+// RowAnswers: the outputs of a run split into rows, and the comparison of two such results.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct RowAnswers {
   struct Output {
     bool none = true;  // the model returned None
     DType dtype = DType::kFloat32;
-    std::vector<int64_t> shape;  // without the rows
+    std::vector<int64_t> shape;  // without the row dimension
     size_t row_bytes = 0;
     std::vector<std::byte> bytes;
     std::span<const std::byte> row(size_t index) const {
@@ -26,28 +26,28 @@ struct RowAnswers {
   std::vector<Output> outputs;
 
   size_t bytes() const;
-  // Here a row is a block of `block` rows of the model. Returns what is wrong with the outputs, or "".
+  // Here a row is a block of `block` rows of the model. Returns the defect of the outputs, or "".
   std::string take(std::span<const Tensor> from, int64_t rows, int64_t block, const TensorNames& names);
 };
 
-// How far an answer may be from the expected one. Each output of each row has its own bound.
+// How far an answer may differ from the expected one. Each output of each row has its own bound.
 struct RowTolerance {
   double of_largest = 0;  // times the largest finite element of the row's output
-  double of_nudge = 0;    // times its change when the row's inputs are nudged by a unit in the last place
-  bool integers = false;  // integers may differ if nudging changes them, too
-  bool garbage = false;   // an element that is not finite alone may become anything
+  double of_nudge = 0;    // times its change when the row's inputs are nudged by one unit in the last place
+  bool integers = false;  // integers may differ if nudging changes them too
+  bool garbage = false;   // an element that is not finite when run alone may become anything
 };
 
-// A row's answers by itself, and those to its nudged inputs.
+// A row's answers when run alone, and those to its nudged inputs.
 struct RowAlone {
   RowAnswers answers;
   std::vector<RowAnswers> nudged;
 };
 
-// Whether row `where` of `got` matches row `at` of `expected`. Finite elements stay finite, others stay not finite.
+// Whether row `where` of `got` matches row `at` of `expected`. Finite elements must stay finite, and others not finite.
 bool row_agrees(const RowAnswers& expected, size_t at, const RowAnswers& got, size_t where, const RowAlone& alone,
                 const RowTolerance& tolerance);
-// Whether enough of the row's answers survives nudging for row_agrees() to mean something.
+// Whether enough of the row's answers is stable under nudging for row_agrees() to be meaningful.
 bool row_is_steady(const RowAlone& alone, const RowTolerance& tolerance);
 
 // Half a unit in the last place of 1; 0 for dtypes that are not floating-point or have 8 bits.

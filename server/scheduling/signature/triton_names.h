@@ -1,4 +1,4 @@
-// The names of inputs and outputs in a config.pbtxt, for the clients that use them.
+// The names of inputs and outputs in a config.pbtxt, for clients that use them.
 #pragma once
 
 #include "server/scheduling/signature/model_signature.h"
@@ -6,9 +6,10 @@
 
 namespace sconce::server {
 
-// Gives the model's tensors the names of the file; those from the package are still accepted. A name that the package
-// knows (INPUT__1, ARGS[0]) means that tensor, any other the one at its place in the file. kInvalidArgument if number,
-// datatypes or sizes differ from the package's. Controls become ModelSignature::controls.
+// Gives the model's tensors the names in the file; the package's names are still accepted. A name that the package
+// knows (INPUT__1, ARGS[0]) means that tensor; any other name means the tensor at its position in the file.
+// kInvalidArgument if the number of tensors, datatypes or sizes differ from the package's. Controls become
+// ModelSignature::controls.
 void take_names(const TritonConfig& config, ModelSignature& interface);
 
 }  // namespace sconce::server

@@ -1,5 +1,5 @@
-// TritonConfig: what a model's config.pbtxt says, in this server's words. Fields without a meaning here are named in
-// `ignored`, so that nobody believes in them.
+// TritonConfig: the contents of a model's config.pbtxt in this server's terms. Fields without an effect are listed in
+// `ignored`, so that users learn about them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct TritonTensor {
   std::optional<std::vector<int64_t>> dims;  // without the batch, if max_batch_size is not 0
 };
 
-// An input that the server fills in requests of sequences.
+// An input of a sequence model that the server fills.
 struct TritonControl {
   enum class Kind : int8_t { kStart, kEnd, kReady, kId };
   std::string name;
@@ -27,14 +27,14 @@ struct TritonControl {
   double off = 0, on = 1;
 };
 
-// A request that is run before the model is served.
+// A warm-up request, run before the model is served.
 struct TritonWarmUp {
   enum class Values : int8_t { kZero, kRandom, kFile };
   struct Input {
     std::string name, datatype;
     std::vector<int64_t> dims;  // without the batch, if batch_size is not 0
     Values values = Values::kZero;
-    std::string file;  // below the model's folder warmup/
+    std::string file;  // path below the model's folder warmup/
   };
   std::string name;
   int64_t batch_size = 0;
@@ -46,7 +46,7 @@ struct TritonWarmUp {
 struct TritonStep {
   std::string model;
   int64_t version = -1;  // -1: the latest
-  // A tensor of the model, and the ensemble's name for it.
+  // Pairs of the model's tensor name and the ensemble's.
   std::vector<std::pair<std::string, std::string>> inputs, outputs;
 };
 
@@ -54,7 +54,7 @@ struct TritonConfig {
   std::string name;  // empty: not given
   int64_t max_batch_size = 0;
   std::vector<TritonTensor> inputs, outputs;
-  // Key and value, for clients: nothing here follows them, but for settings.
+  // Keys and values, reported to clients. Only settings among them have an effect.
   std::vector<std::pair<std::string, std::string>> parameters, metric_tags;
   // Settings of settings.def, as text.
   std::vector<std::pair<std::string, std::string>> settings;
@@ -62,10 +62,10 @@ struct TritonConfig {
   std::vector<TritonControl> controls;
   bool ensemble = false;
   std::vector<TritonStep> steps;
-  std::vector<std::string> ignored;  // "optimization (line 12)", with a reason where it needs one
+  std::vector<std::string> ignored;  // "optimization (line 12)", with a reason where needed
 };
 
-// folder: the model's, for files that the text names. kInvalidArgument names the line.
+// folder: of the model, for files named in the text. kInvalidArgument names the line.
 TritonConfig read_triton_config(std::string_view text, const std::filesystem::path& folder);
 
 }  // namespace sconce::server

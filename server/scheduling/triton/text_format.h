@@ -1,4 +1,4 @@
-// Protobuf's text format, read as a tree of fields without a schema. Pure function; safe on hostile text.
+// Protobuf's text format, parsed to a tree of fields without a schema. Pure function; safe on hostile text.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@ namespace sconce::server {
 struct TextField;
 
 struct TextMessage {
-  std::vector<TextField> fields;  // in the order of the text; a list [a, b] becomes two fields of one name
+  std::vector<TextField> fields;  // in the order of the text; a list [a, b] becomes two fields with one name
 };
 
 struct TextField {
-  // kWord: a number, true, or the name of an enum's value, as it stands in the text.
+  // kWord: a number, true, or the name of an enum's value, verbatim.
   enum class Kind : int8_t { kWord, kString, kMessage };
-  std::string name;  // of an extension with its brackets
+  std::string name;  // an extension's name includes its brackets
   Kind kind = Kind::kWord;
-  std::string text;     // of a word or a string; a string's escapes are read
+  std::string text;     // of a word or a string; escapes in strings are decoded
   TextMessage message;  // of a message
   int line = 0;         // from 1
 };
