@@ -1,5 +1,5 @@
-// DurableFile: a file that is written under another name and takes its own when all bytes are on the disk. After a
-// crash at any moment, the name has the old content or the new one. Errors are kIo and name the file and the reason.
+// DurableFile: a file that is written under a temporary name and renamed when all bytes are on disk. After a crash at
+// any moment, the name has the old content or the new content. Errors are kIo and name the file and the reason.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace sconce::server {
 
 class DurableFile {
  public:
-  static constexpr const char* kUnfinished = ".part";  // after the name, while it is written
+  static constexpr const char* kUnfinished = ".part";  // suffix of the temporary name
 
-  // directory: where; outlives this. path: the directory's name, for errors.
+  // directory: descriptor of the folder; outlives this object. path: the directory's name, for errors.
   DurableFile(int directory, std::string path, std::string name);
   DurableFile(const DurableFile&) = delete;
-  ~DurableFile();  // without keep(), what was written is removed
+  ~DurableFile();  // without keep(), the temporary file is removed
   void write(std::span<const std::byte> bytes);
-  // Returns when bytes and name are on the disk.
+  // Returns when bytes and name are on disk.
   void keep();
 
  private:
@@ -29,11 +29,11 @@ class DurableFile {
   bool kept_ = false;
 };
 
-// What errno says.
+// The message for errno.
 std::string system_reason();
-// Makes names that were given or removed in the directory durable.
+// Makes created and removed names in the directory durable.
 void sync_directory(int directory, const std::string& path);
-// The whole content of a small file; kNotFound if there is none, kIo.
+// The whole content of a small file; kNotFound if it does not exist, kIo.
 std::string read_small_file(int directory, const std::string& path, const std::string& name);
 
 }  // namespace sconce::server

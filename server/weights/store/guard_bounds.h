@@ -1,4 +1,4 @@
-// GuardBounds: how long published weights are watched, and what makes the watch fail (docs/weights.md).
+// GuardBounds: how long published weights are guarded, and the limits at which they are rolled back (docs/weights.md).
 #pragma once
 
 #include <chrono>
@@ -6,10 +6,10 @@
 namespace sconce::server {
 
 struct GuardBounds {
-  std::chrono::microseconds window{};  // how long the weights are watched; zero: they are not
-  double errors = 0;                   // share of requests that may fail in the model
-  double nan = 0;                      // share of answers that may have a NaN
-  std::chrono::microseconds p99{};     // 99 of 100 requests are answered within this time; zero: any
+  std::chrono::microseconds window{};  // duration of the guard; zero: no guard
+  double errors = 0;                   // maximum share of requests that fail in the model
+  double nan = 0;                      // maximum share of answers with a NaN
+  std::chrono::microseconds p99{};     // maximum 99th percentile of the answer time; zero: no limit
 };
 
 }  // namespace sconce::server

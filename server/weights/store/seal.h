@@ -1,5 +1,5 @@
-// Seal: by which a server knows again what it wrote itself (setting weights_keep_key): a last line with an HMAC-SHA256
-// of the text and of the place where it belongs. Immutable, so thread-safe.
+// Seal: lets a server recognise its own files (setting weights_keep_key): a last line with an HMAC-SHA256 of the text
+// and of the location to which it belongs. Immutable and thread-safe.
 #pragma once
 
 #include <string>
@@ -15,9 +15,10 @@ class Seal {
   explicit Seal(const std::string& key_file = {});
 
   bool on() const noexcept { return !key_.empty(); }
-  // The text, which ends with a line feed, and its seal, if there is a key. place: what the text belongs to.
+  // The text, which must end with a line feed, followed by its seal if there is a key. place: the location to which the
+  // text belongs.
   std::string sealed(std::string text, std::string_view place) const;
-  // The text without its seal. If there is a key: kCorruptPackage unless the seal is good. where: for the error.
+  // The text without its seal. If there is a key: kCorruptPackage unless the seal is valid. where: for the error.
   std::string_view opened(std::string_view sealed, std::string_view place, const std::string& where) const;
 
  private:

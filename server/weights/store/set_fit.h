@@ -1,4 +1,4 @@
-// Whether a set of weights fits a model. Pure functions.
+// Whether a weight set fits a model. Pure functions.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace sconce::server {
 
-// Why a complete set of these entries is not one of a model with these constants: the first name, dtype or shape that
-// one has and the other has not. Empty: it fits. Constants that no update can replace do not count.
+// Why a complete set with these entries does not fit a model with these constants: the first name, dtype or shape that
+// differs. Empty: it fits. Constants that no update can replace are ignored.
 std::string misfit(std::span<const WeightEntry> set, std::span<const ConstantSpec> constants);
 
 }  // namespace sconce::server

@@ -1,5 +1,5 @@
-// The weights that a loaded model starts with, before anybody asks it: those of a peer if they are newer than the kept
-// ones, else the kept ones, else those of a file, else the package's own.
+// The initial weights of a loaded model, in this order: a peer's, if they are newer than the stored ones; the stored
+// ones; those of a file; the package's own.
 #pragma once
 
 #include <atomic>
@@ -18,37 +18,38 @@ namespace sconce::server {
 struct StartingModel {
   const std::string& name;
   int64_t version;
-  Model& model;  // nobody else uses it yet
+  Model& model;  // not yet used by others
   const ModelConfig& config;
-  StoredWeights* kept;              // null: nothing is kept
-  const std::atomic<bool>& ending;  // ends the reading of a peer's weights
+  StoredWeights* kept;              // null: no store
+  const std::atomic<bool>& ending;  // aborts the download of a peer's weights
   const SignatureRule& signatures;
 };
 
 struct StartingWeights {
-  // Why it must not be served: its kept sets do not fit, and weights_mismatch is refuse. Empty: it may be.
+  // Why the model must not be served: its stored sets do not fit, and weights_mismatch is refuse. Empty: it may be
+  // served.
   std::string refused;
-  uint64_t revision = 0;  // of the kept sets that were there
-  // What is to be said once the model is served: which kept set serves, and what is wrong with kept sets.
+  uint64_t revision = 0;  // of the store when the weights were chosen
+  // To be reported once the model is served: which stored set serves, and problems of stored sets.
   StoredWeights::Status kept;
-  // Not 0: the newest kept set serves, under this number, with which it was kept.
+  // Not 0: the newest stored set serves, under its stored weight version.
   uint64_t generation = 0;
-  // The watch over it that goes on. The set before it, to which it may go back, is the model's previous one.
+  // The guard that continues. The set to roll back to is the model's previous one.
   std::optional<KeptGuard> guard;
-  // Processes ended again and again while the watched set served. So the set before it serves now.
+  // The server crashed repeatedly while the guarded set served, so the previous set serves now.
   struct GoneBack {
     KeptGuard guard;
-    uint64_t from = 0, to = 0;  // generations
+    uint64_t from = 0, to = 0;  // weight versions
     std::string reason;
   };
   std::optional<GoneBack> gone_back;
-  std::vector<KeptPush> pushes;  // that have ended, oldest first
+  std::vector<KeptPush> pushes;  // pushes that have ended, oldest first
 };
 
-// For a model that could not be loaded: that this process ends, then, says nothing against the watched set.
+// For a model that could not be loaded: records that the end of this process is no evidence against the guarded set.
 void leave_watch(StoredWeights& kept);
 
-// Throws if the file of setting `weights` cannot be used. What is wrong with peers and kept sets is logged.
+// Throws if the file of setting `weights` cannot be used. Problems of peers and stored sets are logged.
 StartingWeights start_weights(const StartingModel& start);
 
 }  // namespace sconce::server

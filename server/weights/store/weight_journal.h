@@ -1,5 +1,5 @@
-// The journal of a model's kept sets: which files have them, what they are, whether the served one is watched, and what
-// became of the last pushes. A small file of JSON that is replaced as a whole; the one before it stays beside it.
+// The journal of a model's stored sets: their files and descriptions, the guard of the served set, and the outcomes of
+// the last pushes. It is a small JSON file that is replaced as a whole; the previous journal is kept beside it.
 #pragma once
 
 #include <chrono>
@@ -14,38 +14,38 @@
 
 namespace sconce::server {
 
-// Who published a set.
+// The publisher of a set.
 struct PublishedBy {
-  std::string peer, request;  // a client's address and the id of its request; or "weights_from" and the server's name
+  std::string peer, request;  // a client's address and its request's id; or "weights_from" and the server's name
 };
 
 struct KeptSet {
   uint64_t generation = 0;
   std::string label;
   std::string digest;  // "sha-256:HEX", as Model::weights_digest()
-  std::string file;    // in the model's folder
+  std::string file;    // name in the model's folder
   uint64_t bytes = 0;  // of the file
   std::string sha256;  // of the file, in hexadecimal; empty: journals are not sealed
-  std::string time;    // when it was published, "2026-01-31T12:00:00.000Z"
+  std::string time;    // time of publication, "2026-01-31T12:00:00.000Z"
   PublishedBy by;
 };
 
-// A watch over the newest set that a restart goes on with.
+// A guard of the newest set that continues after a restart.
 struct KeptGuard {
   GuardBounds bounds;
-  std::chrono::microseconds left{};  // of its window, when this was written
-  std::string push;                  // the id of the push that published the set; empty: none did
-  std::string instance;              // the process that watches (instance_name()); empty: the last one ended in order
-  uint64_t ended = 0;                // processes that ended during the watch, and not in order
+  std::chrono::microseconds left{};  // remaining part of its window when the journal was written
+  std::string push;                  // id of the push that published the set; empty: no push
+  std::string instance;  // the guarding process (instance_name()); empty: the last process shut down normally
+  uint64_t ended = 0;    // number of processes that crashed during the guard
 };
 
-// What became of a push of weights that had an id.
+// The outcome of a push with an id.
 struct KeptPush {
-  std::string id, state;    // "committed", as push_state_name()
+  std::string id, state;    // "committed" and others: push_state_name()
   std::string label;        // of its set
-  std::string set;          // the named set that it filled; empty: the model's own weights
-  uint64_t generation = 0;  // which it got when it was committed or undone; 0: none
-  bool kept = false;        // the set of that generation was kept
+  std::string set;          // the named set that the push filled; empty: the model's own weights
+  uint64_t generation = 0;  // the weight version after commit or undo; 0: none
+  bool kept = false;        // the set of that weight version is stored
   std::vector<std::string> members;
   uint64_t member = 0;
 };
@@ -53,21 +53,21 @@ struct KeptPush {
 struct Journal {
   static constexpr size_t kMaxPushes = 64;
 
-  std::vector<KeptSet> sets;       // newest first: the one to serve, and the one to go back to if that is damaged
-  std::optional<KeptGuard> guard;  // over the first of them
+  std::vector<KeptSet> sets;  // newest first: the set to serve, and the set to roll back to if the first is damaged
+  std::optional<KeptGuard> guard;  // of the first set
   std::vector<KeptPush> pushes;    // oldest first
 
-  // Puts it in the place of what was known of the push, or behind the others; the oldest ones beyond kMaxPushes go.
+  // Replaces the record of the same push, or appends the push; the oldest records beyond kMaxPushes are removed.
   void note(KeptPush push);
 };
 
-// A push as the note of the named set that it fills.
+// The push as a note of the named set that it fills.
 std::string push_text(const KeptPush& push);
-// nullopt for a note that is none, or of a later release.
+// nullopt for a malformed note, or for one of a later release.
 std::optional<KeptPush> parse_push(std::string_view text);
 
 std::string journal_text(const Journal& journal);
-// Says what is wrong with the text, which is called `where`: kCorruptPackage, kInvalidArgument.
+// Errors call the text `where`: kCorruptPackage, kInvalidArgument.
 Journal parse_journal(std::string_view text, const std::string& where);
 
 }  // namespace sconce::server

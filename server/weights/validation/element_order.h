@@ -1,4 +1,4 @@
-// The order of elements, as torch.argmax has it: NaN is above all numbers.
+// The order of elements that torch.argmax uses: NaN is above all numbers.
 #pragma once
 
 #include <cmath>
@@ -9,11 +9,11 @@
 
 namespace sconce::server {
 
-// An element as it is read. Bytes that claim to be a bool may have any value.
+// The type in which an element is read. The bytes of a bool may have any value.
 template <class T>
 using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
-// Complex numbers and pairs of float4 have no order.
+// Complex numbers and pairs of float4 are not ordered.
 template <class T>
 constexpr bool kHasOrder = !kIsComplex<T> && !std::is_same_v<T, Float4E2M1FNx2>;
 
@@ -27,7 +27,7 @@ bool is_less(Stored<T> a, Stored<T> b) noexcept {
   }
 }
 
-// The place of the first of the largest elements. stride: in elements; size: 1 or more.
+// The position of the first of the largest elements. stride: in elements; size: 1 or more.
 template <class T>
 int64_t argmax(const Stored<T>* row, int64_t size, int64_t stride = 1) noexcept {
   int64_t at = 0;

@@ -1,4 +1,4 @@
-// Golden: a model's golden requests and what they last said of a set of weights. Thread-safe.
+// Golden: a model's golden requests and their last verdict on a weight set. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,13 +21,13 @@ struct GoldenVerdict {
     std::string request, output;  // output: empty if the run itself failed
     GoldenMismatch mismatch;
   };
-  // Which set it is about: a staged one by its label and when it was staged, or a named one.
+  // The judged set: a staged set, by its label and the time of staging, or a named set.
   std::string label, set;
   std::string digest;                                  // empty without libcrypto
-  std::chrono::system_clock::time_point staged, time;  // time: when it was judged
+  std::chrono::system_clock::time_point staged, time;  // time: of the verdict
   size_t passed = 0, requests = 0, needed = 0;
   std::chrono::duration<double> seconds{};
-  std::vector<Failure> failures;  // the first ones, one for each request
+  std::vector<Failure> failures;  // at most one for each request; the first ones
 
   bool good() const noexcept { return passed >= needed; }
 };
@@ -37,13 +37,13 @@ class Golden {
   explicit Golden(GoldenFile file) : file_(std::move(file)) {}
 
   const GoldenFile& file() const noexcept { return file_; }
-  // Runs every request on the set, one after the other. `verdict` says which set it is. Calls `check` before each
-  // request and passes on what it throws. A run that the model fails, or whose inputs it refuses, counts against the
-  // set; other errors are no verdict: kOutOfMemory, kDevice, kUnavailable.
+  // Runs every request on the set, one after the other. `verdict` identifies the set. Calls `check` before each request
+  // and passes on its exceptions. A run that fails in the model, or whose inputs the model refuses, counts against the
+  // set. Other errors give no verdict: kOutOfMemory, kDevice, kUnavailable.
   GoldenVerdict judge(const ModelSignature& interface, Rehearsal& rehearsal, GoldenVerdict verdict,
                       const std::function<void()>& check);
   std::optional<GoldenVerdict> last() const;
-  // How many there were.
+  // Number of verdicts so far.
   uint64_t verdicts(bool good) const noexcept { return (good ? passed_ : failed_).load(std::memory_order_relaxed); }
 
  private:
@@ -53,7 +53,7 @@ class Golden {
   std::optional<GoldenVerdict> last_ SCONCE_GUARDED_BY(mutex_);
 };
 
-// Why a set is refused.
+// The reason for which a set is refused.
 std::string refusal_of(const GoldenVerdict& verdict);
 OrderedJson verdict_json(const GoldenVerdict& verdict);
 // The members of GET .../golden.

@@ -1,5 +1,5 @@
-// GoldenFile: recorded requests with the answers that a set of weights must give before it may serve. The file (.npz or
-// .safetensors) has tensors named REQUEST/inputs/NAME and REQUEST/outputs/NAME.
+// GoldenFile: recorded requests with the answers that a weight set must reproduce before it may serve. The file (.npz
+// or .safetensors) has tensors named REQUEST/inputs/NAME and REQUEST/outputs/NAME.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace sconce::server {
 
 struct GoldenRequest {
   struct Output {
-    size_t index;  // among the model's
+    size_t index;  // index of the model's output
     Tensor expected;
   };
   std::string name;
@@ -29,17 +29,17 @@ struct GoldenRequest {
 struct GoldenFile {
   std::filesystem::path path;
   GoldenTolerance tolerance;
-  double pass = 1;                      // the share of requests that must pass: above 0, at most 1
-  std::vector<GoldenRequest> requests;  // one or more, in the order in which their first tensors lie in the file
+  double pass = 1;                      // share of requests that must pass: above 0, at most 1
+  std::vector<GoldenRequest> requests;  // one or more, in the order of their first tensors in the file
 };
 
-// The requests of a file in this form, which need no answers. Errors of WeightFile; kInvalidArgument as below.
+// The requests of a file in this format; answers are optional. Errors of WeightFile; kInvalidArgument as below.
 std::vector<GoldenRequest> read_requests(const std::filesystem::path& path, const ModelSignature& interface,
                                          const Model& model);
 
-// Reads the file into memory and checks it against the model. What the settings golden_* leave open, the metadata of a
-// .safetensors file says (rtol, atol, pass, argmax). Errors of WeightFile; kInvalidArgument names the tensor, request
-// or tolerance that is wrong.
+// Reads the file into memory and checks it against the model. Values that the settings golden_* leave open come from
+// the metadata of a .safetensors file (rtol, atol, pass, argmax). Errors of WeightFile; kInvalidArgument names the
+// wrong tensor, request or tolerance.
 GoldenFile read_golden(const ModelConfig& config, const ModelSignature& interface, const Model& model);
 
 }  // namespace sconce::server

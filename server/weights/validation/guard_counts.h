@@ -1,4 +1,5 @@
-// GuardCounts: how requests fare with weights that were just published. The watch over a guarded commit decides by it.
+// GuardCounts: counts the results of requests on newly published weights. The guard of a publication decides by these
+// counts.
 #pragma once
 
 #include <array>
@@ -15,23 +16,23 @@ namespace sconce::server {
 struct GuardTotals {
   uint64_t answers = 0, failures = 0;
   uint64_t with_nan = 0;
-  std::chrono::microseconds p99{};  // at least so much, and less than 7 % more
+  std::chrono::microseconds p99{};  // lower bound; the true value is less than 7 % higher
 };
 
-// What the totals pass, as in "12 of 240 requests failed in the model, guard_errors is 0.01"; empty: nothing. A few
-// requests say nothing about shares and times: see settings.def.
+// The exceeded bound, as in "12 of 240 requests failed in the model, guard_errors is 0.01"; empty: none. Shares and
+// times of only a few requests are ignored: see settings.def.
 std::string passed_bound(const GuardBounds& bounds, const GuardTotals& totals);
 
-// Counts answers of one generation. Allocates nothing and takes no lock.
+// Counts the answers of one weight version. Allocates nothing and takes no lock.
 class GuardCounts final : public AnswerWatcher {
  public:
   explicit GuardCounts(uint64_t generation) : generation_(generation) {}
   void saw(const SeenAnswer& answer) noexcept override;
-  // failures: are counted elsewhere.
+  // failures: counted elsewhere.
   GuardTotals totals(uint64_t failures) const noexcept;
 
  private:
-  // Times in buckets: 16 for each doubling, of nanoseconds.
+  // A histogram of times in nanoseconds, with 16 buckets per power of two.
   static constexpr size_t kBuckets = 64 * 16;
   const uint64_t generation_;
   std::atomic<uint64_t> answers_{0}, with_nan_{0};

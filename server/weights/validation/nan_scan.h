@@ -1,4 +1,4 @@
-// Finds NaN among the elements of answers.
+// Finds NaN in the elements of answers.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace sconce::server {
 
-// Whether one of the elements is NaN. Of a larger tensor than `most` bytes, looks at that many from `from` on, where
-// that is taken modulo its size: whoever increases it from call to call sees all elements in the end. False for
-// undefined tensors, those on a device, and dtypes without NaN. Allocates nothing.
+// Whether an element is NaN. Of a tensor larger than `most` bytes, only `most` bytes are scanned, beginning at `from`
+// modulo its size; a caller that increases `from` with each call scans all elements eventually. False for undefined
+// tensors, for tensors on a device, and for dtypes without NaN. Allocates nothing.
 bool has_nan(const Tensor& tensor, size_t most, uint64_t from) noexcept;
 
 }  // namespace sconce::server

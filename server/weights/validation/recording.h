@@ -1,8 +1,8 @@
-// Recording: a number of live answers of a model, as a golden file. Thread-safe.
+// Recording: a number of a model's live answers, written as a golden file. Thread-safe.
 //
-// Answers of the active set are recorded, in the order in which they are sent, until other weights become active; those
-// of named sets are passed over. What is recorded of an input is what the run left in it, so models that write their
-// inputs cannot be recorded: opening the file finds that out by running the requests again.
+// Records the answers of the active set in the order in which they are sent, until other weights become active. Answers
+// of named sets are skipped. An input is recorded in its state after the run, so models that write their inputs cannot
+// be recorded: open() detects them by running the requests again.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@ class Recording final : public AnswerWatcher, public std::enable_shared_from_thi
   // kFailedPrecondition for a model whose answers depend on earlier requests, kUnsupported for a dtype that safetensors
   // lacks; errors of Model::rehearse. The model, its interface and the tap outlive the recording.
   Recording(const ModelSignature& interface, const Model& model, AnswerTap& tap, Limits limits);
-  void start();          // kBusy if too many watch the model
-  void stop() noexcept;  // records no more; what there is can be opened
+  void start();          // kBusy if the model has too many watchers
+  void stop() noexcept;  // stops recording; the recorded answers can be opened
   State state() const;
 
   void saw(const SeenAnswer& answer) noexcept override;
 
-  // A file whose tensors are named NNNNNN/inputs/NAME and NNNNNN/outputs/NAME. kBusy while it is running;
+  // Returns a file with tensors named NNNNNN/inputs/NAME and NNNNNN/outputs/NAME. kBusy while recording;
   // kFailedPrecondition if nothing was recorded, or the model writes its inputs.
   std::unique_ptr<WeightFile> open();
   OrderedJson json() const;
@@ -48,7 +48,7 @@ class Recording final : public AnswerWatcher, public std::enable_shared_from_thi
   };
   struct Answer {
     StorageBlock block;
-    std::vector<Part> parts;  // the inputs, then the outputs
+    std::vector<Part> parts;  // inputs, then outputs
   };
   class File;
 
@@ -61,7 +61,7 @@ class Recording final : public AnswerWatcher, public std::enable_shared_from_thi
   const uint64_t generation_;
   mutable Mutex mutex_;
   State state_ SCONCE_GUARDED_BY(mutex_) = State::kRunning;
-  std::unique_ptr<Rehearsal> rehearsal_ SCONCE_GUARDED_BY(mutex_);  // null: the inputs were checked
+  std::unique_ptr<Rehearsal> rehearsal_ SCONCE_GUARDED_BY(mutex_);  // null: the inputs were already checked
   std::vector<std::shared_ptr<const Answer>> answers_ SCONCE_GUARDED_BY(mutex_);
   uint64_t bytes_ SCONCE_GUARDED_BY(mutex_) = 0, passed_over_ SCONCE_GUARDED_BY(mutex_) = 0;
 };

@@ -1,10 +1,11 @@
-// Shadow: runs a share of a model's live requests on its staged set too, after their answers were sent, and compares
-// the answers. It has a thread of the lowest priority, which starts a run only while no request of the model waits.
+// Shadow: runs a share of a model's live requests on its staged weight set too, after their answers were sent, and
+// compares the answers. Its thread has the lowest priority and starts a run only while no request of the model waits.
 //
-// It looks at the answers while a set is staged and the share is more than 0. Whoever changes the model's weights says
-// so before and after: weights_change() and weights_settled(). Its results stay until the next set is staged.
+// It watches the answers while a set is staged and the share is above 0. A caller that changes the model's weights
+// calls weights_change() before and weights_settled() after the change. The results are kept until the next set is
+// staged.
 //
-// Thread-safe. No function waits for a run, except the destructor.
+// Thread-safe. Only the destructor waits for a run.
 #pragma once
 
 #include <array>
@@ -36,8 +37,8 @@ class RunTimes {
     sum_ += time;
   }
   uint64_t count() const noexcept { return next_; }
-  std::chrono::nanoseconds mean() const noexcept;  // of all
-  // of: 0 to 1, of the last ones. Zero if there is none.
+  std::chrono::nanoseconds mean() const noexcept;  // over all runs
+  // of: 0 to 1, over the last kMost runs. Zero if there are none.
   std::chrono::nanoseconds quantile(double of) const;
 
  private:
@@ -46,16 +47,17 @@ class RunTimes {
   uint64_t next_ = 0;
 };
 
-// What the live requests showed of one staged set.
+// The results of one staged set on live requests.
 struct ShadowSummary {
   std::string label, digest;                    // of the staged set; digest: "" without libcrypto
-  std::chrono::system_clock::time_point since;  // when it was staged
-  uint64_t beside = 0;                          // the generation whose answers it was compared with
-  // Requests; ShadowCounts says what each means.
+  std::chrono::system_clock::time_point since;  // time of staging
+  uint64_t beside = 0;                          // the weight version whose answers were compared
+  // Numbers of requests, by outcome; see ShadowCounts.
   uint64_t compared = 0, failed = 0, busy = 0, full = 0, placed = 0, ended = 0;
-  std::string first_failure;              // of the runs that failed
+  std::string first_failure;              // reason of the first failed run
   std::vector<OutputDifference> outputs;  // in the model's order
-  // Of the same requests. Only of those whose live run was for one request alone, and not of the set's first run.
+  // Times of the same requests. Only requests whose live run was for one request alone count, and the first run of the
+  // set does not.
   RunTimes live, staged;
   uint64_t skipped() const noexcept { return busy + full + placed + ended; }
 };
@@ -66,19 +68,19 @@ class Shadow {
     kOff,       // the share is 0
     kRefused,   // the model cannot be shadowed
     kWaiting,   // nothing is staged
-    kStarting,  // the set gets a replica of its own
+    kStarting,  // a replica is being created for the set
     kRunning,
     kPaused,  // weights or replicas are being changed
-    kFailed,  // the set got no replica
+    kFailed,  // no replica could be created for the set
   };
   struct Report {
     double share = 0;
     State state = State::kOff;
-    std::string reason;                    // with kRefused and kFailed
-    std::optional<ShadowSummary> summary;  // of the set that is staged, or was staged last
+    std::string reason;                    // for kRefused and kFailed
+    std::optional<ShadowSummary> summary;  // of the current or last staged set
   };
 
-  // waiting: how many requests wait for a run. memory: for the copies of requests, as in ShadowQueue. All arguments
+  // waiting: number of requests that wait for a run. memory: for copies of requests, as in ShadowQueue. All arguments
   // outlive this object.
   Shadow(const Model& model, const ModelSignature& interface, AnswerTap& answers, std::function<int64_t()> waiting,
          double share, uint64_t memory);
@@ -87,7 +89,7 @@ class Shadow {
   Shadow& operator=(const Shadow&) = delete;
 
   double share() const noexcept { return share_.load(std::memory_order_relaxed); }
-  // kInvalidArgument unless it is from 0 to 1; kFailedPrecondition for a model that cannot be shadowed.
+  // kInvalidArgument unless the share is from 0 to 1; kFailedPrecondition for a model that cannot be shadowed.
   void set_share(double share);
 
   void weights_change() noexcept;
@@ -98,14 +100,14 @@ class Shadow {
   // Sums over all sets, for metrics. Takes no lock.
   struct Totals {
     uint64_t compared = 0, skipped = 0, failed = 0;
-    uint64_t other_argmax = 0, new_nonfinite = 0;  // answers with an output of that kind
-    double largest = 0;                            // difference, of the set that is staged, or was staged last
+    uint64_t other_argmax = 0, new_nonfinite = 0;  // answers with such an output
+    double largest = 0;                            // the largest difference of the current or last staged set
   };
   Totals totals() const noexcept;
 
  private:
   struct Sums;   // over all sets
-  struct Trial;  // one staged set beside one active set
+  struct Trial;  // one staged set and the active set it is compared with
 
   void look() SCONCE_REQUIRES(mutex_);
   void start() SCONCE_REQUIRES(mutex_);
@@ -117,16 +119,16 @@ class Shadow {
   AnswerTap& answers_;
   const std::function<int64_t()> waiting_;
   const uint64_t memory_;
-  const std::string refusal_;  // why the model cannot be shadowed; empty: it can
+  const std::string refusal_;  // why the model cannot be shadowed; empty: it can be
   const std::unique_ptr<Sums> sums_;
   std::atomic<double> share_;
 
   mutable Mutex mutex_;
   bool changing_ SCONCE_GUARDED_BY(mutex_) = false;
-  std::string problem_ SCONCE_GUARDED_BY(mutex_);                 // why no thread was started
+  std::string problem_ SCONCE_GUARDED_BY(mutex_);                 // reason for which the thread was not started
   std::shared_ptr<Trial> trial_ SCONCE_GUARDED_BY(mutex_);        // the last one; null: there was none
-  std::shared_ptr<ShadowQueue> queue_ SCONCE_GUARDED_BY(mutex_);  // null: answers are not looked at
-  std::thread thread_ SCONCE_GUARDED_BY(mutex_);                  // of the last queue; joins the one before
+  std::shared_ptr<ShadowQueue> queue_ SCONCE_GUARDED_BY(mutex_);  // null: answers are not watched
+  std::thread thread_ SCONCE_GUARDED_BY(mutex_);                  // of the last queue; it joins the previous thread
 };
 
 const char* state_name(Shadow::State state) noexcept;

@@ -1,6 +1,6 @@
 // ShadowQueue: copies of a share of a model's answered requests, for the thread that runs them on other weights. I/O
-// threads fill it: they take no lock, wait for nobody, and allocate only until its memory is as large as the requests.
-// What does not fit is counted and forgotten. Thread-safe; one thread takes the requests.
+// threads fill it without locks or waiting; they allocate only until the queue's memory has grown to the size of the
+// requests. Requests that do not fit are counted and dropped. Thread-safe; one thread takes the requests.
 #pragma once
 
 #include <array>
@@ -17,18 +17,18 @@
 
 namespace sconce::server {
 
-// What became of the picked requests. Each of them ends in one of these, or is still in the queue.
+// Outcomes of the selected requests. Each request ends in exactly one of these, or is still in the queue.
 class ShadowCounts {
  public:
   enum What : int8_t {
     kCompared,
     kFailed,  // the other weights could not answer
-    kBusy,    // skipped, because requests waited for a run
-    kFull,    // skipped, because earlier ones wait, it is too large, or there is no memory
-    kPlaced,  // skipped, because tensors of it are on a device, or packed
-    kEnded,   // skipped, because the other weights went away before its turn
+    kBusy,    // skipped, because live requests waited for a run
+    kFull,    // skipped, because earlier copies wait, the request is too large, or there is no memory
+    kPlaced,  // skipped, because some of its tensors are on a device, or packed
+    kEnded,   // skipped, because the other weights were removed before its run
   };
-  // sums: are raised too, and outlive this object; null: there are none.
+  // sums: raised together with these counts; outlives this object; null: none.
   explicit ShadowCounts(ShadowCounts* sums = nullptr) noexcept : sums_(sums) {}
   void raise(What what) noexcept {
     counts_[what].fetch_add(1, std::memory_order_relaxed);
@@ -49,27 +49,27 @@ class ShadowQueue final : public AnswerWatcher {
   struct Request {
     std::vector<Tensor> inputs, outputs;  // outputs row-major
     std::chrono::nanoseconds compute{};
-    bool alone = true;  // `compute` is of a run for this request alone
+    bool alone = true;  // `compute` is the time of a run for this request alone
     TensorScratch memory{};
   };
 
-  // generation: of the answers that are meant. share: of them, how many are picked, from 0 to 1. memory: bytes that all
-  // requests in the queue may take together; each may take its part of them, so that no request keeps others out, and
-  // the I/O thread that copies it is not kept for long. waiting: how many requests wait for a run of the model. Nothing
-  // is picked before open().
+  // generation: selects answers of this weight version only. share: the share of them that is selected, from 0 to 1.
+  // memory: bytes for all requests in the queue together; each request may take an equal part, so that no request
+  // excludes others, and the copy does not block the I/O thread for long. waiting: number of requests that wait for a
+  // run of the model. Nothing is selected before open().
   ShadowQueue(uint64_t generation, double share, uint64_t memory, std::function<int64_t()> waiting,
               std::shared_ptr<ShadowCounts> counts);
 
   void set_share(double share) noexcept;
   void open() noexcept;
-  // From now on nothing is picked, and next() returns null.
+  // From now on nothing is selected, and next() returns null.
   void close() noexcept;
   bool opened() const noexcept { return state_ == State::kOpen; }
   bool closed() const noexcept { return state_ == State::kClosed; }
 
   void saw(const SeenAnswer& answer) noexcept override;
 
-  // Waits for a request and then until no request waits for a run of the model. Null: the queue is closed.
+  // Waits for a request, then until no live request waits for a run of the model. Null: the queue is closed.
   Request* next() noexcept;
   void done(Request& request) noexcept;
 
@@ -78,7 +78,7 @@ class ShadowQueue final : public AnswerWatcher {
   enum class Use : int8_t { kFree, kFilling, kFull, kTaken };
   struct Place {
     std::atomic<Use> use{Use::kFree};
-    uint64_t number = 0;  // counts the requests in their order
+    uint64_t number = 0;  // sequence number of the request
     Request request;
   };
 
@@ -96,7 +96,7 @@ class ShadowQueue final : public AnswerWatcher {
   std::atomic<uint64_t> share_;    // times 2^32
   std::atomic<uint64_t> seen_{0};  // answers
   std::atomic<uint64_t> added_{0};
-  std::atomic<uint32_t> changes_{0};  // next() waits for one
+  std::atomic<uint32_t> changes_{0};  // next() waits for a change
   std::array<Place, kMaxRequests> places_;
 };
 
