@@ -1,9 +1,9 @@
 // WeightStore: the folder in which published weight sets survive a restart (setting weights_keep).
 //
-//     DIR/.lock                         locked by the server that uses the folder
-//     DIR/MODEL/VERSION/journal.json    the stored sets: weight_journal.h
-//     DIR/MODEL/VERSION/previous.json   the previous journal
-//     DIR/MODEL/VERSION/HEX.safetensors a complete set, named by its digest
+//   DIR/.lock                         locked by the server that uses the folder
+//   DIR/MODEL/VERSION/journal.json    the stored sets: weight_journal.h
+//   DIR/MODEL/VERSION/previous.json   the previous journal
+//   DIR/MODEL/VERSION/HEX.safetensors a complete set, named by its digest
 //
 // A set is stored once a journal that names its file has replaced the previous journal. Files are written before the
 // journal that names them and removed after it. A crash at any moment therefore leaves the old or the new journal, and
