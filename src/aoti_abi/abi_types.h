@@ -27,7 +27,7 @@ namespace sconce::aoti_abi {
 
 // A handle owns a Tensor.
 inline Tensor* tensor_of(AtenTensorHandle handle) noexcept { return reinterpret_cast<Tensor*>(handle); }
-// Memory for handles. Each thread keeps what it has freed, so a run reuses the handles of the previous run.
+// Memory for handles. Each thread caches freed handles, so a run reuses the handles of the previous run.
 void* take_handle_memory();
 void keep_handle_memory(void* memory) noexcept;
 

@@ -1,6 +1,6 @@
-// Compute functions that shim.h and shim_deprecated.h declare without a device in their name. These are the CPU's; in a
-// model compiled for another device, DeviceBackend::replacements() replaces them. ABI: c/shim.h, c/shim_deprecated.h,
-// torch 2.6 to 2.15.
+// Compute functions that shim.h and shim_deprecated.h declare without a device in their name. These are for the CPU;
+// DeviceBackend::replacements() replaces them in a model for another device. ABI: c/shim.h, c/shim_deprecated.h, torch
+// 2.6 to 2.15.
 #pragma once
 
 #include "sconce/tensor.h"

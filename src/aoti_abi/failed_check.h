@@ -1,4 +1,4 @@
-// A check of a package's own code that failed.
+// Errors for failed checks in a package's own code.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 
 namespace sconce::aoti_abi {
 
-// kModelFailed "WORDS (FUNCTION at FILE:LINE)", for faults::leave(), by which it gets out of any place in a package's
-// code.
+// kModelFailed "WORDS (FUNCTION at FILE:LINE)", for faults::leave(), which can leave any function of a package.
 std::exception_ptr failed_check(std::initializer_list<std::string_view> words, const char* function, const char* file,
                                 uint32_t line);
 

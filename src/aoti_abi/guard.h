@@ -1,5 +1,5 @@
-// guard(): the only place where our exceptions meet the C ABI. It keeps the first failure of a run for the calling
-// thread, because generated code drops the text, and ignores the return code of some calls.
+// guard(): the only boundary between our exceptions and the C ABI. It keeps the first failure of a run for the calling
+// thread, because generated code drops the text and ignores the return code of some calls.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct ShimError {
   std::string text;  // "aoti_torch_cpu_addmm_out: mat1 is null"
 };
 
-// Keeps the current exception as the thread's error unless the thread has one already. Returns 1.
+// Keeps the current exception as the thread's error unless the thread already has one. Returns 1.
 AOTITorchError record_failure(const char* function) noexcept;
 // Returns and clears the thread's error.
 std::optional<ShimError> take_error() noexcept;
-// The text of the thread's error, or "". Valid until this thread calls any of these functions again.
+// The text of the thread's error, or "". Valid until this thread calls one of these functions again.
 const char* error_text() noexcept;
 
 template <class F>

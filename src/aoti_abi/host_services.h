@@ -1,6 +1,6 @@
-// HostServices: what libsconce offers a device's library (libsconce_cuda) besides the C ABI and the public API. Code
-// that has state, or that a process must have once, is called through this interface; code without state (src/tensor)
-// is linked into both libraries. Thread-safe; per-thread state is that of the calling thread.
+// HostServices: the interface of libsconce for a device's library (libsconce_cuda), besides the C ABI and the public
+// API. Code that has state, or that must exist once per process, is called through this interface; code without state
+// (src/tensor) is linked into both libraries. Thread-safe; per-thread state is that of the calling thread.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Argument kinds of op_table.def in the C ABI. kernel_args.h has the kernels' side.
+// Argument kinds of op_table.def in the C ABI. kernel_args.h has the kernels' parameter types.
 //   ABI_  parameter of the exported C function      (c_shim_cpu.h conventions, torch 2.6 to 2.15)
 //   FWD_  conversion to the kernel's parameter; throws kInvalidArgument for a null tensor
 #pragma once
@@ -98,7 +98,7 @@ inline OptTensorList optional_tensor_list(const AtenTensorHandle** handles, int6
 #define ABI_OptGenerator(n) AtenGeneratorHandle* n
 #define FWD_OptGenerator(n) (n ? reinterpret_cast<::sconce::Generator*>(*n) : nullptr)
 
-// Results: trailing AtenTensorHandle*. A caller passes null for a result that it does not want.
+// Results: trailing AtenTensorHandle*. A caller passes null for a result that it does not need.
 #define RET_ABI_0
 #define RET_ABI_1 , AtenTensorHandle* ret0
 #define RET_ABI_2 RET_ABI_1, AtenTensorHandle* ret1

@@ -1,4 +1,4 @@
-// Delivers the results of an exported operator's kernel: all or none.
+// Returns the results of an exported operator's kernel: all or none.
 #pragma once
 
 #include "src/aoti_abi/guard.h"

@@ -1,4 +1,4 @@
-// Delivers a kernel's results to the C ABI as new handles; a null target is skipped.
+// Returns a kernel's results to the C ABI as new handles; a null target is skipped.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@ struct sconce_error {
 
 namespace sconce::c_api {
 
-// The exception that is being handled, as an error of the caller's. If there is no memory for it, one that all share.
+// The current exception as an error for the caller. If no memory is left for it, returns a shared static error.
 sconce_error* current_error() noexcept;
 sconce_error* error_of(const std::exception_ptr& exception) noexcept;
 
@@ -37,17 +37,17 @@ T& required(T* argument, const char* name) {
   return *argument;
 }
 
-// The text, or kInvalidArgument if it is null.
+// The text; kInvalidArgument if it is null.
 std::string text_of(const char* argument, const char* name);
 // A copy that the caller frees with sconce_string_free().
 char* given(const std::string& text);
-// Copies the text into a member of a struct, as much as fits, and a zero byte.
+// Copies the text into a member of a struct, truncated to fit, with a zero byte.
 template <size_t kBytes>
 void put_text(char (&to)[kBytes], const std::string& text) noexcept {
   to[text.copy(to, kBytes - 1)] = '\0';
 }
 
-// While it lives, this thread is in a callback of a run, where waiting for runs would never end.
+// Marks this thread as inside a callback of a run, where waiting for runs would deadlock.
 class InCallback {
  public:
   InCallback() noexcept;

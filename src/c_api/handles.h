@@ -1,4 +1,4 @@
-// What the handles of the C API hold.
+// The structs behind the handles of the C API.
 #pragma once
 
 #include <cstddef>
@@ -32,5 +32,5 @@ struct sconce_update {
   enum class Stream { kNone, kOpen, kFailed, kEnded };
   Stream state = Stream::kNone;
   std::optional<sconce::WeightStream> stream;
-  size_t room = 0;  // that the caller was given, and has not used
+  size_t room = 0;  // of the buffer given to the caller, still unused
 };

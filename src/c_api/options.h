@@ -1,4 +1,4 @@
-// Lists in options of the C API, and options as the C++ API takes them.
+// Converts lists and options of the C API to those of the C++ API.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ std::vector<int> cores_of(const int32_t* cpus, size_t count);
 // kInvalidArgument unless the member is 0 or 1.
 bool switch_of(int32_t value, const char* name);
 
-// kInvalidArgument unless the text is 64 hexadecimal digits. `name`: of the options that have it.
+// kInvalidArgument unless the text is 64 hexadecimal digits. `name`: of the options that contain it.
 Sha256Digest digest_of(const char* text, const char* name);
 
 LoadOptions load_options_of(const sconce_load_options* options);

@@ -9,7 +9,7 @@
 
 namespace sconce::c_api {
 
-// Shows a ModelSpec, which lives as long. Immutable.
+// A ModelSpec in the structs of the C API. The spec must outlive it. Immutable.
 class Signature {
  public:
   explicit Signature(const ModelSpec& spec) : Signature(spec, spec.constants) {}
@@ -17,11 +17,11 @@ class Signature {
   Signature(const Signature&) = delete;
   Signature& operator=(const Signature&) = delete;
 
-  // kInvalidArgument if there are not as many.
+  // kInvalidArgument if the index is out of range.
   sconce_tensor_info input(size_t index) const;
   sconce_tensor_info output(size_t index) const;
   sconce_constant_info constant(size_t index) const;
-  // The parts of an info that a package knows.
+  // The members of an info that are known without loading.
   sconce_model_info info() const noexcept;
 
  private:

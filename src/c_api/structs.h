@@ -1,4 +1,4 @@
-// Structs of the C API that begin with `size`, of callers that were compiled against other versions of it.
+// Versioned structs of the C API: they begin with `size`, and a caller may have been compiled against another version.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace sconce::c_api {
 
-// The size of the caller's struct, which begins with it. Structs of a later version may be larger, but never smaller
+// The size of the caller's struct, from its first member. Structs of a later version may be larger, but never smaller
 // than ours.
 template <class T>
 size_t checked_size(const T& given, const char* name) {
@@ -20,7 +20,7 @@ size_t checked_size(const T& given, const char* name) {
   return size;
 }
 
-// A copy of the options; defaults where they are null. kInvalidArgument for a wrong size, and for members of a later
+// A copy of the options; defaults if they are null. kInvalidArgument for a wrong size, and for members of a later
 // version that are not zero.
 template <class T>
 T taken(const T* given, const char* name) {
@@ -33,7 +33,7 @@ T taken(const T* given, const char* name) {
   return *given;
 }
 
-// Fills the caller's struct; what this version does not know becomes zero.
+// Fills the caller's struct; members that this version does not know become zero.
 template <class T>
 void put(T* to, T value, size_t size) noexcept {
   std::memset(static_cast<void*>(to), 0, size);
@@ -45,7 +45,7 @@ void put(T* to, const char* name, const T& value) {
   put(to, value, checked_size(required(to, name), name));
 }
 
-// Fills an array whose first struct says the size of all.
+// Fills an array. The `size` of its first struct applies to all.
 template <class T, class Values>
 void put_all(T* to, size_t room, size_t* count, const char* name, const Values& values) {
   required(count, "count");

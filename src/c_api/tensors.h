@@ -1,4 +1,4 @@
-// DLPack tensors of callers as Tensors, and Tensors as DLPack tensors for callers.
+// Converts callers' DLPack tensors to Tensors, and Tensors to DLPack tensors.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@
 namespace sconce::c_api {
 
 sconce_dtype dlpack_of(DType dtype) noexcept;
-// kInvalidArgument names `what` if no element type of Sconce is that.
+// kInvalidArgument names `what` if Sconce has no such element type.
 DType dtype_of(sconce_dtype dtype, const std::string& what);
 
-// A view of the caller's bytes. kInvalidArgument for everything that it cannot be.
+// A view of the caller's bytes. kInvalidArgument for a tensor that cannot be viewed.
 Tensor view_of(const sconce_tensor* tensor, const std::string& what);
 
-// The tensors of a call; a few of them take no memory.
+// The tensors of a call. A small number needs no allocation.
 class Tensors {
  public:
   explicit Tensors(size_t count) : many_(count > kFew ? count : 0), count_(count) {}
@@ -35,10 +35,10 @@ class Tensors {
   size_t count_;
 };
 
-// "input 2: the tensor is null", and the errors of view_of().
+// Throws "input 2: the tensor is null", and the errors of view_of().
 Tensors views_of(const sconce_tensor* const* inputs, size_t count);
 
-// Hands outputs to the caller. One that shares memory with an input is copied. All or none.
+// Passes outputs to the caller: all or none. Copies an output that shares memory with an input.
 void give(std::span<Tensor> outputs, std::span<const Tensor> inputs, sconce_managed_tensor** to);
 
 }  // namespace sconce::c_api

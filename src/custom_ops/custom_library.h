@@ -1,4 +1,4 @@
-// What a library of custom operators registers while it is opened: definitions and kernels, through PyTorch's stable
+// Definitions and kernels that a library of custom operators registers while it is opened, through PyTorch's stable
 // ABI (STABLE_TORCH_LIBRARY) or through include/sconce/custom_op.h.
 //
 // Registration happens on the thread that opens the library, inside a Collection. The Collection gathers errors,
@@ -21,7 +21,8 @@ using StableKernel = void (*)(StableIValue* stack, uint64_t arguments, uint64_t 
 // Where a kernel runs: PyTorch's dispatch keys. Others (autograd, tracing) are accepted but never called.
 enum class KernelKey : uint8_t { kCpu, kCuda, kCompositeExplicit, kCompositeImplicit, kCount };
 
-// A custom operator. The tensors' device selects the kernel; without one for it, a composite kernel runs.
+// A custom operator. The device of the tensors selects the kernel; if there is none for that device, a composite
+// kernel runs.
 class CustomOperator final : public Operator {
  public:
   explicit CustomOperator(Schema schema) : Operator(std::move(schema)) {}
@@ -51,7 +52,7 @@ struct LibraryBlock {
 
 class Collection {
  public:
-  Collection();  // active on this thread while it lives; does not nest
+  Collection();  // active on this thread during its lifetime; does not nest
   Collection(const Collection&) = delete;
   Collection& operator=(const Collection&) = delete;
   ~Collection();
@@ -64,7 +65,8 @@ class Collection {
   void define_plain(const char* schema, SconceKernel kernel, void* context);
   void add_error(std::string text);
 
-  // Lets find_operator find what was registered while the result lives. Throws kIncompatible, listing all errors.
+  // Makes the registered operators visible to find_operator() until the result is destroyed. Throws kIncompatible,
+  // listing all errors.
   std::vector<std::unique_ptr<Registration>> finish(const std::string& library);
   bool empty() const noexcept { return operators_.empty() && pending_.empty(); }
 

@@ -1,6 +1,6 @@
-// Calls operators whose kernels read host memory with tensors of a device: copies the arguments' bytes to the host,
-// runs the kernel, and copies results and written arguments back. Correct but slow, because each call waits for the
-// device. Results that view an argument still view that argument.
+// Calls operators whose kernels read host memory with tensors of a device: copies the arguments to the host, runs the
+// kernel, and copies results and written arguments back. Slow, because each call waits for the device. Results that
+// view an argument still view that argument.
 #pragma once
 
 #include <span>

@@ -1,8 +1,9 @@
-// The operator calls that a package's code makes through the proxy executor. Parses the .json member beside the .so and
-// resolves operators, constant arguments and the order of dynamic arguments.
+// The operator calls that a package's code makes through the proxy executor. Parses the .json member beside the .so
+// and resolves operators, constant arguments and the order of dynamic arguments.
 //
 // Format: {"nodes": [{"name", "node": {"target": "aten::mm", "inputs": [{"name", "arg": {"as_tensor": ...}}],
-// "outputs": [{"as_tensor": ...}]}}]}, torch 2.6 to 2.15 (torch/_export/serde/schema.py, whose enums are not c10's).
+// "outputs": [{"as_tensor": ...}]}}]}, torch 2.6 to 2.15 (torch/_export/serde/schema.py, whose enums differ from
+// c10's).
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@
 
 namespace sconce::custom_ops {
 
-// An argument whose value comes with each call. They are in the order of the call's integers and tensors.
+// An argument whose value each call passes. They are in the order of the call's integers and tensors.
 struct DynamicArgument {
   enum class Kind : uint8_t { kInt, kInts, kTensor, kTensors };
   Kind kind;
   uint32_t argument;          // index in the schema
-  std::vector<bool> present;  // kTensors: which elements come (others are None). kInts: one per integer
+  std::vector<bool> present;  // kTensors: which elements each call passes (others are None). kInts: one per integer
 };
 
 struct ExternOutput {
@@ -42,7 +43,7 @@ struct ExternNode {
 // Immutable.
 class ExternNodes {
  public:
-  // Throws kCorruptPackage for invalid JSON; everything else becomes a problem.
+  // Throws kCorruptPackage for invalid JSON; reports all other errors as problems.
   static ExternNodes parse(std::string_view json);
 
   const std::vector<ExternNode>& nodes() const noexcept { return nodes_; }

@@ -10,13 +10,13 @@
 namespace sconce::custom_ops {
 
 // Finds "aten::add.Tensor" or "mylib::op". Null if there is none, or if it has no kernel. ATen's are made on first use
-// and stay; others live while somebody holds them.
+// and stay; other operators live while they are referenced.
 std::shared_ptr<const Operator> find_operator(std::string_view name);
 
 // The ATen operators that can be called by name, sorted.
 std::vector<std::string> aten_operators();
 
-// Registers an operator of a library while the object lives. Throws kAlreadyExists if the name is taken.
+// Registers an operator of a library for the object's lifetime. Throws kAlreadyExists if the name is taken.
 class Registration {
  public:
   explicit Registration(std::shared_ptr<const Operator> added);

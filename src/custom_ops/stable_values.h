@@ -20,9 +20,9 @@ namespace sconce::custom_ops {
 using StableIValue = uint64_t;
 using StableList = std::vector<StableIValue>;
 
-// The receiver owns what the result points to. Throws kUnsupported for types that the stable ABI lacks.
+// The receiver owns the object that the result points to. Throws kUnsupported for types that the stable ABI lacks.
 StableIValue to_stable(const Type& type, const Value& value);
-// Takes over what `stable` points to, even if it throws.
+// Takes ownership of the object that `stable` points to, even if it throws.
 Value from_stable(const Type& type, StableIValue stable);
 
 }  // namespace sconce::custom_ops

@@ -1,10 +1,11 @@
 // CpuArena: a caching allocator for the tensor storages of one replica.
 //
-// Blocks are kept by size class (four per power of two) and reused together with their Storage object, so a model that
-// ran once for a shape allocates nothing when it runs again. Blocks that the last two runs did not use go back to the
-// system when a run needs new ones and more is cached than was once in use. One thread at a time uses the arena (the
-// replica's holder). Any thread may free a block: it pushes it onto a lock-free stack that the holder empties when it
-// runs short. Blocks in use keep a destroyed arena alive until they return.
+// Blocks are cached by size class (four per power of two) and reused together with their Storage object. A model that
+// ran once for a shape therefore allocates nothing when it runs again. When a run needs new blocks and the cache is
+// larger than the peak use, blocks that the last two runs did not use are returned to the system. One thread at a time
+// uses the arena (the replica's holder). Any thread may free a block: it pushes the block onto a lock-free stack,
+// which the holder empties when it runs out of blocks. Blocks in use keep a destroyed arena alive until they are
+// freed.
 #pragma once
 
 #include <atomic>
@@ -28,19 +29,20 @@ class CpuArena {
   StoragePtr allocate(size_t bytes);
   // Returns cached blocks to the system. Holder only.
   void trim() noexcept;
-  // Returns what was not in use since the last call: all if nothing was taken, else all but the peak. Holder only.
+  // Returns memory that was not in use since the last call: everything if nothing was allocated, else everything above
+  // the peak. Holder only.
   void decay() noexcept;
   int64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
-  // Blocks taken from the system so far; constant on the hot path.
+  // Blocks allocated from the system so far; constant on the hot path.
   int64_t system_allocations() const noexcept { return system_allocations_; }
 
   // The arena that Tensor::empty uses on this thread; null: the process heap.
   static CpuArena* current() noexcept;
 
-  // Releases a storage whose object lies in the block too. The object is destroyed before, not deleted.
+  // Releases a storage whose object also lies in the block. The object is destroyed before, not deleted.
   static void give_back(void* data, size_t bytes, void* context) noexcept;
 
-  // Makes the arena the thread's. The outermost scope of an arena is a run.
+  // Makes the arena current on the thread. The outermost scope of an arena is a run.
   class Scope {
    public:
     explicit Scope(CpuArena* arena) noexcept;
@@ -57,7 +59,7 @@ class CpuArena {
   struct Block {
     Block* next;
     CpuArena* owner;
-    uint32_t size_class, run;  // the run that took it last
+    uint32_t size_class, run;  // the run that used it last
   };
   // A block is its header, its Storage object, then the bytes.
   static constexpr size_t kObject = 64, kHeader = 128;
@@ -75,7 +77,7 @@ class CpuArena {
   Block* free_[kClasses] = {};
   size_t cached_bytes_ = 0;
   int64_t peak_live_ = 0;    // limit of what may be cached
-  int64_t recent_peak_ = 0;  // since the last decay(); at least what was in use then
+  int64_t recent_peak_ = 0;  // since the last decay(); at least the memory in use at that time
   bool taken_ = false;       // whether anything was taken since then
   uint32_t run_ = 0;
   int64_t system_allocations_ = 0;

@@ -1,8 +1,8 @@
 // The instruction sets that kernels may use. Every build runs on AVX2; wider code is chosen at run time.
 //
 // SCONCE_CPU_ISA=avx2 in the environment limits all kernels, oneDNN's too, to AVX2 on any host, like
-// ATEN_CPU_CAPABILITY for PyTorch: to compare a kernel's variants, or for equal answers on all hosts. A package's own
-// code is not affected. Read once; thread-safe.
+// ATEN_CPU_CAPABILITY for PyTorch. Use it to compare a kernel's variants, or to get equal results on all hosts. A
+// package's own code is not affected. Read once; thread-safe.
 #pragma once
 
 namespace sconce {

@@ -1,11 +1,11 @@
-// A run on made-up inputs, by which a load prepares a model: it must leave no trace.
+// A warm-up run on dummy inputs, which prepares a model during a load. It must have no side effects.
 #pragma once
 
 #include "sconce/storage.h"
 
 namespace sconce {
 
-// While it exists, this thread makes such a run.
+// Marks this thread's run as a warm-up run during the object's lifetime.
 class DummyRun {
  public:
   DummyRun() noexcept;
@@ -14,11 +14,12 @@ class DummyRun {
   DummyRun& operator=(const DummyRun&) = delete;
 };
 
-// Of a table whose rows a request will choose: maps the pages that the page cache holds already, so that no request
-// waits for a fault per row. Reads no file; only in a made-up run, and only of constants of up to 1 GiB.
+// For a table from which a request will choose rows: maps the pages that are already in the page cache, so that no
+// request waits for a page fault per row. Reads no file. Works only in a warm-up run, and only for constants of up to
+// 1 GiB.
 void map_cached_pages(const Storage& table) noexcept;
 
-// Before something that others would notice afterwards. kFailedPrecondition "WHAT" in a made-up run.
+// Called before an effect that other runs would notice. kFailedPrecondition "WHAT" in a warm-up run.
 void refuse_in_dummy_run(const char* what);
 
 }  // namespace sconce

@@ -1,5 +1,5 @@
-// FileTaker: a weight update that reads entries from files straight to their place, with only small buffers on the
-// host. Find out by dynamic_cast whether an update is one.
+// FileTaker: a weight update that reads entries from files directly to their final memory, with only small buffers on
+// the host. Use dynamic_cast to find out whether an update implements it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct FilePart {
 
 class FileTaker {
  public:
-  // Whether it takes a declared entry; others go through memory() and complete().
+  // Whether it accepts a declared entry; other entries use memory() and complete().
   virtual bool takes(size_t entry) const = 0;
   // Reads and completes these entries. `tick` is called on this thread with the bytes done so far, and may throw to
   // stop, after which the update cannot be used. kIo, kFailedPrecondition (a file became shorter), kOutOfMemory,

@@ -1,5 +1,5 @@
-// What the first use of a device waits for, begun while the caller does other things: the device's context, and
-// libraries of its vendor that a model will need.
+// Prepares a device in the background: creates its context and opens the vendor's libraries that a model needs, while
+// the caller does other work.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 namespace sconce {
 
 struct ModelNeeds {
-  std::vector<std::string> imports;  // of the model's code
+  std::vector<std::string> imports;  // imports of the model's code
   int64_t rows = 0;                  // the most that an input may have, not counting its last dimension
 };
 
-// Threads that end before this object does. Nothing fails: a later use of the device says what is wrong. For processors
-// it does nothing.
+// Owns the threads of this work and joins them. It reports no errors: a later use of the device does. Does nothing for
+// the CPU.
 class OpeningAhead {
  public:
   OpeningAhead(const std::vector<Device>& devices, ModelNeeds needs);
@@ -27,7 +27,7 @@ class OpeningAhead {
   std::vector<std::jthread> threads_;
 };
 
-// Exports of the device's library; it may lack them.
+// Exports of the device's library, which may lack them.
 using MakeContext = void (*)(int device);
 using OpenLibraries = void (*)(const char* const* imports, size_t count, int64_t rows);
 inline constexpr const char* kMakeContext = "sconce_cuda_make_context";

@@ -1,5 +1,5 @@
-// The default random generators of CUDA devices: a seed, and how much of its Philox stream each thread of a kernel has
-// received. Matches at::CUDAGeneratorImpl of torch 2.11. Thread-safe.
+// The default random generators of CUDA devices: a seed, and the count of numbers of its Philox stream that each
+// thread of a kernel has received. Matches at::CUDAGeneratorImpl of torch 2.11. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ class PhiloxGenerator {
   struct State {
     uint64_t seed, offset;
   };
-  // The state for a kernel whose threads each draw up to `count` numbers. The next caller gets the numbers after those.
+  // Returns the state for a kernel whose threads each draw up to `count` numbers. The next call returns the state
+  // after those numbers.
   State reserve(uint64_t count) noexcept {
     const MutexLock lock(mutex_);
     const State before = state_;
@@ -30,7 +31,7 @@ class PhiloxGenerator {
   State state_ SCONCE_GUARDED_BY(mutex_){0, 0};
 };
 
-// The generator of that device, seeded from the system's entropy when first used; sconce::manual_seed seeds them all.
+// The generator of that device, seeded from the system's entropy at first use; sconce::manual_seed seeds all of them.
 PhiloxGenerator& philox_generator(int device);
 void seed_philox_generators(uint64_t seed);
 

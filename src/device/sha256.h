@@ -19,7 +19,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
-  // The digest of all bytes since construction or the last finish(); update() then starts anew.
+  // Returns the digest of all bytes since construction or the last finish(). The next update() starts a new digest.
   std::array<std::byte, 32> finish();
 
  private:

@@ -1,5 +1,5 @@
 // SLEEF's functions, which torch contains and models import without naming a library. libsconce exports them all.
-// libsleef.so.3 is opened before a model is loaded that imports one, or when an operator calls one
+// libsleef.so.3 is opened before a model that imports one is loaded, or when an operator calls one
 // (src/cpu/vector/lanes.h).
 #pragma once
 

@@ -1,4 +1,4 @@
-// TensorForm: a tensor without its bytes, for values derived from several storages of one layout.
+// TensorForm: a tensor without its bytes, for values derived from several storages of the same layout.
 #pragma once
 
 #include <cstdint>

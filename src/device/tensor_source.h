@@ -1,5 +1,5 @@
-// TensorTaker: a weight update that copies entries from device memory straight to their place. Find out by dynamic_cast
-// whether an update is one.
+// TensorTaker: a weight update that copies entries from device memory directly to their final memory. Use dynamic_cast
+// to find out whether an update implements it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace sconce {
 
-// The values of an entry, of its dtype and sizes, in any strides.
+// The values of an entry, of its dtype and sizes, with any strides.
 struct TensorPart {
   size_t entry;
   Tensor values;
@@ -17,10 +17,10 @@ struct TensorPart {
 
 class TensorTaker {
  public:
-  // Whether it takes these values for a declared entry; others go through memory() and complete().
+  // Whether it accepts these values for a declared entry; other entries use memory() and complete().
   virtual bool takes(size_t entry, const Tensor& values) const = 0;
-  // Copies and completes these entries. All work on the values must be over. When it returns, they are not read any
-  // more. kOutOfMemory, kDevice.
+  // Copies and completes these entries. All work on the values must be complete. They are not read after the return.
+  // kOutOfMemory, kDevice.
   virtual void take(std::span<const TensorPart> parts) = 0;
 
  protected:

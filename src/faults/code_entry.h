@@ -1,8 +1,8 @@
-// The calls into a package's code: what a fault's handler must know of a thread before it happens.
+// Scopes around calls into a package's code. They record the facts about a thread that a fault handler needs.
 //
 // A thread whose stack has overflowed has no room for a handler. So each thread that runs a package's code gets an
-// alternate stack at its first call after guard_code(), for as long as it lives. A thread that has one (its owner's, a
-// sanitizer's) keeps that.
+// alternate stack at its first call after guard_code(), until the thread ends. A thread that already has one (set by
+// the program or a sanitizer) keeps it.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@ namespace sconce::faults {
 
 struct CodeThread {
   bool ready;         // it has had its alternate stack
-  const char* model;  // whose code it runs, as add_code_range() names it; null: nobody's
+  const char* model;  // the model whose code it runs, named as in add_code_range(); null: none
   void* team;         // the parallel region in which it is; null: in none
 
   // taken_memory.h
   int64_t taken;      // bytes that code has taken and not given back
-  uintptr_t left_at;  // an address in a frame that was left in this run; 0: none was
+  uintptr_t left_at;  // an address in a frame that was abandoned in this run; 0: none was
   unsigned arrays;    // how many are known
 };
 extern constinit thread_local CodeThread code_thread;
 
-// Handlers need alternate stacks from now on.
+// From now on, threads need alternate stacks.
 void need_alternate_stacks() noexcept;
 void make_thread_ready() noexcept;
 
-// Around every call into a package's code. It costs a few stores.
+// Surrounds every call into a package's code. Costs a few stores.
 class CodeEntry {
  public:
-  // `model` lives as long as the scope.
+  // `model` must outlive the scope.
   explicit CodeEntry(const char* model) noexcept : thread_(code_thread), before_(thread_.model), taken_(thread_.taken) {
     thread_.model = model;
     if (!thread_.ready) [[unlikely]]

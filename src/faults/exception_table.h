@@ -1,4 +1,4 @@
-// The exception table of a compiled function: what an exception meets that a call in the function throws.
+// The exception table of a compiled function: how an exception from a call passes through the function.
 //
 // Source: the LSDA that GCC and Clang emit for C++ (.gcc_except_table), as libstdc++'s personality function reads it
 // (libsupc++/eh_personality.cc), and DWARF's pointer encodings (LSB 5.0, 10.5).
@@ -16,8 +16,8 @@ enum class Passage {
   kBlocked,  // the function promised not to throw there: std::terminate()
 };
 
-// `table` is the function's LSDA, null if it has none; `function` the address where the function begins; `address` lies
-// within the call. `catches(type)` says whether a handler of that type takes the exception; null is catch (...).
+// `table` is the function's LSDA, null if it has none; `function` is the start address of the function; `address` lies
+// within the call. `catches(type)` returns whether a handler of that type catches the exception; null is catch (...).
 Passage passage_at(const void* table, uintptr_t function, uintptr_t address,
                    bool (*catches)(const std::type_info* type)) noexcept;
 

@@ -1,10 +1,10 @@
-// The handler of SIGFPE, SIGSEGV, SIGILL and SIGBUS: an instruction of a package's own code that divides by zero,
-// touches memory that it may not, or does not exist on this CPU, ends the run with an error. So does one that overflows
-// the stack, since the handler runs on another one (code_entry.h).
+// The handler of SIGFPE, SIGSEGV, SIGILL and SIGBUS. It turns a fault of a package's own instruction (division by
+// zero, invalid memory access, illegal instruction) into an error of the run. This includes a stack overflow, since
+// the handler runs on an alternate stack (code_entry.h).
 //
-// The handler finds the frame to continue at as leave() does, and sets the thread's registers so that it continues in a
-// function that throws there. It does so only if the instruction lies in a package's code and the way out leads through
-// no other frame that would have to be left. A package's code holds no lock of ours, of libc or of the unwinder then.
+// The handler finds the frame to continue at as leave() does, and sets the thread's registers so that it continues in
+// a function that throws there. It does so only if the instruction lies in a package's code and only frames of
+// packages would be abandoned. At that point a package's code holds no lock of Sconce, libc or the unwinder.
 //
 // Handlers belong to the process, so a library must not install them unasked.
 #pragma once
@@ -13,10 +13,10 @@
 
 namespace sconce::faults {
 
-// Installs the handlers, once per process. `mend` is asked first about SIGBUS, with the address: true if the memory can
-// be read now. Faults elsewhere, and signals that somebody sent, go to the previous handlers. If there was none, the
-// name of the model whose code the thread was running, and a backtrace, go to stderr before the process ends by the
-// signal's default action. The same goes there if the process aborts itself, and nobody handles SIGABRT.
+// Installs the handlers, once per process. For SIGBUS, `mend` is called first with the address; it returns true if the
+// memory can now be read. Faults elsewhere, and signals from other senders, go to the previous handlers. If there was
+// none, the handler writes the name of the model whose code the thread was running, and a backtrace, to stderr; then
+// the process ends by the signal's default action. It does the same for abort(), if SIGABRT has no handler.
 void guard_code(bool (*mend)(uintptr_t address) noexcept) noexcept;
 
 }  // namespace sconce::faults

@@ -1,14 +1,14 @@
-// Memory that a package's code takes, so that a run which leaves its frames loses none without a trace.
+// Tracks the memory that a package's code allocates, so that memory lost by an abandoned frame is freed or counted.
 //
-// The loader binds a package's operators new and delete to the functions here (loader/library/memory_operators.h). They
-// add up what the thread's code has taken and not given back. If frames were left, the difference at the end of the run
-// is lost, and counted for the library.
+// The loader binds a package's operators new and delete to the functions here (loader/library/memory_operators.h).
+// They count the bytes that the thread's code has allocated and not freed. If frames were abandoned, the difference at
+// the end of the run is lost, and counted for the library.
 //
-// Arrays are known one by one, and freed when the frames are gone that took them: the scratch memory of templates
-// (matrix products, attention, fused loops), which is large, is `std::make_unique<T[]>()` in a kernel or in the body of
-// a parallel region, and the headers of AOTInductor's run time take no arrays. What a body has taken may be shared by
-// its team, so it is freed after the region. Other objects may have been handed to libstdc++, which would free them
-// too.
+// Arrays are tracked one by one, and freed once the frames that allocated them are gone. They are the large
+// allocations: the scratch memory of templates (matrix products, attention, fused loops) is `std::make_unique<T[]>()`
+// in a kernel or in the body of a parallel region, and the headers of AOTInductor's run time allocate no arrays. An
+// array allocated in a body may be shared by its team, so it is freed after the region. Other objects are only
+// counted: libstdc++ may own them and free them too.
 #pragma once
 
 #include <atomic>
@@ -33,20 +33,20 @@ void give_sized_array(void* memory, size_t bytes) noexcept;
 void give_aligned_array(void* memory, std::align_val_t alignment) noexcept;
 void give_sized_aligned_array(void* memory, size_t bytes, std::align_val_t alignment) noexcept;
 
-// Frees arrays that were taken by functions called below this place of the stack, which are gone. Within a region they
-// stay until it ends.
+// Frees arrays that were allocated by abandoned functions below this stack address. Inside a region they stay until it
+// ends.
 void free_arrays_below(uintptr_t stack) noexcept;
 
-// Arrays that threads of a team took in a region and had not given back at its end. The function that entered the
-// region owns those that they gave to each other. Trivial to destroy, for frames that may be left.
+// Arrays that threads of a team allocated in a region and had not freed at its end. The function that entered the
+// region owns arrays that these threads gave to each other. Trivially destructible, for frames that may be abandoned.
 class TeamArrays {
  public:
   TeamArrays() = default;
   TeamArrays(const TeamArrays&) = delete;
   TeamArrays& operator=(const TeamArrays&) = delete;
-  // By each thread at its end. Without memory for a note of an array it is not freed.
+  // Called by each thread at its end. If no memory is left for a record, the array is not freed.
   void add(const void* team) noexcept;
-  // After the region, on the thread that entered it: the function is left, or goes on.
+  // Called after the region on the thread that entered it, whether that function continues or is abandoned.
   void free() noexcept;
   void forget() noexcept;
 

@@ -1,6 +1,6 @@
-// A container copies its weights into a blob of its own while it is made, and wraps each constant. ConstantLoading
-// skips the copies, remembers where each constant would have come from, and hands out tensors over the archive mapping
-// instead. Used on the thread and in the scope that makes the container.
+// A container copies its weights into its own blob while it is made, and wraps each constant. ConstantLoading skips
+// the copies, records the source of each constant, and returns tensors over the archive mapping instead. Used on the
+// thread and in the scope that makes the container.
 #pragma once
 
 #include <cstddef>
@@ -35,14 +35,14 @@ class ConstantLoading final : public aoti_abi::ConstantScope, public DeviceLoadi
   };
   // The archive's bytes from this address to the end of the constants or the file; empty if the address is outside.
   std::span<const std::byte> archived(const std::byte* from) const noexcept;
-  // The same, null if there are fewer than `bytes`.
+  // As above; null if there are fewer than `bytes`.
   const std::byte* archived(const std::byte* from, size_t bytes) const noexcept;
 
   const Module& module_;
   ConstantSource& source_;
   Copy* copies_ = nullptr;
   size_t given_ = 0;
-  const std::byte* self_map_ = nullptr;  // of a package whose weights follow its code
+  const std::byte* self_map_ = nullptr;  // for a package whose weights follow its code
   size_t self_map_bytes_ = 0, self_map_offset_ = 0;
   ConstantLoading* previous_;
 };

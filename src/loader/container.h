@@ -1,7 +1,7 @@
-// Container: AOTInductor's object for one replica, with one model instance and constants that we provide.
+// Container: AOTInductor's object for one replica, with one model instance and constants that the caller provides.
 //
-// Used by one thread at a time. Its own locks, buffers and swaps are never used: new weights mean a new container of
-// the same module.
+// Used by one thread at a time. AOTInductor's own locks, buffers and swaps are never used: new weights mean a new
+// container of the same module.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@
 
 namespace sconce::loader {
 
-// Provides a container's stored constants, in the container's order (without folded ones).
+// Provides a container's stored constants (without folded ones), in the container's order.
 class ConstantSource {
  public:
   virtual ~ConstantSource() = default;
   // index counts stored constants. `packaged` has the constant's dtype, sizes and strides, on the CPU, over the
-  // archive's bytes; if those could not be traced, over bytes that live only while the container is made. The container
-  // wants the constant on `device`.
+  // archive's bytes; if those could not be traced, over bytes that live only while the container is made. The
+  // container needs the constant on `device`.
   virtual Tensor constant(size_t index, const Tensor& packaged, bool traced, Device device) = 0;
 };
 
@@ -40,13 +40,13 @@ class Container {
   Container(const Container&) = delete;
   Container& operator=(const Container&) = delete;
 
-  // How many constants the source was asked for: 0 if the package keeps its weights outside.
+  // The number of constants requested from the source: 0 if the package keeps its weights outside.
   size_t constants_given() const noexcept { return constants_given_; }
   std::vector<ContainerConstant> constants() const;
   size_t num_inputs() const noexcept { return num_inputs_; }
   size_t num_outputs() const noexcept { return num_outputs_; }
   // Completes a spec: names of inputs and outputs, the call spec if no source has it, and each input's leaf in it.
-  // kCorruptPackage if a spec makes no sense.
+  // kCorruptPackage if the call spec is invalid.
   void complete(ModelSpec& spec) const;
 
   // Whether a run leaves the stream to its caller, so that it may be recorded as a device graph.
@@ -67,7 +67,7 @@ class Container {
   void check(RuntimeError rc, const char* what, class ErrorCapture& capture) const;
 
   std::shared_ptr<const Module> module_;
-  const char* const reported_;  // what reports of a fault call it
+  const char* const reported_;  // its name in fault reports
   Int4Packing packing_;
   struct Destroy {
     RuntimeError (*destroy)(ContainerHandle);

@@ -57,7 +57,7 @@ struct ContainerApi {
 #undef SCONCE_X
   RuntimeError (*last_error)(const char** text) = nullptr;  // AOTInductorGetLastError, torch 2.13
 
-  // kIncompatible names what is missing.
+  // kIncompatible names the missing exports.
   static ContainerApi resolve(const SharedLibrary& library);
 };
 

@@ -1,7 +1,6 @@
-// Instruction sets: what the host has and what compiled code needs. Only those are distinguished that compilers use
-// unasked or that torch compiles kernels for.
-// A value type. Sources: CPUID as in the vendors' manuals, -march names of GCC 15 and Clang 20, ISA names of torch 2.15
-// (torch/_inductor/cpu_vec_isa.py).
+// Instruction sets: those of the host and those that compiled code needs. Only sets that compilers use by default or
+// that torch compiles kernels for are distinguished. A value type. Sources: CPUID as in the vendors' manuals, -march
+// names of GCC 15 and Clang 20, ISA names of torch 2.15 (torch/_inductor/cpu_vec_isa.py).
 #pragma once
 
 #include <cstdint>
@@ -14,11 +13,11 @@ namespace sconce::loader {
 class CpuFeatures {
  public:
   constexpr CpuFeatures() = default;
-  // What CPU and kernel offer together.
+  // The sets that both CPU and kernel support.
   static const CpuFeatures& host();
   // "avx2 fma": GCC's names, separated by blanks. kInvalidArgument names an unknown one.
   static CpuFeatures of(std::string_view names);
-  // The same, but ignores unknown names.
+  // As above, but ignores unknown names.
   static CpuFeatures known_of(std::string_view names);
 
   bool has(const CpuFeatures& other) const noexcept { return (bits_ & other.bits_) == other.bits_; }
@@ -36,8 +35,8 @@ class CpuFeatures {
   uint64_t bits_ = 0;
 };
 
-// What code compiled with -march=NAME may use; nullopt for unknown names and for "native", which depends on the
-// machine.
+// The sets that code compiled with -march=NAME may use; nullopt for unknown names and for "native", which depends on
+// the machine.
 std::optional<CpuFeatures> features_of_march(std::string_view march);
 // Parses AOTI_CPU_ISA as packages record it: "AVX2", "AVX512 AVX512_VNNI AMX_TILE"; nullopt if a word is unknown.
 std::optional<CpuFeatures> features_of_isa(std::string_view isa);

@@ -1,5 +1,5 @@
-// Captures what a model prints to std::cerr on this thread while a scope lives. Models built by torch up to 2.12 report
-// the cause of a failure nowhere else. Output of other threads passes through.
+// Captures the text that a model prints to std::cerr on this thread during the scope. Models built by torch up to 2.12
+// report the cause of a failure nowhere else. Output of other threads passes through.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace sconce::loader {
 class ErrorCapture {
  public:
   ErrorCapture();
-  ~ErrorCapture();  // prints what was not taken
+  ~ErrorCapture();  // prints the text that take() has not returned
   ErrorCapture(const ErrorCapture&) = delete;
   ErrorCapture& operator=(const ErrorCapture&) = delete;
   // Returns what was captured so far and empties it.

@@ -1,6 +1,6 @@
-// Module: the code of one model in this process, and the places of its stored constants.
+// Module: the code of one model in this process, and the addresses of its stored constants.
 //
-// Immutable once loaded; shared by the containers made from it. The last of them unloads it.
+// Immutable once loaded; shared by the containers made from it. The last container unloads it.
 #pragma once
 
 #include <memory>
@@ -22,23 +22,23 @@ struct ContainerConstant;
 // Bytes of the archive as a constant's storage, which keeps the package and its mapping alive.
 StoragePtr archived_storage(std::shared_ptr<const Package> package, const std::byte* bytes, size_t size, Device device);
 
-// What the model's code imports. kCorruptPackage.
+// The symbols that the model's code imports. kCorruptPackage.
 std::vector<std::string> imports_of(const Package& package, const ModelSpec& spec);
 
 class Module {
  public:
   ~Module();
-  // Preflight, copy, fix-ups, dlopen. kIncompatible, kCorruptPackage, kIo.
+  // Runs preflight, copies, applies fixups, calls dlopen. kIncompatible, kCorruptPackage, kIo.
   static std::shared_ptr<const Module> load(std::shared_ptr<const Package> package, const ModelSpec& spec);
 
   const ContainerApi& api() const noexcept { return api_; }
   const ModelSpec& spec() const noexcept { return *spec_; }
   const std::shared_ptr<const Package>& package() const noexcept { return package_; }
-  // What the code calls through the proxy executor; null if nothing.
+  // The operators that the code calls through the proxy executor; null if there are none.
   const std::shared_ptr<const custom_ops::ExternNodes>& extern_nodes() const noexcept { return extern_nodes_; }
   // The .so inside the archive mapping.
   std::span<const std::byte> image() const noexcept { return image_; }
-  // For each input of a package without source: how many dimensions it has at least.
+  // For each input of a package without source: its minimum rank.
   const std::vector<int>& least_ranks() const noexcept { return least_ranks_; }
   // External weights (binary blob), empty otherwise.
   std::span<const std::byte> blob() const noexcept { return blob_; }
@@ -50,7 +50,7 @@ class Module {
   std::span<const std::byte> archived(const void* address) const noexcept;
   // Whether the loaded library lacks its constants, so that they must be traced to the archive.
   bool has_holes() const noexcept { return has_holes_; }
-  // Of the library.
+  // Faults of the library's code.
   uint64_t damage() const noexcept { return library_.damage(); }
   uint64_t loss() const noexcept { return library_.loss(); }
   const char* reported_name() const noexcept { return library_.reported_name(); }

@@ -1,8 +1,8 @@
 // OpLibrary: a library of custom operators that uses PyTorch's stable ABI or include/sconce/custom_op.h, or a library
 // of C functions that packages link to (aot_inductor.custom_ops_to_c_shims).
 //
-// It is loaded like a model (shared_library.h), with Sconce in place of libtorch. As long as the object lives,
-// find_operator knows its operators, and models can call its C functions.
+// It is loaded like a model (shared_library.h), with Sconce in place of libtorch. During the object's lifetime,
+// find_operator() finds its operators, and models can call its C functions.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ namespace sconce::loader {
 class OpLibrary {
  public:
   // There is one object per file in the process. Thread-safe. kIo; kCorruptPackage; kIncompatible with every reason:
-  // missing symbols (such as libtorch's C++ functions, which exist only with libtorch), and schemas and kernels that do
-  // not fit.
+  // missing symbols (such as libtorch's C++ functions, which exist only with libtorch), and schemas that do not match
+  // their kernels.
   static std::shared_ptr<const OpLibrary> open(const std::filesystem::path& path);
 
   static std::vector<std::shared_ptr<const OpLibrary>> open_all(std::span<const std::filesystem::path> paths);

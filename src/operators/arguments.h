@@ -1,4 +1,4 @@
-// Argument types of kernels beyond Tensor: lists as the C ABI hands them over, without a copy.
+// Argument types of kernels beyond Tensor: lists in the form of the C ABI, without a copy.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class OptTensorList {
   size_t size_;
 };
 
-// What operators that make tensors are given beside sizes. OptEnum: a layout, a memory format, pin_memory.
+// Options of operators that make tensors. OptEnum: a layout, a memory format, pin_memory.
 using OptType = std::optional<DType>;
 using OptEnum = std::optional<int32_t>;
 using OptDevice = std::optional<Device>;

@@ -1,4 +1,4 @@
-// The declaration of every kernel in op_table.def and aten_table.def: sconce::cpu::NAME. There is no other one, and the
+// Declares every kernel in op_table.def and aten_table.def: sconce::cpu::NAME. It is the only declaration, and the
 // file that defines a kernel includes it: a wrong result type does not compile, wrong parameters do not link.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The declaration of every kernel of CUDA in op_table.def, as cpu_ops.h has those of the CPU: sconce::cuda::NAME.
+// Declares every CUDA kernel of op_table.def, as cpu_ops.h does for the CPU: sconce::cuda::NAME.
 #pragma once
 
 #include "src/operators/kernel_args.h"

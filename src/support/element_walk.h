@@ -1,5 +1,4 @@
-// walk_elements: visits the elements of two tensors of equal sizes in row-major order, whatever their strides. Not made
-// for speed.
+// walk_elements: visits the elements of two tensors of equal sizes in row-major order, for any strides. Slow.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace sconce {
 
-// Calls visit(a, b) with the offset of each element from the tensor's first, in elements, by the two lists of strides.
+// Calls visit(a, b) for each element, with its offset from the first element of each tensor, in elements.
 template <class F>
 void walk_elements(IntSpan sizes, IntSpan strides_a, IntSpan strides_b, F&& visit) {
   std::vector<int64_t> index(sizes.size(), 0);

@@ -1,5 +1,5 @@
-// ErrorContext: while it lives, every Error made on this thread ends with the place, unless the message names it
-// already: "member's name is empty: ", ... -> "... [/models/net.pt2]".
+// ErrorContext: during its lifetime, every Error made on this thread ends with the context, unless the message already
+// contains it: "member's name is empty: ", ... -> "... [/models/net.pt2]".
 #pragma once
 
 #include <string>

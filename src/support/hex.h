@@ -8,7 +8,7 @@
 
 namespace sconce {
 
-// The value of the digit, of either case; -1 if it is none.
+// The value of the digit, in either case; -1 for another character.
 constexpr int hex_digit(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -16,7 +16,7 @@ constexpr int hex_digit(char c) noexcept {
   return -1;
 }
 
-// The bytes that 64 digits stand for; nullopt for other text.
+// Decodes 64 digits; nullopt for other text.
 constexpr std::optional<std::array<std::byte, 32>> sha256_from_hex(std::string_view text) noexcept {
   std::array<std::byte, 32> bytes{};
   if (text.size() != 2 * bytes.size()) return std::nullopt;

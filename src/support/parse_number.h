@@ -1,4 +1,4 @@
-// parse_number: reads a number from a text of a client, a file or the command line. Pure function.
+// parse_number: reads a number from text of a client, a file or the command line. Pure function.
 #pragma once
 
 #include <charconv>
@@ -7,8 +7,8 @@
 
 namespace sconce {
 
-// Returns the decimal number that is the whole text. nullopt for any other text, such as one with blanks, '+' or a
-// unit, and for a number that T cannot hold.
+// Returns the decimal number that is the whole text. nullopt for any other text (blanks, '+' or a unit included) and
+// for a number outside the range of T.
 template <class T>
 std::optional<T> parse_number(std::string_view text) noexcept {
   T value{};

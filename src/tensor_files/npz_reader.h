@@ -1,5 +1,5 @@
 // NpzReader: reads each member of a .npz file as a stream. Sizes are compared with the member's .npy header before
-// memory is taken for them. libzip checks the CRC when a member was read to its end.
+// memory is allocated for them. libzip checks the CRC at the end of a member.
 //
 // Used by one thread. Codes as in sconce/tensor_files.h.
 #pragma once
@@ -22,7 +22,7 @@ class NpzReader {
  public:
   // `bytes` must outlive the reader.
   NpzReader(std::span<const std::byte> bytes, std::string where);
-  // Reads an open file of `size` bytes. The caller keeps the descriptor; its position changes.
+  // Reads an open file of `size` bytes. The caller owns the descriptor; its position changes.
   NpzReader(int fd, uint64_t size, std::string where);
 
   size_t size() const noexcept { return members_.size(); }
@@ -34,7 +34,7 @@ class NpzReader {
   const NpyHeader& open(size_t member);
   // The next data bytes of the open member; at most header().data_bytes in all.
   void read(std::span<std::byte> out);
-  // Call this after the last byte: kCorruptPackage if the member goes on or its CRC differs.
+  // Call this after the last byte: kCorruptPackage if the member has more bytes or its CRC differs.
   void finish();
 
  private:

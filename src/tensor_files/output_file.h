@@ -1,4 +1,4 @@
-// OutputFile: a new file that appears under its name only when it is complete. Used by one thread.
+// OutputFile: a new file that gets its name only when it is complete. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace sconce::tensor_files {
 
 class OutputFile {
  public:
-  // Creates the file under a temporary name next to it. kIo; kOutOfMemory for a full disk, as below.
+  // Creates the file under a temporary name in the same folder. kIo; kOutOfMemory for a full disk, as below.
   explicit OutputFile(const std::filesystem::path& path);
-  ~OutputFile();  // removes what was not committed
+  ~OutputFile();  // removes the file unless it was committed
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 

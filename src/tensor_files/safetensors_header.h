@@ -22,10 +22,10 @@ constexpr size_t kMaxSafetensorsHeader = 100'000'000;
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::kFloat32;
-  std::vector<int64_t> shape;  // the tensor's: float4 counts pairs, so half of what the file says in the last dimension
+  std::vector<int64_t> shape;  // of the tensor: float4 counts pairs, so the last dimension is half of the file's
   uint64_t begin = 0, end = 0;
-  // Names of the same tensor that safetensors.torch.save_model() left out: {"left out": "kept"} in "__metadata__". Of a
-  // header that was parsed; never the name of another entry.
+  // Names of the same tensor that safetensors.torch.save_model() left out: {"left out": "kept"} in "__metadata__".
+  // Only for a parsed header; never the name of another entry.
   std::vector<std::string> tied = {};
 };
 
@@ -42,7 +42,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::optional<
 // ends within its header or the header is too long.
 uint64_t safetensors_header_bytes(std::span<const std::byte> start, std::optional<uint64_t> file_bytes,
                                   std::string_view where);
-// Sorts entries by their data; an empty one comes before the one that starts at the same place.
+// Sorts entries by their data; an empty entry precedes one that starts at the same offset.
 void sort_by_offset(SafetensorsHeader& header);
 // With the length in front; padded to a multiple of 8.
 std::string make_safetensors_header(const SafetensorsHeader& header, std::string_view where);

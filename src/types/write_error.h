@@ -7,7 +7,7 @@
 
 namespace sconce {
 
-// problem: errno. kOutOfMemory for a full disk, which clients are told of as of full memory (507); else kIo.
+// Maps errno to an error code: kOutOfMemory for a full disk, which HTTP clients get as 507 like full memory; else kIo.
 inline ErrorCode write_error_code(int problem) noexcept {
   return problem == ENOSPC || problem == EDQUOT ? ErrorCode::kOutOfMemory : ErrorCode::kIo;
 }

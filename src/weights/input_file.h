@@ -1,4 +1,4 @@
-// InputFile: a regular file that is read at given offsets, not mapped: if somebody shortens it meanwhile, that is an
+// InputFile: a regular file that is read at given offsets and not mapped: if it is truncated meanwhile, that is an
 // error, not a signal. Thread-safe. kIo names path and reason.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace sconce::weights {
 
 class InputFile {
  public:
-  // Waits up to a second for those who have the file open for writing: a writer that pauses leaves no trace by which
-  // check_unchanged() could tell that the file is half written. kFailedPrecondition if they do not close it.
+  // Waits up to one second until no process has the file open for writing. Otherwise a writer that pauses would leave
+  // no trace, and check_unchanged() could not detect a half-written file. kFailedPrecondition if it is still open.
   explicit InputFile(const std::filesystem::path& path);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
@@ -30,9 +30,9 @@ class InputFile {
 
   // Reads exactly out.size() bytes. kFailedPrecondition if the file has become shorter.
   void read(uint64_t offset, std::span<std::byte> out) const;
-  // kFailedPrecondition if somebody wrote to it since it was opened.
+  // kFailedPrecondition if the file was written since it was opened.
   void check_unchanged() const;
-  // kFailedPrecondition if the path names another file now.
+  // kFailedPrecondition if the path now names another file.
   void check_same_path() const;
   Sha256Digest sha256() const;
 

@@ -1,5 +1,5 @@
-// Finds the stored members of a .npz in their file, which libzip does not tell, so that their bytes can be read
-// straight to their place, without libzip's buffers and slow CRC.
+// Finds the offsets of stored members in a .npz file, which libzip does not report. Their bytes can then be read
+// directly to their final memory, without libzip's buffers and slow CRC.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct NpzPlace {
   uint32_t crc = 0;
 };
 
-// In the directory's order. The archive must have been found consistent. Empty if the directory has an unknown form;
-// then read through libzip.
+// In the directory's order. The archive must already be verified as consistent. Empty if the directory has an unknown
+// form; then read through libzip.
 std::vector<NpzPlace> find_stored_members(const InputFile& file, size_t members);
 
 }  // namespace sconce::weights

@@ -1,4 +1,4 @@
-// PlacedWeights: entries at known places in files or in memory.
+// PlacedWeights: entries at known offsets in files or in memory.
 #pragma once
 
 #include "src/device/sha256.h"
@@ -8,12 +8,12 @@ namespace sconce::weights {
 
 class PlacedWeights final : public StoredWeights {
  public:
-  // `sha256` is the first file's, and allowed only if there is one file.
+  // `sha256` is the digest of the first file, and allowed only if there is one file.
   explicit PlacedWeights(std::optional<Sha256Digest> sha256 = std::nullopt);
 
   size_t add_file(InputFile file);
   const InputFile& file(size_t index) const noexcept { return files_[index]; }
-  // Reads what comes before the first entry, so that reading in order also computes the first file's digest.
+  // Reads the bytes before the first entry, so that reading in order also computes the first file's digest.
   std::vector<std::byte> read_header(size_t file, uint64_t offset, size_t bytes);
 
   // `offset`: of the first element in the file.
@@ -22,7 +22,7 @@ class PlacedWeights final : public StoredWeights {
   void add(WeightEntry entry, StoredLayout layout, const std::byte* first);
   void keep(std::shared_ptr<const void> owner) { owner_ = std::move(owner); }
 
-  // Where a file has the bytes of an entry in their final form; null if they are in memory or must be changed.
+  // The offset of an entry's final bytes in a file; null if the entry is in memory or must be converted.
   struct FilePlace {
     const InputFile* file;
     uint64_t offset;

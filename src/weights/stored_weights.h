@@ -1,5 +1,5 @@
-// StoredWeights: a WeightFile whose entries have any strides and byte order. Row-major entries are read straight to
-// their place; others one at a time through memory of their size.
+// StoredWeights: a WeightFile whose entries have any strides and byte order. Row-major entries are read directly to
+// their final memory; other entries pass one at a time through a buffer of their size.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class StoredWeights : public WeightFile {
   uint64_t stored_bytes(size_t entry) const noexcept { return layouts_[entry].bytes; }
   // Row-major and little endian.
   bool is_plain(size_t entry) const noexcept { return layouts_[entry].strides.empty() && !layouts_[entry].swap_bytes; }
-  // The stored bytes of an entry: from 0 on, without gaps.
+  // Reads the stored bytes of an entry: from 0 on, without gaps.
   virtual void fetch(size_t entry, uint64_t position, std::span<std::byte> out) = 0;
 
  private:
@@ -44,8 +44,8 @@ std::unique_ptr<WeightFile> open_package(const std::filesystem::path& path, cons
 
 // The size of a raw blob of these constants.
 uint64_t blob_bytes(std::span<const ConstantSpec> constants);
-// A stored constant as an entry of an update. kUnsupported for what files cannot hold: packed constants, unknown
-// dtypes.
+// A stored constant as an entry of an update. kUnsupported for constants that files cannot hold: packed constants,
+// unknown dtypes.
 WeightEntry entry_of(const ConstantSpec& constant, const std::string& where);
 
 }  // namespace sconce::weights

@@ -1,4 +1,4 @@
-// ATen operators that we refuse on purpose, and why.
+// ATen operators that Sconce refuses on purpose, and the reasons.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,7 @@
 // boxed<kernel>: a typed kernel as a BoxedKernel. Parameter and result types are those of src/operators/kernel_args.h,
 // and Scalar. Kernels that return nothing write some of their arguments:
 //   boxed_in_place<kernel>     the first argument, which is the result
-//   boxed_out<kernel, N>       the last N of the schema, which are the kernel's first and the results
+//   boxed_out<kernel, N>       the last N of the schema, which are the kernel's first parameters and its results
 #pragma once
 
 #include <array>
@@ -17,15 +17,16 @@
 
 namespace sconce::custom_ops {
 
-// kUnsupported where the number is no dtype's.
+// kUnsupported if no dtype has the number.
 DType dtype_of_number(int64_t number);
-// The CPU's kernels read host memory, but a package for another device may pass tensors of that device.
+// Throws if a tensor is not in host memory: the CPU's kernels read host memory, but a package for another device may
+// pass that device's tensors.
 void check_host(std::span<Value> arguments);
 
-// kInvalidArgument where the tensor is undefined.
+// kInvalidArgument if the tensor is undefined.
 Tensor& defined_tensor(Value& value);
 
-// Holds what a parameter of type T refers to; get() is valid while the object lives.
+// Owns the data behind a parameter of type T; get() is valid during the object's lifetime.
 template <class T>
 struct Unboxed;
 
@@ -178,7 +179,7 @@ struct Slot : Unboxed<T> {
 };
 template <class Indices, class... Parameters>
 struct Slots;
-// Braces initialise its bases in their order.
+// Braces initialise its bases in order.
 template <size_t... I, class... Parameters>
 struct Slots<std::index_sequence<I...>, Parameters...> : Slot<I, Parameters>... {};
 
@@ -191,8 +192,8 @@ void call_with(Result (*kernel)(Parameters...), std::span<Value> results,
     box_result(results, kernel(static_cast<Slot<I, Parameters>&>(values).get()...));
 }
 
-// Compiled once for all kernels of one type in a source. kFirst: index in `arguments` of the kernel's first parameter;
-// the others follow and wrap around.
+// Compiled once per source file for all kernels of the same type. kFirst: index in `arguments` of the kernel's first
+// parameter; the others follow and wrap around.
 template <size_t kFirst, class Result, class... Parameters>
 [[gnu::noinline]] void call(Result (*kernel)(Parameters...), std::span<Value> arguments, std::span<Value> results) {
   constexpr size_t kCount = sizeof...(Parameters);
@@ -207,7 +208,7 @@ template <size_t kFirst, class Result, class... Parameters>
 
 }  // namespace detail
 
-// For kernels of any device; the caller picks one that fits.
+// For a kernel of any device. The caller must pass tensors of the kernel's device.
 template <auto kKernel>
 void boxed_anywhere(std::span<Value> arguments, std::span<Value> results) {
   detail::call<0>(kKernel, arguments, results);

@@ -1,4 +1,4 @@
-// Operator: a schema and what runs it. Immutable once registered; calls are as thread-safe as the kernel.
+// Operator: a schema and the kernel that runs it. Immutable once registered; calls are as thread-safe as the kernel.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 namespace sconce::custom_ops {
 
 // arguments: one value per argument of the schema, defaults filled in; tensors are borrowed for the call. results: one
-// per result of the schema, None at first; a result that is an argument may borrow it.
+// per result of the schema, initially None; a result that is an argument may borrow it.
 using BoxedKernel = void (*)(std::span<Value> arguments, std::span<Value> results);
 
 class Operator {

@@ -1,7 +1,7 @@
 // Value: an argument or result of an operator that is called by name. Its type is known only at run time.
 //
-// Dtypes, layouts and memory formats are integers of c10's numbering. A tensor is owned, or borrowed from somebody who
-// keeps it during the call; writing an argument writes the borrowed object.
+// Dtypes, layouts and memory formats are integers of c10's numbering. A tensor is owned, or borrowed for the duration
+// of a call; writing an argument writes the borrowed object.
 #pragma once
 
 #include <complex>
@@ -37,7 +37,7 @@ class Value {
   Value(Reals values) noexcept;
   Value(List values) noexcept;
   static Value borrow(Tensor& tensor) noexcept;
-  // Elsewhere, because a variant's are long: each source would compile them.
+  // Defined in value.cpp: a variant's copy functions are long, and each source file would compile them.
   Value(const Value& other);
   Value(Value&& other) noexcept;
   Value& operator=(const Value& other);

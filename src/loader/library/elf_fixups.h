@@ -1,15 +1,14 @@
-// What is changed in the copy of a model's .so so that it loads here and unloads completely:
+// Changes to the copy of a model's .so, so that it loads here and unloads completely:
 //   - no executable stack (weights and cubins are assembled without .note.GNU-stack; glibc 2.41 refuses such a file,
-//     older ones make every thread's stack executable),
-//   - STB_GNU_UNIQUE symbols become weak ones (glibc never unmaps an object that has a unique one),
-//   - undefined symbols that it never reaches (uncalled.h) become weak: nobody has them,
-//   - its references to functions of its own are bound to them, which saves the dynamic linker most of its searches,
-//   and
-//     the model from functions of the same name in the host process,
-//   - libtorch* and libc10* are not needed any more, libsconce is: its name takes the place of libtorch_cpu.so in the
-//     string table, or of another name there that nothing can need,
-//   - version needs become weak: a symbol that only a newer glibc has is then looked up in libsconce. What nobody has
-//     still fails to load.
+//     older versions make every thread's stack executable),
+//   - STB_GNU_UNIQUE symbols become weak (glibc never unmaps an object that has a unique symbol),
+//   - undefined symbols that it never reaches (uncalled.h) become weak, because no library defines them,
+//   - references to its own functions are bound to them: the dynamic linker does fewer searches, and the model cannot
+//     pick up functions of the same name from the host process,
+//   - libtorch* and libc10* are no longer needed, but libsconce is: its name replaces libtorch_cpu.so in the string
+//     table, or another name there that nothing can need,
+//   - version needs become weak: a symbol that only a newer glibc has is then looked up in libsconce. A symbol that no
+//     library defines still fails to load.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +38,7 @@ struct FixupOptions {
 
 struct Fixups {
   std::vector<Patch> patches;  // in order of offsets, without overlap
-  // Parts of the file that need not be copied, as nothing reads them at run time.
+  // Parts of the file that need not be copied, because no code reads them at run time.
   std::vector<ByteRange> unused;
   bool names_uncalled = false;      // its imports include symbols of uncalled.h
   bool needs_cuda_library = false;  // the same for libsconce_cuda
@@ -47,7 +46,7 @@ struct Fixups {
   bool needs_sconce = false;
 };
 
-// The fix-ups hide initialisers from the dynamic linker; SharedLibrary runs them after dlopen().
+// The fixups hide initialisers from the dynamic linker; SharedLibrary runs them after dlopen().
 Fixups compute_fixups(const ElfImage& image, const FixupOptions& options = {});
 
 // "libtorch.so", "libtorch_cpu.so", "libc10.so", "libc10_cuda.so", ...

@@ -1,6 +1,6 @@
-// LibraryFile: the file from which a model's code is mapped. If the machine allows, it is in memory and has no name. It
-// stays open as long as the mapping, because its path has the descriptor's number, and the dynamic linker takes two
-// files with equal paths for one.
+// LibraryFile: the file from which a model's code is mapped. If the system allows, it is in memory and has no name. It
+// stays open as long as the mapping, because its path has the descriptor's number, and the dynamic linker treats two
+// files with equal paths as one.
 #pragma once
 
 #include <cstdint>
@@ -29,32 +29,32 @@ class LibraryFile {
 
   LibraryFile() = default;
   // Creates an empty, sparse file of `size` bytes. `name` appears in /proc/PID/maps. A failure is kept as error() and
-  // makes all other calls do nothing, so that the caller can try the next place.
+  // turns all other calls into no-ops, so that the caller can try the next place.
   LibraryFile(const Place& place, std::string_view name, uint64_t size);
   LibraryFile(LibraryFile&& other) noexcept;
   LibraryFile& operator=(LibraryFile&& other) noexcept;
   ~LibraryFile() { close(); }
 
   void write(uint64_t offset, std::span<const std::byte> bytes);
-  // Forbids writes by anyone, if this kind of file allows that.
+  // Forbids all further writes, if this kind of file supports that.
   void seal() noexcept;
   // "" or "memory: Function not implemented".
   const std::string& error() const noexcept { return error_; }
   // Sets error() if the dynamic linker could not open and map the file.
   void check_loadable();
-  // Unmaps what the dynamic linker left mapped when it gave up (as glibc does if it cannot map everything). If the
-  // system cannot list the mappings, the next new LibraryFile tries again.
+  // Unmaps segments that the dynamic linker left mapped after a failure (glibc does so if it cannot map everything).
+  // If the system cannot list the mappings, the next new LibraryFile tries again.
   void unmap_leftovers() noexcept;
 
   const std::string& path() const noexcept { return path_; }
-  // Keeps the descriptor open for ever.
+  // Never closes the descriptor.
   void abandon() noexcept;
 
  private:
   void fail(const char* action, int error);
   void close() noexcept;
   int fd_ = -1;
-  bool left_ = false;  // mappings may be left to unmap
+  bool left_ = false;  // mappings may have to be unmapped
   Place place_{Kind::kMemory, ""};
   std::string path_, error_;
 };

@@ -1,6 +1,6 @@
-// LoadedSymbols: the symbols that one loaded library defines, read from its own tables. It finds whatever dlsym finds
-// in that very library, without dlsym's locks and errors. dlsym may find more, because it also searches the libraries
-// that this one needs.
+// LoadedSymbols: the symbols that one loaded library defines, read from its own tables. It finds the symbols that
+// dlsym would find in this library, without dlsym's locks and errors. dlsym may find more, because it also searches
+// the library's dependencies.
 //
 // Valid as long as the library stays loaded. Immutable.
 #pragma once

@@ -1,4 +1,4 @@
-// The shared object that contains this code, whatever name it was loaded by.
+// The shared object that contains this code, regardless of the name it was loaded by.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct OwnLibrary {
 
 const OwnLibrary& own_library();
 
-// Adds it to the process's global scope, for libraries that import from us without naming us. kInternal.
+// Adds it to the process's global scope, for libraries that import from libsconce without naming it. kInternal.
 void make_own_library_global();
 
 }  // namespace sconce::loader

@@ -6,14 +6,14 @@ namespace sconce::loader {
 
 class SharedLibrary;
 
-// Makes the library enter regions and barriers by our functions. Barriers of one thread return at once there. (A kernel
-// of several loops has a barrier after each, in which libgomp makes a system call also for a team of one thread: a
-// fifth of a call of a small model.)
+// Makes the library call our functions for regions and barriers. A barrier of one thread then returns at once. (A
+// kernel of several loops has a barrier after each. libgomp's barrier makes a system call even for one thread, which
+// is a fifth of the time of a call of a small model.)
 //
-// A library of another run time keeps its own functions. One that uses more of OpenMP than regions, barriers and
-// `single` (loops with a schedule, critical sections) keeps its regions, which cannot be left; one with tasks, for
-// which a barrier waits too, also its barriers. A failed check ends the process there. torch generates none of these.
-// kIo, as rebind().
+// A library of another OpenMP run time keeps its own functions. A library that uses more than regions, barriers and
+// `single` (loops with a schedule, critical sections) keeps its regions, which cannot be left. A library with tasks
+// also keeps its barriers, because they wait for tasks too. A failed check in such regions ends the process. torch
+// generates none of these. kIo, as rebind().
 void bind_parallel_regions(SharedLibrary& library);
 
 }  // namespace sconce::loader

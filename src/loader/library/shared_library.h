@@ -1,9 +1,9 @@
 // SharedLibrary: a model's code, mapped from a copy in memory.
 //
 // The copy has the changes of elf_fixups.h. The process needs no libtorch, and nothing is written to a disk. The
-// destructor unloads it completely: mapping, file descriptor, thread-local objects. load() is thread-safe. An object is
-// immutable except for rebind(), which its owner calls before others use it. When it is destroyed, no thread may be
-// inside the library and none of its exceptions may be alive.
+// destructor unloads it completely: mapping, file descriptor, thread-local objects. load() is thread-safe. An object
+// is immutable except for rebind(), which its owner calls before other code uses it. When it is destroyed, no thread
+// may be inside the library and none of its exceptions may be alive.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,13 @@ struct Fixups;
 
 class SharedLibrary {
  public:
-  SharedLibrary() = default;  // has no library
-  // Reads `image` during the call only. `holes` are ranges that are not copied and read as zeros, for constants served
-  // from elsewhere. `still_good` is called after the copy is made and before any of it runs. Throws kCorruptPackage,
-  // kIncompatible (a symbol or library is missing; preflight words it better), kIo (no memory or file to map code from:
-  // names every attempt), kInvalidArgument (a hole where the dynamic linker reads), and what `still_good` or one of the
-  // library's initialisers throws. `reported` is what a fault's report calls it; empty: its name.
+  SharedLibrary() = default;  // empty
+  // Reads `image` during the call only. `holes` are ranges that are not copied and read as zeros, for constants that
+  // have another source. `still_good` is called after the copy is made and before any of it runs. Throws
+  // kCorruptPackage, kIncompatible (a symbol or library is missing; preflight has the better message), kIo (no memory
+  // or file to map code from: names every attempt) and kInvalidArgument (a hole where the dynamic linker reads).
+  // Passes on exceptions of `still_good` and of the library's initialisers. `reported` is the name in fault reports;
+  // empty: the library's name.
   static SharedLibrary load(const ElfImage& image, std::span<const ByteRange> holes = {}, bool cuda = false,
                             const std::function<void()>& still_good = {}, const std::string& reported = {});
   SharedLibrary(SharedLibrary&& other) noexcept;
@@ -57,7 +58,7 @@ class SharedLibrary {
   }
 
   bool imports(const char* symbol) const noexcept { return find_import(symbol) != 0; }
-  // The imported symbols whose names begin so.
+  // The imported symbols whose names have this prefix.
   std::vector<std::string> imports_of(std::string_view prefix) const;
   // Makes the library call `replacement` instead of an imported function (by its GOT slots). Returns the earlier
   // function, null if the library does not import it. kIo if the slots cannot be made writable.
@@ -66,16 +67,17 @@ class SharedLibrary {
   // Makes its symbols visible to libraries that are loaded later.
   void make_global();
 
-  // How often its code has accessed memory that it may not, or met an instruction that does not exist, and was left.
+  // Invalid memory accesses and illegal instructions of its code so far, each of which ended a run.
   uint64_t damage() const noexcept;
 
-  // Bytes that its code took, and that nobody has any more since its frames were left.
+  // Bytes that its code allocated and lost when frames were abandoned.
   uint64_t loss() const noexcept;
 
-  // What a fault's report calls it.
+  // Its name in fault reports.
   const char* reported_name() const noexcept;
 
-  // Where its code is mapped from: "memory", or "an unnamed file in /dev/shm (memory: Operation not permitted)".
+  // The file that its code is mapped from: "memory", or "an unnamed file in /dev/shm (memory: Operation not
+  // permitted)".
   const std::string& backing() const noexcept { return backing_; }
 
  private:

@@ -11,7 +11,7 @@ namespace sconce::loader {
 
 struct Uncalled {
   const char* symbol;
-  // A model gets this instead: a function that throws kModelFailed with the name, or an object of zeros.
+  // The replacement for a model: a function that throws kModelFailed with the name, or an object of zeros.
   void* replacement;
 };
 
