@@ -1,13 +1,14 @@
-// DecodeLoop: runs a model again and again for one request, from a prompt to its continuation (docs/generate.md). Each
-// run is a request in the model's queue, so that loops share runs with each other; if the state is in buffers, it is a
-// step of a sequence of the loop's own. The thread on which a run ends picks the token and submits the next run.
+// DecodeLoop: runs a model repeatedly for one request, from a prompt to its continuation (docs/generate.md). Each run
+// is a request in the model's queue, so that decode loops share runs. If the state is in buffers, each run is a step of
+// the loop's own sequence. The thread on which a run ends picks the token and submits the next run.
 //
-//   kIdle --begin--> kRunning --a run is over, room for another token--> kRunning
+//   kIdle --begin--> kRunning --a run ends, room for another token--> kRunning
 //                    kRunning --no room--> kPaused --take--> kRunning
 //                    kRunning, kPaused --last token, error, cancel--> kOver --clear--> kIdle
 //
-// One consumer takes tokens while the loop goes on. take() says when to wait, and then `notify` is called once: at most
-// one notice is under way. Reused from request to request. cancel(), take() and let_go() are for the consumer's thread.
+// One consumer takes tokens while the loop runs. If take() returns kWait, `notify` is called once: at most one notice
+// is pending. The object is reused from request to request. cancel(), take() and let_go() are for the consumer's
+// thread.
 #pragma once
 
 #include <atomic>
@@ -32,37 +33,37 @@ class DecodeLoop final : private QueuedRequest {
   using Clock = QueuedRequest::Clock;
   using Notify = void (*)(void* context) noexcept;  // on any thread
   enum class End : int8_t { kNone, kStop, kLength, kDeadline, kFailed };
-  enum class Look : int8_t { kTokens, kWait, kOver };  // kOver: these are the last ones
+  enum class Look : int8_t { kTokens, kWait, kOver };  // kOver: these are the last tokens
 
   struct Terms {
-    std::span<const Tensor> inputs;  // of the model; those that the loop fills are undefined
+    std::span<const Tensor> inputs;  // of the model; inputs that the loop fills are undefined
     uint64_t priority = 0;
-    std::chrono::nanoseconds timeout{};   // of each run's waiting; 0: none
-    const WeightSet* weights = nullptr;   // a named set, which the owner keeps
-    std::optional<std::string_view> set;  // its name, as Sequences::submit() has it
-    Clock::time_point deadline;           // ends between two runs; max: none
-    bool each = false;                    // notices come with each token, not only at the end
+    std::chrono::nanoseconds timeout{};   // maximum waiting time of each run; 0: none
+    const WeightSet* weights = nullptr;   // a named set, owned by the caller
+    std::optional<std::string_view> set;  // its name, as in Sequences::submit()
+    Clock::time_point deadline;           // checked between two runs; max: none
+    bool each = false;                    // notify for each token, not only at the end
   };
 
   DecodeLoop(RequestBudget* budget, Notify notify, void* context)
       : notify_(notify), context_(context), first_(budget), scratch_(budget) {}
   ~DecodeLoop() override = default;
 
-  // Submits the first run. If this throws, nothing has happened. `request` and the inputs live until clear().
+  // Submits the first run. If this throws, nothing has changed. `request` and the inputs live until clear().
   void begin(ServedModel& model, const LoopRequest& request, const Terms& terms);
-  // Moves the tokens there are to `tokens`, `most` of them at most.
+  // Moves the available tokens to `tokens`, `most` at most.
   Look take(std::vector<int64_t>& tokens, size_t most);
-  // Nobody wants further tokens. True: it is over, and no notice comes. False: one comes; then call let_go().
+  // Stops the loop. True: it has ended, and no notice comes. False: a notice will come; then call let_go().
   bool cancel() noexcept;
-  // After a notice to whoever called cancel(): true, if it is over; else another notice comes.
+  // After cancel(), call this on each notice. True: the loop has ended. False: another notice will come.
   bool let_go() noexcept;
 
-  // Once it is over.
+  // Valid after the end.
   End end() const noexcept { return end_; }
   const std::exception_ptr& problem() const noexcept { return problem_; }
-  // Of the run that ended last, with the sums of all times. Valid once a token was taken, until the next take().
+  // Of the last run, with the sums of all times. Valid once a token was taken, until the next take().
   RunInfo info_now();
-  size_t made() const noexcept { return made_; }  // tokens, once it is over
+  size_t made() const noexcept { return made_; }  // number of tokens, after the end
   void clear() noexcept;
   void trim(size_t keep) noexcept {
     first_.trim(keep);
@@ -91,7 +92,7 @@ class DecodeLoop final : private QueuedRequest {
   const Notify notify_;
   void* const context_;
 
-  // Of the request under way: used by whoever has the state kRunning.
+  // Of the current request: used by the thread that holds the state kRunning.
   ServedModel* model_ = nullptr;
   const LoopPlan* plan_ = nullptr;
   const LoopRequest* request_ = nullptr;
@@ -100,14 +101,14 @@ class DecodeLoop final : private QueuedRequest {
   Sequences::Step step_of_sequence_;
   DecodeBatch::RowSlot seat_;
   Clock::time_point deadline_, begun_;
-  Clock::time_point told_at_;  // of the last token, before that of the beginning
+  Clock::time_point told_at_;  // time of the last token; before the first one, of the start
   std::vector<Tensor> in_, out_;
-  std::vector<int64_t> prefix_;      // all tokens so far, for a loop that gives them all
-  std::chrono::nanoseconds wait_{};  // of each run, at most
-  size_t given_ = 0;                 // tokens that the model has seen
-  size_t step_tokens_ = 0;           // of the run under way
-  int64_t picked_ = 0;               // by the run that ended last
-  TensorScratch first_, scratch_;    // of all runs, of one run
+  std::vector<int64_t> prefix_;      // all tokens so far, for a loop whose steps take all of them
+  std::chrono::nanoseconds wait_{};  // maximum waiting time of each run
+  size_t given_ = 0;                 // number of tokens that the model has seen
+  size_t step_tokens_ = 0;           // number of tokens in the current run
+  int64_t picked_ = 0;               // by the last run
+  TensorScratch first_, scratch_;    // memory for all runs; memory for one run
   Picker picker_;
   std::chrono::nanoseconds queue_{}, compute_{};
 
@@ -116,8 +117,8 @@ class DecodeLoop final : private QueuedRequest {
   State state_ SCONCE_GUARDED_BY(mutex_) = State::kIdle;
   bool each_ = false;
   bool waiting_ SCONCE_GUARDED_BY(mutex_) = false;       // the consumer waits for a notice
-  bool noticed_ SCONCE_GUARDED_BY(mutex_) = false;       // a notice is under way
-  std::vector<int64_t> room_ SCONCE_GUARDED_BY(mutex_);  // a ring of tokens that were not taken
+  bool noticed_ SCONCE_GUARDED_BY(mutex_) = false;       // a notice is pending
+  std::vector<int64_t> room_ SCONCE_GUARDED_BY(mutex_);  // a ring buffer of tokens that were not taken
   size_t at_ SCONCE_GUARDED_BY(mutex_) = 0, held_ SCONCE_GUARDED_BY(mutex_) = 0;
   RunInfo told_ SCONCE_GUARDED_BY(mutex_);
   // Set before kOver.

@@ -1,5 +1,5 @@
-// JSON documents about models and the server: metadata, configuration, statistics, index. They are built with nlohmann;
-// no inference needs one.
+// JSON documents about models and the server: metadata, configuration, statistics, index. They use nlohmann::json;
+// inference does not need them.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace sconce::server {
 
 // {"error": message}, at most 2048 bytes.
 std::string error_document(std::string_view message);
-// shared_memory: whether the settings allow it.
+// shared_memory: whether the settings allow shared memory.
 std::string server_document(bool shared_memory);
-// GET /v2/models/M. versions: the ones to list.
+// GET /v2/models/M. versions: to be listed.
 std::string metadata_document(const ModelSignature& model, std::span<const int64_t> versions);
 // GET /v2/models/M/config. pipeline: null for a model of a package.
 std::string config_document(const ModelSignature& model, const BatchPolicy& batching, const ModelConfig& config,
                             const PipelineSpec* pipeline);
 
-// GET /v1/models/M/metadata, TensorFlow Serving's.
+// GET /v1/models/M/metadata, in TensorFlow Serving's format.
 std::string signature_document(const ModelSignature& model);
 
 std::string statistics_document(std::span<const ModelStatistics> models);
@@ -37,7 +37,7 @@ struct IndexEntry {
   std::string state;   // READY, LOADING, UNAVAILABLE
   std::string reason;  // why UNAVAILABLE, or why a newer package is not the READY one; else empty
   std::vector<std::string> labels = {};
-  std::string on_demand = {};  // of a model that is loaded on demand: known, loading, loaded, failed, unloaded
+  std::string on_demand = {};  // for a model that is loaded on demand: known, loading, loaded, failed, unloaded
 };
 // GET /v1/models.
 std::string model_list_document(std::span<const std::string> names);

@@ -1,5 +1,4 @@
-// ModelUse: a reference to a served model for the time of a request. While it lives, the model is not unloaded to make
-// room for others.
+// ModelUse: a request's reference to a served model. While it lives, the model is not evicted.
 #pragma once
 
 #include <chrono>
@@ -14,7 +13,7 @@ namespace sconce::server {
 class ModelUse {
  public:
   ModelUse() noexcept = default;
-  // place: the thread, whose word counts the use. Empty if the model is being unloaded to make room.
+  // place: index of the thread, whose counter counts the use. Empty if the model is being evicted.
   ModelUse(const std::shared_ptr<ServedModel>& model, size_t place, std::chrono::steady_clock::time_point now) noexcept
       : place_(place) {
     if (model->uses() == nullptr || model->uses()->enter(place, now)) model_ = model;

@@ -1,9 +1,10 @@
-// OnDemand: models that are known by name alone until a request asks for one, and that go again to make room.
+// OnDemand: models that are known only by name until a request asks for them, and that may be evicted to free memory.
 //
-//   NameTable knows names ---- LoadQueue loads one for all who wait ---- ModelBudget chooses who goes ---- Repository
+//   NameTable knows names ---- LoadQueue loads once for all waiters ---- ModelBudget selects what to evict ----
+//   Repository
 //
-// A model goes only if nothing uses it and nothing of it would be lost: see why_it_stays(). Thread-safe, but what is
-// for the control thread.
+// A model is evicted only if it is not in use and nothing of it would be lost: see why_it_stays(). Thread-safe, except
+// the functions for the loader thread.
 #pragma once
 
 #include <atomic>
@@ -41,17 +42,18 @@ class OnDemand final : private LoadQueue::Loader {
     std::string reason;  // of kFailed
   };
   struct Counts {
-    uint64_t known = 0, loading = 0, loaded = 0, failed = 0, unloaded = 0;  // models, now
-    uint64_t loads = 0, failures = 0, evictions = 0, load_ns = 0;           // so far
+    uint64_t known = 0, loading = 0, loaded = 0, failed = 0, unloaded = 0;  // numbers of models, current
+    uint64_t loads = 0, failures = 0, evictions = 0, load_ns = 0;           // totals
     int64_t waiting = 0;                                                    // requests
   };
 
-  // files: those that are known at the start.
+  // files: those known at start.
   OnDemand(const ServerConfig& config, const PackageFinder& finder, Repository& repository, ModelBudget& budget,
            std::span<const PackageFile> files);
   ~OnDemand();
 
-  // Before the first request. load: loads and publishes a package's model. claimed: whether administration works on it.
+  // Call both before the first request. load: loads and publishes a package's model. claimed: whether an admin
+  // operation is using the model.
   using Load = std::function<void(const PackageEntry&)>;
   using Claimed = std::function<bool(const ServedModel&)>;
   void start(Load load) { load_ = std::move(load); }
@@ -60,38 +62,39 @@ class OnDemand final : private LoadQueue::Loader {
 
   // For requests.
 
-  // Whether the model is not loaded, but will be if someone asks for it.
+  // Whether the model is not loaded, but will be loaded on request.
   bool is_missing(const Catalog& catalog, std::string_view name) const;
-  // The same for a model that was found in the catalog and could not be used: it is being unloaded.
+  // Likewise for a model that was found in the catalog and cannot be used, because it is being unloaded.
   void ask(std::string_view name, LoadQueue::Waiter& waiter);
   bool cancel(LoadQueue::Waiter& waiter) noexcept { return demand_.cancel(waiter); }
-  // How long a request that came at `start` waits.
+  // How long a request that arrived at `start` waits.
   Clock::time_point deadline(std::string_view name, Clock::time_point start) const;
 
-  // What is known and not loaded, by name.
+  // Models that are known and not loaded, by name.
   std::vector<Entry> missing(const Catalog& catalog) const;
-  Entry status(const Catalog& catalog, std::string_view name) const;  // versions: empty if it is not known
+  Entry status(const Catalog& catalog, std::string_view name) const;  // versions: empty for an unknown name
   Counts counts(const Catalog& catalog) const;
   const ModelBudget& budget() const noexcept { return budget_; }
-  // Why a loaded model is not unloaded to make room, whether it is used or not; empty: it may be.
+  // Why a loaded model must not be evicted, whether it is in use or not; empty: it may be evicted.
   static std::string why_it_stays(const ServedModel& model);
 
-  // For the control thread.
+  // For the loader thread.
 
-  // While somebody has the turn, nobody else loads or unloads the model.
+  // While a thread holds the turn, no other thread loads or unloads the model.
   LoadQueue::Turn turn(const std::string& name) { return LoadQueue::Turn(demand_, name); }
   size_t size() const { return names_.size(); }
   bool has_stem(std::string_view stem) const { return !names_.files_of(stem).empty(); }
-  // The files of a stem are now these; none: it is gone.
+  // Replaces the files of a stem; empty: the stem is removed.
   void set_files(const std::string& stem, std::span<const PackageFile> files);
-  // Call before a load by hand, with the model's turn: makes the model known, and room for it.
+  // Call this before a manual load. The caller holds the model's turn. Makes the model known and frees memory for it.
   void prepare(const LoadQueue::Turn& turn, const std::string& name, std::span<const PackageEntry> packages);
-  // Call after it.
+  // Call this after a manual load.
   void finish(const std::string& name);
-  // Somebody unloads a model by hand. It stays unloaded until somebody loads it by hand or its files change. Returns
-  // whether it is one that is loaded on demand.
+  // Unloads a model manually. It stays unloaded until a manual load or until its files change. Returns whether it is a
+  // model that is loaded on demand.
   bool keep_unloaded(const std::string& name);
-  // Loads the models of a pipeline, unless they are loaded. While the result lives, they stay. turn: the pipeline's.
+  // Loads the models of a pipeline that are not loaded. They are not evicted while the result lives. turn: the
+  // pipeline's.
   std::vector<ModelUse> bring_steps(const LoadQueue::Turn& turn, const PipelineSpec& spec);
 
  private:
@@ -122,11 +125,11 @@ class OnDemand final : private LoadQueue::Loader {
   Load load_;
   Claimed claimed_;
   std::atomic<uint64_t> evictions_{0}, file_changes_{0};
-  Mutex pipelines_;  // one pipeline at a time: those that are steps of each other must not wait for each other
-  Mutex unloading_;  // retiring models, one thread at a time
+  Mutex pipelines_;  // one pipeline at a time, because pipelines that are steps of each other would deadlock
+  Mutex unloading_;  // only one thread at a time retires models
   mutable Mutex mutex_;
   std::set<std::string, std::less<>> kept_unloaded_ SCONCE_GUARDED_BY(mutex_);
-  LoadQueue demand_;  // ends first
+  LoadQueue demand_;  // destroyed first
 };
 
 }  // namespace sconce::server

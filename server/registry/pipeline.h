@@ -1,10 +1,10 @@
-// Pipeline: performs the runs of a model that is made of others. Each step is a request to its own model, so it waits
-// in that model's queue and shares runs with whatever waits there. A step begins when the steps that it needs have
-// ended; steps that need nothing of each other run at the same time. Tensors are handed on as they are, from one model
-// on a GPU to the next in the GPU's memory.
+// Pipeline: executes the runs of a model that consists of other models. Each step is a request to its own model: it
+// waits in that model's queue and is batched with other requests there. A step starts when the steps that it depends on
+// have ended; independent steps run in parallel. Tensors are passed on without copies, between models on a GPU in the
+// GPU's memory.
 //
-// A run begins on any thread and goes on where its steps end. Where an I/O thread begins it, steps that are shorter
-// than a hand-over run there too, as single requests do (ServedModel::run_here). Thread-safe.
+// A run starts on any thread and continues on the threads where its steps end. If an I/O thread starts it, steps
+// shorter than a thread hand-over run on that thread, like single requests (ServedModel::run_here). Thread-safe.
 #pragma once
 
 #include <memory>
@@ -20,17 +20,17 @@ class ServedModel;
 
 class Pipeline final {
  public:
-  // members: the model of each step. reject_late: whether a run ends where its request's time for waiting has ended.
+  // members: the model of each step. reject_late: whether a run stops when its request's time for waiting has passed.
   Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<ServedModel>> members, bool reject_late);
   ~Pipeline();
 
   const PipelinePlan& plan() const noexcept { return plan_; }
   std::span<const std::shared_ptr<ServedModel>> members() const noexcept { return members_; }
-  // Performs a run of one request: run.finished() is called when all of its steps have ended. If a step fails or nobody
-  // waits any more, steps that have not begun are left out. An error names its step.
+  // Executes a run of one request: run.finished() is called when all of its steps have ended. If a step fails or the
+  // request was abandoned, steps that have not started are skipped. An error names its step.
   void submit(BatchRun& run) noexcept;
 
-  // While it lives, runs that this thread begins may execute models on it.
+  // While an object lives, runs that this thread starts may execute models on it.
   class Here {
    public:
     Here() noexcept;
@@ -45,12 +45,12 @@ class Pipeline final {
   class Run;
   class Step;
 
-  // Whether the model takes this input, without a cast, in the memory of a GPU.
+  // Whether the model accepts this input in GPU memory, without a cast.
   bool takes_on_device(size_t step, size_t input) const noexcept;
 
   const PipelinePlan plan_;
   const std::vector<std::shared_ptr<ServedModel>> members_;
-  std::vector<bool> stays_;  // by step: some other step takes some of its outputs on the device
+  std::vector<bool> stays_;  // by step: another step reads some of its outputs on the device
   const bool reject_late_;
 };
 

@@ -1,18 +1,19 @@
-// LoadQueue: loads what requests ask for, once for however many wait for it, and nothing while nobody does.
+// LoadQueue: loads models on demand, once for all requests that wait for the same model. Without requests it does
+// nothing.
 //
-//   idle --ask--> queued --a thread--> loading --+--> idle        all who wait are told
-//     ^                          ^               +--> failed      so are they; who asks soon after is told at once
-//     |                          +--- in line <--+                there is no room yet: nobody is told, no thread waits
-//     +------------- Turn: others change it ------------+
+//   idle --ask--> queued --a thread--> loading --+--> idle        all waiters are notified
+//     ^                          ^               +--> failed      likewise; a request soon after is notified at once
+//     |                          +--- in line <--+                not enough memory yet: no notice, no thread waits
+//     +------------- Turn: the name is being changed ---+
 //
-// A load that finds no room joins a line. Each of the line is tried again when room has become free (retry()), the
-// first one also when something may make room (look_again()). After `patience` there is a last try, whose error is
-// told. Room is of several kinds (the host's memory, that of each device): a load is the first one if none before it
-// lacks a kind that it lacks.
+// A load without enough memory joins a line. Each load in the line is retried when memory has become free (retry());
+// the first load is also retried when something may free memory (look_again()). After `patience` there is a last try,
+// and its error is final. Memory is of several kinds (the host's, each device's): a load is first in line if no load
+// before it is short of a kind that it is short of too.
 //
-// A name is changed by one at a time: a thread that loads it, or whoever has its Turn. Requests that ask meanwhile
-// wait, and are looked after when that is over. A load by whoever has the Turn waits in the same line
-// (Turn::with_room()). Thread-safe.
+// One thread at a time may change a name: a loading thread, or the holder of its Turn. Requests that arrive meanwhile
+// wait until the change has ended. A load by the holder of the Turn waits in the same line (Turn::with_room()).
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -40,29 +41,29 @@ class LoadQueue {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A request that waits. Its owner keeps it until notify() was called, or cancel() returned true.
+  // A waiting request. Its owner keeps it until notify() was called, or cancel() returned true.
   struct Waiter {
     void (*notify)(void* context) noexcept = nullptr;
     void* context = nullptr;
-    std::exception_ptr problem;  // set before notify(): why it is not loaded; null: it was
+    std::exception_ptr problem;  // set before notify(): the error of the load; null: it was loaded
 
    private:
     friend class LoadQueue;
-    Unit* unit = nullptr;  // in whose list it is
+    Unit* unit = nullptr;  // the unit whose list it is in
     Waiter *next = nullptr, *previous = nullptr;
   };
 
-  // What a load knows of those who wait for it, and may ask of LoadQueue.
+  // What a load knows about its waiters, and may ask of LoadQueue.
   class Wanted {
    public:
-    // Whether somebody still waits for what is being loaded.
+    // Whether a request still waits for this load.
     bool operator()() const;
-    // Whether nobody waited before this one for room of these kinds (bits), or of some of them.
+    // Whether no earlier load waits for memory of any of these kinds (bits).
     bool is_first_in_line(uint64_t kinds) const;
-    // There is no room of these kinds now, and may be later: if load() now throws, it is called again, until `patience`
-    // has passed.
+    // Memory of these kinds is short now, but may become free: if load() throws after this call, it is called again,
+    // until `patience` has passed.
     void wait_for_room(uint64_t kinds) const;
-    // What the loader keeps from one try to the next. Null at the first one.
+    // Data that the loader keeps between tries. Null at the first try.
     std::shared_ptr<void>& kept() const noexcept { return unit_.kept; }
 
    private:
@@ -74,20 +75,20 @@ class LoadQueue {
 
   class Loader {
    public:
-    // On a thread of LoadQueue. Must do nothing if it is loaded already. What it throws is told to those who wait.
-    // kQueueFull, kUnavailable and kCancelled are not remembered: the next who asks has it tried again. After
-    // kCancelled, those who came meanwhile have it tried again too.
+    // Called on a thread of LoadQueue. Must do nothing if the model is already loaded. Its exceptions are passed to the
+    // waiters. kQueueFull, kUnavailable and kCancelled are not remembered: the next request triggers another try. After
+    // kCancelled, requests that arrived meanwhile also trigger one.
     virtual void load(const std::string& name, const Wanted& wanted) = 0;
 
    protected:
     ~Loader() = default;
   };
 
-  // The right to change what has the name. Nobody loads it meanwhile.
+  // The exclusive right to change a name. No thread loads it meanwhile.
   class Turn {
    public:
     Turn(LoadQueue& demand, const std::string& name) : demand_(&demand), unit_(demand.take(name, true)) {}
-    // If somebody has it, `held()` is false.
+    // If the name is taken, `held()` is false.
     static Turn attempt(LoadQueue& demand, const std::string& name) { return Turn(demand, demand.take(name, false)); }
     Turn(Turn&& other) noexcept : demand_(other.demand_), unit_(std::exchange(other.unit_, nullptr)) {}
     Turn& operator=(Turn&&) = delete;
@@ -95,8 +96,8 @@ class LoadQueue {
       if (unit_) demand_->give_back(*unit_);
     }
     bool held() const noexcept { return unit_ != nullptr; }
-    // Does the work, which loads what has the name, on this thread: again and again as Loader::load(). Throws what its
-    // last try threw.
+    // Calls `work`, which loads the model, on this thread, with retries like those of Loader::load(). Throws the error
+    // of its last try.
     void with_room(const std::function<void(const Wanted&)>& work) const { demand_->with_room(*unit_, work); }
 
    private:
@@ -106,31 +107,31 @@ class LoadQueue {
   };
 
   struct Times {
-    std::chrono::nanoseconds remember{};                           // how long a failure is told without another try
-    std::chrono::nanoseconds patience = std::chrono::seconds(10);  // of those who wait for room
-    // The first in line is tried again after this time, for room that nobody reports; and no sooner after a try than
-    // this, which doubles up to `look_again`.
+    std::chrono::nanoseconds remember{};                           // how long a failure is reported without another try
+    std::chrono::nanoseconds patience = std::chrono::seconds(10);  // how long a load waits for memory
+    // The first load in line is retried after look_again, in case memory became free without a notice. Two tries are at
+    // least `pause` apart; the pause doubles with each try, up to look_again.
     std::chrono::nanoseconds look_again = std::chrono::milliseconds(50), pause = std::chrono::milliseconds(1);
     std::function<Clock::time_point()> now = &Clock::now;
   };
 
-  // threads: how many load at the same time; they start when they are needed.
+  // threads: number of parallel loads; a thread starts when it is needed.
   LoadQueue(Loader& loader, size_t threads, Times times);
   LoadQueue(const LoadQueue&) = delete;
   ~LoadQueue() { stop(); }
-  // Waits for what is being loaded. Those who wait for others, and all who ask from now on, get kUnavailable.
+  // Waits for loads in progress. Waiters for other loads, and all later requests, get kUnavailable.
   void stop() noexcept;
   bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
-  // The waiter will be told. Throws a failure that is remembered; kQueueFull if `most` wait for the name; kUnavailable;
-  // std::system_error if there is no thread.
+  // Registers the waiter, which will be notified. Throws a remembered failure; kQueueFull if `most` requests already
+  // wait for the name; kUnavailable; std::system_error if no thread can be started.
   void ask(const std::string& name, Waiter& waiter, size_t most);
-  // True: it will not be told. False: it was told, or is about to be.
+  // True: it will not be notified. False: it was notified, or is about to be.
   bool cancel(Waiter& waiter) noexcept;
   void forget_failure(std::string_view name);
-  // Room has become free: all in line are tried again, in the order in which they came.
+  // Memory has become free: all loads in line are retried, in the order of arrival.
   void retry() noexcept { wake_line(true); }
-  // Something has ended that kept a model from going: the first in line is tried again.
+  // An obstacle to evicting a model has gone: the first load in line is retried.
   void look_again() noexcept { wake_line(false); }
 
   enum class State : int8_t { kLoading, kFailed };
@@ -138,12 +139,12 @@ class LoadQueue {
     State state = State::kLoading;
     std::string reason;  // of the failure
   };
-  std::map<std::string, Status, std::less<>> statuses() const;  // of names that are not idle
+  std::map<std::string, Status, std::less<>> statuses() const;  // names that are not idle
 
   struct Counts {
     uint64_t loads = 0, failures = 0, load_ns = 0;
     int64_t waiting = 0;
-    int64_t in_line = 0;  // loads that wait for room now, on none of LoadQueue's threads
+    int64_t in_line = 0;  // loads that currently wait for memory, on none of LoadQueue's threads
   };
   Counts counts() const;
 
@@ -151,13 +152,13 @@ class LoadQueue {
   struct Unit {
     std::string name;
     bool taken = false, loading = false, queued = false;
-    int64_t turns = 0;     // that wait for it
-    bool by_hand = false;  // whoever has its turn waits for it
-    // Of a load that found no room.
+    int64_t turns = 0;     // number of threads that wait for the Turn
+    bool by_hand = false;  // the holder of its Turn waits for memory
+    // State of a load that waits for memory.
     bool waits_for_room = false, in_line = false;
-    uint64_t lacks = 0;                                   // kinds of room
+    uint64_t lacks = 0;                                   // kinds of memory
     uint64_t seen = 0;                                    // wakes_ when the try began
-    Clock::time_point until{}, next_try{}, not_before{};  // until: of its patience; not_before: next_try is not earlier
+    Clock::time_point until{}, next_try{}, not_before{};  // until: end of its patience; not_before: earliest next_try
     std::chrono::nanoseconds pause{};
     std::shared_ptr<void> kept;
     Waiter *first = nullptr, *last = nullptr;
@@ -179,11 +180,11 @@ class LoadQueue {
   Clock::time_point next_look() const noexcept SCONCE_REQUIRES(mutex_);
   bool is_first(const Unit& unit, uint64_t kinds) const noexcept SCONCE_REQUIRES(mutex_);
   void tell_line() noexcept SCONCE_REQUIRES(mutex_);
-  // Returns false if those who wait are to be told.
+  // Returns false if the waiters must be notified.
   bool join_line(Unit& unit) noexcept SCONCE_REQUIRES(mutex_);
-  // Returns what the loader kept, to be freed without the mutex.
+  // Returns the loader's data, to be freed without the mutex.
   std::shared_ptr<void> leave_line(Unit& unit) noexcept SCONCE_REQUIRES(mutex_);
-  // A list that take_waiters() returned.
+  // told: a list returned by take_waiters().
   static void tell(Waiter* told, const std::exception_ptr& problem) noexcept;
   Unit& unit_of(const std::string& name) SCONCE_REQUIRES(mutex_);
   void enqueue(Unit& unit) SCONCE_REQUIRES(mutex_);
@@ -199,7 +200,7 @@ class LoadQueue {
   ConditionVariable wake_, turns_, by_hand_;
   Units units_ SCONCE_GUARDED_BY(mutex_);
   std::deque<Unit*> queue_ SCONCE_GUARDED_BY(mutex_);
-  std::deque<Unit*> line_ SCONCE_GUARDED_BY(mutex_);  // of those who wait for room, the first one first
+  std::deque<Unit*> line_ SCONCE_GUARDED_BY(mutex_);  // loads that wait for memory, in order of arrival
   uint64_t wakes_ SCONCE_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_ SCONCE_GUARDED_BY(mutex_);
   size_t idle_ SCONCE_GUARDED_BY(mutex_) = 0, failed_ SCONCE_GUARDED_BY(mutex_) = 0;

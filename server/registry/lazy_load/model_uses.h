@@ -1,8 +1,8 @@
-// ModelUses: whether requests use a model that may be unloaded to make room, and when one last did. A request adds to a
-// word of its own thread, and takes no lock.
+// ModelUses: whether requests use a model that may be evicted, and when it was last used. A request increments a
+// counter of its own thread and takes no lock.
 //
-// Unloading and requests cannot miss each other: a request counts itself before it looks whether the model is retired,
-// and whoever retires the model says so before counting requests.
+// Eviction and requests cannot miss each other: a request first counts itself and then checks whether the model is
+// retired; the evicting thread first marks the model as retired and then counts requests.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,11 @@
 
 namespace sconce::server {
 
-// Tells the loads that wait for room that a use of a model has ended. While none waits, the end of a use costs a look
-// at a word that nobody writes. Thread-safe.
+// RoomBell: notifies the loads that wait for memory when a use of a model has ended. While no load waits, the end of a
+// use costs one read of an unmodified word. Thread-safe.
 class RoomBell {
  public:
-  // The next leave() rings, unless one has done so since. Ask for it before looking whether models are in use.
+  // The next leave() rings, unless another one has rung since. Call this before checking whether models are in use.
   void await() noexcept { awaited_.store(true); }
   bool awaited() const noexcept { return awaited_.load(); }
   void ring() noexcept {
@@ -31,7 +31,7 @@ class RoomBell {
     const MutexLock lock(mutex_);
     if (hook_) hook_();
   }
-  // hook: must not throw. When this returns, the earlier one is not called any more.
+  // hook: must not throw. When this returns, the previous hook is no longer called.
   void on_ring(std::function<void()> hook) noexcept {
     const MutexLock lock(mutex_);
     hook_.swap(hook);
@@ -53,7 +53,7 @@ class ModelUses {
     places_[0].last.store(now.time_since_epoch().count());
   }
 
-  // Returns false if the model is retired: then it is not used.
+  // Returns false if the model is retired; then the use does not count.
   bool enter(size_t place, Clock::time_point now) noexcept {
     Place& own = places_[place % kPlaces];
     own.count.fetch_add(1);
@@ -65,15 +65,14 @@ class ModelUses {
     return true;
   }
   void leave(size_t place) noexcept {
-    // A load that waits for room asks for the bell and then counts uses. Here it is the other way round, in one order
-    // for all threads, so one of the two sees the other.
+    // A load that waits for memory arms the bell and then counts uses. This function does the two steps in the opposite
+    // order. All threads see one order, so at least one of the two sees the other.
     places_[place % kPlaces].count.fetch_sub(1);
     if (bell_ && bell_->awaited()) [[unlikely]]
       bell_->ring();
   }
 
-  // Nobody may begin to use it from now on. Returns false if somebody uses it; then nothing has changed. One thread at
-  // a time.
+  // Prevents new uses. Returns false if the model is in use; then nothing has changed. One thread at a time.
   bool retire() noexcept {
     retired_.store(true);
     if (!in_use()) return true;

@@ -1,4 +1,4 @@
-// FileDigest: SHA-256 of bytes that come piece by piece. Used by one thread at a time.
+// FileDigest: incremental SHA-256. Used by one thread at a time.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class FileDigest {
  public:
   FileDigest();  // kUnavailable without OpenSSL's libcrypto
   void update(std::span<const std::byte> bytes) noexcept;
-  Sha256Digest finish() noexcept;  // the end of this digest
+  Sha256Digest finish() noexcept;  // the object must not be used afterwards
 
  private:
   alignas(8) std::array<std::byte, 128> state_;

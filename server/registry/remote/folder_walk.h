@@ -1,4 +1,4 @@
-// What is below a folder. Blocks on the file system; what cannot be read is left out.
+// Lists everything below a folder. Blocks on the file system; unreadable entries are omitted.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,10 +10,10 @@ namespace sconce::server {
 
 struct Below {
   std::filesystem::path path;
-  struct stat status {};  // of a symbolic link itself
+  struct stat status {};  // of a symbolic link itself, not of its target
 };
 
-// Files and folders; a folder comes after all that is in it. Symbolic links are not followed.
+// Files and folders; a folder comes after its contents. Symbolic links are not followed.
 std::vector<Below> all_below(const std::filesystem::path& folder);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// ListedFolder: the files of a list, as folders that PackageFinder reads. Immutable.
+// ListedFolder: a list of remote files, as folders that PackageFinder reads. Immutable.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@ namespace sconce::server {
 
 class ListedFolder final : public FolderView {
  public:
-  // root: where the files will be. Nothing of it is looked at.
+  // root: future location of the files. The constructor does not access it.
   ListedFolder(const std::filesystem::path& root, std::vector<RemoteFile> files);
 
   std::vector<std::string> names(const std::filesystem::path& folder, std::error_code& problem) const override;
   bool exists(const std::filesystem::path& path) const override;
   bool is_folder(const std::filesystem::path& path) const override;
-  // Elsewhere, packages are files.
+  // Remote packages are always files.
   bool is_package(const std::filesystem::path&) const override { return false; }
   void add_stamp(const std::filesystem::path& path, FileStamps& stamps) const override;
 

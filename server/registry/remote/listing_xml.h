@@ -1,5 +1,5 @@
-// The XML with which S3 lists a bucket (ListObjectsV2), and Azure a container, read by Expat, which is opened when
-// first needed.
+// Parses the XML in which S3 lists a bucket (ListObjectsV2) and Azure a container, with Expat, which is loaded at the
+// first use.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ struct ListedObject {
 
 struct ListedPage {
   std::vector<ListedObject> objects;
-  std::string next;  // the token of the next page; empty: this is the last one
+  std::string next;  // the token of the next page; empty: this is the last page
 };
 
-// kUnavailable for what is no such listing, and for one that declares entities.
+// kUnavailable for other documents, and for a document that declares entities.
 ListedPage parse_listing(std::string_view text);
 
 }  // namespace sconce::server

@@ -1,5 +1,5 @@
-// RemoteAccess: with which credentials, and at which endpoints, remote files are asked for. From the environment and
-// the files that other programs use too (docs/fleet.md lists them); never from a request.
+// RemoteAccess: the credentials and endpoints for remote files. They come from the environment and from configuration
+// files of other programs (docs/fleet.md lists them), never from a request.
 #pragma once
 
 #include <functional>
@@ -16,26 +16,26 @@
 
 namespace sconce::server {
 
-// What it has learned of stores (regions, credentials until they expire) stays while a copy lives. Thread-safe.
+// Copies share what was learned about stores (regions, credentials until they expire). Thread-safe.
 struct RemoteAccess {
   std::shared_ptr<S3Service> s3, gs;
   std::shared_ptr<RequestSigner> gs_tokens;  // null: gs has HMAC keys
   AzureAccess azure;
-  std::function<std::string()> hub_token;  // read anew each time
+  std::function<std::string()> hub_token;  // read again at each call
   std::string hub_endpoint;
 };
 
-// transfer: for requests to services that issue credentials. kInvalidArgument for a value that no header field may
-// have.
+// transfer: for requests to services that issue credentials. kInvalidArgument for a value that cannot be in a header
+// field.
 RemoteAccess read_remote_access(const Environment& environment, const TransferSettings& transfer = {});
 
-// For the file.
+// A request for the file.
 RemoteRequest request_for(const RemoteUrl& url, const RemoteAccess& access);
-// For one page of the files below a prefix of a bucket. prefix: of the keys; bucket: its path does not count. token: of
-// the last page; empty for the first.
+// A request for one page of the files below a prefix of a bucket. prefix: of the keys; bucket: its path is ignored.
+// token: from the previous page; empty for the first page.
 RemoteRequest listing_request(const RemoteUrl& bucket, std::string_view prefix, const RemoteAccess& access,
                               std::string_view token);
-// For the files of a hub's repository, all below the path.
+// A request for all files below the path in a hub's repository.
 RemoteRequest tree_request(const RemoteUrl& prefix, const RemoteAccess& access);
 
 }  // namespace sconce::server

@@ -1,15 +1,15 @@
-// RemoteCache: remote files on the disk here, by digest, up to a size. Several processes share a folder.
+// RemoteCache: a local disk cache of remote files, by digest, with a size limit. Several processes may share a folder.
 //
-//   FOLDER/lock            held (flock) while names change
-//          objects/DIGEST  whole files; the time of the last access says which goes first
-//          known/URL       what an address had: validator, digest
-//          partial/URL     what is being downloaded, held by its process, with its journal
-//          mirrors/URL/    what is served of an address: hard links of objects, under the names of a repository
-//          mirrors/URL.lock  held, shared, by each process that serves it
+//   FOLDER/lock            locked (flock) while names change
+//          objects/DIGEST  complete files; the one with the oldest access time is evicted first
+//          known/URL       last known content of an address: validator, digest
+//          partial/URL     a download in progress, locked by its process, with its journal
+//          mirrors/URL/    served files of an address: hard links to objects, under the names of a repository
+//          mirrors/URL.lock  locked, shared, by each process that serves the mirror
 //
-// URL stands for the digest of the address. What a process serves is never removed. Objects are not forced to the disk:
-// what was written before the machine's last boot is compared with its digest before it counts. obtain(), make_room()
-// and bytes() are called by any thread; the rest is for one.
+// URL stands for the digest of the address. Files that a process serves are never evicted. Objects are not synced to
+// disk: a file written before the machine's last boot is used only after its digest was checked. obtain(), make_room()
+// and bytes() are for any thread; all other functions are for one thread.
 #pragma once
 
 #include <cstdint>
@@ -26,45 +26,45 @@ namespace sconce::server {
 
 class RemoteCache {
  public:
-  // How many bytes the file system of a folder has room for.
+  // Returns the free bytes of the folder's file system.
   using FreeBytes = uint64_t (*)(const std::filesystem::path& folder);
   static uint64_t free_bytes(const std::filesystem::path& folder);
 
-  // folder: made for its owner alone if it is not there; empty: default_folder(). most_bytes: 0 for what its file
-  // system has room for. kIo.
+  // folder: created with access for its owner only; empty: default_folder(). most_bytes: 0 for the free space of its
+  // file system. kIo.
   RemoteCache(const std::filesystem::path& folder, uint64_t most_bytes, FreeBytes free = &free_bytes);
-  // $XDG_CACHE_HOME/sconce, ~/.cache/sconce. kInvalidArgument where there is neither.
+  // $XDG_CACHE_HOME/sconce, else ~/.cache/sconce. kInvalidArgument if neither variable is set.
   static std::filesystem::path default_folder();
 
   struct Obtained {
-    std::filesystem::path path;  // in `place`, else in the cache
+    std::filesystem::path path;  // `place` if given, else in the cache
     Sha256Digest digest{};
     uint64_t bytes = 0;
-    bool fetched = false;  // rather than found here
+    bool fetched = false;  // downloaded now, rather than found in the cache
   };
-  // listed: the validator that a listing has; with it, what is here needs no request. place: where the file is to be as
-  // well, as a hard link or a copy; empty: nowhere. Errors of download().
+  // listed: the validator from a listing; if it matches the cached file, no request is sent. place: additional location
+  // for the file, as a hard link or a copy; empty: none. Errors of download().
   Obtained obtain(const RemoteUrl& url, const RemoteAccess& access, const std::string& listed,
                   const std::filesystem::path& place, DownloadOptions options);
 
-  // The validator with which an address was fetched last; empty: it was not.
+  // The validator of the last download of an address; empty: never downloaded.
   std::string validator_of(const RemoteUrl& url) const;
 
-  // What the cache has of the files below an address.
+  // Cached files below an address.
   std::vector<RemoteFile> known_below(const RemoteUrl& prefix) const;
 
-  // The folder of what is served of an address, which is not cleared from now on. name: tells several of one address
-  // apart.
+  // The folder for the served files of an address, which is never evicted from now on. name: distinguishes several
+  // folders of one address.
   std::filesystem::path mirror(const RemoteUrl& url, const std::string& name);
 
-  // Removes what was used least lately until so many bytes are free, on the disk as well. kOutOfMemory if most_bytes
-  // less what is in use leaves too little.
+  // Evicts the least recently used files until `bytes` are free, within the limit and on the disk. kOutOfMemory if
+  // most_bytes minus the files in use is too small.
   void make_room(uint64_t bytes);
   uint64_t bytes() const;  // of objects and unfinished downloads
 
  private:
   struct Known {
-    std::string url, validator, digest, boot;  // url: as messages show it
+    std::string url, validator, digest, boot;  // url: in the form for messages
   };
   std::filesystem::path at(const char* room, const std::string& name) const { return folder_ / room / name; }
   Descriptor hold(const std::filesystem::path& part, const std::atomic<bool>* stop) const;
@@ -81,7 +81,8 @@ class RemoteCache {
   std::vector<Descriptor> mirrors_;
 };
 
-// Puts a file at a place at once, over what is there: a hard link, or a copy on another file system. kIo.
+// Puts a file at a location atomically, replacing an existing one: as a hard link, or as a copy on another file system.
+// kIo.
 void place_file(const std::filesystem::path& file, const std::filesystem::path& place);
 
 }  // namespace sconce::server

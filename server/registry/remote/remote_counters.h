@@ -1,4 +1,4 @@
-// What the metrics say of remote files. Any thread counts.
+// Counters of remote files, for metrics. Any thread counts.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@ namespace sconce::server {
 
 struct RemoteCounters {
   std::atomic<uint64_t> fetched{0};    // bytes
-  std::atomic<uint64_t> downloads{0};  // files that came whole
-  std::atomic<uint64_t> failures{0};   // looks and downloads that failed
+  std::atomic<uint64_t> downloads{0};  // complete files
+  std::atomic<uint64_t> failures{0};   // failed polls and downloads
   std::atomic<int64_t> cache_bytes{0};
-  std::atomic<double> looked{0};  // when all sources were last looked at with success, seconds since 1970; 0: never
+  std::atomic<double> looked{0};  // time of the last successful poll of all sources, in seconds since 1970; 0: never
 };
 
 }  // namespace sconce::server

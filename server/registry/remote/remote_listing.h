@@ -1,4 +1,4 @@
-// What is below a remote prefix, and which of it belongs to models.
+// Lists the files below a remote prefix, and selects those that belong to models.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,19 @@ namespace sconce::server {
 struct RemoteFile {
   std::string path;  // below the prefix
   uint64_t bytes = 0;
-  std::string validator;  // as `Downloaded::validator` has it; empty: unknown
+  std::string validator;  // in the form of `Downloaded::validator`; empty: unknown
   friend bool operator==(const RemoteFile&, const RemoteFile&) = default;
 };
 
-// A list, page by page, which a server may try to make without end. Errors are those of Transfer::document and
-// parse_listing; kTooLarge; kInvalidArgument for https, which has no listing. access outlives it.
+// A listing, page by page; the number of pages is limited, because a server may try to send an endless list. Errors of
+// Transfer::document and parse_listing; kTooLarge; kInvalidArgument for https, which has no listing. access outlives
+// the object.
 class RemoteLister {
  public:
-  // begin: of the paths that are wanted; a hub may list others, too.
+  // begin: prefix of the wanted paths; a hub may list other paths, too.
   RemoteLister(RemoteUrl prefix, const RemoteAccess& access, std::string begin = {});
   bool at_end() const noexcept { return at_end_; }
-  // Adds the files of the next page.
+  // Appends the files of the next page.
   void next(Transfer& transfer, std::vector<RemoteFile>& files);
 
  private:
@@ -37,7 +38,7 @@ class RemoteLister {
   const RemoteUrl prefix_;
   const RemoteAccess& access_;
   const std::string begin_;
-  std::string token_;  // of the next page; of a hub, its URL
+  std::string token_;  // for the next page; for a hub, the page's URL
   size_t pages_ = 0, files_ = 0, text_ = 0;
   bool at_end_ = false;
 };
@@ -45,16 +46,16 @@ class RemoteLister {
 // All files.
 std::vector<RemoteFile> list_remote(const RemoteUrl& prefix, const RemoteAccess& access, Transfer& transfer);
 
-// The files of a hub's tree, in its JSON; below: the path that was asked for. kUnavailable.
+// The files in a hub's JSON tree; below: the requested path. kUnavailable.
 std::vector<RemoteFile> parse_tree(std::string_view text, const std::string& below);
 
-// Those that a repository of packages has: NAME.pt2 and NAME.pipeline.json, folders NAME with VERSION/model.pt2 or
-// config.pbtxt, and in these what may lie beside: labels, requests to warm up. Signatures (.sig) come along. Packages
-// are last, so that what belongs to one is there before it. Others, and those with unsafe names, are left out.
+// The files of a package repository: NAME.pt2 and NAME.pipeline.json, folders NAME with VERSION/model.pt2 or
+// config.pbtxt, and their additional files: labels, warm-up requests. Signatures (.sig) are included. Packages come
+// last, so that the files of a package are downloaded before it. Other files, and files with unsafe names, are omitted.
 std::vector<RemoteFile> files_of_models(std::vector<RemoteFile> files);
-// The name that a file's model begins with: NAME of NAME/..., NAME.pt2 and others of files_of_models().
+// The prefix of the model names in a file: NAME for NAME/..., NAME.pt2 and others of files_of_models().
 std::string stem_of_file(const std::string& path);
-// Of NAME/VERSION/model.pt2 and its signature; 0 for other files.
+// For NAME/VERSION/model.pt2 and its signature; 0 for other files.
 int64_t version_of_file(const std::string& path);
 
 }  // namespace sconce::server

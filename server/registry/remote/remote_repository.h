@@ -1,13 +1,13 @@
-// RemoteRepository: one address of `serve`, as a folder whose files come here: all that is served at each look, or, on
-// demand, each when its model is opened.
+// RemoteRepository: one address of `serve` as a local folder. All served files are downloaded at each poll; on demand,
+// each file is downloaded when its model is opened.
 //
 //   store --list--> groups: a model's files --cache--> mirror: NAME.pt2, NAME/VERSION/model.pt2
 //                     |                                   |
 //                     +---> view (names, validators) -----+--> PackageFinder lists one and opens the other
 //
-// A group changes as a whole: a model whose files cannot be fetched stays what it was, and others go on. Without a
-// connection, what the mirror has from earlier is served. On demand, the mirror has a package only while somebody uses
-// it; afterwards it is in the cache alone, which may remove it. Thread-safe, but for begin() and look().
+// A group changes as a whole: if a model's files cannot be downloaded, the model stays unchanged and the others are
+// updated. Without a connection, the files in the mirror are served. On demand, the mirror holds a package only while
+// it is in use; afterwards it is only in the cache, which may evict it. Thread-safe, except begin() and look().
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@
 
 namespace sconce::server {
 
-// What all addresses of a server share. Outlives them.
+// Shared by all addresses of a server. It outlives them.
 struct RemoteShared {
   const ServerConfig& config;
   const RemoteAccess& access;
@@ -44,21 +44,21 @@ struct RemoteShared {
 
 class RemoteRepository final : public RemoteFolder {
  public:
-  // model: of a single package, its name; empty: a repository.
+  // model: the name of a single package's model; empty: a repository.
   RemoteRepository(const RemoteShared& shared, RemoteUrl url, std::string model, bool on_demand);
 
   const RemoteUrl& url() const noexcept { return url_; }
   const std::filesystem::path& folder() const noexcept { return folder_; }
 
-  // The first look. On demand, one page of the list is enough.
+  // The first poll. On demand, one page of the list is enough.
   void begin();
-  // Looks at everything. Returns whether that succeeded; a failure is logged when it is another than the last one.
+  // Polls everything. Returns whether that succeeded; a failure is logged if it differs from the last one.
   bool look();
-  // How often something became different.
+  // Number of changes so far.
   uint64_t changes() const noexcept { return changes_; }
-  // Of the last look; empty: it succeeded.
+  // Of the last poll; empty: it succeeded.
   std::string problem() const;
-  // Why nobody knows which models there are; empty: they are known, if only from earlier.
+  // Why the list of models is unknown; empty: it is known, possibly from an earlier poll.
   std::string why_unknown() const;
 
   std::shared_ptr<const FolderView> view() const override;
@@ -70,7 +70,7 @@ class RemoteRepository final : public RemoteFolder {
  private:
   struct Group {
     std::vector<RemoteFile> files;  // validators without quotes
-    std::string problem;            // why its files are not here; empty: they are, or come when they are needed
+    std::string problem;            // why its files are not local; empty: they are, or will be downloaded on demand
     ErrorCode code = ErrorCode::kUnavailable;
     uint64_t asked = 0;
   };
@@ -91,7 +91,7 @@ class RemoteRepository final : public RemoteFolder {
   bool is_wanted(const std::string& path) const SCONCE_REQUIRES(mutex_);
   void has_changed() SCONCE_REQUIRES(mutex_);
   void prune();
-  // True: the file came, rather than being here already.
+  // True: the file was downloaded; false: it was already local.
   bool fetch(const std::string& path, const std::string& validator);
   void fetch_known(const std::string& path);
   RemoteUrl url_of(const std::string& path) const;
@@ -109,8 +109,8 @@ class RemoteRepository final : public RemoteFolder {
   mutable Mutex mutex_;
   Groups groups_ SCONCE_GUARDED_BY(mutex_);
   mutable std::shared_ptr<const FolderView> view_ SCONCE_GUARDED_BY(mutex_);   // null: groups have changed
-  std::multiset<std::string> taken_ SCONCE_GUARDED_BY(mutex_);                 // stems whose files come now
-  std::map<std::string, size_t, std::less<>> uses_ SCONCE_GUARDED_BY(mutex_);  // of packages, on demand
+  std::multiset<std::string> taken_ SCONCE_GUARDED_BY(mutex_);                 // stems whose files are being downloaded
+  std::map<std::string, size_t, std::less<>> uses_ SCONCE_GUARDED_BY(mutex_);  // number of uses of packages, on demand
   std::string problem_ SCONCE_GUARDED_BY(mutex_);
   bool known_ SCONCE_GUARDED_BY(mutex_) = false;
 };

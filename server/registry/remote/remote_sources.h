@@ -1,9 +1,8 @@
-// RemoteSources: the addresses among what `serve` names, as repositories in folders here, which are looked at again and
-// again.
+// RemoteSources: the remote addresses in `serve`, as repositories in local folders, which are polled.
 //
 //   RemoteRepository, one for each address ---view, bring---> PackageFinder
 //         ^                        |
-//         +-- each remote_watch    +-- what has changed --> ModelLoader
+//         +-- each remote_watch    +-- changes --> ModelLoader
 //
 // Thread-safe after start().
 #pragma once
@@ -27,26 +26,26 @@ namespace sconce::server {
 
 class RemoteSources {
  public:
-  // null if the settings name no address. First looks at each (RemoteRepository::begin). kInvalidArgument for an
-  // address; with exit_on_error, whatever keeps one from being known, unless something of it is here from earlier.
+  // Null if the settings name no address. First polls each address (RemoteRepository::begin). kInvalidArgument for an
+  // invalid address. With exit_on_error, throws if the models of an address are unknown, unless local copies exist.
   static std::unique_ptr<RemoteSources> of(const ServerConfig& config);
   ~RemoteSources() { stop(); }
   RemoteSources(const RemoteSources&) = delete;
   RemoteSources& operator=(const RemoteSources&) = delete;
 
-  // The settings with folders in the place of addresses.
+  // The settings with local folders in place of addresses.
   ServerConfig with_folders(ServerConfig config) const;
   PackageFinder::RemoteFolders folders() const;
-  // From now on sources are looked at again and again, if the settings say so or nothing of one is known yet.
-  // looked: after each look that found something else than before. unknown: an address of which no model is known, and
-  // why; empty: they are known now.
+  // Starts polling, if the settings ask for it or an address is still unknown. looked: called after each poll that
+  // found a change. unknown: called with an address whose models are unknown, and the reason; with an empty reason,
+  // they are known now.
   using Unknown = std::function<void(const std::string& address, const std::string& reason)>;
   void start(std::function<void()> looked, Unknown unknown);
-  // Looks now. Any thread.
+  // Polls now. Any thread.
   void look_now();
-  // Ends downloads, of any thread, with kCancelled. Any thread.
+  // Aborts downloads on all threads with kCancelled. Any thread.
   void cancel() noexcept;
-  // The same, and waits until nothing is told any more.
+  // Likewise, and waits until no callback is running.
   void stop() noexcept;
   const RemoteCounters& counters() const noexcept { return counters_; }
 
@@ -69,14 +68,14 @@ class RemoteSources {
   RemoteCache cache_;
   const RemoteShared shared_;
   std::vector<std::unique_ptr<RemoteRepository>> repositories_;
-  std::vector<size_t> places_;  // of each in the setting `serve`
+  std::vector<size_t> places_;  // index of each in the setting `serve`
   std::function<void()> looked_;
   Unknown unknown_;
-  uint64_t changes_ = 0;           // that were told
-  std::vector<std::string> told_;  // the reason of each that was told last
+  uint64_t changes_ = 0;           // number of reported changes
+  std::vector<std::string> told_;  // the last reported reason of each
   Mutex mutex_;
   ConditionVariable wake_;
-  bool wanted_ SCONCE_GUARDED_BY(mutex_) = false;  // a look
+  bool wanted_ SCONCE_GUARDED_BY(mutex_) = false;  // a poll was requested
   std::thread thread_;
 };
 

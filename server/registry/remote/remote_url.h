@@ -1,8 +1,8 @@
-// RemoteUrl: the address of a package, or of a repository of packages, elsewhere: s3://bucket/key, gs://bucket/key,
+// RemoteUrl: the address of a remote package or of a remote repository of packages: s3://bucket/key, gs://bucket/key,
 // az://account/container/path (also as https://account.blob.core.windows.net/container/path),
 // hf://org/repo[@revision]/file and https://host/file. Pure functions.
 //
-// Addresses come from the command line, the settings and nowhere else: no request names one.
+// Addresses come only from the command line and the settings, never from a request.
 #pragma once
 
 #include <array>
@@ -22,26 +22,27 @@ enum class RemoteScheme : int8_t { kS3, kGs, kAzure, kHub, kHttps };
 struct RemoteUrl {
   RemoteScheme scheme = RemoteScheme::kHttps;
   std::string
-      origin;  // the bucket; ACCOUNT/CONTAINER; org/repo; of https, scheme and authority, such as https://host:8443
-  std::string revision;  // of a hub's repository; may have slashes
-  // Below the origin, without a slash at either end. Keys and the hub's paths as they are; of https, percent-encoded.
+      origin;  // bucket; ACCOUNT/CONTAINER; org/repo; for https, scheme and authority, such as https://host:8443
+  std::string revision;  // of a hub's repository; may contain slashes
+  // Below the origin, without leading or trailing slash. Keys and hub paths are not encoded; https paths are
+  // percent-encoded.
   std::string path;
-  std::string query;  // of https: may hold a secret, so messages leave it out
+  std::string query;  // for https: may contain a secret, so messages omit it
 
-  bool is_package() const;    // names one file, rather than a repository
+  bool is_package() const;    // the address is a file, not a repository
   std::string file() const;   // the last part of the path, decoded
   std::string shown() const;  // for messages
-  std::string key() const;    // the whole: names it in a cache
-  // The same with another path.
+  std::string key() const;    // the whole address: its name in a cache
+  // The same address with another path.
   RemoteUrl with_path(std::string other) const;
   RemoteUrl beside(std::string_view suffix) const { return with_path(path + std::string(suffix)); }
 };
 
-// Whether the text begins as an address does, with letters and "://".
+// Whether the text begins with letters and "://", like an address.
 bool looks_remote(std::string_view text) noexcept;
-// kInvalidArgument names the address and what is wrong with it. Plain http is for this host's own loopback addresses.
+// kInvalidArgument names the address and its defect. Plain http is allowed only for this host's loopback addresses.
 RemoteUrl parse_remote_url(std::string_view text);
-// Whether a path can be taken over below a folder here: no empty, hidden or dotted parts, no control characters.
+// Whether a path is safe to create below a local folder: no empty, hidden or dotted parts, no control characters.
 bool is_safe_path(std::string_view path) noexcept;
 
 }  // namespace sconce::server

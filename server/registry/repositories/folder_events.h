@@ -1,8 +1,8 @@
-// FolderEvents: tells when something below some folders may have changed, so that nobody has to look again and again. A
-// thread of its own waits for the kernel (inotify).
+// FolderEvents: reports possible changes below some folders, so that nobody needs to poll them. Its own thread waits
+// for the kernel (inotify).
 //
-// It tells of one change, then waits until follow() is called again: so a folder in which somebody writes all the time
-// wakes nobody more often than its owner looks. Thread-safe, but one thread at a time calls follow().
+// It reports one change, then pauses until follow() is called again. A folder with continuous writes therefore causes
+// no more wake-ups than its owner's polls. Thread-safe, but only one thread at a time may call follow().
 #pragma once
 
 #include <filesystem>
@@ -17,21 +17,21 @@ namespace sconce::server {
 
 class FolderEvents {
  public:
-  // changed: called on the thread. Must be quick and must not throw. kIo if the kernel gives no inotify.
+  // changed: called on the object's thread. Must be quick and must not throw. kIo if inotify is not available.
   explicit FolderEvents(std::function<void()> changed);
   FolderEvents(const FolderEvents&) = delete;
   ~FolderEvents();
 
-  // Follows the folders and all below them, those that have come since the last call too. Whoever looks at them after
-  // this call is told of every later change. Returns why that is not so; empty: it is. A file system that other
-  // machines write to as well is such a reason, and so is a limit of the kernel.
+  // Follows the folders and everything below them, including folders created since the last call. Every change after
+  // this call is reported. Returns the reason why that cannot be guaranteed; empty: it is. Reasons are a file system
+  // that other machines write to, and a kernel limit.
   std::string follow(std::span<const std::filesystem::path> folders);
 
  private:
   void run() noexcept;
 
   const std::function<void()> changed_;
-  int events_ = -1, stop_ = -1;  // of inotify and eventfd
+  int events_ = -1, stop_ = -1;  // inotify and eventfd descriptors
   Mutex mutex_;
   ConditionVariable wake_;
   bool armed_ SCONCE_GUARDED_BY(mutex_) = false, stopping_ SCONCE_GUARDED_BY(mutex_) = false;

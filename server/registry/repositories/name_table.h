@@ -1,5 +1,5 @@
 // NameTable: the names and versions of models that are loaded on demand, as their directories list them. No package is
-// opened for it: a package of several models counts under its stem, until someone has opened it and says what it holds.
+// opened for it: a package with several models is listed under its stem until it is opened and learn() gets its models.
 // Thread-safe.
 #pragma once
 
@@ -22,21 +22,21 @@ class NameTable {
     std::vector<int64_t> versions;  // ascending
   };
 
-  // Puts these files in the place of those that the stem had; none: the stem is forgotten.
+  // Replaces the files of the stem; empty: the stem is removed.
   void set(const std::string& stem, std::span<const PackageFile> files);
-  // The models of the stem's package, when it was opened.
+  // Sets the models of the stem's package, after it was opened.
   void learn(const std::string& stem, std::vector<std::string> models);
-  // Files that may have the model of that name: those of the longest stem. Empty: it is not known.
+  // Files that may contain the model: those of the longest matching stem. Empty: unknown name.
   std::vector<PackageFile> find(std::string_view name) const;
   bool knows(std::string_view name) const;
   std::vector<PackageFile> files_of(std::string_view stem) const;
-  // The names whose models the stem has, as far as they are known.
+  // The known names of the stem's models.
   std::vector<std::string> names_of(std::string_view stem) const;
   std::vector<Known> all() const;  // by name
   size_t size() const;
 
  private:
-  // As PackageFile, in less memory: a path of the standard library keeps a copy of each of its parts.
+  // PackageFile in less memory: std::filesystem::path stores a copy of each of its parts.
   struct File {
     int64_t version = 1;
     std::string path, config;
@@ -44,7 +44,7 @@ class NameTable {
   };
   struct Stem {
     std::vector<File> files;
-    std::vector<std::string> models;  // if it was opened
+    std::vector<std::string> models;  // if the package was opened
     bool opened = false;
   };
   using Stems = std::map<std::string, Stem, std::less<>>;

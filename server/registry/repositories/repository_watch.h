@@ -1,10 +1,9 @@
-// RepositoryWatch: notices packages that are added to the repositories, replaced or removed. Used by the control
-// thread.
+// RepositoryWatch: detects packages that are added to the repositories, replaced or removed. Used by the loader thread.
 //
-// A change counts after two looks in a row saw the same size, modification time and inode. So a package that is being
-// written waits, one that is renamed into place is taken at the second look, and a file that is missing for only one
-// look is not removed. A package that could not be loaded is tried again, less and less often, because memory or
-// descriptors may have been short.
+// A change is accepted once two consecutive polls find the same size, modification time and inode. A package that is
+// being written therefore waits, a package that is renamed into place is accepted at the second poll, and a file that
+// is missing in only one poll is not removed. A package that could not be loaded is retried with increasing delays,
+// because memory or descriptors may have been short.
 #pragma once
 
 #include <map>
@@ -17,21 +16,20 @@ namespace sconce::server {
 
 class RepositoryWatch {
  public:
-  // Notices differences from `files`, which count as returned.
+  // Detects differences from `files`, which count as returned.
   explicit RepositoryWatch(const std::vector<PackageFile>& files);
 
-  // Adds what was last returned of repositories that could not be read: it has not changed, as far as anybody knows.
+  // Adds the last returned files of repositories that could not be read, because no change of these is known.
   void complete(FoundFiles& found) const;
-  // Looks at the present files. Returns the stems whose packages differ from what was last returned and have settled,
-  // and those to be tried again. If it throws, nothing changes.
+  // Compares the current files. Returns the stems whose packages differ from the last returned ones and are unchanged
+  // since the last poll, and the stems to retry. If it throws, nothing changes.
   std::vector<std::string> look(const std::vector<PackageFile>& files);
-  // Whether the next look finds nothing, unless files change before: nothing is pending, and nothing is to be tried
-  // again.
+  // Whether the next poll finds nothing unless files change: no change is pending, and no retry is due.
   bool at_rest() const noexcept;
-  // Whether something below the folder differed in the last look, and has not settled.
+  // Whether something below the folder differed in the last poll and is not yet accepted.
   bool is_pending_below(const std::filesystem::path& folder) const;
-  // Reports that the packages of a stem from the last look could not be loaded. Later looks return it again, after 1,
-  // 2, 4 and at most 64 looks, unless its packages change before.
+  // Reports that the packages of a stem from the last poll could not be loaded. The stem is returned again after 1, 2,
+  // 4 and at most 64 polls, or earlier if its packages change.
   void failed(const std::string& stem) noexcept;
 
  private:
@@ -39,12 +37,12 @@ class RepositoryWatch {
   static Stems by_stem(const std::vector<PackageFile>& files);
 
   struct Retry {
-    int looks = 0;  // the length of the last wait
-    int left = 0;   // 0: the last look returned it
+    int looks = 0;  // length of the last delay, in polls
+    int left = 0;   // 0: the last poll returned it
   };
 
-  Stems settled_;  // what was last returned
-  Stems pending_;  // what differed from it in the last look
+  Stems settled_;  // last returned files
+  Stems pending_;  // files that differed from settled_ in the last poll
   std::map<std::string, Retry> retries_;
 };
 

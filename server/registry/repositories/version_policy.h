@@ -14,19 +14,19 @@ namespace sconce::server {
 
 struct VersionPolicy {
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  int64_t latest = 1;             // how many of the highest; kAll: every one
-  std::vector<int64_t> specific;  // these, instead of the highest
+  int64_t latest = 1;             // number of highest versions; kAll: all versions
+  std::vector<int64_t> specific;  // if not empty, these versions instead of the highest
 
-  // versions: those that there are, ascending.
+  // versions: all existing versions, ascending.
   bool serves(int64_t version, std::span<const int64_t> versions) const noexcept;
 };
 
-// Empty: the latest one. kInvalidArgument.
+// Empty: the latest version. kInvalidArgument.
 VersionPolicy parse_version_policy(std::string_view text);
 
 using VersionLabels = std::vector<std::pair<std::string, int64_t>>;
 
-// "stable:1", "canary:2". kInvalidArgument, also for a label that is a number or twice there.
+// "stable:1", "canary:2". kInvalidArgument, also for a label that is a number or is given twice.
 VersionLabels parse_version_labels(std::span<const std::string> texts);
 std::optional<int64_t> version_of(const VersionLabels& labels, std::string_view label) noexcept;
 

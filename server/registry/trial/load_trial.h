@@ -1,10 +1,10 @@
-// LoadTrial: the trial of a model that is being loaded. A child process loads the same bytes at the same time as this
-// process, runs the model on inputs that nobody sent, and reports what it has learned.
+// LoadTrial: the trial of a model that is being loaded. A child process loads the same bytes in parallel, runs the
+// model on dummy inputs, and reports its findings.
 //
 //   begin() --child--> finish() --> warm_up(), take()
 //
-// If the child ends, hangs or fails, the model is served without what the trial would have found. Used by one thread at
-// a time.
+// If the child crashes, hangs or fails, the model is served without the findings of the trial. Used by one thread at a
+// time.
 #pragma once
 
 #include <filesystem>
@@ -23,25 +23,24 @@ namespace sconce::server {
 
 class LoadTrial {
  public:
-  // program: as TrialSettings has it.
+  // program: as in TrialSettings.
   LoadTrial(TrialTurns& turns, std::filesystem::path program, const PackageEntry& package, const ModelConfig& config);
 
-  // Waits for a turn, then starts the child, if there is something to find out. gives_way: as TrialSettings has it.
-  // kUnavailable if the server ends meanwhile.
+  // Waits for a turn, then starts the child, if there is something to find out. gives_way: as in TrialSettings.
+  // kUnavailable if the server shuts down meanwhile.
   void begin(bool gives_way);
-  // The same, if there is something to find out and a turn now; else returns false. Takes a child that waits for a
-  // task, if there is one.
+  // Likewise, if a turn is free now; else returns false. Uses the waiting child, if there is one.
   bool begin_at_once(bool gives_way, std::unique_ptr<TrialProcess>& waiting);
-  // Waits for the child. kUnavailable if the server ends meanwhile.
+  // Waits for the child. kUnavailable if the server shuts down meanwhile.
   void finish();
-  // After finish(). The run by which the first request finds the model ready, on the inputs that the child has run to
-  // their end. It needs the weights of the package.
+  // Call this after finish(). Makes the warm-up run, on the inputs that the child has run successfully. Needs the
+  // package's weights.
   void warm_up(Model& model);
-  // After finish(). Takes over what was learned of outputs.
+  // Call this after finish(). Adds the findings about outputs.
   void take(ModelSignature& interface) const;
-  // Whether another child may try more: this one came to its end, or there was none.
+  // Whether another child may try more: this child ended normally, or there was none.
   bool ended_well() const noexcept { return problem_.empty(); }
-  // What was not learned, and why, in one line; empty: nothing is missing.
+  // The missing findings and the reason, in one line; empty: none.
   std::string not_learned() const;
 
  private:
@@ -51,11 +50,11 @@ class LoadTrial {
   TrialTurns& turns_;
   const TrialSettings settings_;
   const std::optional<TrialRequest> request_;
-  const bool rows_follow_;  // unless the child does not come to its end
+  const bool rows_follow_;  // unless the child ends early
   std::optional<TrialTurns::Turn> turn_;
   std::unique_ptr<TrialProcess> child_;
   TrialReport report_;
-  std::string problem_;  // of the child
+  std::string problem_;  // with the child
   std::string cold_;     // why there was no warm-up run
 };
 

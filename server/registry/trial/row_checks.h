@@ -1,9 +1,9 @@
-// RowChecks: second looks at proofs that rows of a shared run do not influence each other. Child processes try served
-// models on inputs that nobody sent, one after the other, and may contradict a proof.
+// RowChecks: checks proofs that rows of a batch are independent. Child processes run served models on dummy inputs, one
+// after the other, and may contradict a proof.
 //
 //   add() --> queue --a child process--> the proof stands, or contradict()
 //
-// A proof is all that sharing rests on, so no model waits for its check. The thread lives while there is something to
+// Batching relies only on the proof, so no model waits for its check. The thread lives while there is something to
 // check. Thread-safe.
 #pragma once
 
@@ -25,24 +25,23 @@ namespace sconce::server {
 
 class RowChecks {
  public:
-  // Whose rows are checked. Called on any thread.
+  // The model to check. The functions are called on any thread.
   struct Subject {
-    std::function<bool()> served;  // whether it still is; allocates and locks nothing
-    // A trial saw that rows influence each other. Once, or never.
+    std::function<bool()> served;  // whether it is still served; must not allocate or lock
+    // A trial found that rows influence each other. Called at most once.
     std::function<void(const InvarianceFinding&)> contradict;
   };
 
-  // stop: a descriptor that becomes readable when the server ends, and outlives this.
+  // stop: a descriptor that becomes readable at shutdown, and outlives this object.
   explicit RowChecks(int stop) : stop_(stop) {}
   ~RowChecks() { end(); }
 
-  // From now on models are checked. program: as TrialSettings has it. waiting: a child of it without a task, or null.
-  // Once.
+  // Starts checking. program: as in TrialSettings. waiting: a child process without a task, or null. Call this once.
   void start(std::filesystem::path program, std::unique_ptr<TrialProcess> waiting);
-  // Has a model checked that is about to be served, if there is something to check. interface: with what was learned of
-  // its outputs.
+  // Queues the check of a model that is about to be served, if there is something to check. interface: with observed
+  // outputs.
   void add(const PackageEntry& package, const ModelSignature& interface, const ModelConfig& config, Subject subject);
-  // Nothing is checked any more. The descriptor is readable already, or the check under way goes on to its end.
+  // Stops checking. If the descriptor is not yet readable, the current check runs to its end.
   void end() noexcept;
 
  private:
@@ -57,7 +56,7 @@ class RowChecks {
 
   void begin() SCONCE_REQUIRES(mutex_);
   void run() noexcept;
-  bool perform(Check& check);  // returns false if the server ends
+  bool perform(Check& check);  // returns false at shutdown
   void close() noexcept;
 
   const int stop_;
@@ -66,7 +65,7 @@ class RowChecks {
   State state_ SCONCE_GUARDED_BY(mutex_) = State::kNew;
   std::deque<Check> queue_ SCONCE_GUARDED_BY(mutex_);
   std::unique_ptr<TrialProcess> waiting_ SCONCE_GUARDED_BY(mutex_);
-  bool running_ SCONCE_GUARDED_BY(mutex_) = false;  // the thread, which ends as soon as this is false
+  bool running_ SCONCE_GUARDED_BY(mutex_) = false;  // the thread runs; it ends as soon as this is false
   std::thread thread_ SCONCE_GUARDED_BY(mutex_);
 };
 

@@ -1,10 +1,9 @@
-// What a model is tried for, and when:
+// Plans the trials of a model:
 //
-//   before it is served | a warm-up run, what the package does not record of outputs (registry/trial/load_trial.h)
-//   while it is served  | whether rows influence each other, where it is proved that they do not
-//   (registry/trial/row_checks.h)
+//   before it is served | a warm-up run, outputs that the package does not describe (registry/trial/load_trial.h)
+//   while it is served  | the batch invariance check, if independence of rows is proved (registry/trial/row_checks.h)
 //
-// Nothing is tried of a model on a device, or if trial_timeout is 0.
+// There are no trials for a model on a device, or if trial_timeout is 0.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +18,16 @@
 
 namespace sconce::server {
 
-// Bytes of constants from which on packing them takes a request longer than moments.
+// From this size of constants, packing them delays a request noticeably.
 inline constexpr uint64_t kSlowWeights = uint64_t{1} << 20;
 
-// program: as TrialSettings has it.
+// program: as in TrialSettings.
 TrialSettings trial_settings(const std::filesystem::path& program, const ModelConfig& config);
 
-// What a child is to find out before the model is served; nullopt: nothing.
+// The task of a child before the model is served; nullopt: none.
 std::optional<TrialRequest> trial_before(const PackageEntry& package, const ModelConfig& config);
-// What a child is to find out of the served model, by an interface that knows its outputs; nullopt: nothing, because
-// no proof lets its requests share runs.
+// The task of a child while the model is served, by an interface with observed outputs; nullopt: none, because no proof
+// allows batching.
 std::optional<TrialRequest> trial_while_served(const PackageEntry& package, const ModelSignature& interface,
                                                const ModelConfig& config);
 

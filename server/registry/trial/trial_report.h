@@ -1,5 +1,5 @@
-// What a trial reports: a line of JSON for each step, as soon as the step is over. The parent takes nothing on trust:
-// shapes, numbers and texts are bounded here.
+// The report of a trial: a line of JSON for each step, written when the step ends. The parent trusts nothing: shapes,
+// numbers and texts are bounded here.
 #pragma once
 
 #include <optional>
@@ -15,22 +15,22 @@ namespace sconce::server {
 struct TrialReport {
   std::optional<WarmUp> warm_up;
   std::optional<OutputProbe> outputs;
-  std::string outputs_problem;  // why the model did not run for them
+  std::string outputs_problem;  // why the run for the outputs failed
   InvarianceFinding rows;
-  std::optional<std::string> inputs;  // empty: the run on made-up inputs came to its end; else why not
+  std::optional<std::string> inputs;  // empty: the run on dummy inputs succeeded; else the reason of its failure
 };
 
-// A line of one step.
+// The line of one step.
 std::string warm_up_line(const WarmUp& run);
 std::string outputs_line(const OutputProbe& probe);
 std::string outputs_line(std::string_view problem);
 std::string rows_line(const InvarianceFinding& rows);
 std::string inputs_line(std::string_view problem);
 
-// Later lines of a step replace earlier ones. kInvalidArgument for what is no report.
+// Later lines of a step replace earlier lines. kInvalidArgument for an invalid report.
 TrialReport read_trial_report(std::span<const std::string> lines);
-// Reads the report of a child that has ended, which is empty if it is nonsense. Returns why it may not be complete, in
-// words that go on with "its trial in a child process"; empty: it is.
+// Reads the report of a child that has ended; an invalid report becomes empty. Returns the reason for which it may be
+// incomplete, as a continuation of "its trial in a child process"; empty: it is complete.
 std::string read_trial_end(const TrialEnd& end, TrialReport& report);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// The child's side of a trial: runs the model on inputs that nobody sent, and reports each step.
+// The child process of a trial: runs the model on dummy inputs, and reports each step.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace sconce::server {
 
-// Loads the model as the request says. Errors of Model::load.
+// Loads the model as requested. Errors of Model::load.
 std::shared_ptr<Model> load_tried_model(const TrialTask& task, const TrialRequest& request);
 
-// The steps of a load: the warm-up run, what is not recorded of outputs, and whether rows influence each other. A step
-// that fails is reported, and the next one follows. Throws what loading throws.
+// The steps of a load: the warm-up run, the outputs that the package does not describe, and the batch invariance check.
+// A failed step is reported, and the next step follows. Throws errors of loading.
 void try_load(const TrialTask& task, const TrialRequest& request);
 
 }  // namespace sconce::server

@@ -1,5 +1,5 @@
-// TrialTurns: how many child processes may try models at the same time. A load waits here for its turn, and both that
-// and the wait for a child end at once when the server ends. Thread-safe.
+// TrialTurns: limits the number of child processes that run trials. A load waits here for its turn. This wait, and the
+// wait for a child, end at once at shutdown. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace sconce::server {
 
 class TrialTurns {
  public:
-  // kIo if the kernel gives no descriptor.
+  // kIo if no descriptor is available.
   explicit TrialTurns(size_t most = 2);
 
   class Turn {
@@ -23,11 +23,11 @@ class TrialTurns {
    private:
     TrialTurns& turns_;
   };
-  // Waits for a turn. Returns false after stop(); then there is no Turn to make.
+  // Waits for a turn. Returns false after stop(); then do not construct a Turn.
   bool take();
-  // Takes a turn if there is one now, unless stop() was called.
+  // Takes a turn if one is free, unless stop() was called.
   bool take_at_once() noexcept;
-  // From now on nobody gets a turn, and the descriptor is readable. Once.
+  // From now on no turn is granted, and the descriptor is readable. Call this once.
   void stop() noexcept;
   int descriptor() const noexcept { return stop_.get(); }
 

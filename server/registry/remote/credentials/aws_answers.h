@@ -1,5 +1,5 @@
-// The documents with which Amazon's services and agents issue credentials. Pure functions. kUnavailable for what is no
-// such document; none of it is shown, because it may hold secrets.
+// The documents in which Amazon's services and agents issue credentials. Pure functions. kUnavailable for other
+// documents; the error shows nothing of them, because they may hold secrets.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Where credentials for S3 come from, in the order of Amazon's SDKs (docs/fleet.md).
+// Providers of credentials for S3, in the order of Amazon's SDKs (docs/fleet.md).
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,14 @@
 
 namespace sconce::server {
 
-// The files ~/.aws/credentials and ~/.aws/config, and which profile counts.
+// The files ~/.aws/credentials and ~/.aws/config, and the selected profile.
 class AwsProfiles {
  public:
   explicit AwsProfiles(const Environment& environment);
   const std::string& chosen() const noexcept { return chosen_; }
   bool was_named() const noexcept { return named_; }
   bool exists(const std::string& profile) const;
-  // Of the file of credentials, else of that of settings; empty: neither has it.
+  // From the credentials file, else from the config file; empty: absent in both.
   std::string value(const std::string& profile, std::string_view name) const;
   const std::string& where() const noexcept { return where_; }
 
@@ -51,11 +51,11 @@ class AwsProfileKeys final : public CredentialProvider {
   const std::string profile_;
 };
 
-// What issues credentials for a token that the platform puts into a file: AssumeRoleWithWebIdentity of Amazon's STS, as
-// EKS uses it.
+// Issues credentials for a token in a file that the platform writes: AssumeRoleWithWebIdentity of Amazon's STS, as EKS
+// uses it.
 struct WebIdentity {
   std::string role, token_file, session;
-  std::string where;  // what says so, for errors
+  std::string where;  // source of the configuration, for errors
 };
 
 class AwsWebIdentity final : public CredentialProvider {
@@ -71,7 +71,7 @@ class AwsWebIdentity final : public CredentialProvider {
   const WebIdentity identity_;
 };
 
-// A role that the credentials of another provider may take on: AssumeRole of Amazon's STS.
+// A role assumed with the credentials of another provider: AssumeRole of Amazon's STS.
 class AwsAssumedRole final : public CredentialProvider {
  public:
   struct Role {
@@ -96,7 +96,7 @@ class AwsAssumedRole final : public CredentialProvider {
 // The program of a profile's credential_process, run by the shell.
 class AwsProcess final : public CredentialProvider {
  public:
-  // longest: that it may run; as Amazon's SDKs have it.
+  // longest: maximum run time; the default is that of Amazon's SDKs.
   AwsProcess(std::string profile, std::string command, std::chrono::milliseconds longest = std::chrono::seconds(60))
       : profile_(std::move(profile)), command_(std::move(command)), longest_(longest) {}
   std::string name() const override { return "credential_process of the profile '" + profile_ + "'"; }
@@ -120,7 +120,7 @@ class AwsContainer final : public CredentialProvider {
   const TransferSettings transfer_;
 };
 
-// The metadata service of an EC2 instance, version 2. nullopt where there is none, or no role.
+// The metadata service of an EC2 instance, version 2. nullopt without the service or without a role.
 class AwsInstance final : public CredentialProvider {
  public:
   AwsInstance(Environment environment, TransferSettings transfer)
@@ -133,14 +133,14 @@ class AwsInstance final : public CredentialProvider {
   const TransferSettings transfer_;
 };
 
-// What a profile of ~/.aws says: keys, a role, a program. Null: nothing. kUnsupported for single sign-on;
-// kInvalidArgument for profiles that name each other.
+// The provider in a profile of ~/.aws: keys, a role, or a program. Null: none. kUnsupported for single sign-on;
+// kInvalidArgument for a cycle of profiles.
 std::unique_ptr<CredentialProvider> aws_profile_provider(const Environment& environment,
                                                          const TransferSettings& transfer, const AwsProfiles& profiles,
                                                          const std::string& profile, int depth = 0);
 
-// The first of these that is set up: keys in the environment, web identity, the profile, the container's agent, the
-// instance's metadata service. transfer: for requests to services that issue credentials.
+// The first configured provider of these: keys in the environment, web identity, the profile, the container's agent,
+// the instance's metadata service. transfer: for requests to services that issue credentials.
 std::unique_ptr<CredentialProvider> aws_credentials(Environment environment, TransferSettings transfer);
 
 }  // namespace sconce::server

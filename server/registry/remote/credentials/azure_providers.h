@@ -1,4 +1,4 @@
-// Where tokens for Azure Blob Storage come from, in the order of Azure's SDKs (docs/fleet.md).
+// Providers of tokens for Azure Blob Storage, in the order of Azure's SDKs (docs/fleet.md).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace sconce::server {
 
-// An application of Entra ID: with its secret (AZURE_CLIENT_SECRET), or with a token that the platform puts into a file
+// An application of Entra ID: with its secret (AZURE_CLIENT_SECRET), or with a token in a file that the platform writes
 // (AZURE_FEDERATED_TOKEN_FILE: workload identity of AKS).
 class AzureApplication final : public CredentialProvider {
  public:
@@ -24,8 +24,8 @@ class AzureApplication final : public CredentialProvider {
   const TransferSettings transfer_;
 };
 
-// Managed identity: of App Service and others at IDENTITY_ENDPOINT, else of the machine's metadata service. nullopt
-// where there is none.
+// Managed identity: from App Service and others at IDENTITY_ENDPOINT, else from the machine's metadata service. nullopt
+// without either.
 class AzureManagedIdentity final : public CredentialProvider {
  public:
   AzureManagedIdentity(Environment environment, TransferSettings transfer)
@@ -38,7 +38,7 @@ class AzureManagedIdentity final : public CredentialProvider {
   const TransferSettings transfer_;
 };
 
-// The first of these that is set up.
+// The first configured provider of these.
 std::unique_ptr<CredentialProvider> azure_credentials(Environment environment, TransferSettings transfer);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// Requests for Azure Blob Storage: where containers are, and what signs requests for them: an account's key, a shared
+// Requests for Azure Blob Storage: the URLs of containers, and the signers of requests: an account's key, a shared
 // access signature, or tokens (docs/fleet.md). Thread-safe.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace sconce::server {
 class AzureKeySigner final : public RequestSigner {
  public:
   using Now = std::chrono::system_clock::time_point (*)();
-  // key: its bytes.
+  // key: decoded bytes.
   AzureKeySigner(std::string account, std::string key, Now now = &std::chrono::system_clock::now)
       : account_(std::move(account)), key_(std::move(key)), now_(now) {}
   RemoteRequest sign(RemoteRequest request) override;
@@ -42,13 +42,13 @@ class AzureSasSigner final : public RequestSigner {
 };
 
 struct AzureAccess {
-  std::string endpoint;  // with the account; empty: Azure's
+  std::string endpoint;  // with the account; empty: Azure's endpoint
   std::shared_ptr<RequestSigner> signer;
-  // Where the container is, without a slash at the end. place: ACCOUNT/CONTAINER.
+  // The container's URL, without a trailing slash. place: ACCOUNT/CONTAINER.
   std::string url_of(const std::string& place) const;
 };
 
-// kInvalidArgument for a connection string or a key that is none.
+// kInvalidArgument for an invalid connection string or key.
 AzureAccess read_azure_access(const Environment& environment, const TransferSettings& transfer);
 
 }  // namespace sconce::server

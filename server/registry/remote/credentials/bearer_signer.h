@@ -1,4 +1,4 @@
-// BearerSigner: signs requests with a token of OAuth 2.0. Thread-safe.
+// BearerSigner: signs requests with an OAuth 2.0 token. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace sconce::server {
 
 class BearerSigner final : public RequestSigner {
  public:
-  // fields: that go with each request.
+  // fields: added to each request.
   explicit BearerSigner(std::shared_ptr<CredentialCache> tokens, std::vector<std::string> fields = {})
       : tokens_(std::move(tokens)), fields_(std::move(fields)) {}
   RemoteRequest sign(RemoteRequest request) override;
@@ -24,7 +24,8 @@ class BearerSigner final : public RequestSigner {
   const std::vector<std::string> fields_;
 };
 
-// {"access_token": ..., "expires_in": SECONDS} of a token service, as a secret. kUnavailable for what is none.
+// {"access_token": ..., "expires_in": SECONDS} from a token service; the token becomes the secret. kUnavailable for
+// other documents.
 IssuedCredentials parse_token(std::string_view text, IssuedCredentials::Time now);
 
 }  // namespace sconce::server

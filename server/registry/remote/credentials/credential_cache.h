@@ -1,8 +1,9 @@
-// CredentialCache: the credentials of one provider, fetched when they are first needed and again before they expire.
+// CredentialCache: the credentials of one provider, fetched at the first use and renewed before they expire.
 //
 //   provider (environment, web identity, metadata server, ...) --fetch--> cache --get--> signers of requests
 //
-// One thread fetches at a time. While credentials are good, the others use them meanwhile. Thread-safe.
+// One thread at a time fetches. Meanwhile the other threads use the old credentials, if these are still valid.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -19,8 +20,8 @@ namespace sconce::server {
 struct IssuedCredentials {
   using Time = std::chrono::system_clock::time_point;
   std::string key;             // the access key; empty for a bearer token
-  std::string secret;          // or the token
-  std::string session;         // empty: there is none
+  std::string secret;          // the secret key or the token
+  std::string session;         // session token; empty: none
   Time expires = Time::max();  // max: unknown, or never
   bool same_as(const IssuedCredentials& other) const {
     return key == other.key && secret == other.secret && session == other.session;
@@ -32,8 +33,8 @@ class CredentialProvider {
   virtual ~CredentialProvider() = default;
   // For errors: "web identity (AWS_ROLE_ARN)".
   virtual std::string name() const = 0;
-  // nullopt: this machine has none, so requests go unsigned. Throws why they cannot be had. Called by one thread at a
-  // time.
+  // nullopt: this machine has no credentials, so requests are not signed. Throws if credentials are configured and
+  // cannot be fetched. Called by one thread at a time.
   virtual std::optional<IssuedCredentials> fetch() = 0;
 };
 
@@ -48,10 +49,10 @@ class CredentialCache {
     IssuedCredentials credentials;
     uint64_t number = 0;  // of the fetch
   };
-  // nullopt: there are none. Throws what kept them from being fetched, with the provider's name; credentials that are
-  // still good are used meanwhile.
+  // nullopt: no credentials. Throws the error of a failed fetch, with the provider's name, unless the old credentials
+  // are still valid.
   std::optional<Current> get();
-  // The store says that those of this fetch have expired. Returns whether there are others now.
+  // The store says that the credentials of this fetch have expired. Returns whether newer ones are available.
   bool renew(uint64_t number);
   // "the credentials are those of PROVIDER", or that there are none.
   std::string describe() const;
@@ -65,7 +66,7 @@ class CredentialCache {
   mutable Mutex mutex_;
   ConditionVariable fetched_;
   bool fetching_ SCONCE_GUARDED_BY(mutex_) = false;
-  bool any_ SCONCE_GUARDED_BY(mutex_) = false;  // something was fetched, if only that there is nothing
+  bool any_ SCONCE_GUARDED_BY(mutex_) = false;  // a fetch has succeeded, even if it found no credentials
   std::optional<IssuedCredentials> issued_ SCONCE_GUARDED_BY(mutex_);
   Time refresh_at_ SCONCE_GUARDED_BY(mutex_);
   uint64_t number_ SCONCE_GUARDED_BY(mutex_) = 0;

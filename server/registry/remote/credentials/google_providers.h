@@ -1,4 +1,4 @@
-// Where tokens for Google's storage come from: application default credentials, in their order (docs/fleet.md).
+// Providers of tokens for Google's storage: application default credentials, in Google's order (docs/fleet.md).
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace sconce::server {
 
-// What a file in JSON describes, by its `type`: service_account (a key), authorized_user (of gcloud),
-// external_account (workload identity federation, with a token from a file or a URL), impersonated_service_account.
+// The credentials in a JSON file, by its `type`: service_account (a key), authorized_user (of gcloud), external_account
+// (workload identity federation, with a token from a file or a URL), impersonated_service_account.
 class GoogleFile final : public CredentialProvider {
  public:
   GoogleFile(std::string path, std::string where, TransferSettings transfer)
@@ -32,8 +32,8 @@ class GoogleFile final : public CredentialProvider {
   const TransferSettings transfer_;
 };
 
-// The metadata server of Google's machines, which is that of GKE's workload identity, too. nullopt where there is none,
-// or no service account.
+// The metadata server of Google's machines, also of GKE's workload identity. nullopt without the server or without a
+// service account.
 class GoogleMetadata final : public CredentialProvider {
  public:
   GoogleMetadata(Environment environment, TransferSettings transfer)
@@ -46,10 +46,11 @@ class GoogleMetadata final : public CredentialProvider {
   const TransferSettings transfer_;
 };
 
-// The first of these that is set up: GOOGLE_APPLICATION_CREDENTIALS, the file that gcloud writes, the metadata server.
+// The first configured provider of these: GOOGLE_APPLICATION_CREDENTIALS, the file that gcloud writes, the metadata
+// server.
 std::unique_ptr<CredentialProvider> google_credentials(Environment environment, TransferSettings transfer);
 
-// "HEADER.CLAIMS.SIGNATURE" with RS256. key: a private key of RSA in PEM. kInvalidArgument for another one.
+// "HEADER.CLAIMS.SIGNATURE" with RS256. key: an RSA private key in PEM. kInvalidArgument for other keys.
 std::string signed_jwt(const OrderedJson& header, const OrderedJson& claims, const std::string& key);
 
 }  // namespace sconce::server

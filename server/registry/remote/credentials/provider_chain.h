@@ -1,5 +1,5 @@
-// ProviderChain: the first provider that is set up, looked for anew at each fetch. Used by one thread at a time, but
-// for name().
+// ProviderChain: the first configured provider; each fetch selects it again. Used by one thread at a time, except
+// name().
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@ namespace sconce::server {
 
 class ProviderChain final : public CredentialProvider {
  public:
-  // Null: none is set up.
+  // Null: none is configured.
   using Find = std::function<std::unique_ptr<CredentialProvider>()>;
-  // none: says what was looked for, where nothing was found.
+  // none: lists the places that were searched, for the case that no provider is configured.
   ProviderChain(Find find, std::string none) : find_(std::move(find)), none_(std::move(none)) {}
   std::string name() const override;
   std::optional<IssuedCredentials> fetch() override;
@@ -24,7 +24,7 @@ class ProviderChain final : public CredentialProvider {
   const Find find_;
   const std::string none_;
   mutable Mutex mutex_;
-  std::string found_ SCONCE_GUARDED_BY(mutex_);  // the name of the last one
+  std::string found_ SCONCE_GUARDED_BY(mutex_);  // the name of the last provider
 };
 
 }  // namespace sconce::server

@@ -1,6 +1,6 @@
-// S3Service: a service that speaks the language of S3: where its buckets are, with which credentials it is asked, and
-// what its answers have taught: buckets of other regions, and how wrong this machine's clock is. S3Signer signs
-// requests for one bucket. Both are thread-safe.
+// S3Service: a service with the S3 protocol: its address, its credentials, and facts learned from its answers: the
+// regions of buckets and the error of this machine's clock. S3Signer signs requests for one bucket. Both are
+// thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,13 @@ namespace sconce::server {
 
 class S3Service {
  public:
-  // endpoint: without a slash at its end; empty: Amazon's. credentials: null: nothing is signed.
+  // endpoint: without a trailing slash; empty: Amazon's. credentials: null: requests are not signed.
   S3Service(std::string region, std::string endpoint, std::shared_ptr<CredentialCache> credentials)
       : region_(std::move(region)), endpoint_(std::move(endpoint)), credentials_(std::move(credentials)) {}
 
   std::string region_of(const std::string& bucket) const;
   void learn_region(const std::string& bucket, const std::string& region);
-  // Where the bucket is, without a slash at the end.
+  // The bucket's URL, without a trailing slash.
   std::string url_of(const std::string& bucket) const { return url_of(bucket, region_of(bucket)); }
   std::string url_of(const std::string& bucket, const std::string& region) const;
   std::chrono::seconds clock_offset() const noexcept { return std::chrono::seconds(clock_offset_.load()); }
@@ -34,7 +34,7 @@ class S3Service {
  private:
   const std::string region_, endpoint_;
   const std::shared_ptr<CredentialCache> credentials_;
-  std::atomic<int64_t> clock_offset_{0};  // seconds that the service is ahead
+  std::atomic<int64_t> clock_offset_{0};  // seconds by which the service's clock is ahead
   mutable Mutex mutex_;
   std::map<std::string, std::string> regions_ SCONCE_GUARDED_BY(mutex_);
 };
@@ -50,7 +50,7 @@ class S3Signer final : public RequestSigner {
  private:
   const std::shared_ptr<S3Service> service_;
   const std::string bucket_;
-  const std::string first_url_;  // of the bucket: what requests were made with
+  const std::string first_url_;  // the bucket's URL in requests
 };
 
 }  // namespace sconce::server

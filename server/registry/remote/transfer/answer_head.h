@@ -1,4 +1,4 @@
-// The head of a remote server's answer, which may be hostile: its status, its fields, and what some of them say.
+// The header of a remote server's answer, which may be hostile: its status and its fields, some of them parsed.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,13 @@ struct RemoteHead {
   static constexpr size_t kMaxBytes = size_t{256} << 10;
   static constexpr size_t kMaxFields = 200;
 
-  int status = 0;                             // 0: none came
-  std::map<std::string, std::string> fields;  // names in lower case; of several of one name, the last
-  size_t bytes = 0;                           // of all lines, with those of heads before this one: "100 Continue"
+  int status = 0;                             // 0: no status yet
+  std::map<std::string, std::string> fields;  // names in lower case; for a repeated name, the last value
+  size_t bytes = 0;                           // of all lines, including those of earlier headers such as "100 Continue"
 
-  std::string field(const std::string& name) const;  // empty: there is none
-  // The next line, with its end. A status line begins a new head. Returns what is wrong with it; null: nothing is.
+  std::string field(const std::string& name) const;  // empty: absent
+  // Parses the next line, with its line end. A status line starts a new header. Returns the defect of the line; null:
+  // none.
   const char* take(std::string_view line);
 };
 
@@ -28,9 +29,9 @@ struct ContentRange {
   uint64_t begin = 0, end = 0, total = 0;  // [begin, end)
 };
 std::optional<ContentRange> parse_content_range(std::string_view text);
-// Of a validator: "x" and W/"x" are x.
+// Of a validator: both "x" and W/"x" become x.
 std::string without_quotes(std::string_view validator);
-// The URL of a field Link: <...>; rel="next". Empty: there is none.
+// The URL in a field Link: <...>; rel="next". Empty: none.
 std::string next_link(const std::string& field);
 
 }  // namespace sconce::server

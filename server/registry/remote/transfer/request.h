@@ -1,4 +1,4 @@
-// RemoteRequest: one request to a server, without what a caller adds, such as a range.
+// RemoteRequest: one request to a server, without additions of the caller such as a range.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@ namespace sconce::server {
 struct RemoteAnswer;
 class RequestSigner;
 
-// What a signer believed when it signed a request. Meanwhile another thread may have learned better.
+// The signer's assumptions for a request. Another thread may learn better values meanwhile.
 struct SignedAs {
-  uint64_t issue = 0;  // of the credentials; 0: there were none
+  uint64_t issue = 0;  // number of the credentials' fetch; 0: no credentials
   std::string region;
   std::chrono::seconds clock_offset{};
 };
@@ -22,11 +22,11 @@ struct SignedAs {
 struct RemoteRequest {
   std::string url;
   std::vector<std::string> fields;        // "Name: value"
-  std::shared_ptr<RequestSigner> signer;  // null: it is sent as it is, and follows redirects
+  std::shared_ptr<RequestSigner> signer;  // null: not signed, and redirects are followed
   bool netrc = false;                     // ~/.netrc may have credentials for the host
   std::string method;                     // empty: GET, or POST with a body
   std::string body;
-  bool direct = false;  // through no proxy
+  bool direct = false;  // without a proxy
   SignedAs signed_as;   // set by sign()
 };
 
@@ -34,12 +34,12 @@ struct RemoteRequest {
 class RequestSigner {
  public:
   virtual ~RequestSigner() = default;
-  // The request as it is sent now. May block while credentials are fetched: kForbidden, kUnavailable say why there are
-  // none.
+  // Returns the request as it must be sent now. May block while credentials are fetched: kForbidden, kUnavailable if
+  // that fails.
   virtual RemoteRequest sign(RemoteRequest request) = 0;
-  // True: the reason of the refusal is put right (region, clock, credentials), so another try is worth it.
+  // True: the cause of the refusal was corrected (region, clock, credentials), so a retry may succeed.
   virtual bool correct(const RemoteAnswer& refusal) = 0;
-  // With which credentials it signs, for errors.
+  // The credentials that it signs with, for errors.
   virtual std::string describe() const = 0;
 };
 

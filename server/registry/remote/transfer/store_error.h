@@ -1,4 +1,4 @@
-// StoreError: what a store says of a request that it refuses, and what its user can do. Pure functions.
+// StoreError: the error that a store reports for a refused request, and advice for the user. Pure functions.
 #pragma once
 
 #include <map>
@@ -8,20 +8,20 @@
 namespace sconce::server {
 
 struct StoreError {
-  std::string code;     // such as AccessDenied; empty: it says none
-  std::string message;  // short
-  std::string region;   // that the store expects; empty: it says none
+  std::string code;     // such as AccessDenied; empty: none
+  std::string message;  // shortened
+  std::string region;   // that the store expects; empty: not given
   bool empty() const noexcept { return code.empty() && message.empty(); }
 };
 
-// Most bytes of the text of an error that are read.
+// Maximum number of bytes that are read of an error's text.
 constexpr size_t kMaxErrorText = 8 << 10;
 
-// text: the begin of the body, XML or JSON of any store. fields: of the answer's head, names in lower case.
+// text: the beginning of the body, XML or JSON of any store. fields: of the answer's header, names in lower case.
 StoreError parse_store_error(std::string_view text, const std::map<std::string, std::string>& fields);
-// The text of the first element of that name, if no element is inside; else empty.
+// The text of the first element with that name, if it has no child elements; else empty.
 std::string xml_text(std::string_view xml, const std::string& name);
-// What helps, as the end of a sentence; empty: nobody knows.
+// Advice, as the end of a sentence; empty: none known.
 std::string remedy_for(const StoreError& error);
 
 }  // namespace sconce::server

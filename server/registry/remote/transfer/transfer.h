@@ -1,8 +1,8 @@
-// Transfer: requests for remote files, by libcurl, which is opened for the first one. One at a time; connections are
-// kept for the next ones. Used by one thread, except `stop`.
+// Transfer: requests for remote files through libcurl, which is loaded for the first one. One request at a time;
+// connections are reused. Used by one thread, except `stop`.
 //
-// Redirects are followed here, not by libcurl: only to https (between this host's loopback addresses also to http), and
-// what is secret in a request goes to no other host.
+// Redirects are followed by this class, not by libcurl: only to https (between this host's loopback addresses also to
+// http), and secrets of a request are not sent to another host.
 #pragma once
 
 #include <atomic>
@@ -21,21 +21,22 @@
 namespace sconce::server {
 
 struct TransferSettings {
-  std::string ca;                           // certificates to trust; empty: the system's, or CURL_CA_BUNDLE's
-  std::chrono::milliseconds stall{30'000};  // without kSlowest bytes a second for so long, it is given up
+  std::string ca;  // trusted certificates; empty: the system's, or CURL_CA_BUNDLE's
+  std::chrono::milliseconds stall{
+      30'000};  // if a transfer stays below kSlowest bytes per second for this long, it is aborted
   std::chrono::milliseconds connect{10'000};
-  int tries = 5;                            // of a document
+  int tries = 5;                            // maximum number of tries for a document
   const std::atomic<bool>* stop = nullptr;  // when it becomes true, the transfer ends with kCancelled
 };
 
 struct RemoteAnswer : RemoteHead {
-  std::string problem;    // why none came, or why it ended early; empty: it is whole
-  bool again = false;     // it may be asked for again
-  RemoteRequest request;  // the one that was answered: redirects lead elsewhere
-  SignedAs signed_as;     // with what its signer signed it
-  StoreError error;       // what the server says of an error
-  std::string redirect;   // where a redirect leads; empty: nowhere
-  std::string linked;     // a hub's X-Linked-Etag on the way, without quotes
+  std::string problem;    // why there is no answer, or why it ended early; empty: it is complete
+  bool again = false;     // a retry may help
+  RemoteRequest request;  // the request that was answered, after redirects
+  SignedAs signed_as;     // the signer's assumptions for this request
+  StoreError error;       // the error that the server reports
+  std::string redirect;   // target of a redirect; empty: none
+  std::string linked;     // X-Linked-Etag of a hub's redirect, without quotes
   bool ok() const noexcept { return problem.empty() && (status == 200 || status == 206); }
 };
 
@@ -48,15 +49,15 @@ class Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // Takes bytes of an answer with 200 or 206; false: no more is wanted, and the answer's problem is "refused".
+  // Receives the bytes of a 200 or 206; false: stop reading, and the answer's problem is "refused".
   using Take = std::function<bool(const RemoteAnswer&, std::span<const std::byte>)>;
-  // Sees each redirect before it is followed; false: it is not, and is the answer. May be empty.
+  // Called before each redirect; false: it is not followed, and becomes the answer. May be empty.
   using Follow = std::function<bool(const RemoteAnswer&)>;
-  // fields: besides those of the request. Throws what `take` throws, and kCancelled.
+  // fields: in addition to those of the request. Throws the exceptions of `take`, and kCancelled.
   RemoteAnswer get(const RemoteRequest& request, std::span<const std::string> fields, const Take& take,
                    const Follow& follow = {});
-  // A small document; kUnavailable and others say why there is none. what: the thing that it tells of, for errors;
-  // empty: the server.
+  // Downloads a small document; kUnavailable and other errors if that fails. what: the subject of the document, for
+  // errors; empty: the server.
   std::string document(const RemoteRequest& request, std::string_view what, std::string* next_page = nullptr);
 
  private:
@@ -68,10 +69,10 @@ class Transfer {
   std::unique_ptr<Handle> handle_;
 };
 
-// Throws what an answer other than 200 and 206 means, with the server's own words: kNotFound, kForbidden, kUnavailable.
-// what: the file.
+// Throws the error for an answer other than 200 and 206, with the server's message: kNotFound, kForbidden,
+// kUnavailable. what: the file.
 [[noreturn]] void fail_for(const RemoteAnswer& answer, std::string_view what);
-// Waits before try number `tries`, unless `stop` becomes true.
+// Waits before try number `tries`; returns early if `stop` becomes true.
 void back_off(int tries, const std::atomic<bool>* stop);
 
 }  // namespace sconce::server

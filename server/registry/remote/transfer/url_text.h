@@ -1,4 +1,4 @@
-// Text of URLs. Pure functions.
+// Parsing and encoding of URLs. Pure functions.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace sconce::server {
 
-// For a path in a URL: slashes stay.
+// Encodes a path of a URL; slashes stay.
 std::string encoded_path(std::string_view path);
-// For a value in a query: nothing but letters, digits and -._~ stays.
+// Encodes a value of a query; only letters, digits and -._~ stay.
 std::string encoded_value(std::string_view value);
-// What forms encode: "a+b%2Bc" is "a b+c". nullopt for what is no encoding.
+// Decodes form encoding: "a+b%2Bc" is "a b+c". nullopt for a malformed encoding.
 std::optional<std::string> decoded_form(std::string_view text);
-// Whether a URL with http names this host by a loopback address.
+// Whether the URL is http to a loopback address of this host.
 bool is_plain_loopback(std::string_view url) noexcept;
 // Scheme, host and port, as text.
 std::string_view origin_of(std::string_view url) noexcept;
