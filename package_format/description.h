@@ -1,5 +1,5 @@
-// What a package says about itself, as JSON text; docs/c_api.md has the form. What is not recorded is null. Bytes of
-// the package's names that are no UTF-8 become U+FFFD.
+// Describes a package as JSON text; docs/c_api.md has the form. Missing facts are null. Bytes of the package's names
+// that are not UTF-8 become U+FFFD.
 #pragma once
 
 #include <string>

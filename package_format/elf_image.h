@@ -1,5 +1,5 @@
-// ElfImage: the tables of a model's .so. Every table that it returns lies inside the file, and every name ends inside
-// the string table. It checks here what the dynamic linker follows unchecked. x86-64 and aarch64.
+// ElfImage: the tables of a model's .so. Every returned table lies inside the file, and every name ends inside the
+// string table. It checks the values that the dynamic linker uses unchecked. x86-64 and aarch64.
 //
 // Borrows the bytes, which another process may change at any time. So it copies the tables, checks the copies and
 // returns only these; they live as long as the object. Immutable. Format: System V gABI, the x86-64 psABI and glibc's
@@ -29,8 +29,8 @@ constexpr uint32_t gnu_hash(std::string_view name) noexcept {
 
 class ElfImage {
  public:
-  // kIncompatible if it is not a 64-bit little-endian shared object; kCorruptPackage if it contradicts itself or is cut
-  // short. `name` is for messages.
+  // kIncompatible if it is not a 64-bit little-endian shared object; kCorruptPackage if it contradicts itself or is
+  // truncated. `name` is for messages.
   ElfImage(std::span<const std::byte> bytes, std::string_view name);
 
   struct Needed {
@@ -52,8 +52,8 @@ class ElfImage {
   std::span<const std::byte> table_bytes() const noexcept { return pages_.bytes(); }
   uint16_t machine() const noexcept { return header_.e_machine; }  // EM_X86_64, EM_AARCH64
   std::span<const Elf64_Phdr> segments() const noexcept { return segments_; }
-  std::span<const Elf64_Dyn> dynamic() const noexcept { return dynamic_; }  // up to and without DT_NULL
-  // How many entries after dynamic() are also DT_NULL, not counting the terminator.
+  std::span<const Elf64_Dyn> dynamic() const noexcept { return dynamic_; }  // up to, but without, DT_NULL
+  // The number of further DT_NULL entries after the terminator of dynamic().
   size_t spare_dynamic() const noexcept { return spare_dynamic_; }
   uint64_t dynamic_offset() const noexcept { return dynamic_offset_; }  // in the file
   std::span<const Needed> needed() const noexcept { return needed_; }
@@ -88,7 +88,7 @@ class ElfImage {
   // The bytes at an address; empty if no segment holds them all.
   std::span<const std::byte> bytes_at(uint64_t address, uint64_t size) const noexcept;
   // Whether the section at this address is writable; without section headers, its segment. (A linker may put a
-  // read-only section into the same segment as writable ones before it.)
+  // read-only section into the same segment as preceding writable ones.)
   bool writable(uint64_t address) const noexcept;
 
   // The tables that this class and the dynamic linker read.
@@ -99,7 +99,7 @@ class ElfImage {
 
  private:
   template <class T>
-  T read(uint64_t offset) const noexcept;  // the caller knows that these pages were taken
+  T read(uint64_t offset) const noexcept;  // the caller knows that these pages were copied
   void check_range(uint64_t offset, uint64_t size, const char* what) const;
   ByteRange table(uint64_t address, uint64_t size, const char* what);
   std::string_view checked_string(uint64_t offset, const char* what) const;
@@ -131,7 +131,7 @@ class ElfImage {
   ByteRange strings_{}, relocations_{}, plt_relocations_{};
   uint64_t symbols_offset_ = 0, symbol_versions_offset_ = 0;  // the latter is 0 if symbols have no versions
   size_t symbol_count_ = 0;
-  // DT_GNU_HASH has the symbols from first_hashed_ on: all that the file defines for others.
+  // The symbols of DT_GNU_HASH start at first_hashed_: all that the file exports.
   ByteRange buckets_{};
   uint64_t chains_offset_ = 0;
   size_t first_hashed_ = 0;

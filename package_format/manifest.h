@@ -21,7 +21,7 @@ struct ModelFiles {
   const ArchiveMember* extern_nodes = nullptr;    // JSON: operators for the proxy executor
   const ArchiveMember* weights_blob = nullptr;    // all weights, back to back
   const ArchiveMember* weights_config = nullptr;  // JSON, name to file, shape, stride, offset
-  // JSON of the ExportedProgram that may come with the model: the graph, and its weights and constants by name.
+  // JSON of the ExportedProgram that may accompany the model: the graph, and its weights and constants by name.
   const ArchiveMember* program = nullptr;
   const ArchiveMember* program_weights = nullptr;
   const ArchiveMember* program_constants = nullptr;

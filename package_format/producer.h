@@ -9,8 +9,8 @@
 
 namespace sconce {
 
-// "torch 2.11 or 2.12". `source` is the generated source, or empty. kUnsupported names the member: the library is no
-// model, or older than torch 2.6.
+// "torch 2.11 or 2.12". `source` is the generated source, or empty. kUnsupported names the member: the library is not
+// a model, or older than torch 2.6.
 std::string find_producer(const ElfImage& so, std::string_view source, const std::string& member);
 
 }  // namespace sconce

@@ -1,5 +1,5 @@
-// Files that torch.save wrote: a ZIP archive of a pickle and raw storages. We read the kind that needs no Python: one
-// plain tensor (or Parameter) with one storage.
+// Files written by torch.save: a ZIP archive of a pickle and raw storages. Sconce reads only the form that needs no
+// Python: one plain tensor (or Parameter) with one storage.
 #pragma once
 
 #include <cstddef>

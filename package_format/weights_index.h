@@ -1,5 +1,5 @@
 // Finds the bytes of a model's stored constants, for all forms in which PyTorch packages weights (FORMAT.md). Nothing
-// is copied: locations point into the archive, which the Package keeps.
+// is copied: locations point into the archive, which the Package keeps alive.
 #pragma once
 
 #include <cstddef>
@@ -30,15 +30,16 @@ struct WeightsIndex {
 };
 
 // kCorruptPackage if the sizes do not add up; kUnsupported for tensors pickled in a form that only Python reads; both
-// name the constant or member. kFailedPrecondition if the package has no source, because only that lists constants.
+// name the constant or member. kFailedPrecondition if the package has no source, because only the source lists
+// constants.
 WeightsIndex locate_weights(const Package& package, const ModelSpec& model);
 
-// Returns the form and the size of all weights. `include_weights` is what the generated source says, true without one.
+// The form and the size of all weights. `include_weights` is the value in the generated source, true without one.
 struct WeightsSummary {
   WeightsForm form = WeightsForm::kNone;
   uint64_t bytes = 0;
-  // Placed so that the model may write them: the graph mutates some constant. The compiler places so what it puts into
-  // the .so instead of weights that are elsewhere. True for a .so without such a place.
+  // Whether the weights are in writable memory, because the graph mutates a constant. If weights are stored elsewhere,
+  // the compiler places a substitute in the .so in the same way. True for a .so without it.
   bool writable = true;
 };
 WeightsSummary summarise_weights(const ArchiveReader& archive, const ModelFiles& files, const ElfImage& so,

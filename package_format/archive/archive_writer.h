@@ -1,7 +1,7 @@
-// Writes a .pt2 archive as libtorch does: stored members whose data start at multiples of 64 bytes, a zip64 end record.
-// Equal members give equal bytes. Not thread-safe.
+// Writes a .pt2 archive as libtorch does: stored members whose data start at multiples of 64 bytes, a zip64 end
+// record. Equal members give equal bytes. Not thread-safe.
 //
-// finish() puts the archive under its name once all is written. Until then, and after an error, an earlier file stays.
+// finish() gives the archive its name once it is complete. Until then, and after an error, an earlier file stays.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class ArchiveWriter {
   ArchiveWriter(const ArchiveWriter&) = delete;
   ~ArchiveWriter();
 
-  // kInvalidArgument for a name that readers refuse or that was added before; kIo.
+  // kInvalidArgument for a duplicate name or one that readers refuse; kIo.
   void add(std::string_view name, std::span<const std::byte> bytes);
   void add(std::string_view name, std::string_view text) { add(name, std::as_bytes(std::span(text))); }
   void add_file(std::string_view name, const std::filesystem::path& file);

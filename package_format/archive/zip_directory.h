@@ -1,8 +1,8 @@
 // Reads the directory of a ZIP archive and checks it against every local header.
 //
-// Accepts what writers of packages produce (FORMAT.md). Everything else is kCorruptPackage, which names member and
+// Accepts the output of package writers (FORMAT.md). Everything else is kCorruptPackage, which names member and
 // reason: names that leave the archive, duplicates, overlaps, headers that disagree on sizes, encryption, several
-// disks, methods other than stored and deflated. Does not look at the members' bytes.
+// disks, methods other than stored and deflated. Does not read the members' bytes.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct ZipMember {
   bool deflated = false;
 };
 
-// Why a member cannot have this name; empty if it can. A slash at the end means a folder.
+// Why a member's name is invalid; empty if it is valid. A slash at the end means a folder.
 std::string zip_name_fault(std::string_view name);
 
 // In the directory's order.

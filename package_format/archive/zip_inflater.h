@@ -1,4 +1,4 @@
-// Inflates members and checks an archive a second time, both by libzip, which is opened only for these.
+// Inflates members and checks an archive a second time, both by libzip, which is opened only for these tasks.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The layout of a ZIP archive, for reader and writer. FORMAT.md says what we accept and write.
+// The layout of a ZIP archive, for reader and writer. FORMAT.md lists the accepted and the written forms.
 //
 //   local header | data | data descriptor    one per member, in the order of writing
 //   central directory header                 one per member

@@ -1,4 +1,4 @@
-// A piece of a file, in bytes.
+// A range of bytes in a file.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // ContentStamp: identifies the content of an open file without reading it.
 //
-// The kernel notes a time before the first byte of a write or truncation. So if the stamp is the same after reading,
-// the bytes that were read belong to it. Two writers escape it: one that writes through an older mapping, and one that
-// sets times back and also renames the file.
+// The kernel records a time before the first byte of a write or truncation. So if the stamp is unchanged after
+// reading, the bytes that were read belong to it. It misses two kinds of writers: one that writes through an older
+// mapping, and one that resets the times and also renames the file.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@ namespace sconce {
 
 class ContentStamp {
  public:
-  ContentStamp() = default;  // equal to no other
-  // The stamp of the file now, taken once the file clock has passed the last change, so that any later write gets a
-  // different stamp. Waits for some milliseconds if the file was written just now.
+  ContentStamp() = default;  // differs from every stamp
+  // The current stamp of the file, taken once the file clock has passed the last change, so that any later write gives
+  // a different stamp. Waits some milliseconds if the file was written just now.
   static ContentStamp settled(int fd) noexcept;
   static ContentStamp now(int fd) noexcept;  // without waiting
 
   bool is_known() const noexcept { return known_; }  // false: the system reported an error, see errno
   uint64_t size() const noexcept { return size_; }
   // Whether the file still has this stamp: size and modification time are equal, and if the inode changed, a rename, a
-  // link or new rights explain it; the new inode state is then taken over. errno is set if the system reported an
-  // error.
+  // link or new permissions explain it; the stamp then takes over the new inode state. errno is set if the system
+  // reported an error.
   bool still_of(int fd) noexcept;
 
  private:
@@ -32,7 +32,7 @@ class ContentStamp {
   uint64_t device_ = 0, inode_ = 0, size_ = 0, links_ = 0;
   uint32_t mode_ = 0, user_ = 0, group_ = 0;
   int64_t modified_ns_ = 0, changed_ns_ = 0;
-  size_t name_ = 0;  // a hash of its path
+  size_t name_ = 0;  // hash of its path
 };
 
 }  // namespace sconce

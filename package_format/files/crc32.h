@@ -7,7 +7,7 @@
 
 namespace sconce {
 
-// Continues `crc`; 0 starts.
+// Continues `crc`; 0 starts a new one.
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t crc = 0) noexcept;
 
 }  // namespace sconce

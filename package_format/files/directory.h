@@ -1,4 +1,4 @@
-// Lists a folder. GCC's std::filesystem iterators end the process when memory runs out, so they are not used.
+// Lists a folder without GCC's std::filesystem iterators, which end the process when memory runs out.
 #pragma once
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 namespace sconce {
 
-// Sorted; empty if there is an error.
+// Sorted; empty on error.
 inline std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& error) {
   struct Close {
     void operator()(DIR* directory) const noexcept { ::closedir(directory); }

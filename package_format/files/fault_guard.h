@@ -1,5 +1,5 @@
-// The SIGBUS guard. A thread that reads a page of a mapped file that cannot be loaded (the file was truncated, the disk
-// fails) reads zeros instead of ending the process, and the file's owner learns that its bytes are invalid.
+// The SIGBUS guard. If a thread reads a page of a mapped file that cannot be loaded (the file was truncated, the disk
+// fails), it reads zeros instead of ending the process, and the file's owner is notified that its bytes are invalid.
 //
 // A signal handler belongs to the process, so a library must not install one unasked: nothing is guarded before
 // guard_faults(), which the program calls and a host may call.
@@ -11,14 +11,16 @@
 
 namespace sconce {
 
-// Installs the handler, once per process. Faults elsewhere, and signals that somebody sent, go to the previous handler.
+// Installs the handler, once per process. Faults elsewhere, and signals from other senders, go to the previous
+// handler.
 void guard_faults() noexcept;
 
-// What the handler does about a fault at this address: true if it lies in a guarded range, which reads as zeros from
-// now on. May be called in a signal handler.
+// The handler's action for a fault at this address: true if it lies in a guarded range, which reads as zeros from now
+// on. May be called in a signal handler.
 bool mend_fault(uintptr_t address) noexcept;
 
-// What the handler writes: it sets `state` to `value` and adds one to `concern`, unless `state` is a fault's already.
+// The handler's record of a fault: it sets `state` to `value` and adds one to `concern`, unless `state` already is a
+// fault's.
 struct FaultNote {
   std::atomic<uint32_t>* state;
   std::atomic<uint32_t>* concern;
@@ -26,15 +28,15 @@ struct FaultNote {
 };
 inline constexpr uint32_t kFirstFault = 16;  // this state and higher ones mean faults
 
-// Does the same on any thread. Returns whether it was the first fault.
+// As the handler, on any thread. Returns whether it was the first fault.
 bool note_fault(const FaultNote& note) noexcept;
 
-// Maps zeros at these addresses, which take no memory. If that fails, nothing changes. A plain system call, because a
+// Maps zeros at these addresses, which take no memory. On failure, nothing changes. A plain system call, because a
 // signal handler must not run a library's replacement of mmap().
 bool show_zeros(std::byte* begin, size_t bytes) noexcept;
 
 class GuardedRange;  // an entry of the handler's list; never freed, only reused
-// `begin` and `bytes` are whole pages. Null if there is no memory for it; the range is then not guarded.
+// `begin` and `bytes` are whole pages. Null if no memory is left for the entry; the range is then not guarded.
 GuardedRange* guard_range(const void* begin, size_t bytes, const FaultNote& note) noexcept;
 void forget_range(GuardedRange* range) noexcept;
 

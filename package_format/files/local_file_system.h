@@ -7,7 +7,7 @@
 
 namespace sconce {
 
-// On others, leases do not stop writers on other machines, and the kernel tells of no change that was made there.
+// On other file systems, leases do not stop writers on other machines, and the kernel does not report their changes.
 inline bool is_local(int fd) noexcept {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return false;

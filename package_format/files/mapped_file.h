@@ -1,5 +1,5 @@
-// A whole regular file, mapped read-only and shared with the page cache. If others write the file, its bytes stay as
-// they were, or check() reports that they did not (write_protected_file.h).
+// A whole regular file, mapped read-only and shared with the page cache. If another process writes the file, its bytes
+// stay unchanged, or check() reports the change (write_protected_file.h).
 #pragma once
 
 #include <atomic>
@@ -30,13 +30,13 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return file_ ? file_->bytes() : std::span<const std::byte>(); }
   WriteProtectedFile::Means means() const noexcept { return file_->means(); }
-  // kUnavailable if bytes that were read so far may differ from those that were opened.
+  // kUnavailable if bytes read so far may differ from those at the time of opening.
   void check() const { file_->check(); }
-  // The reason for that, as far as it is known without looking; empty: none is known.
+  // The known reason for that, without a new check; empty if none is known.
   std::string why_lost() const { return file_->why_lost(); }
   // The same bytes for another process, under this path. The errors of WriteProtectedFile::share().
   SharedFile share(const std::filesystem::path& path) const { return file_->share(path); }
-  // Frees pages; reading them loads them again.
+  // Frees pages; the next read loads them again.
   void give_up_pages(std::span<const std::byte> bytes) const noexcept { file_->give_up_pages(bytes); }
 
  private:

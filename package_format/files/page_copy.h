@@ -18,7 +18,7 @@ class PageCopy {
   PageCopy(const PageCopy&) = delete;
   PageCopy& operator=(const PageCopy&) = delete;
 
-  // Copies those pages of a range that were not copied before.
+  // Copies the pages of a range that were not copied before.
   void take(ByteRange range) noexcept;
   // The copies, at the offsets of the source; zeros elsewhere.
   std::span<const std::byte> bytes() const noexcept { return {data_, source_.size()}; }

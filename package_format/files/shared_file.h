@@ -1,5 +1,5 @@
-// SharedFile: a descriptor by which another process maps the bytes of a file or of memory. It is open for reading only,
-// is closed on exec, and holds no lease. Used by one thread at a time.
+// SharedFile: a descriptor through which another process maps the bytes of a file or of memory. It is read-only,
+// close-on-exec, and holds no lease. Used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace sconce {
 
 class SharedFile {
  public:
-  // Opens the file of a descriptor again, which keeps no right to write and no lease of it. kIo.
+  // Reopens the file of a descriptor, without a right to write and without a lease. kIo.
   static SharedFile of_descriptor(int fd, uint64_t bytes, const std::filesystem::path& path);
   // A sealed copy in memory. kOutOfMemory, kIo.
   static SharedFile copy_of(std::span<const std::byte> bytes, const std::filesystem::path& path);
@@ -30,7 +30,7 @@ class SharedFile {
   SharedFile(int fd, uint64_t bytes, std::filesystem::path path) : fd_(fd), bytes_(bytes), path_(std::move(path)) {}
   int fd_ = -1;
   uint64_t bytes_ = 0;
-  std::filesystem::path path_;  // of a file of a directory: below it
+  std::filesystem::path path_;  // for a file of a directory: relative to it
 };
 
 }  // namespace sconce

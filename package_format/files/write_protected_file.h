@@ -1,9 +1,9 @@
 // WriteProtectedFile: the bytes of a file at an address, protected against writers of the file.
 //
-// It tries three ways, in this order. (1) A read lease: before a writer is let in, the bytes are copied to the same
-// addresses. (2) A copy that shares the disk's blocks (reflink) and that nobody else can open. (3) A look at the file's
-// stamp whenever bytes were used; if the stamp differs, the file is lost, and check() reports that from then on. A file
-// of up to 64 KiB, or one that is being written, is copied at once. Thread-safe.
+// It tries three ways, in this order. (1) A read lease: before a writer may open the file, the bytes are copied to the
+// same addresses. (2) A copy that shares the disk's blocks (reflink) and that no other process can open. (3) A check
+// of the file's stamp after each use of its bytes; if the stamp differs, the file is lost, and check() reports that
+// from then on. A file of up to 64 KiB, or one that is being written, is copied at once. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -26,27 +26,27 @@ class WriteProtectedFile final : public LeaseHolder, public std::enable_shared_f
  public:
   enum class Means : int8_t { kLease, kClone, kStamp, kCopy, kCopyOfWritten };
 
-  // `concern` counts the package's files that must be looked at or are lost. While it is 0, check() of each does
+  // `concern` counts the package's files that must be checked or are lost. While it is 0, check() of each does
   // nothing. It outlives this object. kIo, kUnavailable and kOutOfMemory name path and reason.
   static std::shared_ptr<WriteProtectedFile> open(const std::string& path, std::atomic<uint32_t>& concern);
   ~WriteProtectedFile() override;
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   Means means() const noexcept { return means_; }
-  // kUnavailable if bytes that were read so far may differ from those that were opened.
+  // kUnavailable if bytes read so far may differ from those at the time of open().
   void check();
-  // The reason for that, as far as it is known without looking; empty: none is known.
+  // The known reason for that, without a new check; empty if none is known.
   std::string why_lost() const;
-  // The same bytes for another process: the file itself while it is mapped, else a copy. `path` names it there. Whether
-  // the file stayed as it was is known by check() afterwards. kIo, kOutOfMemory.
+  // The same bytes for another process: the file itself while it is mapped, else a copy. `path` is its name there.
+  // Call check() afterwards to find out whether the file changed. kIo, kOutOfMemory.
   SharedFile share(const std::filesystem::path& path);
-  // Frees pages; reading them loads them again.
+  // Frees pages; the next read loads them again.
   void give_up_pages(std::span<const std::byte> bytes) noexcept;
-  // Unmaps it. Call this before the last reference goes.
+  // Unmaps it. Call this before the last reference is dropped.
   void close() noexcept;
 
  private:
-  enum State : uint32_t {  // of the bytes
+  enum State : uint32_t {  // state of the bytes
     kMapped = 0,
     kPrivate = 1,
     kUnreadable = kFirstFault,  // SIGBUS
@@ -56,7 +56,7 @@ class WriteProtectedFile final : public LeaseHolder, public std::enable_shared_f
   };
   WriteProtectedFile(const std::string& path, std::atomic<uint32_t>& concern) : path_(path), concern_(concern) {}
 
-  // Of open(): they use the file before anybody else does, without its locks.
+  // Parts of open(): they use the file before any other thread can, without its locks.
   void open_descriptor() SCONCE_NO_THREAD_SAFETY_ANALYSIS;
   void keep() SCONCE_NO_THREAD_SAFETY_ANALYSIS;
   void map() SCONCE_NO_THREAD_SAFETY_ANALYSIS;
@@ -65,11 +65,11 @@ class WriteProtectedFile final : public LeaseHolder, public std::enable_shared_f
   bool look() noexcept;  // false: it is lost
   bool asked() noexcept override;
   void give_way() noexcept override;
-  // Why not all could be copied; kPrivate if all was, kMapped if it need not be any more.
+  // Why not all bytes could be copied; kPrivate if all were, kMapped if a copy is no longer needed.
   State copy_to_same_place() noexcept SCONCE_REQUIRES(copy_mutex_);
   State copy_piece(std::byte* to, size_t offset, size_t bytes) noexcept SCONCE_REQUIRES(copy_mutex_);
   void lose(State reason) noexcept SCONCE_REQUIRES(copy_mutex_);
-  // It is closed under both mutexes: who holds this one may use it.
+  // It is closed under both mutexes, so holding this one is enough to use it.
   int descriptor() noexcept SCONCE_REQUIRES(copy_mutex_);
   bool unchanged() noexcept;
   void tell(uint64_t copied) noexcept;
@@ -86,7 +86,7 @@ class WriteProtectedFile final : public LeaseHolder, public std::enable_shared_f
 
   Mutex copy_mutex_;                            // what lies at the addresses
   Mutex look_mutex_;                            // taken second, for moments
-  int fd_ SCONCE_GUARDED_BY(look_mutex_) = -1;  // -1 once nothing is to be asked of the file any more
+  int fd_ SCONCE_GUARDED_BY(look_mutex_) = -1;  // -1 once the file need not be queried again
   ContentStamp stamp_ SCONCE_GUARDED_BY(look_mutex_);
   bool asked_ SCONCE_GUARDED_BY(look_mutex_) = false, leased_ SCONCE_GUARDED_BY(look_mutex_) = false;
 };

@@ -1,4 +1,4 @@
-// SizeSystem: the relations of a package's sizes, put in the order in which they are solved. Immutable.
+// SizeSystem: the relations of a package's sizes, in the order of their solution. Immutable.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct SizeSystem {
 
   struct Symbol {
     std::string name;
-    Range recorded, accepted;  // accepted: from `smallest` on, where the recorded minimum is 2
+    Range recorded, accepted;  // accepted: from `smallest` on, if the recorded minimum is 2
     int64_t smallest = 0;      // Dim::smallest
     bool known = false;        // a size says it
     size_t size = 0;           // the place of that one in `sizes`
@@ -42,7 +42,7 @@ struct SizeSystem {
     kAffine,       // its expression is a*s + b for the symbol s; all others are known
     kStrict,       // its expression grows with the symbol; all others are known
     kComputed,     // all of its symbols are known
-    kUndecidable,  // what it says of its symbols is not known
+    kUndecidable,  // its relation to its symbols is unknown
   };
   struct Step {
     Kind kind;
@@ -63,19 +63,18 @@ struct SizeSystem {
   };
   struct Outcome {
     Failure failure = Failure::kNone;
-    size_t step = 0;  // of kBound: which of the bounds
+    size_t step = 0;  // for kBound: index of the bound
   };
 
   SizeSystem(std::span<const TensorSpec> inputs, std::span<const AccessBound> bounds);
 
   // given: one for each of `sizes`. values: room for one of each symbol; those of the steps before a failure are set.
   Outcome solve(const int64_t* given, int64_t* values) const noexcept;
-  // How a size of this growth says its symbol; nullopt if it may not.
+  // How a size of this growth determines its symbol; nullopt if it may not.
   static std::optional<Kind> kind_of(SizeExpression::Growth growth) noexcept;
   // The expression of a size. values: of all symbols.
   std::optional<int64_t> value(const Size& size, const int64_t* values) const noexcept;
-  // Sets values[symbol] so that the expression, which is placed, has the value `wanted`. All other symbols of it are
-  // set.
+  // Sets values[symbol] so that the placed expression has the value `wanted`. All its other symbols are set.
   Failure invert(const SizeExpression& placed, size_t symbol, Kind kind, int64_t wanted,
                  int64_t* values) const noexcept;
 

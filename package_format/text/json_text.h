@@ -1,5 +1,5 @@
-// JSON of a package. nlohmann's parser takes any depth, but code that walks, copies or prints its values recurses. So
-// the depth is limited before any value is built.
+// Parses the JSON of a package. nlohmann's parser accepts any depth, but code that walks, copies or prints its values
+// recurses. So the depth is limited before any value is built.
 #pragma once
 
 #include <string_view>

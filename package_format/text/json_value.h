@@ -1,6 +1,6 @@
-// nlohmann's JSON values, changed so that destroying them takes no memory. nlohmann's destructor pushes nested values
-// onto a stack that allocates, which ends the process when memory runs out. Here that stack is a list threaded through
-// the values themselves.
+// nlohmann's JSON values with a destructor that allocates nothing. nlohmann's own destructor pushes nested values onto
+// a stack that allocates, which ends the process when memory runs out. Here that stack is a list threaded through the
+// values themselves.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sconce {
 
-// An allocator type that tells arrays apart from the stack, which has the standard allocator.
+// An allocator type that distinguishes arrays from the stack, which has the standard allocator.
 template <class T>
 struct JsonAllocator : std::allocator<T> {
   JsonAllocator() noexcept = default;

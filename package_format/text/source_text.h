@@ -23,7 +23,7 @@ inline std::string_view trim(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// Removes `prefix` from the front. Returns false, and removes nothing, if it is not there.
+// Removes `prefix` from the front. Returns false, and removes nothing, if the text does not start with it.
 inline bool skip(std::string_view& text, std::string_view prefix) noexcept {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
@@ -72,7 +72,7 @@ inline std::optional<std::string_view> skip_line(std::string_view& text) noexcep
 // literal or one does not end.
 std::optional<std::string> skip_string(std::string_view& text);
 
-// The length of the literal, in ' or ", at the front of `text`; all of the text if nothing ends it.
+// The length of the literal, in ' or ", at the front of `text`; the length of the text if the literal is not closed.
 size_t literal_length(std::string_view text) noexcept;
 
 }  // namespace sconce

@@ -13,8 +13,8 @@ namespace sconce {
 // Splits "a, f(b, c), {d, }" at its outer commas and drops empty parts.
 std::vector<std::string_view> split_arguments(std::string_view text);
 
-// Removes the bracket at the front of `text` up to its partner and returns what was between. nullopt if there is no
-// bracket at the front or no partner. Brackets inside strings do not count.
+// Removes the bracketed text at the front of `text` and returns its content. nullopt if there is no bracket at the
+// front or it is not closed. Brackets inside strings do not count.
 std::optional<std::string_view> skip_bracketed(std::string_view& text);
 
 // "const float" -> float32, "at::BFloat16" -> bfloat16.

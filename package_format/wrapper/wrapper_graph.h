@@ -1,7 +1,7 @@
-// Reads from the body of a generated run_impl what the input checks do not say: which dimensions share a symbol, what
-// the outputs are, and dtypes that no check names (torch 2.6).
+// Reads facts from the body of a generated run_impl that the input checks lack: dimensions that share a symbol, the
+// outputs, and dtypes that no check names (torch 2.6).
 //
-// The body is straight-line code, one statement a line, in a few dozen forms (FORMAT.md). Tensors are tracked by the
+// The body is straight-line code, one statement per line, in a few dozen forms (FORMAT.md). Tensors are tracked by the
 // names of their C++ variables. The results of a statement of another form are unknown.
 #pragma once
 

@@ -10,16 +10,16 @@
 
 namespace sconce {
 
-// Sets ConstantSpec::mutated. `text` is the whole source. `writable`: the compiler placed the weights so that the model
-// may write them, which it does exactly if run_impl writes some; code that folds constants may write them in any case.
-// A constant counts as written unless every use of it is known to only read. If run_impl writes but no use is found
-// that does, assume_mutated() says what counts as written. Sets TensorSpec::may_be_written of inputs by the source
-// alone: an input counts as written unless every use of it is known to only read.
+// Sets ConstantSpec::mutated. `text` is the whole source. `writable`: the compiler placed the weights in writable
+// memory, which it does exactly if run_impl writes some of them; code that folds constants may write them in any case.
+// A constant counts as written unless every use of it is known to be a read. If run_impl writes but no write is found,
+// assume_mutated() decides which constants count as written. Sets TensorSpec::may_be_written of inputs by the source
+// alone: an input counts as written unless every use of it is known to be a read.
 void find_mutated(std::string_view text, const WrapperSource& source, bool writable, ModelSpec& spec);
 
-// Sets ConstantSpec::mutated and assumed of constants of which nothing is known but the type: what PyTorch compiles
-// writes buffers and tensor constants, neither parameters nor what oneDNN packed. Of what has only parameters all count
-// as written if `some` is.
+// Sets ConstantSpec::mutated and assumed for constants of which only the type is known. PyTorch's generated code
+// writes buffers and tensor constants, but neither parameters nor constants packed by oneDNN. If all constants are
+// parameters, all of them count as written if `some` is true.
 void assume_mutated(std::span<ConstantSpec* const> constants, bool some);
 
 }  // namespace sconce

@@ -1,5 +1,5 @@
-// Finds in generated source which values of inputs a model takes: indices that its checks let pass, and divisors that
-// are not zero. What is found serves inputs that nobody sent; it is no proof, so nothing relies on it.
+// Finds valid values of a model's inputs in its generated source: indices within its checks, and divisors that are not
+// zero. The values are used for dummy inputs; they are not proved, so nothing else relies on them.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 namespace sconce {
 
 // Fills TensorSpec::values of the inputs. kernels: texts that may define kernels of the CPU. The texts come from the
-// package and may be hostile: the work is linear in them.
+// package and may be hostile: the work is linear in their length.
 //
-// Follows an input from where a kernel loads it, through conversions, sums and products with numbers, to a check of an
-// index ("index out of bounds: 0 <= tmp7 < 32L") or an integer division; and where the graph calls embedding() with an
-// input and a constant of known shape. An index that a buffer between two kernels carries is not followed.
+// Follows an input from its load in a kernel, through conversions, sums and products with numbers, to a check of an
+// index ("index out of bounds: 0 <= tmp7 < 32L") or an integer division; also to a call of embedding() in the graph,
+// with a constant of known shape. Does not follow an index through a buffer between two kernels.
 void find_values(const WrapperSource& source, std::span<const std::string_view> kernels, ModelSpec& spec);
 
 }  // namespace sconce

@@ -1,8 +1,8 @@
 // The elementwise engine: result = f(a), f(a, b) or f(a, b, c) for operands of any dtype and strides that broadcast.
 //
-// A kernel is a functor over one compute type per operand; rows whose dtype or spacing differs are converted and
-// packed block by block in first-level cache, so that the functor's loop is always over packed arrays and vectorises.
-// Runs on the calling thread's team. Result dtype, sizes and strides as at::TensorIterator's (torch 2.15).
+// A kernel is a functor over one compute type per operand. Rows of another dtype or spacing are converted and packed
+// block by block in first-level cache, so that the functor's loop always runs over packed arrays and vectorises. Runs
+// on the calling thread's team. Result dtype, sizes and strides as at::TensorIterator's (torch 2.15).
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 
 namespace sconce {
 
-// A new tensor of the broadcast shape; `computed` is the dtype the operands are converted to before they meet, which
-// decides about strides where a converted operand has gaps.
+// A new tensor of the broadcast shape. `computed` is the dtype to which operands are converted before the operation;
+// it affects the strides if a converted operand has gaps.
 Tensor make_result(std::string_view name, std::initializer_list<const Tensor*> operands, DType computed, DType result);
 
 namespace detail {
@@ -47,15 +47,15 @@ void map_bfloat16(F f, int64_t count, BFloat16* out, const In*... in) noexcept {
   }
 }
 
-// A functor with its types erased. The compiler makes only the loops over packed rows for each functor; the code that
-// walks over strides and converts dtypes is shared by all.
+// A functor with its types erased. The compiler generates only the loops over packed rows for each functor; all
+// functors share the code that walks over strides and converts dtypes.
 struct ElementRows {
   using Row = void (*)(const void* functor, int64_t count, void* out, const char* const* in) noexcept;
   const void* functor;
   DType out;
   std::array<DType, 3> in;
   Row packed;              // takes and gives these dtypes
-  Row bfloat16 = nullptr;  // everything in bfloat16, where the functor has such rows
+  Row bfloat16 = nullptr;  // everything in bfloat16, if the functor has such rows
 };
 template <class F, class Out, class... In>
 ElementRows element_rows(const F& f) noexcept {
@@ -83,9 +83,9 @@ void run_rows(std::string_view name, Tensor& out, const std::array<const Tensor*
 
 }  // namespace detail
 
-// out = f(inputs...), where f takes In... and returns Out; out has the broadcast shape. Elements of out that are
-// inputs too must be the same elements. f.row(count, out, in...), where there is one, does packed elements in a row.
-// F::OnBFloat16 says that f is short, so that bfloat16 is converted within its loop, or has rows of bfloat16 itself.
+// out = f(inputs...), where f takes In... and returns Out; out has the broadcast shape. Elements of out that are also
+// inputs must be the same elements. f.row(count, out, in...), if it exists, handles packed elements in a row.
+// F::OnBFloat16 means that f is short, so bfloat16 is converted within its loop, or has rows of bfloat16 itself.
 template <class Out, class... In, class F, size_t N = sizeof...(In)>
 void map_elements(std::string_view name, Tensor& out, F f, const std::array<const Tensor*, N>& inputs,
                   int64_t grain = 32768) {

@@ -1,5 +1,5 @@
-// Fills. Matches at::fill_ (torch 2.15): the value must fit the dtype, else kInvalidArgument "value cannot be converted
-// to type T without overflow"; bool takes anything.
+// Fills. Matches at::fill_ (torch 2.15): the value must fit the dtype, else kInvalidArgument "value cannot be
+// converted to type T without overflow"; bool accepts anything.
 #pragma once
 
 #include <complex>

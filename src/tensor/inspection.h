@@ -1,4 +1,4 @@
-// Looks at the values of a tensor for diagnostics. Not for the hot path.
+// Reads the values of a tensor for diagnostics. Not for the hot path.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct NonFinite {
   int64_t nan = 0, inf = 0;
 };
 
-// Floating and complex dtypes; others have none. Any strides.
+// Floating and complex dtypes; others have no such values. Any strides.
 NonFinite count_nonfinite(const Tensor& tensor);
 
 // "float32 [2, 3] min -1 max 4 mean 0.5", or the value of a single element.

@@ -1,4 +1,4 @@
-// Scalar: a number argument of an operator with the kind it was written with (at::Scalar).
+// Scalar: a number argument of an operator, with its original kind (at::Scalar).
 #pragma once
 
 #include <complex>
@@ -21,7 +21,7 @@ class Scalar {
   bool is_floating() const noexcept { return std::holds_alternative<double>(value_); }
   bool is_complex() const noexcept { return std::holds_alternative<std::complex<double>>(value_); }
 
-  // bool, int64, float64, complex128: what a 0-d tensor of the number has.
+  // bool, int64, float64 or complex128: the dtype of a 0-d tensor of the number.
   DType dtype() const noexcept {
     return is_bool()       ? DType::kBool
            : is_integral() ? DType::kInt64
@@ -31,7 +31,7 @@ class Scalar {
   // The imaginary part is dropped.
   double to_double() const noexcept;
   std::complex<double> to_complex() const noexcept;
-  // kInvalidArgument where the number is not whole, not real or too large.
+  // kInvalidArgument if the number is not whole, not real or too large.
   int64_t to_int() const;
 
   template <class F>

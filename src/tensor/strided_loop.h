@@ -1,10 +1,10 @@
 // StridedLoop: one walk over up to four operands of one shape, of any strides.
 //
-// Dimensions are put in the order of the first operand's memory (ties by the following ones), neighbours that are
+// Dimensions are put in the order of the first operand's memory (ties by the following operands), neighbours that are
 // evenly spaced in every operand are joined, and the callback gets rows:
 //   inner(char* const* pointers, const int64_t* byte_strides, int64_t count)
-// Broadcasting is stride 0. Elements are visited in no promised order. A plan is a value on the stack; it holds no data
-// pointers, so one plan can be run by several threads over disjoint ranges.
+// Broadcasting is stride 0. The order of elements is unspecified. A plan is a value on the stack; it holds no data
+// pointers, so several threads can run one plan over disjoint ranges.
 //
 // Output strides follow at::TensorIterator (torch 2.15): see elementwise_strides().
 #pragma once
@@ -39,10 +39,10 @@ class Shape {
   int64_t dims_[Tensor::kMaxRank];
 };
 
-// "NAME: ..." kInvalidArgument where sizes do not broadcast.
+// kInvalidArgument "NAME: ..." if sizes do not broadcast.
 Shape broadcast_shapes(std::string_view name, IntSpan a, IntSpan b);
-// Strides, in elements, with which `tensor` is read as a tensor of that shape: 0 where it is stretched.
-// kInvalidArgument where it does not broadcast to it.
+// Strides, in elements, with which `tensor` is read as a tensor of that shape: 0 in broadcast dimensions.
+// kInvalidArgument if it does not broadcast to the shape.
 Shape broadcast_strides(std::string_view name, const Tensor& tensor, IntSpan shape);
 Tensor expand(std::string_view name, const Tensor& tensor, IntSpan shape);
 // dim + rank for negative dims; a 0-d tensor takes -1 and 0. kInvalidArgument "NAME: Dimension out of range ...".
@@ -51,7 +51,7 @@ int64_t wrap_dim(std::string_view name, int64_t dim, int64_t rank);
 // Strides, in elements, of a result that at::TensorIterator would allocate for these operands (all of shape `shape`
 // or broadcast to it).
 Shape elementwise_strides(IntSpan shape, std::span<const Tensor* const> operands);
-// Gapless strides in the memory order of given ones (at::infer_dense_strides): what clones and sorted results get.
+// Dense strides in the memory order of given ones (at::infer_dense_strides), for clones and sorted results.
 Shape dense_strides(IntSpan sizes, IntSpan strides);
 
 // As at::has_internal_overlap and at::get_overlap_status. kInvalidArgument "NAME: unsupported operation: ..." where
@@ -62,7 +62,7 @@ void check_no_overlap(std::string_view name, const Tensor& written, const Tensor
 
 template <int N>
 struct StridedLoop {
-  int rank = 0;  // after joining; 0 only where there is one element or none
+  int rank = 0;  // after joining; 0 only if there is at most one element
   int64_t numel = 1;
   std::array<int64_t, Tensor::kMaxRank> sizes;                   // [0] is innermost
   std::array<std::array<int64_t, N>, Tensor::kMaxRank> strides;  // in bytes
@@ -125,7 +125,7 @@ struct StridedLoop {
   }
 
  private:
-  // Below 0 where dimension a belongs inside of b, above 0 where b belongs inside, 0 where no operand tells.
+  // Negative if dimension a belongs inside of b, positive if b belongs inside, 0 if no operand decides.
   int compare(int a, int b) const {
     for (int i = 0; i < N; ++i) {
       const int64_t x = strides[a][i], y = strides[b][i];

@@ -9,13 +9,13 @@
 
 namespace sconce {
 
-// kUnsupported where ATen promotes neither way: float8 and the wide unsigned integers.
+// kUnsupported if ATen promotes neither way: float8 and the wide unsigned integers.
 DType promote_types(DType a, DType b);
 // Whether a result of type `from` may be written to a tensor of type `to`.
 bool can_cast(DType from, DType to) noexcept;
 
-// Collects operands. Tensors with dimensions win over 0-d tensors, those over numbers, unless a later kind is of a
-// higher category (float over integer, complex over float).
+// Collects operands. Tensors with dimensions take precedence over 0-d tensors, and these over numbers, unless a later
+// kind is of a higher category (float over integer, complex over float).
 class ResultType {
  public:
   ResultType& add(const Tensor& tensor);

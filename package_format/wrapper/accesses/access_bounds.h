@@ -1,15 +1,15 @@
-// Whether generated code stays within its tensors for sizes that are smaller than those it was compiled for.
+// Checks that generated code stays within its tensors for sizes smaller than those it was compiled for.
 //
-// torch.export assumes that a size is 2 or more, and lets x[1] through for a dimension that was declared to begin at 1.
-// PyTorch's code is right for all sizes that it assumes; what has to be shown is that it stays within its tensors for
-// the smaller ones. Two ways to show 0 <= element < elements of the tensor:
+// torch.export assumes that a size is 2 or more, and accepts x[1] for a dimension with a declared minimum of 1.
+// PyTorch's code is correct for the sizes that it assumes; the proof here covers the smaller ones. It shows
+// 0 <= element < elements of the tensor in one of two ways:
 //
-// - A bound that no size takes part in, once loops over sizes are at their ends, is the same for all sizes.
-// - Arithmetic: the difference is a polynomial of sizes and loop variables that is 0 or more, given what the loops, the
-//   conditions and the checks around the access say.
+// - A bound that depends on no size, once loops over sizes are at their ends, is the same for all sizes.
+// - Arithmetic: the difference is a polynomial of sizes and loop variables that is 0 or more, by the loops, the
+//   conditions and the checks around the access.
 //
-// Where neither does, an example may show the contrary: the smallest sizes, and places of the loops, for which the
-// access is made and lies outside of its tensor.
+// If both fail, an example may prove the opposite: smallest sizes and loop positions for which the access happens and
+// lies outside of its tensor.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@
 
 namespace sconce::rows {
 
-// An access that is made where all facts are 0 or more, and that is not shown to lie within its tensor.
+// An access that happens if all facts are 0 or more, and that is not proved to lie within its tensor.
 struct OpenAccess {
   std::string tensor;
   Polynomial element, elements;
@@ -30,33 +30,34 @@ struct OpenAccess {
 class AccessBounds {
  public:
   static constexpr int kMaxSteps = 2'000;     // of arithmetic: some milliseconds
-  static constexpr size_t kMaxOpen = 10'000;  // more accesses are not kept
+  static constexpr size_t kMaxOpen = 10'000;  // further accesses are not recorded
 
   explicit AccessBounds(Atoms& atoms) : atoms_(atoms) {}
 
-  // Polynomials that are 0 or more until `leave` with what `mark` gave before.
+  // Polynomials that are 0 or more, until leave() with the value that mark() returned before.
   size_t mark() const noexcept { return facts_.size(); }
   void assume(Polynomial fact) {
     if (fact.known()) facts_.push_back(std::move(fact));
   }
   void leave(size_t mark) { facts_.resize(mark); }
-  // Whether the statement runs depends on a size, until it is `false` again.
+  // Whether execution of the statement depends on a size, until it is `false` again.
   bool depends() const noexcept { return depends_; }
   void set_depends(bool depends) noexcept { depends_ = depends; }
-  // Whether a condition that is not among the facts decides if the statement runs, until it is `false` again.
+  // Whether a condition that is not among the facts decides about execution of the statement, until it is `false`
+  // again.
   bool guarded() const noexcept { return guarded_; }
   void set_guarded(bool guarded) noexcept { guarded_ = guarded; }
   bool sized(const Polynomial& value) const { return (atoms_.nature(value) & (kSized | kStray)) != 0; }
 
-  // Notes an access of a tensor with so many elements; unknown: their number is not known.
+  // Records an access of a tensor with this number of elements; unknown: the number is not known.
   void access(std::string_view tensor, const Polynomial& element, const Polynomial& elements);
-  // The first access that leaves its tensor, or else may leave it; "": none.
+  // The first access that leaves its tensor, or else that may leave it; "": none.
   const std::string& problem() const noexcept { return problem_; }
-  // Whether an example shows that it does.
+  // Whether an example proves that it leaves the tensor.
   bool leaves() const noexcept { return leaves_; }
-  // Those of which is known when they are made. Conditions that are no facts leave out the accesses behind them.
+  // The open accesses with known conditions. Accesses behind a condition that is not a fact are left out.
   const std::vector<OpenAccess>& open() const noexcept { return open_; }
-  // Whether value >= 0 where all facts are 0 or more; false if that is not known.
+  // Whether value >= 0 if all facts are 0 or more; false if unknown.
   bool follows(const Polynomial& value, const std::vector<Polynomial>& facts);
 
  private:

@@ -1,4 +1,4 @@
-// Writes the accesses that no proof bounds as expressions of the inputs' symbols, which each request decides.
+// Writes the accesses without a proof as expressions of the inputs' symbols, which are checked for each request.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace sconce::rows {
 
-// The name of a size; empty: it has none.
+// The name of a size; empty if it has none.
 using SizeName = std::function<std::string(Atom)>;
 
-// Each open access with all loops at their first places, and with all at their last ones. Left out is an access of
-// which these sizes do not tell whether it is made, or where. Each bound is there once.
+// Each open access with all loops at their first positions, and with all at their last ones. Leaves out an access if
+// these sizes do not determine its condition or its element. Each bound appears once.
 std::vector<AccessBound> open_bounds(AccessBounds& bounds, Atoms& atoms, const SizeName& name);
 
 }  // namespace sconce::rows

@@ -1,4 +1,4 @@
-// Integers that a run knows by name: sizes, loop variables, quotients and remainders, and polynomials of them.
+// Symbolic integers of a run: sizes, loop variables, quotients and remainders, and polynomials of them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace sconce::rows {
 
 using Atom = int32_t;
 
-// What an integer may depend on, as bits.
+// The facts that an integer may depend on, as bits.
 enum Nature : uint8_t {
   kFixed = 0,    // nothing but the sizes of other dimensions, and places within a row
   kBatch = 1,    // the number of rows
@@ -26,7 +26,7 @@ enum Nature : uint8_t {
 };
 
 struct Term {
-  std::vector<Atom> atoms;  // ascending; an atom may be there more than once
+  std::vector<Atom> atoms;  // ascending; an atom may occur more than once
   int64_t factor = 0;
   bool operator==(const Term&) const = default;
 };
@@ -49,9 +49,9 @@ class Polynomial {
   Polynomial operator*(const Polynomial& other) const;
 
   // Splits the terms into multiples of `divisor`, a single term, and the rest: *this = quotient * divisor + rest.
-  // False if the divisor is no single positive term.
+  // False if the divisor is not a single positive term.
   bool split(const Polynomial& divisor, Polynomial& quotient, Polynomial& rest) const;
-  // The terms with `atom`, divided by it; the others are the rest. False if a term has it more than once.
+  // Splits off the terms with `atom`, divided by it, from the rest. False if a term contains it more than once.
   bool coefficient(Atom atom, Polynomial& factor, Polynomial& rest) const;
 
  private:
@@ -61,23 +61,24 @@ class Polynomial {
   std::vector<Term> terms_;  // ascending by atoms; no factor is 0
 };
 
-// Knows the atoms of one graph. All atoms are >= 0; sizes are >= 1: code for an empty tensor does nothing.
+// The atoms of one graph. All atoms are >= 0; sizes are >= 1: code for an empty tensor does nothing.
 class Atoms {
  public:
-  // A size; `bits` is kBatch for the number of rows.
+  // A size; `bits` is kBatch for the batch size.
   Atom size(uint8_t bits = kFixed);
   // A size that may be 0.
   Atom size_or_zero(uint8_t bits);
   // An integer in [0, last]; `last` unknown: no bound.
   Atom index(uint8_t bits, Polynomial last = Polynomial::unknown());
-  // A loop's variable: it takes each value in [0, last] if that depends on nothing but sizes.
+  // A loop's variable: it takes each value in [0, last] if that depends only on sizes.
   Atom loop(uint8_t bits, Polynomial last);
   // Any integer.
   Atom any(uint8_t bits);
 
   // Rounded down.
   Polynomial quotient(const Polynomial& value, const Polynomial& divisor);
-  // C++'s `/` and `%`, which differ from that for negative values: unknown where that could tell of a row's place.
+  // C++'s `/` and `%`, which differ from quotient() for negative values: unknown where the difference could depend on
+  // a row's position.
   Polynomial truncated(const Polynomial& value, const Polynomial& divisor);
   Polynomial remainder(const Polynomial& value, const Polynomial& divisor);
   Polynomial larger(const Polynomial& a, const Polynomial& b);
@@ -90,7 +91,7 @@ class Atoms {
   bool may_be_zero(Atom atom) const { return known_[static_cast<size_t>(atom)].may_be_zero; }
   bool is_loop(Atom atom) const { return known_[static_cast<size_t>(atom)].is_loop; }
   bool may_be_negative(Atom atom) const { return known_[static_cast<size_t>(atom)].may_be_negative; }
-  // Of a quotient '/', a remainder '%' or a maximum '>'; the kind is 0 for all others.
+  // For a quotient '/', a remainder '%' or a maximum '>'; the kind is 0 for all others.
   struct Made {
     char kind = 0;
     Polynomial value, divisor;
@@ -99,19 +100,19 @@ class Atoms {
     const Known& known = known_[static_cast<size_t>(atom)];
     return {known.kind, known.value, known.divisor};
   }
-  // Whether the value is not smaller for larger sizes, as far as its terms tell.
+  // Whether larger sizes never make the value smaller, judged by its terms.
   bool grows(const Polynomial& value) const;
-  // Whether value >= 0 for all values of the atoms; false if that is not known.
+  // Whether value >= 0 for all values of the atoms; false if unknown.
   bool at_least_zero(const Polynomial& value) const;
-  // Adds what is known of quotients and maxima in the value, as polynomials that are 0 or more.
+  // Adds the known facts about quotients and maxima in the value, as polynomials that are 0 or more.
   void add_facts(const Polynomial& value, std::vector<Polynomial>& facts) const;
-  // Whether 0 <= value < bound for all values of the atoms; false if that is not known.
+  // Whether 0 <= value < bound for all values of the atoms; false if unknown.
   bool within(const Polynomial& value, const Polynomial& bound) const;
-  // The number that the value is where sizes and indices are as `of` says; nullopt where it says none, and if the
-  // number does not fit. Quotients, remainders and maxima are computed.
+  // The number for the sizes and indices given by `of`; nullopt if `of` lacks one, and if the number does not fit.
+  // Quotients, remainders and maxima are computed.
   using Places = std::function<std::optional<int64_t>(Atom)>;
   std::optional<int64_t> number(const Polynomial& value, const Places& of) const;
-  // Whether there are too many to go on.
+  // Whether there are too many atoms to continue.
   bool exhausted() const noexcept { return known_.size() > 200000; }
   // The atoms of kind kData in the value, those within quotients and remainders included.
   std::vector<Atom> data(const Polynomial& value) const;
@@ -126,7 +127,7 @@ class Atoms {
     bool is_loop = false;
     bool falls = false;         // it may be smaller for larger sizes
     char kind = 0;              // of a quotient '/', remainder '%' or maximum '>'
-    Polynomial value, divisor;  // of which it is made
+    Polynomial value, divisor;  // its operands
     std::vector<Atom> data;     // of a quotient or remainder: those of kind kData that it is made of
   };
   Atom made_of(char kind, const Polynomial& value, const Polynomial& divisor, Polynomial last);

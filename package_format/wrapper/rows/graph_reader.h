@@ -16,22 +16,22 @@
 
 namespace sconce::rows::graph {
 
-constexpr int64_t kMaxSteps = 8'000'000;  // of kernels' expressions: some seconds
+constexpr int64_t kMaxSteps = 8'000'000;  // for kernels' expressions: some seconds
 
 struct Value {
   enum class Kind : uint8_t { kOther, kLiteral, kTensor, kInteger, kList, kSizes, kAddress, kInputs, kConstants };
   Kind kind = Kind::kOther;
   View tensor;
-  std::optional<BatchPlace> expected;  // of a tensor of which the shape is not known yet
+  std::optional<BatchPlace> expected;  // for a tensor of unknown shape
   bool reused = false;                 // a tensor in memory that is free: nothing has used it since
   Polynomial integer;
   std::vector<Value> list;
-  Name name = -1;  // of which the address is taken
+  Name name = -1;  // whose address is taken
 };
 
 class GraphReader {
  public:
-  // Looks at accesses instead of rows.
+  // Examines accesses instead of rows.
   GraphReader(ParsedCode& code, const LeastSizes& least, const ModelSpec& spec, LookAt look)
       : spec_(spec), code_(code), outputs_(spec.outputs.size()) {
     state_.look_at_accesses();
@@ -44,11 +44,11 @@ class GraphReader {
     read_inputs(batch);
   }
 
-  // Returns why rows are not known to be apart; "" if they are.
+  // Returns the reason why rows are not known to be independent; "" if they are.
   std::string read();
   // Whether an access is known to leave its tensor.
   bool leaves() { return state_.bounds() && state_.bounds()->leaves(); }
-  // Accesses that sizes decide.
+  // Accesses to check against the sizes of a request.
   std::vector<AccessBound> open();
 
  private:
@@ -86,7 +86,7 @@ class GraphReader {
   Value view_of(const Expression& call);
   Value tensor_of_constant(int64_t index);
   std::vector<Polynomial> integers(const Value& list) const;
-  // A tensor whose values are not known to be of one row each.
+  // A tensor whose values are not known to depend on one row each.
   Value mixed_tensor(std::string_view name, int reason);
 
   const ModelSpec& spec_;
@@ -108,7 +108,7 @@ class GraphReader {
 Value literal();
 Value tensor(View view);
 Value integer(Polynomial number);
-// Whether an operator's argument holds nothing that is not understood.
+// Whether every part of an operator's argument is understood.
 bool understood(const Value& value);
 
 }  // namespace sconce::rows::graph

@@ -11,26 +11,26 @@
 
 namespace sconce::rows {
 
-// Returns "" if every statement of run_impl is understood and every output has a row for each row of the batch that is
-// computed from that row alone; else why that is not known. `batch` is the symbol of the inputs' first dimension.
+// Returns "" if every statement of run_impl is understood and each row of every output is computed from one row of the
+// batch alone; else the reason why this is unknown. `batch` is the symbol of the inputs' first dimension.
 std::string why_not_independent(ParsedCode& code, std::string_view batch, const ModelSpec& spec);
 
 // The smallest value of each symbol of the inputs' sizes: 0, 1 or a recorded minimum.
 using LeastSizes = std::map<std::string, int64_t, std::less<>>;
 
-// What is known of the accesses for all sizes from given ones on.
+// Known facts about accesses, for all sizes from given minima on.
 struct Accesses {
   std::string problem;            // why they are not known to lie within their tensors; empty: they are
   bool leave = false;             // one is known to leave its tensor, for the smallest of these sizes
-  std::vector<AccessBound> open;  // what decides for given sizes
+  std::vector<AccessBound> open;  // the bounds to check for given sizes
 };
 
 enum class LookAt : uint8_t {
-  kSmallSizes,  // takes the code for right wherever all sizes are 2 or more
+  kSmallSizes,  // assumes that the code is correct if all sizes are 2 or more
   kAllSizes,
 };
 
-// They are known where every statement of run_impl is understood.
+// They are known if every statement of run_impl is understood.
 Accesses look_at_accesses(ParsedCode& code, const LeastSizes& least, const ModelSpec& spec, LookAt look);
 
 }  // namespace sconce::rows

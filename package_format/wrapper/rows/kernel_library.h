@@ -16,7 +16,7 @@ class KernelLibrary {
   explicit KernelLibrary(std::span<const std::string_view> sources);
 
   bool has(std::string_view name) const { return texts_.contains(name); }
-  // Runs the kernel for these arguments, as run_kernel().
+  // Evaluates the kernel for these arguments, as run_kernel().
   std::string run(std::string_view name, const std::vector<KernelArgument>& arguments, RowState& state, int64_t& steps);
 
  private:
@@ -26,7 +26,7 @@ class KernelLibrary {
     Index body = kNothing;
     std::string_view problem;
   };
-  std::unordered_map<std::string_view, std::string_view> texts_;  // from the list of parameters on
+  std::unordered_map<std::string_view, std::string_view> texts_;  // from the parameter list on
   std::unordered_map<std::string_view, Parsed> parsed_;
 };
 

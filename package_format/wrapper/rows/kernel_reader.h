@@ -1,4 +1,4 @@
-// A kernel's statements and expressions, run with each loop's iterations taken together.
+// Evaluates a kernel's statements and expressions, with all iterations of a loop taken together.
 #pragma once
 
 #include <optional>
@@ -36,13 +36,13 @@ inline bool is_integer_type(std::string_view type) {
          type == "int16_t" || type == "size_t";
 }
 
-// A variable, or an array of which the elements are taken together.
+// A variable, or an array whose elements are taken together.
 struct Slot {
   Value value;
   bool bound = false;
   bool array = false;
   Index declared = kNothing;     // the expression that it is
-  std::optional<Atom> number{};  // what stands for it as an integer
+  std::optional<Atom> number{};  // the atom that represents it as an integer
 };
 
 struct Undo {
@@ -57,8 +57,8 @@ struct Assigned {
 
 class KernelReader {
  public:
-  // places_inner: for tensors with other dimensions outside the batch, what a loop over places, rows and elements has
-  // of the last; nullopt: rows are outermost.
+  // places_inner: for tensors with other dimensions outside the batch, the size of the innermost part of a loop over
+  // positions, rows and elements; nullopt: rows are outermost.
   KernelReader(const Syntax& syntax, RowState& state, int64_t& steps, std::optional<Polynomial> places_inner)
       : syntax_(syntax), state_(state), steps_(steps), slots_(syntax.names()), places_inner_(std::move(places_inner)) {}
 
@@ -97,7 +97,7 @@ class KernelReader {
   Value invoke(const Value& lambda);
   Value joined(const Expression& expression, size_t from = 0);
   void check(const Expression& expression);
-  // True: that is all that it says.
+  // Adds the condition to the facts; true if they express all of it.
   bool assume(Index condition, bool holds);
   Value choice(const Expression& expression);
   void transpose(const Expression& expression);
@@ -105,7 +105,7 @@ class KernelReader {
   Dependence data_of(const Value& value);
   Polynomial index(Index at);
   Polynomial index_of(const Value& value);
-  // The integer for which a variable of values stands, which is the same wherever it is used.
+  // The integer that represents a variable of values; it is the same at each use.
   Polynomial variable(Name name, const Value& value);
   Polynomial lanes(Polynomial element);
   Dependence across_lanes(const Dependence& from);
@@ -121,13 +121,13 @@ class KernelReader {
   std::vector<Undo> undo_;
   std::vector<Assigned> assigned_;
   Dependence control_;                 // what decides whether the statement runs
-  int branches_ = 0, conditions_ = 0;  // branches under way; those of them that are no parts of a loop
+  int branches_ = 0, conditions_ = 0;  // branches being evaluated; how many of them are not part of a loop
   WrittenElements elements_;
-  std::vector<Atom> open_;  // variables of the loops under way
+  std::vector<Atom> open_;  // variables of the enclosing loops
   Dependence returned_;
-  Atom lane_ = -1;  // of the loop whose vectors span rows
+  Atom lane_ = -1;  // for the loop whose vectors span rows
   Name lane_loop_ = -1;
-  std::vector<Name> written_;  // variables whose addresses the call gets
+  std::vector<Name> written_;  // variables whose addresses are passed to the call
   std::vector<Atom> vectors_;  // variables of the other loops over vectors
   std::unordered_map<Atom, std::string_view> vector_names_;
   int calls_ = 0;

@@ -1,4 +1,4 @@
-// Reads how a generated CPU kernel uses its tensors' rows.
+// Finds how a generated CPU kernel uses its tensors' rows.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace sconce::rows {
 
-// What a call passes for a parameter: a tensor's memory from an element on, an integer, or another number.
+// An argument of a call: a tensor's memory from an element on, an integer, or another number.
 struct KernelArgument {
   int storage = -1;
   Polynomial integer;
@@ -18,8 +18,9 @@ struct KernelArgument {
   Dependence from;
 };
 
-// Runs a kernel's body, with each loop's iterations taken together: notes what it stores, and mixes tensors that it
-// writes not row by row. Returns the text that it does not understand; empty: none. `steps` is what may still be done.
+// Evaluates a kernel's body, with all iterations of a loop taken together: records its stores, and marks tensors that
+// it does not write row by row as mixed. Returns the text that it does not understand; empty if there is none. `steps`
+// is the remaining budget.
 std::string run_kernel(const Syntax& syntax, const std::vector<Parameter>& parameters, Index body,
                        const std::vector<KernelArgument>& arguments, RowState& state, int64_t& steps);
 

@@ -1,4 +1,5 @@
-// Rules for operators that generated code calls by name: where results have the batch, given where arguments have it.
+// Rules for operators that generated code calls by name: the batch dimension of the results, given that of the
+// arguments.
 #pragma once
 
 #include <optional>
@@ -9,23 +10,24 @@
 
 namespace sconce::rows {
 
-// An argument as the call spells it.
+// An argument as written in the call.
 struct OperatorArgument {
   const View* tensor = nullptr;
   std::optional<int64_t> integer;
-  std::vector<int64_t> list;  // of integers that are known
+  std::vector<int64_t> list;  // for known integers
   bool output = false;        // the address of a handle for a result
 };
 
 struct OperatorResult {
   BatchPlace place;
-  std::vector<Polynomial> sizes;  // of a dense tensor with the batch outermost; empty: not known by the rule
+  // for a dense tensor with the batch outermost; empty: the rule does not determine them
+  std::vector<Polynomial> sizes;
 };
 
 struct OperatorResults {
   bool known = false;                // whether there is a rule
   int written = -1;                  // the argument that is the result, for operators that write it
-  std::vector<OperatorResult> list;  // of the outputs in order, or of the written argument
+  std::vector<OperatorResult> list;  // for the outputs in order, or for the written argument
 };
 
 // `name` is without "aoti_torch_" and device: "addmm_out", "topk".

@@ -1,4 +1,4 @@
-// A model's generated code, parsed once for all that read it. One thread at a time.
+// A model's generated code, parsed once for all readers. One thread at a time.
 #pragma once
 
 #include <optional>
@@ -14,17 +14,17 @@ namespace sconce::rows {
 
 class ParsedCode {
  public:
-  // kernels: the source before run_impl, and the sources of its kernels. All texts must live as long. Nothing is parsed
-  // before it is asked for.
+  // kernels: the source before run_impl, and the sources of its kernels. All texts must outlive the object. Parsing
+  // happens on demand.
   ParsedCode(const WrapperSource& source, std::span<const std::string_view> kernels)
       : source_(source), texts_(kernels) {}
 
   const WrapperSource& source() const noexcept { return source_; }
   Syntax& syntax() noexcept { return syntax_; }
   KernelLibrary& kernels();
-  // Those of run_impl as far as they are understood.
+  // The statements of run_impl, up to the first one that is not understood.
   const std::vector<Index>& statements();
-  // The text that is not understood; empty: all is. Set by statements().
+  // The text that is not understood; empty if there is none. Set by statements().
   std::string_view problem() const noexcept { return problem_; }
   bool has_body() const noexcept { return has_body_; }
 

@@ -1,4 +1,4 @@
-// Finds out whether the rows of a model's batch are computed apart, so that requests may share its runs.
+// Proves that the rows of a model's batch are independent, which dynamic batching requires.
 #pragma once
 
 #include "package_format/wrapper/rows/parsed_code.h"
@@ -6,9 +6,9 @@
 
 namespace sconce {
 
-// Sets ModelSpec::rows and coarsest_buffer. The metadata and the inputs' symbols are known. What sconce.export proved
-// on the exported graph stands in the metadata ("sconce_rows", FORMAT.md); else the generated source is read, statement
-// by statement: what has no rule proves nothing (wrapper/rows).
+// Sets ModelSpec::rows and coarsest_buffer. Needs the metadata and the inputs' symbols. If the metadata has the result
+// of sconce.export's proof ("sconce_rows", FORMAT.md), uses it; else reads the generated source statement by
+// statement. A statement without a rule ends the attempt without a proof (wrapper/rows).
 void prove_rows(rows::ParsedCode& code, ModelSpec& spec);
 
 }  // namespace sconce

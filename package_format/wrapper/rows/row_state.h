@@ -1,9 +1,9 @@
-// What a graph's tensors have to do with the rows of its batch.
+// How a graph's tensors relate to the rows of its batch.
 //
-// A tensor that carries the batch has a row stride: element i lies in row floor(i / stride) (mod the number of rows, if
-// other dimensions lie outside the batch). All its elements of a row are computed from that row alone, by code that
-// neither knows the row's place nor how many rows there are; else the tensor is mixed, with the reason. All other
-// tensors are the same whatever the batch is, or mixed.
+// A tensor that carries the batch has a row stride: element i belongs to row floor(i / stride) (mod the batch size, if
+// other dimensions lie outside the batch). All elements of a row are computed from that row alone, by code that
+// depends neither on the row's position nor on the batch size; otherwise the tensor is mixed, with the reason. All
+// other tensors are independent of the batch, or mixed.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,10 @@
 
 namespace sconce::rows {
 
-// What a value is computed from.
+// The sources of a value.
 struct Dependence {
   Atom row = -1;    // one row of the batch, at this place; -1: nothing of the batch
-  int reason = -1;  // why it is not known to be of one row; -1: it is
+  int reason = -1;  // why it may depend on several rows; -1: it depends on one
   bool operator==(const Dependence&) const = default;
   bool free() const noexcept { return row < 0 && reason < 0; }
 };
@@ -36,7 +36,7 @@ struct Storage {
   bool stale = false;      // memory of an earlier tensor, to which nothing was written since
   bool touched = false;    // it was used: its layout is settled
   int mixed = -1;          // the reason
-  Polynomial elements = Polynomial::unknown();  // how many it has; used where accesses are looked at
+  Polynomial elements = Polynomial::unknown();  // number of elements; used when accesses are examined
   bool constant = false;
 };
 
@@ -48,12 +48,12 @@ struct View {
   Polynomial offset;
 };
 
-// Where a tensor has the batch.
+// The position of the batch in a tensor.
 struct BatchPlace {
   enum class Kind : uint8_t { kNowhere, kDimension, kUnclear };
   Kind kind = Kind::kUnclear;
   size_t dimension = 0;
-  // The dimension's size is outer * rows * inner; one of both is 1.
+  // The dimension's size is outer * rows * inner; inner or outer is 1.
   Polynomial inner{1}, outer{1};
   bool operator==(const BatchPlace&) const = default;
 };
@@ -63,13 +63,13 @@ class RowState {
   RowState() : batch_(atoms_.size(kBatch)) {}
 
   Atoms& atoms() noexcept { return atoms_; }
-  // Looks at accesses instead of rows. A value then has a row if it depends on a size.
+  // Examines accesses instead of rows. A value then has a row if it depends on a size.
   void look_at_accesses() { bounds_.emplace(atoms_); }
   AccessBounds* bounds() noexcept { return bounds_ ? &*bounds_ : nullptr; }
   const AccessBounds* bounds() const noexcept { return bounds_ ? &*bounds_ : nullptr; }
   const Atoms& atoms() const noexcept { return atoms_; }
   Atom batch() const noexcept { return batch_; }
-  // The kernel or operator that reasons name from now on.
+  // The kernel or operator that later reasons name.
   void set_place(std::string place) { place_ = std::move(place); }
 
   int reason(std::string_view why);
@@ -77,12 +77,12 @@ class RowState {
   Dependence mixed(std::string_view why) { return {-1, reason(why)}; }
   Dependence join(const Dependence& a, const Dependence& b);
 
-  // `rows * inner` -> inner; nullopt if the number of rows is not a factor of all terms.
+  // `rows * inner` -> inner; nullopt if the batch size is not a factor of all terms.
   std::optional<Polynomial> per_row(const Polynomial& value) const;
 
-  // A value that is computed from the integer: mixed if the integer tells of a row's place or of the number of rows.
+  // A value that is computed from the integer: mixed if the integer depends on a row's position or on the batch size.
   Dependence of_number(const Polynomial& value);
-  // The values of tensors that the integer was made of.
+  // The dependence of the tensor values that the integer was computed from.
   Dependence of_data(const Polynomial& value);
   Atom data(const Dependence& dependence);
 
@@ -92,8 +92,8 @@ class RowState {
   int add_mixed(std::string_view name, std::string_view why);
   Storage& storage(int number) { return storages_[static_cast<size_t>(number)]; }
   void mix(int storage, int reason);
-  int mixes() const noexcept { return mixes_; }  // how many storages have become mixed
-  // What storages are now, and a return to that.
+  int mixes() const noexcept { return mixes_; }  // number of storages that have become mixed
+  // Saves and restores the state of storages.
   std::vector<Storage> storages() const { return storages_; }
   void restore(std::vector<Storage> storages, int mixes) {
     storages_ = std::move(storages);
@@ -101,16 +101,16 @@ class RowState {
   }
 
   Dependence load(int storage, const Polynomial& element);
-  // Notes that `value` is stored.
+  // Records a store of `value`.
   void store(int storage, const Polynomial& element, const Dependence& value);
 
   BatchPlace place_of(const View& view);
-  // A tensor of one dimension for rows and places, [places * rows, ...], may have rows or places outermost, as the
-  // operator has it that writes it first.
+  // A tensor whose first dimension combines rows and positions, [places * rows, ...], may have rows or positions
+  // outermost. The operator that writes it first decides.
   void settle(const View& view, const BatchPlace& wanted);
 
  private:
-  // The row in which the element lies, if it is a loop's variable of rows.
+  // The row of the element, if it is the variable of a loop over rows.
   std::optional<Atom> row_of(const Storage& storage, const Polynomial& element);
 
   Dependence access(Storage& storage, const Polynomial& element);

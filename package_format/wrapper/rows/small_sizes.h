@@ -1,4 +1,4 @@
-// Finds out which sizes below a recorded minimum of 2 a model takes, and which accesses a request's sizes decide.
+// Finds the sizes below a recorded minimum of 2 that a model accepts, and the accesses to check for each request.
 #pragma once
 
 #include "package_format/wrapper/rows/parsed_code.h"
@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-// Sets Dim::smallest of the inputs and ModelSpec::bounds of a model for the CPU whose source was read.
+// Sets Dim::smallest of the inputs and ModelSpec::bounds, for a CPU model whose source was read.
 void find_small_sizes(rows::ParsedCode& code, ModelSpec& spec);
 
 }  // namespace sconce

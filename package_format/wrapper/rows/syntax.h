@@ -1,7 +1,7 @@
-// The syntax of generated C++: of kernels, and of the statements of run_impl. Only forms that PyTorch 2.6 to 2.15
-// writes for the CPU; other text is an error at its place.
+// The syntax of generated C++: kernels, and the statements of run_impl. Only forms that PyTorch 2.6 to 2.15 writes for
+// the CPU; other text is an error with its position.
 //
-// Views of the caller's text, which must live as long. Time and memory grow with the text's length.
+// The parts are views of the caller's text, which must outlive them. Time and memory are linear in the text's length.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ using Index = int32_t;
 constexpr Index kNothing = -1;
 
 enum class Form : uint8_t {
-  kNumber,  // text
+  kNumber,  // its text
   kString,
   kName,     // name, text
   kCall,     // text: the function's last name, qualifier: what stands before it; children: arguments
@@ -44,7 +44,7 @@ enum class Deed : uint8_t {
   kIf,       // first: the condition; children: one or two statements
   kWhile,    // of the graph: first: the condition; children: the body
   kThrow,    // ends the run
-  kDeclare,  // name; first: the value or kNothing; array: it has elements
+  kDeclare,  // name; first: the value or kNothing; array: number of elements if any
   kAssign,   // mark: the operator; first: the target, second: the value
   kValue,    // first: an expression
   kReturn,   // first: a value or kNothing
@@ -75,16 +75,17 @@ class Syntax {
   size_t names() const noexcept { return words_.size(); }
   std::string_view word(Name name) const { return words_[static_cast<size_t>(name)]; }
 
-  // Reads "(parameters)" and "{ statements }". kNothing, with `problem` set to the text that is not understood.
+  // Reads "(parameters)" and "{ statements }". kNothing on failure, with `problem` set to the text that is not
+  // understood.
   Index function(std::string_view text, std::vector<Parameter>& parameters, std::string_view& problem);
-  // Reads statements until a "}" without partner. Where that is missing or text is not understood, `problem` is set.
+  // Reads statements until an unmatched "}". If that is missing or text is not understood, sets `problem`.
   std::vector<Index> statements(std::string_view text, std::string_view& problem);
   // Reads one expression: "2*s17".
   Index integer(std::string_view text);
 
  private:
   friend class Parser;
-  // How deep the trees are, so that whoever walks them needs little stack.
+  // The depths of the trees. They are limited, so that a recursive walk needs little stack.
   std::vector<int> expression_depths_, statement_depths_;
   std::vector<Expression> expressions_;
   std::vector<Statement> statements_;

@@ -1,4 +1,4 @@
-// The words of generated C++.
+// The tokens of generated C++.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Token {
   std::string_view origin;  // what the last comment before it says after "Original ATen: "
 };
 
-// Splits the text; comments and lines of the preprocessor are left out. The last token is kEnd.
+// Splits the text; comments and preprocessor lines are left out. The last token is kEnd.
 std::vector<Token> tokens_of(std::string_view text);
 
 }  // namespace sconce::rows

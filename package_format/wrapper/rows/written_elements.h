@@ -1,4 +1,4 @@
-// Elements of a kernel's local arrays that were written since a row's computation began.
+// Tracks the elements of a kernel's local arrays that were written since a row's computation began.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace sconce::rows {
 
-// Kernels keep intermediate results of one row in an array that all rows use one after the other. A read sees what the
-// same row has written if it reads no other elements than an earlier loop, or the same iteration, has written.
+// Kernels keep intermediate results of one row in an array that all rows use one after the other. A read gets values
+// of the same row if it reads only elements that an earlier loop, or the same iteration, has written.
 class WrittenElements {
  public:
   // `certain`: the statement runs in every iteration.
   void write(Name array, const Polynomial& element, const Dependence& value, bool certain, RowState& state);
-  // nullopt if it is not known that the elements were written. `open`: the variables of the loops that are under way.
+  // nullopt if the elements may be unwritten. `open`: the variables of the enclosing loops.
   std::optional<Dependence> read(Name array, const Polynomial& element, const std::vector<Atom>& open,
                                  const RowState& state) const;
   void forget(Name array);

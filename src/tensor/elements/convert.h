@@ -1,6 +1,6 @@
-// Bulk conversion of packed elements between any two dtypes, as at::Tensor::copy_ converts (torch 2.15):
-// float to integer truncates (what does not fit gives what x86's instructions give), anything to bool is "not zero",
-// complex to real drops the imaginary part, half, bfloat16 and float8 go through float.
+// Bulk conversion of packed elements between any two dtypes, as at::Tensor::copy_ converts (torch 2.15): float to
+// integer truncates (values out of range give the result of x86's instructions), anything to bool is "not zero",
+// complex to real drops the imaginary part; half, bfloat16 and float8 are converted through float.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,23 @@
 namespace sconce {
 
 // Converts n packed elements; source and destination do not overlap unless they are the same bytes of the same size.
-// kUnsupported for float4 to or from anything else.
+// kUnsupported for float4 to or from any other dtype.
 void convert(DType from, const void* source, DType to, void* destination, int64_t n);
 
-// The pieces that kernels use directly.
+// Conversions that kernels use directly.
 void half_to_float(const Half* source, float* destination, int64_t n) noexcept;
 void half_from_float(const float* source, Half* destination, int64_t n) noexcept;
 void bfloat16_to_float(const BFloat16* source, float* destination, int64_t n) noexcept;
 void bfloat16_from_float(const float* source, BFloat16* destination, int64_t n) noexcept;
 
-// One element, for scalars: the same rules.
+// Converts one element, for scalars, by the same rules.
 template <class To, class From>
 To convert_value(From value) noexcept;
 
 namespace detail {
 
-// Conversion of out-of-range numbers is undefined in C++; these say what comes out, in forms that still vectorise.
+// Conversion of out-of-range numbers is undefined in C++; these functions define the result, in forms that still
+// vectorise.
 template <class To, class From>
 To truncate(From value) noexcept {
   if constexpr (sizeof(To) == 8 && !std::is_signed_v<To>) {

@@ -1,6 +1,6 @@
 // From a DType at run time to a C++ type: dispatch_xxx(dtype, "name", []<class T>() {...}) calls the lambda with the
-// element type T, which its caller names as `f.template operator()<T>()`. kUnsupported "name: not implemented for
-// 'dtype'" where the group does not hold the dtype, as ATen's AT_DISPATCH does.
+// element type T, as `f.template operator()<T>()`. kUnsupported "name: not implemented for 'dtype'" if the group lacks
+// the dtype, as ATen's AT_DISPATCH does.
 #pragma once
 
 #include <string_view>
@@ -59,13 +59,13 @@ decltype(auto) dispatch_integral_bool(DType dtype, std::string_view name, F&& f)
   return detail::dispatch_list<DType::kInt64, DType::kInt32, DType::kUInt8, DType::kInt8, DType::kInt16, DType::kBool>(
       dtype, name, f);
 }
-// the integers, unsigned 16 to 64 bit among them
+// the integers, including unsigned 16 to 64 bit
 template <class F>
 decltype(auto) dispatch_integral_wide(DType dtype, std::string_view name, F&& f) {
   return detail::dispatch_list<DType::kInt64, DType::kInt32, DType::kUInt8, DType::kInt8, DType::kInt16, DType::kUInt16,
                                DType::kUInt32, DType::kUInt64>(dtype, name, f);
 }
-// integers and floats of every width but the unsigned wide ones; no bool, no complex
+// integers and floats of every width except the wide unsigned ones; no bool, no complex
 template <class F>
 decltype(auto) dispatch_real(DType dtype, std::string_view name, F&& f) {
   return detail::dispatch_list<DType::kFloat32, DType::kInt64, DType::kInt32, DType::kFloat64, DType::kFloat16,

@@ -1,4 +1,5 @@
-// Marks functions that the kernels of libsconce_cuda call as well. Such headers are C++17 and include only their like.
+// Marks functions that kernels of libsconce_cuda also call. Such headers are C++17 and include only headers of this
+// kind.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,6 +1,6 @@
 // Products and quotients of any element type. Complex ones follow c10::complex: products are plain, without C's
-// recovery of infinities, which would cost a call per product; by zero each part is divided by 0, whatever the zero's
-// signs.
+// recovery of infinities, which would cost a call per product; division by zero divides each part by 0, whatever the
+// zero's signs.
 #pragma once
 
 #include "sconce/float_types.h"

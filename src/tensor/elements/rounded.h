@@ -8,7 +8,7 @@
 
 namespace sconce {
 
-// A value of the small float type T, held as the float that it equals. T converts from and to float.
+// A value of the small float type T, held as the equal float. T converts from and to float.
 template <class T>
 class Rounded {
  public:
@@ -31,10 +31,10 @@ class Rounded {
   float value_;
 };
 
-// The type in which elements of T compute: T itself, where C++ rounds to it.
+// The type in which elements of T are computed: T itself, where C++ rounds to it.
 template <class T>
 using RoundedNumber = std::conditional_t<std::is_floating_point_v<T>, T, Rounded<T>>;
-// A type in which C++ rounds, floors and compares that holds every T: double of double, else float.
+// A type that holds every T and in which C++ rounds, floors and compares: double for double, else float.
 template <class T>
 using PlainNumber = std::conditional_t<std::is_same_v<T, double>, double, float>;
 

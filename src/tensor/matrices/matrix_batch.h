@@ -1,5 +1,5 @@
-// What operators of linear algebra have in common: batches of column-major matrices, as LAPACK and its like on devices
-// take them, and checks of arguments.
+// Shared code of linear algebra operators: batches of column-major matrices, as LAPACK and device libraries take them,
+// and checks of arguments.
 #pragma once
 
 #include <string_view>
@@ -9,21 +9,21 @@
 
 namespace sconce {
 
-// [..., m, n] uninitialised; its matrices one after the other, column-major or row-major. The strides are ATen's
-// (batched_matrix_contiguous_strides), which with fewer than two dimensions are plain ones.
+// [..., m, n] uninitialised; the matrices are consecutive, each column-major or row-major. The strides are ATen's
+// (batched_matrix_contiguous_strides); with fewer than two dimensions they are plain.
 Tensor empty_matrices(const Shape& sizes, DType dtype, bool column_major = true, Device device = {});
-// [0]: a result that was not asked for.
+// [0]: a result that was not requested.
 Tensor no_matrix(DType dtype, Device device = {});
 // Makes each matrix of [..., m, n] the identity, or the part of it that fits.
 void fill_identity(Tensor& matrices);
 // A column-major copy, on the device of self.
 Tensor column_major_copy(const Tensor& self);
-// Sizes without the last `count` dimensions, followed by what is given.
+// Sizes without the last `count` dimensions, followed by the given ones.
 Shape batch_shape(const Tensor& self, int count = 2);
 Shape with_matrix(Shape batch, int64_t m, int64_t n);
 Shape with_last(Shape batch, int64_t n);
 int64_t count_of(IntSpan sizes);
-// A view of self's matrices for every place of the batch; kInvalidArgument "NAME: ..." where they do not fit.
+// A view of self's matrices for every element of the batch; kInvalidArgument "NAME: ..." if they do not broadcast.
 Tensor broadcast_matrices(const char* name, const Tensor& self, const Shape& batch);
 
 // kInvalidArgument "NAME: ...": fewer than two dimensions; an integer or low-precision dtype; not square.
@@ -31,14 +31,14 @@ void check_matrices(std::string_view name, const Tensor& self);
 void check_square(std::string_view name, const Tensor& self);
 // "NAME: WHICH should have at least 2 dimensions, ...".
 void check_matrix_rank(const char* name, const char* which, const Tensor& tensor);
-// The arguments of lu_unpack, pivots where they are asked for.
+// The arguments of lu_unpack; pivots if requested.
 void check_factored(const char* name, const Tensor& LU_data, const Tensor* LU_pivots);
 // ATen's linearSolveCheckInputs: A [..., n, n], b [..., n, k] of one dtype.
 void check_solvable(const char* name, const Tensor& b, const Tensor& A);
 void check_same_dtype(const char* name, const Tensor& A, const Tensor& B);
-// A X = B, or X A = B where not left.
+// A X = B, or X A = B if not left.
 void check_equation(const char* name, const Tensor& A, const Tensor& B, bool left);
-// B is a vector for A [..., n, n], or a batch of them, rather than a matrix.
+// Whether B is a vector for A [..., n, n], or a batch of vectors, rather than a matrix.
 bool is_vector_for(const Tensor& A, const Tensor& B);
 // int32 [..., n] for LU [..., n, n].
 void check_pivots(const char* name, const Tensor& LU, const Tensor& pivots);

@@ -1,5 +1,5 @@
-// What the exponential of matrices is made of, whatever multiplies them: a Taylor polynomial of degree 18 (by Paterson
-// and Stockmeyer) of the matrix scaled by a power of two, squared as often.
+// The steps of a matrix exponential, independent of the device's product: a Taylor polynomial of degree 18 (by
+// Paterson and Stockmeyer) of the matrix scaled by a power of two, squared the same number of times.
 #pragma once
 
 #include <cmath>
@@ -9,8 +9,8 @@
 
 namespace sconce {
 
-// How often a matrix of this norm is halved, and its exponential squared: below, degree 18 is exact to the dtype's
-// precision (Bader, Blanes, Casas 2019). The norm is finite.
+// The number of times that a matrix of this norm is halved and its exponential squared. Below the resulting norm,
+// degree 18 is exact to the dtype's precision (Bader, Blanes, Casas 2019). The norm is finite.
 inline int exponential_squarings(DType dtype, double norm) {
   const double exact_below =
       dtype == DType::kFloat32 || dtype == DType::kComplex64 ? 3.010066362817634 : 1.090863719290036;

@@ -11,7 +11,7 @@
 
 namespace sconce {
 
-// Elements per plane and how many planes: the last `dims` dimensions are a plane's.
+// Elements per plane and number of planes: the last `dims` dimensions form a plane.
 struct Planes {
   int64_t count = 1, size = 1;
 };
@@ -22,7 +22,7 @@ inline Planes planes_of(IntSpan sizes, int dims) noexcept {
   return planes;
 }
 
-// A row-major tensor in the dtype and memory format asked for.
+// A row-major tensor, converted to this dtype and memory format.
 inline Tensor in_format(std::string_view name, const Tensor& computed, DType dtype, MemoryFormat format) {
   const bool row_major = format == MemoryFormat::kContiguous || format == MemoryFormat::kPreserve;
   if (row_major) return to_dtype(computed, dtype);
@@ -31,7 +31,7 @@ inline Tensor in_format(std::string_view name, const Tensor& computed, DType dty
   return out;
 }
 
-// The dtype that half types are summed in.
+// The dtype in which half types are summed.
 inline DType summed_dtype(DType dtype) noexcept {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
 }

@@ -1,4 +1,4 @@
-// ReducedRows: what a reduction over any dimensions is over, as the rows of a packed matrix.
+// ReducedRows: the reduced dimensions of a tensor as the rows of a packed matrix.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ struct ReducedRows {
   std::vector<int64_t> sizes;  // of the result
 };
 
-// All dimensions go where there are none in dims. kInvalidArgument "NAME: ..." for a dimension out of range or named
-// twice. Elements are converted to `dtype`.
+// Reduces all dimensions if dims is empty. kInvalidArgument "NAME: ..." for a dimension out of range or named twice.
+// Elements are converted to `dtype`.
 ReducedRows reduced_rows(std::string_view name, const Tensor& self, std::optional<IntSpan> dims, bool keepdim,
                          DType dtype);
 

@@ -1,4 +1,4 @@
-// Operators that take a dimension apart: their slices as the rows of a packed matrix.
+// For operators over slices of a dimension: the slices as the rows of a packed matrix.
 #pragma once
 
 #include "sconce/tensor.h"
@@ -8,8 +8,8 @@ namespace sconce {
 // A view with dimension `dim` last.
 Tensor move_last(const Tensor& tensor, int64_t dim);
 
-// Into how many pieces, one per thread, to cut `count` slices of that much work each. For loops whose threads need
-// memory of their own, which the caller must allocate before.
+// The number of pieces, one per thread, into which to cut `count` slices of that much work each. For loops whose
+// threads need their own memory, which the caller must allocate before.
 int64_t slice_parts(int64_t count, int64_t work_per_slice);
 
 }  // namespace sconce

@@ -1,13 +1,13 @@
-// The arguments of arithmetic, checked. Match ATen, torch 2.15.
+// Checks the arguments of arithmetic. Match ATen, torch 2.15.
 #pragma once
 
 #include "src/tensor/scalar.h"
 
 namespace sconce {
 
-// Whether results of the dtype can be made with that alpha: kInvalidArgument.
+// kInvalidArgument if results of the dtype cannot be made with that alpha.
 void check_alpha(const char* name, DType dtype, const Scalar& alpha);
-// Of their polar() or complex(); kUnsupported, kInvalidArgument.
+// The result dtype of polar() or complex(); kUnsupported, kInvalidArgument.
 DType complex_dtype(const char* name, const Tensor& first, const Tensor& second);
 
 }  // namespace sconce

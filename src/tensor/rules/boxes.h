@@ -1,4 +1,4 @@
-// Arguments of operators over boxes, checked. For every device.
+// Checks arguments of operators over boxes. For every device.
 #pragma once
 
 #include <string_view>

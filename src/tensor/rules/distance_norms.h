@@ -1,4 +1,4 @@
-// Norms of differences and their slopes: those of cdist and pdist, for host and device code.
+// Norms of differences and their slopes, for cdist and pdist, in host and device code.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@ SCONCE_HOST_DEVICE T sign_of(T value) noexcept {
   return value != value ? value : static_cast<T>((value > 0) - (value < 0));
 }
 
-// Norms of differences: what is added up, how, what becomes of the sum, and the derivative by one element.
+// Norms of differences: the summand, how it is added, the final step for the sum, and the derivative by one element.
 template <class T>
 struct NormZero {
   SCONCE_HOST_DEVICE static T map(T d, T) noexcept { return d != d ? d : static_cast<T>(d > 0); }

@@ -1,4 +1,4 @@
-// The dimensions of a Fourier transform, checked. Match ATen, torch 2.15.
+// Checks the dimensions of a Fourier transform. Match ATen, torch 2.15.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace sconce {
 
-// Dimensions that may be negative, each once. kInvalidArgument "NAME: ...".
+// Dimensions, which may be negative and must be distinct. kInvalidArgument "NAME: ...".
 std::vector<int64_t> fft_dims(const char* name, const Tensor& self, IntSpan dim);
 
 }  // namespace sconce

@@ -1,7 +1,7 @@
-// IndexPlan: what advanced indexing with tensors means, for reading and for writing.
+// IndexPlan: advanced indexing with tensors, for reading and for writing.
 //
 // Follows aten/native/TensorAdvancedIndexing (torch 2.15): masks become positions, index tensors broadcast together,
-// and where they are not adjacent the indexed dimensions move to the front. The result has three groups of dimensions:
+// and if they are not adjacent the indexed dimensions move to the front. The result has three groups of dimensions:
 //   before [B...] · index [I...] · after [A...]
 // Element (b, i, a) of the result is self's element at b, a and the offset that the index tensors give for i.
 #pragma once
@@ -19,18 +19,18 @@ namespace sconce {
 
 class IndexPlan {
  public:
-  // indices: fewer than or as many as self's dimensions; null where a dimension is taken whole. Index tensors are
-  // int64, int32, bool or uint8 (masks), whose positions `positions_of` tells: int64 [n, rank], strides [1, n].
-  // kInvalidArgument as ATen raises. On a device only int64, all of them: their values are not looked at.
+  // indices: at most as many as self's dimensions; null for a dimension that is not indexed. Index tensors are int64,
+  // int32, bool or uint8 (masks). `positions_of` returns the positions of a mask: int64 [n, rank], strides [1, n].
+  // kInvalidArgument where ATen raises. On a device only int64: values are not read.
   using PositionsOf = Tensor(const Tensor& mask);
   IndexPlan(const Tensor& self, std::span<const Tensor* const> indices, PositionsOf* positions_of);
 
   const Shape& result_sizes() const noexcept { return result_sizes_; }
-  // Strides, in elements, of a result that ATen would allocate. On a device index tensors of different strides count
-  // as contiguous ones, which ATen makes of them there.
+  // Strides, in elements, of a result that ATen would allocate. On a device, index tensors of different strides count
+  // as contiguous, because ATen makes them contiguous there.
   Shape result_strides() const;
 
-  // Lays the walk out for the tensor that holds the result or the values: `other_strides`, in elements, over
+  // Orders the walk for the tensor that holds the result or the values: `other_strides`, in elements, over
   // result_sizes(). Index dimensions are sorted by its memory order as TensorIterator sorts them: walking positions in
   // sequence then meets duplicates in ATen's order.
   void order_by(IntSpan other_strides, size_t other_itemsize);
@@ -40,7 +40,7 @@ class IndexPlan {
   // Byte offsets in self and in the other tensor of positions [begin, end). Returns the number of the first index
   // tensor that holds an index out of bounds, or -1.
   int offsets(int64_t begin, int64_t end, int64_t* self_offsets, int64_t* other_offsets) const noexcept;
-  // After order_by, for who walks elsewhere: dimensions of positions, [0] innermost; what the index tensors are, and
+  // After order_by, for callers with their own walk: dimensions of positions, [0] innermost; the index tensors, and
   // sizes and byte strides of the dimensions they index.
   int index_rank() const noexcept { return index_rank_; }
   int64_t index_size(int d) const noexcept { return sizes_[static_cast<size_t>(d)]; }
@@ -52,7 +52,7 @@ class IndexPlan {
   int64_t indexed_stride(size_t k) const noexcept {
     return self_.stride(before_ + static_cast<int64_t>(k)) * static_cast<int64_t>(self_.itemsize());
   }
-  // Throws what ATen throws for that index tensor.
+  // Throws ATen's error for that index tensor.
   [[noreturn]] void fail_out_of_bounds(int number) const;
 
   // The other dimensions: a walk over (other, self).

@@ -1,4 +1,4 @@
-// The arguments of selection by mask, checked. Match ATen, torch 2.15.
+// Checks the arguments of selection by mask. Match ATen, torch 2.15.
 #pragma once
 
 #include "sconce/tensor.h"

@@ -1,4 +1,4 @@
-// The arguments of observed quantisation, checked. Match aten::_fused_moving_avg_obs_fq_helper, torch 2.15.
+// Checks the arguments of observed quantisation. Match aten::_fused_moving_avg_obs_fq_helper, torch 2.15.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The grid that a range of numbers is rounded to, for host and device code.
+// The grid to which a range of numbers is rounded, for host and device code.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@ struct QuantisationGrid {
   int32_t zero_point;
 };
 
-// The affine grid of [low, high], which is widened to hold 0 exactly, and so that its scale is `smallest` or more.
+// The affine grid of [low, high], which is widened to hold 0 exactly, and so that its scale is at least `smallest`.
 SCONCE_HOST_DEVICE inline QuantisationGrid choose_grid(float low, float high, int64_t least, int64_t most,
                                                        bool symmetric, float smallest) {
   low = 0.0f < low ? 0.0f : low;
@@ -30,7 +30,7 @@ SCONCE_HOST_DEVICE inline QuantisationGrid choose_grid(float low, float high, in
     low = static_cast<float>(step * lowest);
     high = static_cast<float>(step * highest);
   }
-  // The zero point goes by the scale as it is kept.
+  // The zero point is computed from the scale as stored.
   auto scale = static_cast<float>((static_cast<double>(high) - low) / steps);
   if (scale == 0.0f || 1.0f / scale > 3.402823466e38f) scale = 0.1f;
   if (scale < smallest) {

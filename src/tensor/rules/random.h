@@ -1,4 +1,4 @@
-// The arguments of random operators, checked. Match ATen, torch 2.15. kInvalidArgument.
+// Checks the arguments of random operators. Match ATen, torch 2.15. kInvalidArgument.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ struct IntegerRange {
   uint64_t range;
   int64_t base;
 };
-// What integers of [from, to) are drawn from as the dtype: bounds that a float rounds out of the range move inwards.
-// kInvalidArgument for bounds that the dtype does not hold.
+// The range from which integers of [from, to) are drawn for the dtype: bounds that a float rounds out of the range
+// move inwards. kInvalidArgument for bounds that the dtype cannot hold.
 IntegerRange integer_range(DType dtype, int64_t from, int64_t to);
-// The same up to the last integer that counts as the dtype's.
+// As above, up to last_integer().
 IntegerRange integer_range_from(DType dtype, int64_t from);
-// The largest integer that counts as the dtype's: up to which floats hold every one.
+// The largest integer of the dtype; for floats, the largest up to which they hold every integer.
 int64_t last_integer(DType dtype);
 
 // Sizes of the result of multinomial.

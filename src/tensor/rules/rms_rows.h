@@ -1,4 +1,4 @@
-// What root mean square normalisation goes over. Matches aten::_fused_rms_norm, torch 2.15.
+// The dimensions that root mean square normalisation covers. Matches aten::_fused_rms_norm, torch 2.15.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace sconce {
 
-// What is normalised: rows of `length` elements, over the dimensions from `kept` on.
+// The normalised rows, of `length` elements, over the dimensions from `kept` on.
 struct RmsRows {
   int64_t kept, rows = 1, length = 1;
   Shape root_sizes;  // of the reciprocal roots

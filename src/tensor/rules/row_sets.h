@@ -1,4 +1,4 @@
-// The arguments of distances between rows, checked. Match aten::_cdist_forward, torch 2.15.
+// Checks the arguments of distances between rows. Match aten::_cdist_forward, torch 2.15.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace sconce {
 
-// Two sets of rows of one length and dtype. kInvalidArgument "NAME: ...".
+// Two sets of rows of equal length and dtype. kInvalidArgument "NAME: ...".
 void check_row_sets(std::string_view name, const Tensor& x1, const Tensor& x2);
 
 }  // namespace sconce

@@ -1,4 +1,4 @@
-// The arguments of reductions of segments, checked but for the values of lengths and offsets. Match
+// Checks the arguments of reductions of segments, except the values of lengths and offsets. Match
 // aten::segment_reduce, torch 2.15. kInvalidArgument.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace sconce {
 
-// Of the forward direction, before its shape.
+// For the forward direction, before its shape.
 void check_segment_reduce(const Tensor& data, const Tensor* lengths, const Tensor* indices, bool unsafe);
 
 enum class SegmentReduction { kMax, kMean, kMin, kSum, kProd };

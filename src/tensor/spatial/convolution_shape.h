@@ -1,4 +1,4 @@
-// What a convolution computes, with every argument checked: sizes, groups, and the memory format of its result.
+// The geometry of a convolution, with every argument checked: sizes, groups, and the memory format of its result.
 // Matches at::convolution and ConvParams (aten/src/ATen/native/Convolution.cpp), torch 2.15.
 #pragma once
 
@@ -40,21 +40,21 @@ struct ConvolutionArguments {
   int64_t groups = 1;
 };
 
-// input [N, C, L] to [N, C, D, H, W]; weight_sizes [O, C/groups, ...], transposed [C, O/groups, ...]; bias [O] or null.
-// kInvalidArgument as ATen refuses.
+// input [N, C, L] to [N, C, D, H, W]; weight_sizes [O, C/groups, ...], transposed [C, O/groups, ...]; bias [O] or
+// null. kInvalidArgument where ATen refuses.
 ConvolutionShape convolution_shape(const ConvolutionArguments& arguments, IntSpan input_sizes, IntSpan weight_sizes,
                                    const Tensor* bias);
 
-// The memory format that ATen takes these strides for: at::Tensor::suggest_memory_format() is ChannelsLast or
+// Whether ATen treats these strides as channels-last: at::Tensor::suggest_memory_format() is ChannelsLast or
 // ChannelsLast3d. Rank 4 and 5; false for any other.
 bool is_channels_last(IntSpan sizes, IntSpan strides) noexcept;
 
-// Whether ATen computes this convolution over channels-last tensors: then it gives gradients in that format.
+// Whether ATen computes this convolution over channels-last tensors; its gradients then have that format.
 bool convolution_operands_are_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
 
-// Strides of a gapless tensor with the channels innermost.
+// Strides of a dense tensor with the channels innermost.
 void channels_last_strides(IntSpan sizes, int64_t* strides);
-// Uninitialised, gapless. Channels last in one dimension: strides (C*L, 1, C).
+// Uninitialised, dense. Channels last in one dimension: strides (C*L, 1, C).
 Tensor empty_of_format(IntSpan sizes, DType dtype, bool channels_last, Device device = {});
 
 // [N, O, ...] of the format, as empty_of_format.

@@ -1,5 +1,6 @@
-// Which elements of an image a tap of deform_conv2d reads, for host and device code. T: an element type; arithmetic
-// rounds to it after each operation, as in torchvision. A place that is NaN or infinite lies outside of the image.
+// The elements of an image that a tap of deform_conv2d reads, for host and device code. T: an element type; arithmetic
+// rounds to it after each operation, as in torchvision. A coordinate that is NaN or infinite lies outside of the
+// image.
 #pragma once
 
 #include <cmath>
@@ -20,7 +21,7 @@ struct DeformGeometry {
   SCONCE_HOST_DEVICE int64_t out_plane() const noexcept { return out_height * out_width; }
   SCONCE_HOST_DEVICE int64_t kernel() const noexcept { return kernel_height * kernel_width; }
 };
-// Offsets in the plane of the four elements around a place (-1: outside, which counts as 0), and their weights.
+// Offsets in the plane of the four elements around a point (-1: outside, which counts as 0), and their weights.
 template <class T>
 struct DeformTap {
   using N = RoundedNumber<T>;

@@ -1,5 +1,5 @@
-// The arguments of fractional max pooling and of its gradient, checked. Match ATen, torch 2.15. kInvalidArgument
-// "NAME: ..."; kUnsupported for dtypes.
+// Checks the arguments of fractional max pooling and of its gradient. Match ATen, torch 2.15. kInvalidArgument "NAME:
+// ..."; kUnsupported for dtypes.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace sconce {
 
-// Depth, height and width; of two dimensions the depth is 1.
+// Depth, height and width; with two dimensions the depth is 1.
 struct FractionalAxis {
   int64_t input = 1, output = 1, kernel = 1;
 };

@@ -1,4 +1,4 @@
-// Which elements of an input a place of a grid draws on, with which weights: grid_sampler's, for host and device code.
+// The input elements that contribute to a sample of grid_sampler, with their weights, for host and device code.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace sconce {
 
 enum class GridInterpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
 enum class GridPadding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
-// The place of a coordinate that is NaN after folding: NaN itself, and the reflection of an infinity.
+// The coordinate for NaN after folding: NaN itself, and the reflection of an infinity.
 enum class GridNan : int64_t { kFirst, kLast, kOutside };
 
 // A coordinate in elements, and its derivative by the grid's coordinate.
@@ -26,7 +26,7 @@ SCONCE_HOST_DEVICE GridPlace<T> grid_clipped(T at, int64_t size) noexcept {
   return at >= last ? GridPlace<T>{last, 0} : GridPlace<T>{at, 1};
 }
 
-// Between low / 2 and high / 2, folded over.
+// Folds into the range from low / 2 to high / 2.
 template <class T>
 SCONCE_HOST_DEVICE GridPlace<T> grid_reflected(T at, int64_t twice_low, int64_t twice_high) noexcept {
   if (twice_low == twice_high) return {0, 0};
@@ -48,7 +48,7 @@ SCONCE_HOST_DEVICE GridPlace<T> grid_unnormalised(T grid, int64_t size, bool ali
   return {((grid + 1) * static_cast<T>(size) - 1) / 2, static_cast<T>(size) / 2};
 }
 
-// Far away, infinite and NaN coordinates must not overflow: they end outside of the input.
+// Far away, infinite and NaN coordinates must not overflow: they become coordinates outside of the input.
 template <class T>
 SCONCE_HOST_DEVICE int64_t grid_whole(T value) noexcept {
   return value > T(-1e9) && value < T(1e9) ? static_cast<int64_t>(value) : -100;
@@ -63,11 +63,11 @@ struct GridGeometry {
   GridPadding padding;
   bool align_corners;
   GridNan nan = GridNan::kFirst;
-  // Whether a tap outside of the input counts as zero times its weight, which a weight of NaN shows.
+  // Whether a tap outside of the input counts as zero times its weight, which matters for a weight of NaN.
   bool outside_counts = true;
 };
 
-// A coordinate in elements along axis `d`, folded into the input where the padding asks for it.
+// A coordinate in elements along axis `d`, folded into the input if the padding mode requires it.
 template <class T>
 SCONCE_HOST_DEVICE GridPlace<T> grid_padded(const GridGeometry& g, int d, T at) noexcept {
   if (g.padding == GridPadding::kZeros) return {at, 1};
@@ -87,7 +87,7 @@ SCONCE_HOST_DEVICE GridPlace<T> grid_source(const GridGeometry& g, int d, T grid
   return {in.at, raw.slope * in.slope};
 }
 
-// Input elements that a place draws on: offset in the plane (-1: outside), weight, and the weight's derivative by each
+// Input elements of a sample: offset in the plane (-1: outside), weight, and the weight's derivative by each
 // coordinate of the grid.
 template <class T>
 struct GridTap {
@@ -123,7 +123,7 @@ SCONCE_HOST_DEVICE void grid_cubic_weights(T t, T* weight, T* slope) noexcept {
   slope[3] = -((3 * kA * x - 10 * kA) * x + 8 * kA);
 }
 
-// The four elements along one axis that a cubic draws on, around the coordinate before it is folded.
+// The four elements along one axis that a cubic interpolation uses, around the coordinate before it is folded.
 template <class T>
 struct GridCubic {
   int64_t at[4];          // -1: outside
@@ -144,7 +144,7 @@ struct GridCubic {
 
 inline constexpr int kMaxGridTaps = 64;
 
-// How many taps a place has: 1, 4, 8, 16 or 64.
+// The number of taps per sample: 1, 4, 8, 16 or 64.
 SCONCE_HOST_DEVICE inline int grid_tap_count(const GridGeometry& g) noexcept {
   if (g.interpolation == GridInterpolation::kNearest) return 1;
   return g.interpolation == GridInterpolation::kCubic ? 1 << (2 * g.dims) : 1 << g.dims;

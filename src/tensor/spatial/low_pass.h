@@ -10,16 +10,17 @@
 
 namespace sconce {
 
-// Which elements of a line make each element of the resampled one. None, where a given scale puts them outside.
+// The elements of a line that contribute to each element of the resampled line. None, if a given scale puts them
+// outside.
 struct LineWindows {
   struct Window {
     int64_t first, count;
   };
   std::vector<Window> windows;  // one per element of the result
-  std::vector<double> weights;  // width of them per window
+  std::vector<double> weights;  // `width` of them per window
   int64_t width = 0;
-  // The same as width places per window where one may come twice: infinity times each weight is not infinity times
-  // their sum. Else empty: neighbours lie in a row from `first` on.
+  // If an element may occur twice, its index in each of the `width` positions of a window: infinity times each weight
+  // differs from infinity times their sum. Else empty: neighbours are consecutive from `first` on.
   std::vector<int64_t> places = {};
 
   int64_t place(int64_t window, int64_t neighbour) const noexcept {
@@ -31,7 +32,7 @@ struct LineWindows {
 enum class LowPass { kBilinear, kBicubic, kLanczos };
 // The name of the operator.
 const char* low_pass_name(LowPass filter) noexcept;
-// What an element of a line of `to` draws on of one of `from`. Positions are computed in the dtype, of half types in
+// The windows of a line of `to` elements over one of `from`. Positions are computed in the dtype, for half types in
 // float32.
 LineWindows low_pass_windows(LowPass filter, DType dtype, int64_t from, int64_t to, bool align_corners, OptScale scale);
 // The arguments of the operators and of their gradients.

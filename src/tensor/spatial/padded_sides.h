@@ -1,4 +1,4 @@
-// The arguments of the gradients of padding by the border or its reflection, checked. Match ATen, torch 2.15.
+// Checks the arguments of the gradients of padding by the border or its reflection. Match ATen, torch 2.15.
 #pragma once
 
 #include <algorithm>

@@ -15,7 +15,7 @@ namespace sconce {
 struct PoolAxis {
   int64_t input = 1, output = 1;
   int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
-  bool adaptive = false;  // windows from the sizes alone; the settings above hold where `uniform`
+  bool adaptive = false;  // windows from the sizes alone; the settings above hold if `uniform`
 
   struct Window {
     int64_t begin, end;  // of the input, in steps of dilation
@@ -27,7 +27,7 @@ struct PoolAxis {
     return {begin < 0 ? begin + (-begin + dilation - 1) / dilation * dilation : begin,
             std::min(begin + (kernel - 1) * dilation + 1, input)};
   }
-  // Size of the window with the padding that it covers.
+  // Size of the window including padding.
   int64_t padded_size(int64_t o) const {
     const int64_t begin = o * stride - padding;
     return std::min(begin + kernel, input + padding) - begin;
@@ -36,16 +36,16 @@ struct PoolAxis {
   bool uniform() const { return !adaptive || input % output == 0; }
 };
 
-// Depth, height and width of an input [N, C, (D,) H, W] (N optional) and the windows over them, checked. `dims` pooled
-// dimensions. kInvalidArgument "NAME: ..." for what ATen refuses.
+// Checks the arguments, and returns depth, height and width of an input [N, C, (D,) H, W] (N optional) with the
+// windows over them. `dims` pooled dimensions. kInvalidArgument "NAME: ..." where ATen refuses.
 std::array<PoolAxis, 3> pool_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
                                   IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode);
-// Of averages, which have no dilation. A divisor must not be 0.
+// For averages, which have no dilation. A divisor must not be 0.
 std::array<PoolAxis, 3> average_axes(std::string_view name, const Tensor& self, int dims, IntSpan kernel_size,
                                      IntSpan stride, IntSpan padding, bool ceil_mode, std::optional<int64_t> divisor);
 std::array<PoolAxis, 3> adaptive_axes(std::string_view name, const Tensor& self, int dims, IntSpan output_size,
                                       bool channels_may_be_empty);
-// The same for the gradient of adaptive pooling, whose output sizes are those of grad_output.
+// As above, for the gradient of adaptive pooling, whose output sizes are those of grad_output.
 std::array<PoolAxis, 3> adaptive_gradient_axes(std::string_view name, const Tensor& grad_output, const Tensor& self,
                                                int dims);
 // Sizes of the results.

@@ -1,5 +1,6 @@
-// Which elements of an image the bins of a region draw on: roi_align's, ps_roi_align's, roi_pool's and ps_roi_pool's.
-// For host and device code. T: an element type; arithmetic rounds to it after each operation, as in torchvision.
+// The elements of an image that contribute to the bins of a region, for roi_align, ps_roi_align, roi_pool and
+// ps_roi_pool. For host and device code. T: an element type; arithmetic rounds to it after each operation, as in
+// torchvision.
 #pragma once
 
 #include <cmath>
@@ -14,13 +15,13 @@ namespace sconce {
 struct RegionGeometry {
   int64_t regions, batch, channels, channels_out, height, width, pooled_height, pooled_width;
   double scale;
-  int64_t sampling_ratio = 0;  // roi_align: points along each side of a bin; 0 or less: as many as it has elements
+  int64_t sampling_ratio = 0;  // roi_align: points along each side of a bin; 0 or less: as many as the bin has elements
   bool aligned = true;         // roi_align: elements lie half an element from the corner of the image
   // roi_align: regions have at least one element along each side.
   SCONCE_HOST_DEVICE bool widened() const noexcept { return !aligned; }
 };
 
-// A whole number from a float: 0 for NaN, and the bounds of int32 beyond them.
+// Converts a float to a whole number: 0 for NaN; numbers beyond int32 become its bounds.
 template <class F>
 SCONCE_HOST_DEVICE int64_t region_whole(F value) noexcept {
   constexpr F kMost = F(2147483647);
@@ -44,7 +45,7 @@ struct RegionAxis {
   using F = PlainNumber<T>;
 
   N start, bin;   // in elements of the image
-  int64_t count;  // points of a bin; 0 or less: none
+  int64_t count;  // points per bin; 0 or less: none
   int64_t size;   // of the image
 
   SCONCE_HOST_DEVICE RegionAxis(const RegionGeometry& g, T first, T last, int64_t pooled, int64_t image) noexcept
@@ -53,7 +54,7 @@ struct RegionAxis {
     start = N(first) * scale - offset;
     N length = N(last) * scale - offset - start;
 #ifdef __CUDA_ARCH__
-    const bool narrow = !(static_cast<F>(length) >= F(1));  // CUDA's max() leaves NaN out, C++'s keeps it
+    const bool narrow = !(static_cast<F>(length) >= F(1));  // CUDA's max() drops NaN, C++'s keeps it
 #else
     const bool narrow = static_cast<F>(length) < F(1);
 #endif
@@ -67,7 +68,7 @@ struct RegionAxis {
     return static_cast<F>(start + N(static_cast<F>(of_bin)) * bin + within * bin / N(static_cast<F>(count)));
   }
   SCONCE_HOST_DEVICE bool inside(F at) const noexcept { return size > 0 && at >= F(-1) && at <= static_cast<F>(size); }
-  // A point that lies inside.
+  // A point inside the image.
   SCONCE_HOST_DEVICE RegionPoint<T> between(F at) const noexcept {
     N place(at <= 0 ? F(0) : at);
     int64_t low = static_cast<int64_t>(static_cast<F>(place)), high = low + 1;
@@ -91,9 +92,9 @@ struct RegionAxis {
     return begin;
   }
 
-  // Calls visit(point, times) for the bin's points in the image, in order. Returns whether others lie outside. A bin
-  // of kManyPoints or more, which may be billions: those outside are skipped, and those that rounding makes one are
-  // visited once, so that the work does not exceed the image's size.
+  // Calls visit(point, times) for the bin's points in the image, in order. Returns whether other points lie outside. A
+  // bin may have billions of points. From kManyPoints on, points outside are skipped, and points that rounding makes
+  // equal are visited once, so that the work does not exceed the image's size.
   template <class V>
   SCONCE_HOST_DEVICE bool visit_points(int64_t of_bin, V visit) const noexcept {
     const bool many = count >= kManyPoints && count > 4 * (size + 2) && static_cast<F>(bin) > 0;
@@ -116,7 +117,7 @@ struct RegionAxis {
   }
 };
 
-// What `times` equal values are in a sum.
+// The contribution of `times` equal values to a sum.
 template <class N>
 SCONCE_HOST_DEVICE N region_repeated(N value, int64_t times) noexcept {
   using F = PlainNumber<N>;
@@ -127,7 +128,7 @@ SCONCE_HOST_DEVICE N region_repeated(N value, int64_t times) noexcept {
 struct RegionWindow {
   int64_t begin, end;
 };
-// closed: the region includes the element at its end. limit: of the window's bounds.
+// closed: the region includes the element at its end. limit: for the window's bounds.
 template <class T>
 SCONCE_HOST_DEVICE RegionWindow region_window(double scale, T first, T last, int64_t pooled, bool closed, int64_t limit,
                                               int64_t of_bin) noexcept {
@@ -143,7 +144,7 @@ SCONCE_HOST_DEVICE RegionWindow region_window(double scale, T first, T last, int
           clamped(region_whole(std::ceil(static_cast<F>(N(static_cast<F>(of_bin + 1)) * bin))) + from)};
 }
 
-// The image of a region; -1 if the batch has none of that number.
+// The image of a region; -1 if the batch has no such image.
 template <class T>
 SCONCE_HOST_DEVICE int64_t region_image(T number, int64_t batch) noexcept {
   using F = PlainNumber<T>;

@@ -1,4 +1,4 @@
-// Which coordinates of a line an output coordinate of a resize draws on, and with which weights.
+// The input coordinates that contribute to an output coordinate of a resize, with their weights.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace sconce {
 
-// How one output coordinate draws on input coordinates: up to four of them with their weights.
+// The contributions to one output coordinate: up to four input coordinates with their weights.
 template <class T>
 struct Taps {
   std::array<int64_t, 4> at{};
@@ -58,9 +58,9 @@ Taps<T> cubic_taps(const ResampledAxis& axis, bool align_corners, int64_t o) noe
 
 enum class ResampleMode { kNearest, kNearestExact, kLinear, kCubic };
 
-// The one coordinate that a resize to the nearest draws on; exact: the centres of elements are compared. by_sizes: a
-// line that keeps its size or doubles it does so whatever scale is given. T: what the coordinate is computed in, before
-// it is rounded to float.
+// The only input coordinate of a nearest-neighbour resize; exact: compares the centres of elements. by_sizes: a line
+// that keeps its size or doubles it ignores the given scale. T: the type in which the coordinate is computed before it
+// is rounded to float.
 template <class T = float>
 int64_t nearest_tap(const ResampledAxis& axis, bool exact, int64_t o, bool by_sizes = true) noexcept {
   if (by_sizes && !exact && axis.output == axis.input) return o;
