@@ -1,4 +1,4 @@
-// Who may send a request, and who loads models: one decision for every protocol.
+// Access control for requests, and manual loads: one decision for every protocol.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace sconce::server {
 
-// Why the request's token does not do, and a line in the log about it. route: null if none was found. foreign_page: a
-// page of another origin made a visitor's browser send it, which the settings do not allow for.
+// Why the request's token is not sufficient; the refusal is logged. route: null if no route matched. foreign_page: a
+// page of another origin sent the request through a visitor's browser, and the settings do not allow that.
 CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, const Route* route, Listeners listener,
                                   std::string_view authorization, bool foreign_page);
 
 // kForbidden: the route is not for this listener.
 void check_listener(const Service& service, const Route& route, Listeners listener);
-// kNotFound: "model@set" is a model only for routes that distinguish its sets.
+// kNotFound: "model@set" names a model only for routes that distinguish its sets.
 void check_set(const Route& route, std::string_view model, std::string_view set);
 
-// Gives the work to the control thread, which calls `done` at its end. kInvalidArgument, kUnavailable, kQueueFull.
+// Queues the work for the loader thread, which calls `done` at the end. kInvalidArgument, kUnavailable, kQueueFull.
 void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,
                    const RequestId& id, const std::string& peer, ModelLoader::Done done);
 

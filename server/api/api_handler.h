@@ -1,5 +1,5 @@
-// ApiHandler: answers the HTTP requests of one I/O thread. It holds the thread's view of the models, which each request
-// looks at once, and gives each connection an HttpCall. Used only on its I/O thread.
+// ApiHandler: answers the HTTP requests of one I/O thread. It holds the thread's snapshot of the models, which is
+// checked for each request, and gives each connection an HttpCall. Used only on its I/O thread.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace sconce::server {
 
 class ApiHandler final : public HttpHandler {
  public:
-  // Both outlive it.
+  // Both arguments outlive the object.
   ApiHandler(Service& service, IoThread& io_thread) : service_(service), io_thread_(io_thread) {}
 
   std::unique_ptr<HttpStream> open(HttpConnection& connection, RequestReader& reader, Listeners listener,
                                    std::string peer) override;
-  void tick() override { catalog(); }  // a thread with idle connections keeps no old models
+  void tick() override { catalog(); }  // so that a thread with idle connections does not keep old models alive
   void rest() noexcept override;
 
   Service& service() noexcept { return service_; }
@@ -36,7 +36,7 @@ class ApiHandler final : public HttpHandler {
   Service& service_;
   IoThread& io_thread_;
   OverviewSource overview_{service_};
-  std::shared_ptr<const Catalog> catalog_;  // null: it is read when it is needed
+  std::shared_ptr<const Catalog> catalog_;  // null: read when needed
   uint64_t catalog_revision_ = 0;
 };
 

@@ -1,13 +1,13 @@
-// Call: a request to a model, the same for every protocol: the wait until the model is loaded, the choice of weights,
-// the run, its time limit, its trace and its counts. The protocol's side (HttpCall, GrpcCall) decodes into and
-// encodes from inference(), and words what its client is told.
+// Call: a request to a model, the same for every protocol: waiting until the model is loaded, choosing the weights, the
+// run, its time limit, its trace and its counters. The protocol's class (HttpCall, GrpcCall) decodes into and encodes
+// from inference(), and words the messages for its client.
 //
-//   kNone --find()--> kLoader --notice--> kNone      the model is being loaded: find() again
-//   kNone --choose_weights()--> kReader --> kNone    a set of weights is read from disk: take_weights()
-//   kNone --run()--> kModel --> kNone                the run, or the loop, is over: finish_run()
+//   kNone --find()--> kLoader --notice--> kNone      the model is being loaded: call find() again
+//   kNone --choose_weights()--> kReader --> kNone    a weight set is read from disk: take_weights()
+//   kNone --run()--> kModel --> kNone                the run, or the decode loop, has ended: finish_run()
 //
-// The other thread that has the call reports its end by `notify`; then noticed() takes the call back. A loop that is
-// answered piece by piece keeps the call meanwhile: take_tokens(). Used by one thread at a time.
+// The thread that holds the call reports its end with `notify`; then noticed() takes the call back. A decode loop whose
+// answer is streamed holds the call meanwhile: take_tokens(). Used by one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ namespace sconce::server {
 class Call {
  public:
   using Clock = std::chrono::steady_clock;
-  // The thread that has the call.
+  // The thread that holds the call.
   enum class Holder : int8_t {
     kNone,    // the protocol's
     kLoader,  // a thread of LoadQueue, which loads the model
@@ -39,44 +39,45 @@ class Call {
     kModel,   // the model, in its queue or on a replica thread
   };
 
-  // thread: whose counters count. notify: called on any thread when a holder lets go; must not throw.
+  // thread: index of the counters. notify: called on any thread when a holder releases the call; must not throw.
   Call(Service& service, size_t thread, Inference::Notify notify, void* context)
       : service_(service), inference_(thread, notify, context, &service.request_memory) {
     load_.notify = notify;
     load_.context = context;
   }
 
-  // What the head of a request says, whatever it asks for. Empty: nothing.
+  // Fields of a request's header, for any request. Empty: absent.
   struct Head {
     std::string_view request_id, traceparent, weights, affinity;
   };
-  // deadline: of the client itself.
+  // deadline: set by the client.
   void begin(const Head& head, RequestId& id, Clock::time_point start,
              Clock::time_point deadline = Clock::time_point::max());
 
-  // The model of a request, as its path or message names it. set: of its weights; empty: none is named.
+  // The model of a request, as named in its path or message. set: named weight set; empty: none.
   struct Target {
     std::string_view model, version, set;
   };
-  // Finds the model. Empty: it is being loaded (kLoader). kNotFound, kUnavailable.
+  // Finds the model. Empty: the model is being loaded (kLoader). kNotFound, kUnavailable.
   ModelUse find(const Catalog& catalog, size_t thread, const Target& target);
-  // Waits until the model is loaded, also for requests that are no inference. waits: at most as long as requests may;
-  // otherwise without a limit.
+  // Waits until the model is loaded, also for requests other than inference. limited: the wait has the time limit of
+  // requests; otherwise it has none.
   void wait_for_load(std::string_view model, bool limited = true);
-  // After kLoader: throws why the model cannot be loaded.
+  // After kLoader: throws if the model could not be loaded.
   void check_load();
-  // Starts the inference: then decode it. base64: the form of tensors in the answer.
+  // Starts the inference; decode it next. base64: the form of tensors in the answer.
   void open(ModelUse model, const Target& target, Inference::Form form, bool base64);
-  // After decoding. True: the weights are there. False: kReader. Errors of Inference::choose_weights().
+  // Call this after decoding. True: the weights are ready. False: kReader. Errors of Inference::choose_weights().
   bool choose_weights(const RequestId& id);
   void take_weights() { inference_.take_weights(); }
-  // True: the run is over. False: kModel. Errors of Inference::run().
+  // True: the run has ended. False: kModel. Errors of Inference::run().
   bool run();
   DecodeLoop::Look take_tokens(size_t most);
   void finish_run() { inference_.finish_run(); }
-  // After encoding, before the answer is counted.
+  // Call this after encoding, before the answer is counted.
   void trace_outputs();
-  // Before a large answer of so many bytes is sent: its client may take long to read it. kOutOfMemory.
+  // Reserves memory for a large answer of `bytes` bytes before it is sent, because its client may read it slowly.
+  // kOutOfMemory.
   void hold_answer(size_t bytes);
   // Counts and logs the failure.
   Failure fail(const std::exception_ptr& problem);
@@ -85,24 +86,24 @@ class Call {
   Holder holder() const noexcept { return holder_; }
   bool running() const noexcept { return holder_ == Holder::kModel; }
   bool loading() const noexcept { return holder_ == Holder::kLoader; }
-  // When the holder's time is up; max(): never.
+  // The holder's deadline; max(): none.
   Clock::time_point deadline() const noexcept { return loading() ? load_deadline_ : inference_.deadline(); }
-  // Static text: why deadline() ended the call.
+  // Static text for the client when deadline() has passed.
   const char* late_message() const noexcept;
-  // After a notice: returns the holder, which has let go unless it makes tokens.
+  // Call this after a notice. Returns the holder, which has released the call unless it makes tokens.
   Holder noticed() noexcept;
-  // After the notice of a call that nobody waits for any more. False: another notice follows.
+  // Call this after the notice of an abandoned call. False: another notice follows.
   bool take_back() noexcept;
-  // Returns true if the call was still waiting, and no thread has it any more.
+  // Returns true if the call was still waiting and no other thread holds it.
   bool cancel() noexcept;
 
   Inference& inference() noexcept { return inference_; }
   const Inference& inference() const noexcept { return inference_; }
   // Whether the call is traced.
   bool traced() const noexcept { return static_cast<bool>(traced_); }
-  // Records the trace of an answered call. record: what the protocol knows; its encoding ended at `encoded`.
+  // Records the trace of an answered call. record: the protocol's part; its encoding ended at `encoded`.
   void record(TraceRecord record, const RequestId& id, Clock::time_point encoded);
-  // Ends the call; its memory stays for the next one. kNone only.
+  // Ends the call; its memory is kept for the next call. kNone only.
   void clear() noexcept;
   // Frees the memory of an answer that was sent.
   void drop_answer() noexcept { answer_room_.give_back(); }
@@ -113,9 +114,9 @@ class Call {
   Service& service_;
   Holder holder_ = Holder::kNone;
   Clock::time_point start_, client_deadline_ = Clock::time_point::max(), load_deadline_;
-  std::string weights_, affinity_;           // of the head
+  std::string weights_, affinity_;           // from the header
   std::string model_, version_;              // of open()
-  std::optional<TraceParent> trace_parent_;  // the client's own trace, if any
+  std::optional<TraceParent> trace_parent_;  // the client's own trace context
   TraceLevels traced_;
   std::vector<TraceTensor> trace_tensors_;
   Inference inference_;

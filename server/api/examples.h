@@ -1,4 +1,4 @@
-// Requests for the first page: each works when it is pasted, with the model's own names, datatypes and sizes. Their
+// Example requests for the first page. Each works when pasted, with the model's own names, datatypes and sizes. All
 // values are zeros.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace sconce::server {
 
-// How the reader reaches the server.
+// How the reader of the page reaches the server.
 struct Reach {
   std::string url;   // "http://host:8000"; empty: no HTTP
   std::string grpc;  // "host:8001"; empty: no gRPC
   bool tls = false;
-  bool token = false;  // requests need one; examples take it from the environment variable SCONCE_TOKEN
+  bool token = false;  // requests need a token; examples take it from the environment variable SCONCE_TOKEN
 };
 
 struct Example {
@@ -26,12 +26,12 @@ struct Example {
   std::string text;  // lines, each with its end
 };
 
-// Why there are none for a model whose package does not say what its inputs are.
+// For a model whose package does not describe its inputs.
 constexpr std::string_view kNoExamples =
     "The package does not record datatypes and shapes of all inputs, so there is no example.";
 
-// Sizes of each input in a request that fits the signature: 1 row, or as few as the package allows, and 16 in other
-// dimensions that vary, within their range. nullopt if the package does not describe an input.
+// Sizes of each input in a request that fits the signature: 1 row, or the package's minimum, and 16 in other variable
+// dimensions, within their range. nullopt if the package does not describe an input.
 std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelSignature& model);
 
 std::vector<Example> examples_of(const ServedModel& model, const Reach& reach);

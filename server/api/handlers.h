@@ -1,4 +1,4 @@
-// Handlers that answer on the I/O thread that read the request: health, metadata, configuration, statistics, index,
+// Handlers that run on the I/O thread that read the request: health, metadata, configuration, statistics, index,
 // metrics, page. routes.cpp assigns them to routes.
 #pragma once
 
@@ -11,19 +11,19 @@
 
 namespace sconce::server {
 
-// A request as its handler sees it.
+// A request from the handler's point of view.
 struct RequestView {
   Service& service;
   const Catalog& catalog;
   const RouteMatch& route;
   std::string_view body;
   bool accepts_html = false;
-  Coding accepts = Coding::kIdentity;   // what may compress the answer
+  Coding accepts = Coding::kIdentity;   // for compression of the answer
   std::string_view if_none_match = {};  // on the admin listener
-  std::string_view host = {};           // what the client calls this server; empty: it does not say
+  std::string_view host = {};           // the client's name for this server; empty: not sent
 };
 
-// Throws errors as clients shall see them.
+// Throws errors in the form for clients.
 using AnswerOnIoThread = void(const RequestView& request, Response& response);
 
 namespace answers {
@@ -36,10 +36,10 @@ AnswerOnIoThread model_list, model_status, model_signature;
 
 }  // namespace answers
 
-// Gives the sink all metrics. Any thread; look: the caller's own.
+// Passes all metrics to the sink. Any thread; look: owned by the caller.
 void give_metrics(const Service& service, const Catalog& catalog, MetricSink& sink, HostLook& look);
 
-// Makes the answer {"error": message} with this status.
+// Writes the answer {"error": message} with this status.
 void answer_error(int status, std::string_view message, Response& response);
 
 }  // namespace sconce::server

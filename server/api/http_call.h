@@ -1,21 +1,23 @@
-// HttpCall: one request with its answer, from the head that the reader parsed to the Response that the writer sends. It
-// includes route, permission, the model's run or an administration task, counts, log and trace. It is reused, so that a
-// request needs no new memory after warm-up.
+// HttpCall: one HTTP request with its answer, from the parsed header to the Response that the writer sends: route,
+// access, the model's run or an admin task, counters, log and trace. It is reused, so that a request allocates no
+// memory after warm-up.
 //
-// One thread at a time works on it. Most requests stay on the I/O thread (kSession); others are lent:
+// One thread at a time works on it. Most requests stay on the I/O thread (kConnection); some are lent to another
+// thread:
 //
-//   kSession --> kDecoder --> kSession --> kReader --> kSession --> kModel --> kSession --> kEncoder --> kSession
-//               a large body              weights on disk         a run on a lane         a large answer
-//   kSession --> kAdministration --> kSession
-//               models and weights
-//   kSession --> kLoader --> kSession
-//               a model that is loaded on demand, before the steps above
+//   kConnection --> kDecoder --> kConnection --> kReader --> kConnection --> kModel --> kConnection --> kEncoder -->
+//   ...
+//                   a large body                 weights on disk             a run on a replica thread  a large answer
+//   kConnection --> kAdministration --> kConnection
+//                   models and weights
+//   kConnection --> kLoader --> kConnection
+//                   a model that is loaded on demand, before the steps above
 //
-// While a loop makes tokens (docs/generate.md), the model has the exchange, and the I/O thread writes pieces of the
-// answer all the same: they touch only what DecodeLoop gives each of them.
+// While a decode loop makes tokens (docs/generate.md), the model holds the call, and the I/O thread writes pieces of
+// the answer at the same time. Both touch only the data that DecodeLoop hands to each of them.
 //
-// A holder uses members of the exchange, its reader and its transport, nothing of the connection. Even if the
-// connection closes meanwhile, these live until the holder lets go, which it reports by HttpConnection::notify().
+// A holder uses members of the call, its reader and its transport, and nothing else of the connection. Even if the
+// connection closes meanwhile, these live until the holder releases the call with HttpConnection::notify().
 //
 // Used only on the I/O thread, except by a holder.
 #pragma once
@@ -44,7 +46,7 @@ namespace sconce::server {
 
 class HttpCall final : public HttpStream {
  public:
-  // The arguments outlive the exchange.
+  // The arguments outlive the call.
   HttpCall(ApiHandler& api, HttpConnection& connection, RequestReader& reader, Listeners listener, std::string peer);
   HttpCall(const HttpCall&) = delete;
 
@@ -70,7 +72,7 @@ class HttpCall final : public HttpStream {
     return holder_ != Holder::kConnection || call_.holder() != Call::Holder::kNone;
   }
   bool computing() const noexcept override { return lent() && holder_ != Holder::kAdministration; }
-  // Also of a request that makes tokens which nobody will see.
+  // Also for a request that makes tokens which no client will read.
   bool cancel_for_client() noexcept override;
   void abandon() noexcept override;
   void take_back() noexcept override;
@@ -79,22 +81,22 @@ class HttpCall final : public HttpStream {
   void trim(size_t keep) noexcept override;
 
  private:
-  // For requests that are no inference and no upload: JSON that is read on the I/O thread.
+  // Limit of JSON that is parsed on the I/O thread, for requests other than inference and uploads.
   static constexpr uint64_t kMaxText = 64 * 1024;
-  // For JSON that an administration's thread reads: it names tensors, by the thousand.
+  // Limit of JSON that an admin thread parses: it may name thousands of tensors.
   static constexpr uint64_t kMaxTensors = 64 * 1024 * 1024;
 
   enum class Holder : int8_t {
     kConnection,      // the I/O thread, unless call_ has a holder
-    kDecoder,         // a thread of ThreadPool that reads the body
-    kEncoder,         // a thread of ThreadPool that writes the answer
-    kDocument,        // the same, for a document about all models
-    kAdministration,  // the control thread, or one of AdminThreads
+    kDecoder,         // a ThreadPool thread that decodes the body
+    kEncoder,         // a ThreadPool thread that encodes the answer
+    kDocument,        // a ThreadPool thread that writes a document about all models
+    kAdministration,  // the loader thread, or one of AdminThreads
   };
 
   // http_call.cpp
   Next route_request();
-  // One for each kind of handler; without it the table of routes does not compile.
+  // One overload for each kind of handler; without it the table of routes does not compile.
   Next answer_by(const OnIoThread& handler);
   Next answer_by(const EventStream& handler);
   Next answer_by(const OnAdminThread& handler);
@@ -154,34 +156,34 @@ class HttpCall final : public HttpStream {
   void count_body(size_t bytes) noexcept;
 
   ApiHandler& api_;
-  HttpConnection& connection_;          // is notified when a holder lets go
-  RequestReader& reader_;               // has the request's head and body
+  HttpConnection& connection_;          // notified when a holder releases the call
+  RequestReader& reader_;               // has the request's header and body
   const Clock::time_point last_begin_;  // a request that begins later is the connection's last
   Holder holder_ = Holder::kConnection;
-  bool counted_run_ = false;  // the I/O thread knows that the model has the request
+  bool counted_run_ = false;  // counted by the I/O thread as a request at the model
 
-  // Of the request under way.
-  ResponseWriter::Form form_{.close = true};  // closes, until a request says otherwise
+  // Of the current request.
+  ResponseWriter::Form form_{.close = true};  // closes the connection, until a request decides otherwise
   std::string access_line_;                   // method and target, if accesses are logged
-  std::string cached_target_;                 // the target of cached_path_ and route_; clients repeat theirs
+  std::string cached_target_;  // the target of cached_path_ and route_, because clients repeat their targets
   CanonicalTarget cached_path_;
   Method cached_method_ = Method::kOther;
   RouteMatch route_;
-  std::string if_none_match_;  // the same, on the admin listener
-  std::string host_;           // of a GET: what the client calls this server
-  std::string own_host_;       // a Host that was found to be this server's
+  std::string if_none_match_;  // likewise, on the admin listener
+  std::string host_;           // of a GET: the client's name for this server
+  std::string own_host_;       // a Host that was recognised as this server's
   std::string page_fields_;    // of the answer, for pages in browsers
-  bool foreign_page_ = false;  // a page of another origin sent it, which the settings do not allow for
+  bool foreign_page_ = false;  // sent by a page of another origin, which the settings do not allow
   bool routed_ = false;        // route_ belongs to this request
-  uint64_t most_body_ = 0;     // bytes of body that the route takes, compressed or not
-  size_t counted_ = 0;         // bytes of its body in the metrics
+  uint64_t most_body_ = 0;     // maximum body bytes for the route, compressed or not
+  size_t counted_ = 0;         // body bytes counted in the metrics
 
-  // What holders work on.
+  // Data for holders.
   Call call_;                            // for a route that runs a model, or waits for one
   ThreadPool::Task task_;                // for kDecoder and kEncoder
-  ModelUse held_;                        // by administration
+  ModelUse held_;                        // used by an admin task
   std::unique_ptr<AdminRequest> admin_;  // for the admin port's own routes
-  AdminAnswer admin_answer_;             // written by the task before its notice
+  AdminAnswer admin_answer_;             // written by the task before it notifies
   std::exception_ptr problem_;           // the exception of a holder
   std::unique_ptr<Feed> feed_;           // for a stream of events
 };

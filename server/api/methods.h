@@ -1,4 +1,4 @@
-// The methods of the gRPC service, by number. Includes std only, because libsconce_grpc uses it too.
+// The methods of the gRPC service, numbered. Includes only std headers, because libsconce_grpc uses it too.
 #pragma once
 
 #include <array>

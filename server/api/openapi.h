@@ -1,5 +1,5 @@
-// The OpenAPI description of the server's routes: GET /openapi.json. It is made from the table of routes, so it has
-// all.
+// The OpenAPI description of the server's routes: GET /openapi.json. It is generated from the table of routes, so it is
+// complete.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sconce::server {
 
-// Describes the routes that the listener has.
+// Describes the routes of the listener.
 std::string openapi_document(Listeners listener);
 
 }  // namespace sconce::server

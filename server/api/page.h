@@ -1,4 +1,4 @@
-// GET /: what is served, with requests that work when they are pasted, and where the rest is.
+// GET /: the served models, with requests that work when pasted, and links.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ struct PageFacts {
   bool ready = false;
 };
 
-// url: as the listener has it, "http://0.0.0.0:8000". host: what the client calls this host, as in its request; empty
-// or not fit for an example: unknown. same: the client asked that listener. Returns the URL that the client can use.
+// url: of the listener, "http://0.0.0.0:8000". host: the client's name for this host, from its request; empty or
+// unsuitable for an example: unknown. same: the client used that listener. Returns the URL that the client can use.
 std::string url_for(std::string_view url, std::string_view host, bool same);
 
 std::string page_text(const Catalog& catalog, const PageFacts& facts);
 std::string page_html(const Catalog& catalog, const PageFacts& facts);
 
-// Fields of the page's answer: it runs nothing, loads its stylesheet alone, and no other site can frame it.
+// Header fields of the page: it runs no scripts, loads only its stylesheet, and no other site can frame it.
 constexpr std::string_view kPageFields =
     "Content-Security-Policy: default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nVary: Accept\r\n"

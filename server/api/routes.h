@@ -1,6 +1,6 @@
-// The table of routes has everything that the server knows about each: which requests match, who may send them, how
-// large they may be, who answers them on which thread, and what the OpenAPI document says. Sessions dispatch by it;
-// access checks, metric labels and the document follow from it.
+// The table of routes has all properties of each route: the matching requests, who may send them, their maximum size,
+// the handler and its thread, and the text of the OpenAPI document. HttpCall dispatches by it; access checks, metric
+// labels and the OpenAPI document are derived from it.
 #pragma once
 
 #include <algorithm>
@@ -28,11 +28,11 @@ namespace sconce::server {
 
 // Handlers. They hold functions by reference and have no defaults, so that a route without a handler does not compile.
 
-// Answers on the connection's I/O thread.
+// Runs on the connection's I/O thread.
 struct OnIoThread {
   enum Needs : int8_t { kNothing, kModel, kAllModels };
-  // kModel: the route's model, which is loaded first if it is loaded on demand. kAllModels: the answer tells of each,
-  // so where there are many of them, a thread of ThreadPool makes it.
+  // kModel: needs the route's model, which is loaded first if it is loaded on demand. kAllModels: the answer describes
+  // every model, so with many models it is made on a ThreadPool thread.
   consteval explicit OnIoThread(AnswerOnIoThread& function, Needs needs = kNothing)
       : answer(&function), loads(needs == kModel), tells_all(needs == kAllModels) {}
   AnswerOnIoThread* answer;
@@ -50,7 +50,7 @@ struct OnAdminThread {
   AdminStart* starts = nullptr;
 };
 
-// Works on a model, by name, on ModelLoader's thread. The body is checked before.
+// Runs on the loader thread, on a model given by name. The body is checked first.
 struct OnControlThread {
   using Check = void(std::string_view body);
   using Work = void (ModelLoader::*)(const std::string& model);
@@ -61,13 +61,13 @@ struct OnControlThread {
   Work work;
 };
 
-// Runs a model, on a lane or, if its runs are short, on the I/O thread.
+// Runs a model, on a replica thread or, if its runs are short, on the I/O thread.
 struct RunsModel {
   consteval explicit RunsModel(Inference::Form form) : form(form) {}
   Inference::Form form;
 };
 
-// Answers with events, on the connection's I/O thread, until the client or the server ends.
+// Streams events, on the connection's I/O thread, until the client or the server ends the stream.
 struct EventStream {
   consteval explicit EventStream(OpenFeed& function) : open(&function) {}
   OpenFeed* open;
@@ -76,37 +76,37 @@ struct EventStream {
 using Handler = std::variant<OnIoThread, OnAdminThread, OnControlThread, RunsModel, EventStream>;
 
 enum class Access : int8_t {
-  kAnyone,          // probes, which carry no token, and the console's page, which asks for one
-  kOfListener,      // whoever may use the listener
-  kReading,         // the same; on the admin listener a token of scope metrics does too
+  kAnyone,          // probes, which carry no token, and the console's page, which asks the user for one
+  kOfListener,      // every client with access to the listener
+  kReading,         // likewise; on the admin listener a token with scope metrics is sufficient
   kControl,         // administration; on the public listener only if http_admin allows it
-  kControlReading,  // the same; on the admin listener a token of scope metrics does too
+  kControlReading,  // likewise; on the admin listener a token with scope metrics is sufficient
 };
 
-// How large a body the route takes.
+// Maximum size of the route's body.
 enum class BodyLimit : int8_t {
-  kText,     // JSON that is read on the I/O thread: 64 KiB
-  kInputs,   // as much as the model's inputs can need
-  kTensors,  // JSON that names tensors, read by an administration's thread: 64 MiB
-  kWeights,  // by Content-Type: JSON as kTensors, or a stream of weights that the handler reads
+  kText,     // JSON that is parsed on the I/O thread: 64 KiB
+  kInputs,   // the maximum size of the model's inputs
+  kTensors,  // JSON that names tensors, parsed on an admin thread: 64 MiB
+  kWeights,  // by Content-Type: JSON as in kTensors, or a stream of weights that the handler reads
 };
 
-// What the OpenAPI document says. Schemas are named as in openapi.cpp; empty: no body.
+// The route's part of the OpenAPI document. Schemas are named as in openapi.cpp; empty: no body.
 struct Description {
   std::string_view tag, summary;
   std::string_view request, answer;
   enum Remark : uint8_t {
     kBodyOptional = 1,
-    kAnswersBinary = 2,  // may answer in binary as well
+    kAnswersBinary = 2,  // may also answer in binary
     kAnswersLater = 4,   // 202
-    kTakesSet = 8,       // {model} may be MODEL@SET, or there is {set}
-    kOnlyReads = 16,     // whatever its method
-    kOfHost = 32,        // tells of the server's host
+    kTakesSet = 8,       // accepts MODEL@SET in {model}, or has {set}
+    kOnlyReads = 16,     // reads only, whatever the method
+    kOfHost = 32,        // returns information about the server's host
   };
   uint8_t remarks = 0;
 };
 
-// Forms as in RoutePattern. Metrics use the first as the route's name.
+// In the form of RoutePattern. Metrics use the first path as the route's name.
 class Paths {
  public:
   constexpr Paths(std::initializer_list<std::string_view> paths) : count_(paths.size()) {
@@ -139,7 +139,7 @@ inline RouteMatch find_route(std::string_view path, Method method, Listeners lis
   return find_route(kRoutePatterns, path, method, listener);
 }
 inline const Route& route_of(const RouteMatch& match) noexcept { return kRoutes[match.route]; }
-// Null if none was found.
+// Null if no route matched.
 inline const Route* found_route(const RouteMatch& match) noexcept {
   return match.result == RouteMatch::Result::kFound ? &route_of(match) : nullptr;
 }
@@ -158,25 +158,25 @@ constexpr bool takes_set(const Route& route) noexcept {
 constexpr bool is_control(const Route& route) noexcept {
   return route.access == Access::kControl || route.access == Access::kControlReading;
 }
-// Whether the server's settings close the route on this listener.
+// Whether the server's settings disable the route on this listener.
 constexpr bool is_forbidden(const Route& route, Listeners listener, bool http_admin) noexcept {
   return is_control(route) && listener == kPublic && !http_admin;
 }
-// Whether pages of the origins in http_cors_origins may use the route: inference, and what is only read, without
-// settings of the server and memory of its host.
+// Whether pages of the origins in http_cors_origins may use the route: inference and read-only routes, except those
+// about the server's settings or its host's memory.
 constexpr bool opens_to_pages(const Route& route) noexcept {
   if ((route.listeners & kPublic) == 0 || is_control(route)) return false;
   if (route.method == Method::kGet) return (route.description.remarks & Description::kOfHost) == 0;
   return is_inference(route) || (route.description.remarks & Description::kOnlyReads) != 0;
 }
-// The scope that a token must have; without such tokens, none is needed. route: null if none was found.
+// The scope that a token must have; if no token has that scope, none is needed. route: null if no route matched.
 constexpr uint8_t needed_scope(const Route* route, Listeners listener, bool http_admin) noexcept {
   if (route != nullptr && route->access == Access::kAnyone) return kNoScope;
   if (listener == kMetrics) return kMetricsScope;
   if (listener == kAdmin) return kAdminScope;
   return route != nullptr && is_control(*route) && http_admin ? kAdminScope : kInferScope;
 }
-// Scopes that do in its place. route: null if none was found.
+// Other scopes that are sufficient. route: null if no route matched.
 constexpr uint8_t accepted_scopes(const Route* route, Listeners listener) noexcept {
   const bool reading =
       route != nullptr && (route->access == Access::kReading || route->access == Access::kControlReading);

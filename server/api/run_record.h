@@ -1,4 +1,4 @@
-// What is recorded of a request in every protocol: its line in the access log, and its trace.
+// Records of a request in every protocol: its line in the access log, and its trace.
 #pragma once
 
 #include <chrono>
@@ -12,14 +12,15 @@
 
 namespace sconce::server {
 
-// Method and path, or whatever a client sent in their place, for a line in the log.
+// Method and path, or the client's text in their place, for a log line.
 std::string shown_in_log(std::string_view text);
-// A line about a request that failed by the server's fault.
+// Logs a request that failed because of the server.
 void log_failure(LogLimit& limit, const Failure& failure);
-// what: "POST /v2/models/m/infer", or a gRPC method. status: in the protocol's own numbers.
+// what: "POST /v2/models/m/infer", or a gRPC method. status: the protocol's own code.
 void log_access(std::string_view what, int status, size_t bytes, std::chrono::nanoseconds time);
 
-// Records the trace of an inference that was sent just now. record: all but times and tensors of the run.
+// Records the trace of an inference whose answer was just sent. record: everything except the times and tensors of the
+// run.
 void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& run,
                 TraceRecord::Clock::time_point encoded);
 

@@ -1,5 +1,5 @@
-// Handlers of Triton's extensions that show and change the running server: trace and log settings, shared memory. They
-// refuse to change paths of files.
+// Handlers of Triton's extensions that read and change settings of the running server: trace and log settings, shared
+// memory. They refuse to change file paths.
 #pragma once
 
 #include "server/api/handlers.h"

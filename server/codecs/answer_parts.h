@@ -1,4 +1,4 @@
-// What answers of Open Inference Protocol v2 have in every encoding: which outputs can be sent, outputs in shared
+// Parts of Open Inference Protocol v2 answers that all encodings share: which outputs can be sent, outputs in shared
 // memory, and classes. Used only on the connection's thread.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace sconce::server {
 
-// kUnsupported for an output that cannot be sent; kInternal for one that should have been fetched from its device.
+// kUnsupported for an output that cannot be sent; kInternal for one that should have been copied from its device.
 void check_infer_output(const Tensor& tensor, const InferRequest::Output& wanted);
 // kInvalidArgument if the region is too small.
 void send_to_region(const Tensor& tensor, const InferRequest::Output& wanted, TensorScratch& scratch);
-// As v2's BYTES: each element's length in 4 bytes, then its text. Lives in the scratch.
+// In the form of v2's BYTES: each element's length in 4 bytes, then its text. Lives in the scratch.
 std::span<const std::byte> pack_classes(const Classes& classes, TensorScratch& scratch);
 
 void append_number(TextBuffer& text, int64_t number);

@@ -1,11 +1,11 @@
-// JSON of the call-spec endpoint, shaped like the Python call: {"args": [...], "kwargs": {...}} in, the model's return
-// value out.
+// JSON of the call-spec endpoint, in the shape of the Python call: {"args": [...], "kwargs": {...}} in, the model's
+// return value out.
 //
-// Containers follow the call spec: tuples, lists, deques and namedtuples are arrays, dicts and dataclasses are objects.
+// Containers follow the call spec: tuples, lists, deques and namedtuples are arrays; dicts and dataclasses are objects.
 // A tensor is a nested list (complex numbers as [re, im]) or {"dtype", "shape", "base64"}; the signature gives dtypes.
 // Leaves that the package dropped (numbers, strings, None) are accepted and ignored. Without a call spec, args is the
 // flat list of inputs, and the answer is the output or a list of outputs. Used only on the connection's thread. Errors
-// are kInvalidArgument and say where in the call: args[0]["mask"].
+// are kInvalidArgument and give the position in the call: args[0]["mask"].
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@
 
 namespace sconce::server {
 
-// inputs: the model's, in its order and strides.
+// inputs: in the model's order and strides.
 void decode_call(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
                  std::vector<Tensor>& inputs);
 

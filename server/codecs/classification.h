@@ -1,7 +1,7 @@
 // Triton's classification extension: the k largest elements of an output, each as "VALUE:INDEX[:LABEL]". Pure
 // functions.
 //
-// The first dimension is the batch if the model has one; the others form one list of classes. NaN sorts last, and equal
+// The first dimension is the batch if the model has one; all others form one list of classes. NaN sorts last, and equal
 // elements keep their order. kUnsupported for complex and 4-bit elements.
 #pragma once
 

@@ -1,9 +1,9 @@
-// Triton's generate: a JSON object with inputs by name, answered by one with outputs by name. No shapes and no
-// datatypes, so curl is enough.
+// Triton's generate: the request is a JSON object with inputs by name, the answer an object with outputs by name.
+// Neither has shapes or datatypes, so that curl suffices.
 //
-// An input is a scalar, a flat list or nested lists. The metadata give the shape that nesting does not: the batch
-// dimension is 1, and one variable dimension takes the number of elements. Other members, and those of "parameters",
-// are parameters. Used only on the connection's thread. Errors are kInvalidArgument and name the input.
+// An input is a scalar, a flat list or nested lists. Metadata supply the part of the shape that nesting does not give:
+// the batch dimension is 1, and one variable dimension takes the number of elements. All other members, and those of
+// "parameters", are parameters. Used only on the connection's thread. Errors are kInvalidArgument and name the input.
 #pragma once
 
 #include <span>
@@ -16,16 +16,16 @@ namespace sconce::server {
 void decode_generate(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
                      InferRequest& request);
 
-// Reads the value at the cursor as the input of that number. one_row: the first dimension is 1, whatever the model's
-// is.
+// Reads the value at the cursor as input `index`. one_row: the first dimension is 1, whatever the model's is.
 void read_generate_input(const ModelSignature& model, JsonCursor& json, size_t index, TensorScratch& scratch,
                          InferRequest& request, bool one_row = false);
 
-// Writes a scalar for an output of one element, else a flat list. stream: as the only event of a text/event-stream.
+// Writes a scalar for an output of one element, else a flat list. stream: writes a text/event-stream with one event.
 void encode_generate(const ModelSignature& model, const InferRequest& request, std::span<const Tensor> outputs,
                      bool stream, Response& response);
 
-// All of a request's members, and those of its "parameters": member(key, whether it stands in the request itself).
+// Calls member(key, top_level) for each member of a request and of its "parameters"; top_level: the member is in the
+// request itself.
 template <class Member>
 void read_generate_members(const ModelSignature& model, JsonCursor& json, const Member& member) {
   json.object("the request", [&](std::string_view key) {

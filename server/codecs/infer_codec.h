@@ -1,5 +1,5 @@
-// Inference request and answer of Open Inference Protocol v2, with the JSON and binary tensor extension. Matches Triton
-// 24.10, except its errors: here integers are exact, size checks do not overflow, and bad input is always 400.
+// Inference request and answer of Open Inference Protocol v2, with the JSON and binary tensor extension. Compatible
+// with Triton 24.10 except in errors: integers are exact, size checks do not overflow, and invalid input is always 400.
 //
 // Tensors of a request are views of its body if alignment and strides permit, else copies in the scratch. Used only on
 // the connection's thread. Errors are kInvalidArgument and name the tensor.
@@ -27,8 +27,8 @@ struct InferRequest {
     size_t index;
     std::string_view json_name;  // as in the request, a JSON string; views the body
     bool binary;
-    uint64_t classes = 0;  // how many classes (classification extension); 0: the tensor itself
-    // Where the bytes go; null: into the answer.
+    uint64_t classes = 0;  // number of classes (classification extension); 0: the tensor itself
+    // Destination of the bytes; null: the answer.
     std::shared_ptr<const SharedRegion> region;
     uint64_t region_offset = 0, region_bytes = 0;
   };
@@ -37,13 +37,13 @@ struct InferRequest {
   std::vector<Tensor> inputs;   // in the model's order and strides
   int64_t rows = 1;             // batch size, if the model has a batch dimension
   bool columns = false;         // :predict only: the request has columns, not rows
-  bool device_inputs = false;   // some input is on a device
-  bool device_outputs = false;  // some output goes to device memory
+  bool device_inputs = false;   // at least one input is on a device
+  bool device_outputs = false;  // at least one output goes to device memory
   SchedulePolicy schedule;
   SequenceParameters sequence;
-  LoopRequest loop;     // of a model with a loop
-  std::string weights;  // the named set that the request asks for; empty: none
-  std::string context;  // used by the decoder to name an input in errors; kept for its memory
+  LoopRequest loop;     // for a model with a decode loop
+  std::string weights;  // the named weight set in the request; empty: none
+  std::string context;  // name of an input for errors of the decoder; a member so that its memory is reused
 
   void clear() noexcept {
     json_id = {};
@@ -58,22 +58,22 @@ struct InferRequest {
   }
 };
 
-// json_length: the Inference-Header-Content-Length field, if sent. shared_memory: null if there is none.
+// json_length: the Inference-Header-Content-Length field, if sent. shared_memory: null if not available.
 void decode_infer(const ModelSignature& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
                   const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
 
-// weight_version: of the weights that answered, printable ASCII. Binary outputs are sent from where they are, so
-// `outputs` must live until the answer is sent.
+// weight_version: version of the weights that answered, printable ASCII. Binary outputs are sent from their own memory,
+// so `outputs` must live until the answer is sent.
 void encode_infer(const ModelSignature& model, const InferRequest& request, std::string_view weight_version,
                   std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
 
 // Begins an answer: {"id":...,"model_name":"...","model_version":"..."
 void append_answer_head(const ModelSignature& model, const InferRequest& request, TextBuffer& text);
 
-// The dtype of a dtype's elements on the wire: components of complex, bytes of float8 and float4.
+// The dtype of the elements on the wire: components of complex, bytes of float8 and float4.
 DType wire_dtype(DType dtype) noexcept;
 
-// For codecs. kInvalidArgument names the inputs that the request lacks.
+// For codecs. kInvalidArgument names the missing inputs.
 void check_inputs_complete(const ModelSignature& model, const InferRequest& request);
 // kUnsupported unless the output is a strided tensor on this host.
 void check_output(const Tensor& tensor);

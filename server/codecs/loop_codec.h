@@ -1,5 +1,5 @@
-// Requests to models with a loop (docs/generate.md), and their answers: a prompt of tokens and how to go on, answered
-// by tokens. Errors are kInvalidArgument and name the input or parameter.
+// Requests to models with a decode loop (docs/generate.md), and their answers: a prompt of tokens with sampling
+// parameters, answered by tokens. Errors are kInvalidArgument and name the input or parameter.
 #pragma once
 
 #include <span>
@@ -12,19 +12,19 @@
 
 namespace sconce::server {
 
-// The body of generate and generate_stream.
+// Decodes the body of generate and generate_stream.
 void decode_loop(const ModelSignature& model, const LoopPlan& plan, const BodyBuffer& body, TensorScratch& scratch,
                  InferRequest& request);
-// The same as a message.
+// Likewise for a message.
 void decode_loop(const ModelSignature& model, const LoopPlan& plan, const TensorRequest& sent,
                  const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
 
-// What clients are told: "stop", "length" or "deadline".
+// The reason for clients: "stop", "length" or "deadline".
 std::string_view finish_reason(DecodeLoop::End end) noexcept;
-// One answer of a stream of messages: a token and its number, or none.
+// One answer in a stream of messages: a token and its number, or none.
 void encode_token(const ModelSignature& model, const InferRequest& request, std::span<const int64_t> token,
                   TensorAnswer& answer);
-// generate's answer.
+// The answer of generate.
 void encode_tokens(const ModelSignature& model, const InferRequest& request, std::span<const int64_t> tokens,
                    DecodeLoop::End end, TextBuffer& text);
 // Events of generate_stream: a token, the end, an error.

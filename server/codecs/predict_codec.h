@@ -1,9 +1,9 @@
 // :predict of KServe's v1 protocol and of TensorFlow Serving.
 //
-// Rows: {"instances": [...]}, each a value or, for several inputs, an object by name; the answer is {"predictions":
-// [...]} in the same form. Columns: {"inputs": VALUE or {NAME: VALUE}}; the answer is {"outputs": ...}. Values are
-// nested lists in the dtypes of the signature. Used only on the connection's thread. Errors are kInvalidArgument and
-// name the input.
+// Row format: {"instances": [...]}, each a value or, for several inputs, an object by name; the answer is
+// {"predictions": [...]} in the same form. Column format: {"inputs": VALUE or {NAME: VALUE}}; the answer is {"outputs":
+// ...}. Values are nested lists with the signature's dtypes. Used only on the connection's thread. Errors are
+// kInvalidArgument and name the input.
 #pragma once
 
 #include <span>

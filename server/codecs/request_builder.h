@@ -1,6 +1,6 @@
-// RequestBuilder: what Open Inference Protocol v2 demands of a request, whatever its encoding: names, datatypes, sizes,
-// shared memory, outputs. Decoders of HTTP and gRPC call it with what they read. Errors are kInvalidArgument and name
-// the tensor.
+// RequestBuilder: the checks of Open Inference Protocol v2 for a request in any encoding: names, datatypes, sizes,
+// shared memory, outputs. The decoders of HTTP and gRPC call it with the parsed values. Errors are kInvalidArgument and
+// name the tensor.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@ namespace sconce::server {
 
 // Sizes as sent.
 struct WireShape {
-  std::array<int64_t, Tensor::kMaxRank> sizes;  // the first `rank` have values
+  std::array<int64_t, Tensor::kMaxRank> sizes;  // only the first `rank` are set
   size_t rank = 0;
 
   WireShape() noexcept {}
-  // Every request copies this: only what has values, not half a kilobyte.
+  // Copies only the sizes that are set, not half a kilobyte, because every request makes copies.
   WireShape(const WireShape& other) noexcept { *this = other; }
   WireShape& operator=(const WireShape& other) noexcept {
     rank = other.rank;
@@ -36,28 +36,28 @@ struct WireShape {
   IntSpan span() const noexcept { return {sizes.data(), rank}; }
 };
 
-// What an input will be, by its shape and datatype.
+// The form of an input, from its shape and datatype.
 struct WireForm {
-  DType dtype, carrier;  // of the model's tensor, and of its elements as sent
+  DType dtype, carrier;  // of the model's tensor; of its elements as sent
   WireShape shape;       // of the model's tensor
   int64_t elements = 0;  // as sent
   uint64_t bytes() const noexcept { return static_cast<uint64_t>(elements) * dtype_bytes(carrier); }
 };
 
-// The parameters of a tensor in shared memory.
+// Parameters of a tensor in shared memory.
 struct WireRegion {
-  std::string_view name;  // empty: the tensor is elsewhere
+  std::string_view name;  // empty: not in shared memory
   std::optional<uint64_t> bytes;
   uint64_t offset = 0;
 };
 
 class RequestBuilder {
  public:
-  // shared_memory: null if there is none.
+  // shared_memory: null if not available.
   RequestBuilder(const ModelSignature& model, const SharedMemory* shared_memory, TensorScratch& scratch,
                  InferRequest& request);
 
-  // The input of this name, which errors name from now on.
+  // The input with this name, which later errors name.
   size_t find_input(std::string_view name);
   std::string_view what() const noexcept { return request_.context; }
   WireForm form_of(size_t input, std::string_view datatype, const WireShape& shape) const;
@@ -65,12 +65,13 @@ class RequestBuilder {
   Tensor from_region(size_t input, const WireForm& form, const WireRegion& region);
   void set_input(size_t index, Tensor tensor);
 
-  // form: nullopt if the request does not say whether the output is binary.
+  // binary: nullopt if the request does not say whether the output is binary.
   void add_output(std::string_view name, std::string_view json_name, std::optional<bool> binary, uint64_t classes,
                   const WireRegion& region);
-  // After the last input and the parameters: fills the inputs that are the server's, and names those that are missing.
+  // Call this after the last input and the parameters. Fills the inputs that the server provides, and throws for
+  // missing inputs.
   void complete_inputs();
-  // After the last tensor. default_binary: for outputs that do not say.
+  // Call this after the last tensor. default_binary: for outputs without a given form.
   void finish(bool default_binary);
 
  private:
@@ -81,7 +82,7 @@ class RequestBuilder {
   const SharedMemory* const shared_memory_;
   TensorScratch& scratch_;
   InferRequest& request_;
-  std::vector<size_t> pending_binary_;  // outputs whose form the request does not give
+  std::vector<size_t> pending_binary_;  // outputs without a given form
 };
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// Parameters that requests of every form have. Pure functions.
+// Parameters of requests in every form. Pure functions.
 #pragma once
 
 #include <chrono>
@@ -13,23 +13,23 @@ namespace sconce::server {
 // A request's priority and timeout.
 struct SchedulePolicy {
   uint64_t priority = 0;                 // 0: the model's default, 1: the highest
-  std::chrono::microseconds timeout{0};  // in the queue; 0: the model's default
+  std::chrono::microseconds timeout{0};  // maximum time in the queue; 0: the model's default
 };
 
-// Reads the value at the cursor if the parameter is one of these, and returns whether it is. kInvalidArgument, also for
+// Reads the value at the cursor and returns true if the parameter is priority or timeout. kInvalidArgument, also for
 // names that Triton reserves (triton_...).
 bool read_schedule_parameter(JsonCursor& json, std::string_view name, SchedulePolicy& policy);
 
-// The same for a value that is already a number. kInvalidArgument for reserved names.
+// Likewise for a value that is already a number. kInvalidArgument for reserved names.
 bool is_schedule_parameter(std::string_view name);
 void set_schedule_parameter(std::string_view name, uint64_t value, SchedulePolicy& policy);
 
-// Reads the value at the cursor if the parameter says of which sequence the request is, and returns whether it does.
+// Reads the value at the cursor and returns true if the parameter identifies the sequence of the request.
 bool read_sequence_parameter(JsonCursor& json, std::string_view name, SequenceParameters& sequence);
-// A sequence's name that is a text. kInvalidArgument if it is too long.
+// Sets the sequence's name from a text. kInvalidArgument if it is too long.
 void set_sequence_text(std::string_view text, SequenceParameters& sequence);
 
-// Skips a parameter that means nothing here. kInvalidArgument for a value other than a string, number or boolean.
+// Skips an unknown parameter. kInvalidArgument for a value other than a string, number or boolean.
 void skip_parameter(JsonCursor& json, std::string_view name);
 
 }  // namespace sconce::server

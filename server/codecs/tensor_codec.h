@@ -1,5 +1,5 @@
-// Decodes a TensorRequest and encodes a TensorAnswer. Tensors of a request are copied once, into the scratch; those of
-// an answer are where the model put them. Errors are kInvalidArgument and name the tensor.
+// Decodes a TensorRequest and encodes a TensorAnswer. Tensors of a request are copied once, into the scratch; tensors
+// of an answer stay in the model's memory. Errors are kInvalidArgument and name the tensor.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@ namespace sconce::server {
 void decode_tensors(const ModelSignature& model, const TensorRequest& sent, const SharedMemory* shared_memory,
                     TensorScratch& scratch, InferRequest& request);
 
-// The same, and inputs may be missing.
+// Likewise, but inputs may be missing.
 void decode_some_tensors(const ModelSignature& model, const TensorRequest& sent, const SharedMemory* shared_memory,
                          TensorScratch& scratch, InferRequest& request);
-// A parameter's value. kInvalidArgument unless it is an integer that is not negative.
+// The value of a parameter. kInvalidArgument unless it is a non-negative integer.
 uint64_t count_of(const RequestParameter& parameter);
 
 // `outputs` and the scratch must live until the answer was sent.

@@ -1,6 +1,6 @@
-// An inference request and its answer as tensors and parameters, without an encoding: what a protocol whose messages
-// have fields of their own, such as gRPC, is translated to and from. Views belong to whoever fills them, and must live
-// until the answer was sent. Includes std only, because libsconce_grpc uses it too.
+// An inference request and its answer as tensors and parameters, without an encoding. Protocols whose messages have
+// their own fields, such as gRPC, are converted to and from it. Views belong to the code that fills them, and must live
+// until the answer was sent. Includes only std headers, because libsconce_grpc uses it too.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct RequestParameter {
   std::variant<bool, int64_t, uint64_t, double, std::string_view> value;
 };
 
-// A tensor's elements in a field for each kind of number.
+// A tensor's elements in a field by kind of number.
 struct TensorContents {
   enum class Kind : int8_t { kNone, kBool, kInt32, kInt64, kUInt32, kUInt64, kFloat, kDouble, kBytes };
   Kind kind = Kind::kNone;
@@ -26,10 +26,10 @@ struct TensorContents {
   size_t count = 0;
 };
 
-// The tensors' bytes of a request that has them outside its inputs. They may be in pieces.
+// The bytes of tensors that a request has outside its inputs. They may be in pieces.
 class RawTensors {
  public:
-  // Copies all bytes of a tensor, which are `bytes_of[index]`.
+  // Copies all bytes of a tensor; there are `bytes_of[index]` bytes.
   virtual void copy(size_t index, std::byte* to) const noexcept = 0;
   std::vector<size_t> bytes_of;
 
@@ -52,14 +52,15 @@ struct TensorRequest {
   std::span<const RequestParameter> parameters;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  const RawTensors* raw = nullptr;  // in the order of the inputs that are not in shared memory; null: in `contents`
+  const RawTensors* raw =
+      nullptr;  // in the order of the inputs that are not in shared memory; null: values are in `contents`
 };
 
 struct TensorAnswer {
   struct Output {
     std::string_view name, datatype;
     size_t shape_at, rank;  // in `sizes`
-    const void* data;       // row-major; null if it is in shared memory or has no bytes
+    const void* data;       // row-major; null if the output is in shared memory or empty
     size_t bytes;
   };
   std::string_view model, id;
@@ -68,7 +69,7 @@ struct TensorAnswer {
   uint64_t generation = 0;
   std::vector<Output> outputs;
   std::vector<int64_t> sizes;
-  // Of several answers to one request; `last` says that no other follows, finish_reason why.
+  // For one of several answers to a request: `last` marks the last one, and finish_reason says why.
   bool streamed = false, last = true;
   std::string_view finish_reason;  // empty: not sent
   std::span<const int64_t> shape(const Output& output) const noexcept {

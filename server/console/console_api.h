@@ -1,4 +1,4 @@
-// Documents that the admin port has for the console. docs/admin.md describes them.
+// Documents of the admin port for the console. docs/admin.md describes them.
 #pragma once
 
 #include "server/rollout/admin_api.h"

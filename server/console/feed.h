@@ -1,5 +1,5 @@
-// Feed: what one reader of an event stream gets. The connection's I/O thread asks it at every tick, and whenever the
-// client has taken what it got, so a reader that is slow skips what became old meanwhile. Used only on that thread.
+// Feed: the events for one reader of an event stream. The connection's I/O thread calls it at every tick, and whenever
+// the client has received the last piece. A slow reader therefore skips outdated events. Used only on that thread.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,11 @@ class Feed {
   using Clock = std::chrono::steady_clock;
 
   virtual ~Feed() = default;
-  // Appends the events that are new at this time; if there are none, nothing. At first it always appends something.
+  // Appends the events that are new at this time, if there are any. The first call always appends something.
   virtual void append(TextBuffer& text, Clock::time_point now) = 0;
 };
 
-// A handler that begins a stream. overview: the I/O thread's, outlives the feed. kInvalidArgument for the query.
+// A handler that starts a stream. overview: of the I/O thread, outlives the feed. kInvalidArgument for the query.
 using OpenFeed = std::unique_ptr<Feed>(OverviewSource& overview, std::string_view query);
 
 namespace feeds {

@@ -1,5 +1,5 @@
-// Overview: how the server and its models are at one moment, as GET /v2/admin/live sends it. Counters count from the
-// start. Pure functions.
+// Overview: the state of the server and its models at one moment, as GET /v2/admin/live sends it. Counters count from
+// the server's start. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Overview {
     int64_t connections = 0, consoles = 0;
     uint64_t requests = 0;  // HTTP answers
     uint64_t lost_lines = 0;
-    std::vector<std::string> away;  // repositories that cannot be looked at, with the reason
+    std::vector<std::string> away;  // repositories that cannot be read, with the reason
   };
   struct Model {
     std::string name;
@@ -38,14 +38,14 @@ struct Overview {
     uint64_t weight_bytes = 0, set_bytes = 0;
     int64_t replicas = 0;
     std::vector<std::string> devices;
-    std::vector<std::string> lost;  // of replicas whose device was lost, why
+    std::vector<std::string> lost;  // for replicas whose device was lost, the reason
     int64_t queue = 0;
     Totals totals;
     uint64_t sequences = 0;
     int64_t loops = 0;
     uint64_t tokens = 0;
-    std::string weights_problem;     // why its weights are not kept
-    std::vector<std::string> peers;  // what other servers of its last push serve that this one does not
+    std::string weights_problem;     // why its weights are not stored
+    std::vector<std::string> peers;  // differences between the weights of this server and of others in its last push
   };
   struct Operation {
     uint64_t id = 0;
@@ -69,7 +69,7 @@ struct Alert {
   std::string model;  // empty: the server
   std::string text;
 };
-// What somebody should look at. before: the overview a second ago, if there was one.
+// Problems that need an operator's attention. before: the overview of a second ago, if there was one.
 std::vector<Alert> alerts_of(const Overview& now, const Overview* before);
 
 std::string overview_document(const Overview& now, const std::vector<Alert>& alerts);

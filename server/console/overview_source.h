@@ -1,4 +1,4 @@
-// OverviewSource: makes the overview's event once a second for all of its readers, and nothing while there is none.
+// OverviewSource: builds one overview event per second and shares it among all readers. Without readers it builds none.
 // Used only on one I/O thread.
 #pragma once
 
@@ -22,7 +22,7 @@ class OverviewSource {
   explicit OverviewSource(Service& service) : service_(service) {}
   OverviewSource(const OverviewSource&) = delete;
 
-  // Someone begins to read. It must not outlive the source.
+  // A reader of the events. It must not outlive the source.
   class Reader {
    public:
     explicit Reader(OverviewSource& source) noexcept : source_(source) { ++source_.readers_; }
@@ -30,7 +30,7 @@ class OverviewSource {
     ~Reader() {
       if (--source_.readers_ == 0) source_.forget();
     }
-    // The event, if it is another one than at the last call, and null otherwise. Valid until the next call of a reader.
+    // The event, if it differs from that of the last call, else null. Valid until the next call of a reader.
     const std::string* next(Clock::time_point now);
 
    private:

@@ -1,4 +1,4 @@
-// The console's page: the files of server/console/page, which the build compresses and puts into the program.
+// The console's page: the files of server/console/page, which the build compresses and embeds in the program.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace sconce::server {
 
 struct PageFile {
   std::string_view name, type;
-  std::string_view tag;  // of an ETag field; a weak one, because it is that of every coding
+  std::string_view tag;  // value of the ETag field; a weak tag, because it is the same for every coding
   std::span<const unsigned char> gzip;
-  uint64_t bytes = 0;  // when it is not compressed
+  uint64_t bytes = 0;  // uncompressed size
 };
 
 extern const std::span<const PageFile> kPageFiles;
 
-const PageFile* find_page_file(std::string_view name) noexcept;  // null: there is none
-// 200, or 304 if the client has it: known is the request's If-None-Match.
+const PageFile* find_page_file(std::string_view name) noexcept;  // null: unknown name
+// 200, or 304 if the client has the file. known: the request's If-None-Match.
 void answer_page_file(const PageFile& file, Coding accepts, std::string_view known, Response& response);
 
 }  // namespace sconce::server

@@ -1,8 +1,8 @@
-// PeerWatch: what the other servers of a model's last push serve, asked now and then while somebody reads the overview.
-// Servers are asked as far as weights_peers allows, with the token of weights_peers_token_file or else that of the
-// push; one that does not answer says nothing.
+// PeerWatch: the weights that the other servers of a model's last push serve, polled while the overview has readers. It
+// asks servers that weights_peers allows, with the token in weights_peers_token_file or else the push's token; a server
+// without an answer is skipped.
 //
-// look() is for one thread; a thread of its own asks.
+// look() is for one thread; the object's own thread sends the requests.
 #pragma once
 
 #include <chrono>
@@ -21,18 +21,18 @@ namespace sconce::server {
 class PeerWatch {
  public:
   using Clock = std::chrono::steady_clock;
-  // A server that serves other weights than this one served when it was asked.
+  // A server whose weights differed from this server's when it was asked.
   struct Other {
     std::string url;
-    std::string theirs, ours;  // labels, or generations where there are none
-    uint64_t generation = 0;   // of this server, when it asked
+    std::string theirs, ours;  // labels, or weight versions if there are no labels
+    uint64_t generation = 0;   // weight version of this server at that time
   };
   // By name and version of the model.
   using Others = std::map<std::pair<std::string, int64_t>, std::vector<Other>>;
 
   explicit PeerWatch(Service& service) : service_(service) {}
 
-  // What is known by now. Begins to ask again, if that is due.
+  // The current findings. Starts another poll, if one is due.
   Others look(Clock::time_point now);
 
  private:
@@ -46,7 +46,7 @@ class PeerWatch {
   std::vector<Question> questions() const;
 
   Service& service_;
-  const std::shared_ptr<Known> known_ = std::make_shared<Known>();  // shared with the thread that asks
+  const std::shared_ptr<Known> known_ = std::make_shared<Known>();  // shared with the polling thread
   Clock::time_point due_{};
 };
 

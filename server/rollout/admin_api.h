@@ -1,4 +1,4 @@
-// Routes that only the admin port has: constants, weights, replicas, operations. docs/admin.md documents them.
+// Routes of the admin port only: constants, weights, replicas, operations. docs/admin.md documents them.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace sconce::server {
 
-// A handler that AdminThreads run; returns the answer's JSON.
+// A handler that runs on AdminThreads; returns the answer's JSON.
 using AdminText = std::string(Service& service, const AdminRequest& request);
-// A handler that starts its threads itself. kUnavailable.
+// A handler that starts its own threads. kUnavailable.
 using AdminStart = void(Service& service, AdminRequest request, AdminDone done);
 
 // Runs the handler on a new thread. kUnavailable.
@@ -28,7 +28,7 @@ AdminStart stage_weights, active_weights, set_weights;
 
 }  // namespace admin
 
-// How Content-Type describes the body of POST .../weights.
+// The form of the body of POST .../weights, from its Content-Type.
 enum class WeightsBody : int8_t { kStream, kReference, kUnsupported };
 WeightsBody weights_body(std::string_view content_type) noexcept;
 

@@ -1,4 +1,4 @@
-// The JSON documents of the admin port. Built with nlohmann.
+// The JSON documents of the admin port, built with nlohmann::json.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,28 @@
 
 namespace sconce::server {
 
-// How answers name a set: its label, else its generation.
+// The name of a set in answers: its label, else its weight version.
 std::string weight_version(uint64_t generation, const std::string& label);
 std::string constants_document(const ModelSignature& model, std::span<const ConstantSpec> constants);
 struct WeightsState {
   std::string instance;  // of the server
   bool ready = false;
-  std::string reason;                         // why it is not
-  std::optional<StoredWeights::Status> kept;  // none: sets are not kept
-  std::optional<GuardRecord> guard;           // the last watch over published weights
-  std::optional<GoldenVerdict> golden;        // the last verdict, whichever set it was about
-  std::optional<Shadow::Report> shadow;       // of the staged set; none: it has had no shadow
+  std::string reason;                         // why it is not ready
+  std::optional<StoredWeights::Status> kept;  // nullopt: no store
+  std::optional<GuardRecord> guard;           // the last guard of published weights
+  std::optional<GoldenVerdict> golden;        // the last verdict on any set
+  std::optional<Shadow::Report> shadow;       // of the staged set; nullopt: it has had no shadow
 };
-// The members of a difference, which is of values with the same shape; not_finite_*: what the counts of NaN and
-// infinity are called.
+// Adds the members of a difference between values of the same shape; not_finite_*: names for the counts of NaN and
+// infinity.
 void add_difference(OrderedJson& json, const Difference& difference, const char* not_finite_a,
                     const char* not_finite_b);
-// digests: one for each set, or none.
-// constants: as Model::weights_difference() has them; equal ones are only counted.
+// constants: from Model::weights_difference(); equal constants are only counted.
 std::string difference_document(const ModelSignature& model, WeightState to,
                                 std::span<const TensorDifference> constants);
 std::string weights_document(const ModelSignature& model, std::span<const WeightSetInfo> sets,
                              std::span<const std::string> digests, const WeightsState& state);
-// If nothing was watched, its state is "none".
+// Without a guard, its state is "none".
 std::string guard_document(const ModelSignature& model, const std::optional<GuardRecord>& guard);
 std::string replicas_document(const ModelSignature& model, std::span<const ReplicaInfo> replicas);
 std::string operation_document(const Operation& operation);

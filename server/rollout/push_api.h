@@ -1,4 +1,4 @@
-// Requests that name a push by its id (docs/weights.md). They are idempotent: repeated, they answer the same.
+// Requests that name a push by its id (docs/weights.md). They are idempotent: a repeated request gets the same answer.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ namespace sconce::server {
 
 PushPlace place_of(const std::shared_ptr<ServedModel>& served);
 
-// The caller has claimed the model. The set that the push staged becomes active, or gets its name, or is dropped.
-// kNotFound and kBusy as in PushLedger; errors of Model.
+// The caller has claimed the model. The staged set of the push becomes active or gets its name (publish_push), or is
+// dropped (drop_push). kNotFound and kBusy as in PushLedger; errors of Model.
 Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
                        const PublishedBy& by, PublishOptions options = {});
 // why: for the audit log.
 void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id,
                const std::string& why = {});
 
-// What a push has staged goes: the model's staged set, or the one that waits for the name `set`.
+// Drops the staged data of a push: the model's staged set, or the set that waits for the name `set`.
 void drop_held(Model& model, const std::string& set);
 
-// The pushes that filled named sets which the model has had since it was loaded.
+// The pushes of named sets that the model has had since it was loaded.
 std::vector<KeptPush> pushes_of_sets(const Model& model);
 
-// The push has ended without being committed: "aborted", "expired". For the audit log.
+// Records in the audit log that the push has ended without a commit: "aborted", "expired".
 void tell_end(Service& service, const PushPlace& place, const std::string& id, const char* event,
               const std::string& why = {});
 

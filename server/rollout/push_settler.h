@@ -1,5 +1,5 @@
-// PushSettler: looks after pushes whose lease has expired. It drops what they staged, or, if another server may have
-// committed, asks the other servers of the push and does as they did.
+// PushSettler: reconciles pushes whose lease has expired. It drops the staged set, or, if another server may have
+// committed, asks the other servers of the push and follows them.
 #pragma once
 
 #include "server/rollout/push/push_ledger.h"
@@ -8,21 +8,21 @@
 
 namespace sconce::server {
 
-// What a server in doubt learns from the others.
+// The conclusion of a server in doubt from the others' answers.
 struct PushFinding {
   enum class Verdict : int8_t { kWait, kCommit, kAbort } verdict = Verdict::kWait;
   std::string why;
 };
 
-// What another server of the push says of it. unknown: it answered, and does not know the push.
+// Another server's answer about a push. If it answered without a state, it does not know the push.
 struct PushAnswer {
   bool answered = false;
-  std::optional<PushState> state;  // nullopt: unknown there
+  std::optional<PushState> state;  // nullopt: unknown to that server
 };
 
-// answers: in the order of the members, with this server's own left empty. The rule of docs/weights.md: what one server
-// has committed, all commit; what the first server has ended, all end; if the first does not know the push any more, it
-// is ended once all others have said that they have not committed it. Pure function.
+// answers: in the order of the members; this server's own is empty. The rule of docs/weights.md: if one server has
+// committed, all commit; if the first server has ended the push, all end it; if the first server no longer knows the
+// push, it is ended once all others have answered that they have not committed it. Pure function.
 PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self);
 
 class PushSettler final : public AdminAlarm {

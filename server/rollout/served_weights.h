@@ -1,4 +1,4 @@
-// The model that an administration request names, and what its sets of weights are answered as.
+// Finds the model of an admin request, and describes its weight sets for answers.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@
 
 namespace sconce::server {
 
-// Loaded, whether it is ready or waits for other weights. kNotFound, kUnavailable.
+// The loaded model, whether it is ready or not serving. kNotFound, kUnavailable.
 std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request);
 
-// A request that gives weights a larger number, and says by their label or digest which it means.
+// A request that raises a weight version, and identifies the weights by label or digest.
 struct Renumbering {
   uint64_t generation = 0;
   std::optional<std::string> label, digest;
 };
 Renumbering renumbering_of(const AdminRequest& request);  // kInvalidArgument
 
-// Stops what works on a model that was unloaded or replaced meanwhile: kUnavailable.
+// kUnavailable if the model was unloaded or replaced; aborts work on it.
 void check_served(const Service& service, const ServedModel& served);
 
-// The document of GET .../weights. digest: with the digest of each set, which reads all of it.
+// The document of GET .../weights. digest: include the digest of each set, which reads all of its values.
 std::string weights_text(const Service& service, const ServedModel& served, bool digest);
 
-// What happens to a model's weights, for the audit log. The generation is the one that is active now.
+// An event about a model's weights, for the audit log. The weight version is the currently active one.
 AuditEntry audit_of(std::string_view event, const ServedModel& served);
-// The same about one of its sets, with its label and, if the log has a file, its digest: reads the set's values, unless
-// they were read for that before.
+// Likewise about one of its sets, with its label and, if the log has a file, its digest. The digest needs all values of
+// the set, which are read at most once.
 AuditEntry audit_of(std::string_view event, const Service& service, const ServedModel& served, WeightState state);
 
 }  // namespace sconce::server

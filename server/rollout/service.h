@@ -1,4 +1,4 @@
-// Service: what all connections share. It is made before the first connection and outlives the last.
+// Service: objects that all connections share. It is constructed before the first connection and outlives the last.
 #pragma once
 
 #include <atomic>
@@ -38,20 +38,20 @@ struct Service {
   const ServerConfig& config;
   Repository& repository;
   ModelLoader& control;
-  std::vector<ConnectionCounters> counters;  // one per io thread
+  std::vector<ConnectionCounters> counters;  // one per I/O thread
   double start_time = 0;                     // seconds since 1970
   std::string public_url;                    // "http://127.0.0.1:8000", for the page; empty: off
-  std::string admin_url;                     // the same of the admin listener
+  std::string admin_url;                     // likewise for the admin listener
   std::string grpc_address;                  // "127.0.0.1:8001"; empty: off
-  std::atomic<bool> draining{false};         // the server is not ready, and answers close their connections
+  std::atomic<bool> draining{false};         // the server is not ready, and each answer closes its connection
   OpenConnections& connections;
   RequestBudget& request_memory;
   Credentials credentials;
   OperationLog operations;
   SharedMemory shared_memory{false};
   Tracer tracer;
-  std::unique_ptr<OtlpExporter> otlp{OtlpExporter::of(config)};  // null: the setting otlp is off
-  LogLimit refusals{}, failures{};                               // lines about requests
+  std::unique_ptr<OtlpExporter> otlp{OtlpExporter::of(config)};  // null: setting otlp is off
+  LogLimit refusals{}, failures{};                               // limit log lines about requests
   ThreadPool heavy_work{};
   ModelClaims claims{};
   Guards guards{operations.counters()};
@@ -60,16 +60,17 @@ struct Service {
   PushPeers peers{config};
   TrainerSessions trainer_sessions{};
   WeightChecker weight_checker{};
-  AdminThreads admin_threads{};  // their work uses the other members
+  AdminThreads admin_threads{};  // its threads use the other members
   CallCounters calls{};          // of gRPC
-  // Of many models: the index, that of ready ones, and the names. What no revision counts is seen half a second later.
+  // For many models: the index, the index of ready models, and the names. Changes without a revision number become
+  // visible up to half a second later.
   CachedText index{std::chrono::milliseconds(500)}, ready_index{std::chrono::milliseconds(500)},
       model_names{std::chrono::milliseconds(500)};
-  std::atomic<uint64_t> controls{0};  // loads and unloads by hand that are over
+  std::atomic<uint64_t> controls{0};  // manual loads and unloads that have ended
   const CorsRule cors{config.http_cors_origins};
-  uint8_t checks_host = 0;                 // Listeners that refuse a Host that is not theirs, unless a token is needed
-  const RemoteCounters* remote = nullptr;  // null: there are no remote sources
-  // What weights must be signed by; null: nothing need be signed.
+  uint8_t checks_host = 0;                 // Listeners that refuse a foreign Host, unless a token is needed
+  const RemoteCounters* remote = nullptr;  // null: no remote sources
+  // The required signatures of weights; null: none.
   const SignatureRule* signatures = nullptr;
 };
 

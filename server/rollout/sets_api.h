@@ -1,5 +1,5 @@
-// Routes of the admin port about named sets: which there are, their removal, their promotion, and what requests get
-// that name none. POST .../sets/NAME is WeightsJob's.
+// Routes of the admin port for named sets: listing, removal, promotion, and the routes of requests without a set.
+// WeightsJob executes POST .../sets/NAME.
 #pragma once
 
 #include "server/rollout/admin_api.h"

@@ -1,4 +1,4 @@
-// Routes about the shadow of a model's staged set (docs/weights.md#validation).
+// Routes for the shadow of a model's staged set (docs/weights.md#validation).
 #pragma once
 
 #include "package_format/text/json_value.h"
@@ -7,7 +7,7 @@
 
 namespace sconce::server {
 
-// The shadow's part of the document of the sets: {"state": "running", "compared": 90, ...}
+// The shadow's member in the document of sets: {"state": "running", "compared": 90, ...}
 OrderedJson shadow_in_short(const Shadow::Report& report);
 
 namespace admin {

@@ -1,9 +1,9 @@
-// TrainerSessions: updates that trainers bring in several requests. Thread-safe.
+// TrainerSessions: weight updates that trainers send in several requests. Thread-safe.
 //
-// A session is about one model. It is begun, gets tensors, and is finished, which publishes all of them at once. It
-// ends without that when another one of the model begins, when nothing comes for a while, when its update fails or is
-// cancelled, and when the model is unloaded or replaced. What comes later for a session that ended so is refused,
-// because a part of an update must not be published as if it were the whole.
+// A session is for one model. It is started, receives tensors, and is finished, which publishes all of them at once. It
+// is aborted when another session for the model starts, when no request comes for a while, when its update fails or is
+// cancelled, and when the model is unloaded or replaced. Later requests to an aborted session are refused, because a
+// partial update must not be published as a complete one.
 #pragma once
 
 #include <chrono>
@@ -20,18 +20,18 @@ namespace sconce::server {
 
 class TrainerSessions {
  public:
-  // at_once: begins the update now, so that a busy model is refused now, not when the first tensors come.
+  // at_once: starts the update now, so that a busy model is refused now and not when the first tensors arrive.
   void begin(Service& service, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options, bool at_once,
              const std::string& label = {});
-  // Whether the model has a session, perhaps one that ended.
+  // Whether the model has a session, which may be aborted.
   bool has(const ServedModel& served) const;
-  // Adds tensors to the session. A label that is not empty replaces the earlier one. kFailedPrecondition if there is no
-  // session or it has ended.
+  // Adds tensors to the session. A non-empty label replaces the earlier one. kFailedPrecondition if there is no session
+  // or it was aborted.
   void add(Service& service, const std::shared_ptr<ServedModel>& served, const SharedTensors& shared,
            const std::string& label);
-  // Publishes the tensors and returns the generation; 0 if none were added. kFailedPrecondition.
+  // Publishes the tensors and returns the weight version; 0 if none were added. kFailedPrecondition.
   uint64_t finish(const ServedModel& served, const std::string& label);
-  // Ends the model's session without publishing, if there is one.
+  // Aborts the model's session, if there is one.
   void drop(const ServedModel& served, const std::string& reason);
 
  private:
@@ -40,7 +40,7 @@ class TrainerSessions {
     Mutex mutex;
     ConditionVariable changed;
     UpdateOptions options SCONCE_GUARDED_BY(mutex);
-    std::unique_ptr<TrainerUpdate> update SCONCE_GUARDED_BY(mutex);  // null: nothing was added yet, or it is over
+    std::unique_ptr<TrainerUpdate> update SCONCE_GUARDED_BY(mutex);  // null: no tensors yet, or the update has ended
     std::string label SCONCE_GUARDED_BY(mutex), ended SCONCE_GUARDED_BY(mutex);
     std::chrono::steady_clock::time_point used SCONCE_GUARDED_BY(mutex);
 

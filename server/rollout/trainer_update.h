@@ -1,7 +1,7 @@
-// TrainerUpdate: an update whose tensors a trainer brings, in one request or several; it ends by being published.
+// TrainerUpdate: a weight update whose tensors a trainer sends in one or several requests; at the end it is published.
 //
-// Used by one thread at a time. If it fails, or is destroyed before it is published, what it staged is dropped, and the
-// served set stays.
+// Used by one thread at a time. If it fails, or is destroyed before it is published, its staged set is dropped, and the
+// served set is unchanged.
 #pragma once
 
 #include <chrono>
@@ -23,22 +23,22 @@ struct Service;
 
 class TrainerUpdate {
  public:
-  // Claims the model. kBusy; kUnavailable while the server ends.
+  // Claims the model. kBusy; kUnavailable at shutdown.
   TrainerUpdate(Service& service, std::shared_ptr<ServedModel> served, UpdateOptions options);
   ~TrainerUpdate();
   TrainerUpdate(const TrainerUpdate&) = delete;
   TrainerUpdate& operator=(const TrainerUpdate&) = delete;
 
-  // Copies the values, which need not live longer than the call. The errors of stage_tensors().
-  // opening: what it took to open them.
+  // Copies the values, which may be freed after the call. Errors of stage_tensors(). opening: the time for opening
+  // them.
   void add(std::span<const NamedTensor> tensors, std::chrono::steady_clock::duration opening);
-  // The same from files. The errors of stage_file().
+  // Likewise from files. Errors of stage_file().
   void add(WeightFile& file, const std::string& name);
-  // Publishes what was added. `label`: as in UpdateOptions. Returns the generation.
+  // Publishes the added tensors. label: as in UpdateOptions. Returns the weight version.
   uint64_t publish(std::string label);
-  // Ends the update. reason: for the log and the operation.
+  // Aborts the update. reason: for the log and the operation.
   void give_up(const std::string& reason);
-  // kCancelled or kUnavailable if somebody cancelled it, or unloaded or replaced the model.
+  // kCancelled if the operation was cancelled, kUnavailable if the model was unloaded or replaced.
   void check() const;
 
  private:
@@ -49,7 +49,7 @@ class TrainerUpdate {
   Service& service_;
   const std::shared_ptr<ServedModel> served_;
   std::optional<ModelClaims::Claim> claim_;
-  std::unique_ptr<WeightUpdate> update_;  // null: over
+  std::unique_ptr<WeightUpdate> update_;  // null: ended
   std::shared_ptr<Operation> operation_;
   size_t entries_ = 0;
 };

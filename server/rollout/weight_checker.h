@@ -1,5 +1,5 @@
-// WeightChecker: whether a model's active weights are those of an earlier moment, tensor by tensor, by their SHA-256;
-// and what one of its tensors begins with. Thread-safe.
+// WeightChecker: compares a model's active weights with a snapshot, tensor by tensor, by SHA-256; and returns the first
+// rows of a tensor. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@ namespace sconce::server {
 
 class WeightChecker {
  public:
-  // By name: 64 hexadecimal digits each.
+  // By tensor name: 64 hexadecimal digits each.
   using Checksums = std::map<std::string, std::string>;
-  // Called every now and then: what it throws ends the reading.
+  // Called from time to time; an exception aborts the reading.
   using Check = std::function<void()>;
 
-  // Names that the two do not have with one checksum, in order.
+  // Names whose checksum differs or that only one side has, in order.
   static std::vector<std::string> differing(const Checksums& before, const Checksums& now);
-  // Of the active set's stored constants. Reads all values.
+  // Checksums of the active set's stored constants. Reads all values.
   static Checksums checksums_of(const ServedModel& served, const Check& check);
-  // Remembers those of the model, in the place of earlier ones. Of kMaxModels models: the one that was remembered
-  // first is forgotten.
+  // Stores the checksums of the model, replacing earlier ones. At most kMaxModels models are stored; the oldest
+  // snapshot is evicted.
   void snapshot(const ServedModel& served, const Check& check);
-  // kFailedPrecondition if nothing is remembered of the model; Refused names tensors that differ.
+  // kFailedPrecondition if the model has no snapshot; Refused names tensors that differ.
   void compare(const ServedModel& served, const Check& check) const;
 
   static constexpr size_t kMaxModels = 16;
 
  private:
   mutable Mutex mutex_;
-  std::deque<std::pair<std::string, Checksums>> snapshots_ SCONCE_GUARDED_BY(mutex_);  // by the models' names
+  std::deque<std::pair<std::string, Checksums>> snapshots_ SCONCE_GUARDED_BY(mutex_);  // by the model's name
 };
 
-// The first `rows` rows of a constant of the active set, in nested lists of JSON as Tensor.tolist() has them.
-// kInvalidArgument for an unknown name, a dtype without numbers, and more elements than kMaxShown.
+// The first `rows` rows of a constant of the active set, as nested JSON lists like those of Tensor.tolist().
+// kInvalidArgument for an unknown name, for a dtype without numbers, and for more than kMaxShown elements.
 std::string first_rows(const ServedModel& served, std::string_view name, uint64_t rows);
 constexpr uint64_t kMaxShown = uint64_t{1} << 22;
 

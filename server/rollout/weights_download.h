@@ -1,5 +1,5 @@
-// WeightsDownload: handles GET .../weights/active, GET .../sets/NAME/weights and GET .../golden/recording, which send a
-// safetensors file from where its values are. Used only by its thread of AdminThreads.
+// WeightsDownload: executes GET .../weights/active, GET .../sets/NAME/weights and GET .../golden/recording, which send
+// a safetensors file directly from the values' memory. Used only by its thread of AdminThreads.
 #pragma once
 
 #include <memory>
@@ -14,20 +14,20 @@ namespace sconce::server {
 
 struct DownloadedFile {
   std::unique_ptr<WeightFile> file;
-  std::string fields;  // of the answer, each with its end
+  std::string fields;  // header fields of the answer, each with its line end
 };
 using OpenDownload = DownloadedFile(Service& service, const AdminRequest& request);
 
 class WeightsDownload {
  public:
-  // open: says what is sent. May throw.
+  // open: opens the file to send. May throw.
   WeightsDownload(Service& service, AdminRequest request, AdminDone done, OpenDownload& open);
 
-  void run();                                    // throws
-  void fail(const std::exception_ptr& problem);  // with what run() threw
+  void run();                                    // may throw
+  void fail(const std::exception_ptr& problem);  // with the exception of run()
   void abandon() noexcept;                       // after fail() threw
 
-  // Runs it on a new thread. kUnavailable.
+  // Runs the download on a new thread. kUnavailable.
   static void start(Service& service, AdminRequest request, AdminDone done, OpenDownload& open);
 
  private:

@@ -1,4 +1,4 @@
-// WeightsJob: handles POST .../weights, from the request to the staged or published set. Used only by its thread of
+// WeightsJob: executes POST .../weights, from the request to the staged or published set. Used only by its thread of
 // AdminThreads.
 #pragma once
 
@@ -26,8 +26,8 @@ class WeightsJob {
   WeightsJob(Service& service, AdminRequest request, AdminDone done);
   ~WeightsJob();
 
-  void run();                                    // throws
-  void fail(const std::exception_ptr& problem);  // with what run() threw
+  void run();                                    // may throw
+  void fail(const std::exception_ptr& problem);  // with the exception of run()
   void abandon() noexcept;                       // after fail() threw
 
  private:
@@ -65,13 +65,13 @@ class WeightsJob {
   Options options_;
   std::shared_ptr<ServedModel> model_;
   std::shared_ptr<Operation> operation_;
-  uint64_t revision_ = 0;  // of the repository, when the model was last seen there
+  uint64_t revision_ = 0;  // of the repository, when the model was last found there
   PushPlace place_;
   std::optional<Relay> relay_;
   std::optional<Upload> upload_;
-  std::optional<TrainerTensors> tensors_;  // that the request describes, instead of a file
-  bool over_ = false;                      // everything that was asked for is done
-  std::string file_, opened_;              // a named file: its name, and the path it was opened under
+  std::optional<TrainerTensors> tensors_;  // described in the request, in place of a file
+  bool over_ = false;                      // all requested work is done
+  std::string file_, opened_;              // a named file: its name, and the path under which it was opened
 };
 
 }  // namespace sconce::server

@@ -1,9 +1,10 @@
-// Keys that sign and verify: Ed25519, and ECDSA on P-256 (with SHA-256), which OpenSSF's model_signing has. By OpenSSL.
+// Keys for signing and verifying: Ed25519, and ECDSA on P-256 (with SHA-256), which OpenSSF's model_signing uses.
+// Implemented with OpenSSL.
 //
 //   openssl genpkey -algorithm ed25519 -out key.pem
 //   openssl pkey -in key.pem -pubout -out public.pem
 //
-// Immutable, so thread-safe.
+// Immutable and thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,12 @@ class Key {
  public:
   enum class Kind : int8_t { kPrivate, kPublic };
 
-  // The SHA-256 of the public key's PEM, in hexadecimal: what signatures call the key.
+  // The SHA-256 of the public key's PEM, in hexadecimal: the key's name in signatures.
   const std::string& id() const noexcept { return id_; }
-  // The file it was read from.
+  // The file from which it was read.
   const std::string& where() const noexcept { return where_; }
 
-  std::string sign(std::string_view bytes) const;  // with a private key
+  std::string sign(std::string_view bytes) const;  // needs a private key
   bool verifies(std::string_view bytes, std::string_view signature) const noexcept;
 
  private:
@@ -36,8 +37,8 @@ class Key {
   std::string id_, where_;
 };
 
-// All keys of a file in PEM, which has one or more; what is between them is passed over. kIo; kInvalidArgument names
-// the file: none, keys of another kind or algorithm, passphrases.
+// All keys in a PEM file, at least one; text between keys is ignored. kIo; kInvalidArgument names the file: no key,
+// keys of another kind or algorithm, passphrases.
 std::vector<Key> read_keys(const std::string& path, Key::Kind kind);
 
 }  // namespace sconce::server

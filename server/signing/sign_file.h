@@ -1,4 +1,4 @@
-// Signs files. A package is checked before, so that nobody vouches for one that is damaged.
+// Signs files. A package is verified first, so that a damaged one is never signed.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +9,13 @@
 
 namespace sconce::server {
 
-// What is to be signed of a file: for a package (.pt2) with its members as resources, else with one resource. The
-// package counts as it is without a signature inside. kIo, kInvalidArgument (a directory), the errors of Package.
+// The statement for a file: a package (.pt2) has its members as resources, any other file has one resource. A signature
+// inside a package is excluded. kIo, kInvalidArgument (a directory), errors of Package.
 Statement describe_file(const std::filesystem::path& file);
 // Writes the signature to another file. kIo.
 void sign_beside(const std::filesystem::path& file, const Key& key, const std::filesystem::path& signature);
-// Writes the package anew, with the signature inside; one that was there goes. kIo, kTooLarge, kInvalidArgument if it
-// is no archive or has another comment.
+// Rewrites the package with the signature inside, replacing an earlier one. kIo, kTooLarge, kInvalidArgument if it is
+// not an archive or has another comment.
 void sign_inside(const std::filesystem::path& file, const Key& key);
 
 }  // namespace sconce::server

@@ -1,5 +1,5 @@
-// SignatureRule: which keys must have signed what the server loads (setting require_signature). The files of keys are
-// read again when they change; what was loaded by an older key goes on. Thread-safe.
+// SignatureRule: the keys that must have signed the files that the server loads (setting require_signature). Key files
+// are read again when they change; files loaded with an earlier key stay loaded. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -20,20 +20,20 @@ class SignatureRule {
  public:
   using Keys = std::shared_ptr<const std::vector<Key>>;
 
-  // Without files, nothing need be signed. kIo and kInvalidArgument name the setting and the file.
+  // Without files, no signatures are required. kIo and kInvalidArgument name the setting and the file.
   explicit SignatureRule(std::span<const std::string> files = {});
 
   bool on() const noexcept { return !files_.empty(); }
   Keys keys() const;
-  // Reads changed files, or all. If one is bad, the keys stay as they were, and the log says so.
+  // Reads the changed files, or all files. If one is invalid, it is logged, and the previous keys stay in force.
   void refresh(bool all = false);
 
-  // The file, which is read now; kForbidden if its signature, beside it or inside, is not good by these keys.
+  // Reads the file now; kForbidden if its signature, beside it or inside, is not valid for these keys.
   SignedFile read(const std::filesystem::path& file) const;
-  // What a file is to be opened by: its own path if nothing need be signed, else a copy that this object keeps, the
-  // same one for the same bytes.
+  // The path under which a file must be opened: its own path if no signature is required, else a copy that this object
+  // owns, the same one for the same bytes.
   std::filesystem::path kept_copy(const std::filesystem::path& file) const;
-  // kForbidden if there is a rule: nobody could have signed `what`.
+  // kForbidden if signatures are required, because `what` cannot be signed.
   void refuse_unsigned(std::string_view what) const;
 
  private:
@@ -43,7 +43,7 @@ class SignatureRule {
   Mutex refreshing_;
   std::vector<StampedFile> stamps_ SCONCE_GUARDED_BY(refreshing_);
   bool stale_ SCONCE_GUARDED_BY(refreshing_) = false;
-  std::string problem_ SCONCE_GUARDED_BY(refreshing_);  // the last one, logged once
+  std::string problem_ SCONCE_GUARDED_BY(refreshing_);  // the last one; each problem is logged once
   mutable Mutex mutex_;
   Keys keys_ SCONCE_GUARDED_BY(mutex_);
   mutable std::map<Sha256Digest, std::shared_ptr<const PrivateCopy>> copies_ SCONCE_GUARDED_BY(mutex_);

@@ -1,8 +1,9 @@
-// What a signature says: the manifest of OpenSSF's model_signing, an in-toto statement of which names and digests a
-// model's files have. For an archive these are its members, as if it were unpacked.
+// The signed statement: the manifest of OpenSSF's model_signing, an in-toto statement with the names and digests of a
+// model's files. For an archive the files are its members, as if it were unpacked.
 //
-// Members alone do not fix a file: between them are headers and padding, and whoever reads them must have parsed the
-// archive. So the statement also has the digest of the whole file, where verifiers of that format pass over it:
+// Digests of members alone do not cover a file: headers and padding lie between them, and a reader has to parse the
+// archive first. The statement therefore also has the digest of the whole file, in a member that verifiers of that
+// format ignore:
 //
 //   "predicate": {
 //     "serialization": {"method": "files", "hash_type": "sha256", "allow_symlinks": false, "ignore_paths": []},
@@ -10,7 +11,7 @@
 //     "sconce": {"bytes": N, "digest": HEX, "head_bytes": N, "head_digest": HEX}
 //   }
 //
-// The head is that of a safetensors file: its length and its JSON. It can be compared before the rest has come.
+// The head is that of a safetensors file: its length and its JSON. It can be verified before the rest has arrived.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct SignedResource {
   Sha256Digest digest;
 };
 
-// The beginning of a file, or all of it.
+// The first `bytes` bytes of a file, or the whole file.
 struct SignedBytes {
   uint64_t bytes = 0;
   Sha256Digest digest{};
@@ -38,16 +39,16 @@ struct SignedBytes {
 struct Statement {
   std::string subject;
   std::vector<SignedResource> resources;
-  std::optional<SignedBytes> file;  // absent: another program wrote the statement
+  std::optional<SignedBytes> file;  // absent: written by another program
   std::optional<SignedBytes> head;
 
-  // The digest of the whole file; kForbidden if the statement is about several files and not about one.
+  // The digest of the whole file; kForbidden if the statement is about several files.
   const Sha256Digest& file_digest() const;
 };
 
-// As JSON. Resources are put in the order of their names.
+// As JSON. Resources are sorted by name.
 std::string statement_text(Statement statement);
-// kForbidden with what is wrong: the kind of statement, names that come twice, a subject that is not the resources'.
+// kForbidden with the defect: the kind of statement, duplicate names, a subject that does not match the resources.
 Statement parse_statement(std::string_view json);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// The digests of a file that comes in pieces: to sign it, and to compare it with what was signed. Used by one thread.
+// The digests of a file that arrives in pieces, for signing and for verification. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 
 namespace sconce::server {
 
-// Of the whole, and of its head if it is a safetensors file.
+// Digests of the whole file, and of its head if it is a safetensors file.
 class StreamDigests {
  public:
   void update(std::span<const std::byte> bytes);
-  SignedBytes whole();                // once
-  std::optional<SignedBytes> head();  // once
+  SignedBytes whole();                // call this once
+  std::optional<SignedBytes> head();  // call this once
 
  private:
   Sha256 whole_, head_;
@@ -25,13 +25,13 @@ class StreamDigests {
   uint64_t bytes_ = 0, head_bytes_ = 0, head_seen_ = 0;
 };
 
-// Compares the head of a safetensors file before it is parsed.
+// Verifies the head of a safetensors file before it is parsed.
 class HeadCheck {
  public:
   // kForbidden if the statement has no digest of a head.
   explicit HeadCheck(const Statement& statement);
-  // The next bytes, which nobody has looked at. kForbidden if they are others than were signed: when the length of the
-  // head has come, and when its end has.
+  // The next bytes, before they are parsed. kForbidden if they differ from the signed bytes: checked when the length of
+  // the head has arrived, and at its end.
   void see(std::span<const std::byte> bytes);
 
  private:

@@ -1,4 +1,5 @@
-// The state of this host's GPUs, from the driver's management library (NVML), which the first look opens. Thread-safe.
+// The state of this host's GPUs, from the driver's management library (NVML), which the first look() loads.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct GpuState {
   std::optional<double> utilization;  // 0 to 1
   std::optional<uint64_t> memory_total, memory_used;
   std::optional<double> power_watts, power_limit_watts;
-  std::optional<double> energy_joules;  // since the first look
+  std::optional<double> energy_joules;  // since the first look()
 };
 
 class GpuReader {

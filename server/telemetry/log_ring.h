@@ -1,5 +1,5 @@
-// LogRing: the last lines of the log, for those who look at it over HTTP. Bounded in lines and in bytes. A line is made
-// JSON when it is written, once for all readers. Thread-safe.
+// LogRing: the last lines of the log, for readers over HTTP. Bounded in lines and in bytes. A line is converted to JSON
+// when it is written, once for all readers. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -22,22 +22,22 @@ class LogRing {
     uint64_t number = 0;  // from 1, without gaps
     std::chrono::system_clock::time_point time;
     LogLevel level = LogLevel::kInfo;
-    std::string members;  // of the line's JSON: "message":"...","fields":{...}
+    std::string members;  // members of the line's JSON: "message":"...","fields":{...}
   };
   using Lines = std::vector<std::shared_ptr<const Line>>;
 
   LogRing(size_t most_lines, size_t most_bytes) : most_lines_(most_lines), most_bytes_(most_bytes) {}
   LogRing(const LogRing&) = delete;
 
-  // Makes room by dropping the oldest lines; a line that is larger than all the room is dropped itself. std::bad_alloc.
+  // Evicts the oldest lines to make room; a line larger than the whole ring is dropped. std::bad_alloc.
   void add(LogLevel level, std::string members);
-  // The newest line's number; 0: there was none.
+  // Number of the newest line; 0: none yet.
   uint64_t last() const noexcept { return last_.load(std::memory_order_acquire); }
-  // The oldest line's number that is still here; one more than last(): none is.
+  // Number of the oldest stored line; last() + 1: none is stored.
   uint64_t first() const noexcept;
-  // Of the lines after this number that are of this level or above: the oldest ones, `most` of them.
+  // The oldest lines after `number` with level `least` or above, at most `most`.
   Lines after(uint64_t number, LogLevel least, size_t most) const;
-  // The newest ones, oldest first.
+  // The newest such lines, oldest first.
   Lines newest(LogLevel least, size_t most) const;
 
  private:
@@ -48,13 +48,13 @@ class LogRing {
   size_t bytes_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 
-// Keeps the log's lines from now on, for last_log_lines().
+// Starts storing the log's lines, for last_log_lines().
 void keep_log_lines();
 const LogRing& last_log_lines() noexcept;
 
 // {"seq": 7, "time": "...", "level": "info", "message": "...", "fields": {...}}
 void append_line(std::string& text, const LogRing::Line& line);
-// "warn"; as the setting log_level has it.
+// "warn", as in setting log_level.
 const char* level_name(LogLevel level) noexcept;
 
 }  // namespace sconce::server

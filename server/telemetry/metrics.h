@@ -20,10 +20,10 @@
 
 namespace sconce::server {
 
-// Calls of the gRPC service, by method and status code, and connections. Any thread counts.
+// Counters of the gRPC service: calls by method and status code, and connections. Any thread counts.
 struct CallCounters {
   static constexpr size_t kMaxMethods = 24, kCodes = 17, kUnknownCode = 2;
-  // Upper bounds of the histogram's buckets in seconds, as OpenTelemetry's conventions have them; the last has none.
+  // Upper bounds of the histogram's buckets in seconds, from OpenTelemetry's conventions; the last bucket has no bound.
   static constexpr std::array<double, 14> kSeconds = {0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25,
                                                       0.5,   0.75, 1,     2.5,  5,     7.5, 10};
   struct Row {
@@ -46,21 +46,22 @@ struct CallCounters {
     row.nanoseconds.fetch_add(static_cast<uint64_t>(time.count()), std::memory_order_relaxed);
   }
 };
-// "OK", "CANCELLED"; of another number, "UNKNOWN".
+// "OK", "CANCELLED"; for an unknown number, "UNKNOWN".
 std::string_view grpc_code_name(size_t code) noexcept;
-// Whether the code is the server's fault, not the client's, by OpenTelemetry's conventions.
+// Whether the code is the server's fault and not the client's, by OpenTelemetry's conventions.
 bool is_grpc_server_error(size_t code) noexcept;
 constexpr std::string_view kGrpcService = "inference.GRPCInferenceService";
 
-// What became of spans and of pushes to the collector. Any thread counts.
+// Results of spans and of pushes to the collector. Any thread counts.
 struct OtlpCounters {
   enum Spans : size_t { kSent, kDropped, kRejected, kLost };
-  // kDropped: the queue was full. kRejected: the collector said so in a partial success. kLost: it did not take them.
+  // kDropped: the queue was full. kRejected: by the collector in a partial success. kLost: the collector did not accept
+  // them.
   static constexpr std::array<std::string_view, 4> kSpanResults = {"sent", "dropped", "rejected", "lost"};
   enum Signal : size_t { kTraces, kMetrics };
   static constexpr std::array<std::string_view, 2> kSignals = {"traces", "metrics"};
   enum Pushes : size_t { kTaken, kAgain, kRefused };
-  // kAgain: it is tried again. kRefused: it is not.
+  // kAgain: will be retried. kRefused: will not be retried.
   static constexpr std::array<std::string_view, 3> kPushResults = {"taken", "again", "refused"};
 
   std::array<std::atomic<uint64_t>, kSpanResults.size()> spans{};
@@ -77,33 +78,33 @@ std::span<const MetricRow> metric_rows() noexcept;
 
 int64_t resident_bytes();  // of this process
 
-// Counters besides those of connections and models.
+// Counters other than those of connections and models.
 struct ServerTotals {
   double start_time = 0;  // seconds since 1970
   uint64_t lost_traces = 0, failed_traces = 0, audit_failures = 0;
   uint64_t request_memory = 0, request_memory_limit = 0;
   uint64_t lost_lines = 0, held_lines = 0;  // of the log
-  const CallCounters* calls = nullptr;      // null: there is no gRPC
-  const OtlpCounters* otlp = nullptr;       // null: there is no collector
+  const CallCounters* calls = nullptr;      // null: no gRPC
+  const OtlpCounters* otlp = nullptr;       // null: no collector
   const OnDemand* on_demand = nullptr;      // null: no model is loaded on demand
   std::span<const std::string_view> methods;
-  const RemoteCounters* remote = nullptr;  // null: there are no remote sources
+  const RemoteCounters* remote = nullptr;  // null: no remote sources
 };
 
-// What one reader of metrics saw of this host the last time.
+// One metrics reader's last view of this host.
 struct HostLook {
-  uint64_t busy = 0, total = 0;  // of all processors
+  uint64_t busy = 0, total = 0;  // time of all processors
   GpuReader gpus{};
 };
 
-// Takes all metrics, row by row. labels: as Prometheus has them, such as model="m",version="1"; no value has a quote.
+// Receives all metrics, row by row. labels: in Prometheus' form, such as model="m",version="1"; no value has a quote.
 class MetricSink {
  public:
   virtual ~MetricSink() = default;
   virtual void begin(const MetricRow& row) = 0;
   virtual void integer(std::string_view labels, int64_t number) = 0;
   virtual void real(std::string_view labels, double number) = 0;
-  // counts: of each bucket alone; the last one is above all bounds.
+  // counts: of each bucket, not cumulative; the last bucket is above all bounds.
   virtual void histogram(std::string_view labels, std::span<const double> bounds, std::span<const uint64_t> counts,
                          double sum) = 0;
 };

@@ -1,4 +1,4 @@
-// TraceRecord: what is recorded of one request, and the spans that it makes.
+// TraceRecord: the record of one request, and its spans.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct TraceParent {
   static std::optional<TraceParent> parse(std::string_view field) noexcept;
 };
 
-// What is recorded of a request.
+// The recorded parts of a request.
 struct TraceLevels {
   bool timestamps = false, tensors = false;
   explicit operator bool() const noexcept { return timestamps || tensors; }
@@ -30,21 +30,21 @@ struct TraceLevels {
 struct TraceRecord {
   using Clock = std::chrono::steady_clock;
   std::string model, version, request_id, method_and_path;
-  std::string_view route;  // "/v2/models/{model}/infer", or gRPC's method; lives as long as the program
+  std::string_view route;  // "/v2/models/{model}/infer", or the gRPC method; lives as long as the program
   std::string_view scheme = "http";
   int status = 200;
   std::optional<int> grpc_code;  // of a gRPC call
   std::optional<TraceParent> parent;
   Clock::time_point start, decoded, run_done, encoded, sent;  // decoded, run_done: zero if not reached
-  std::chrono::nanoseconds queue{}, gather{}, compute{};      // gather: of a shared run's inputs
+  std::chrono::nanoseconds queue{}, gather{}, compute{};      // gather: of a batch's inputs
   struct Step {
     std::string model;
     Clock::time_point start, end;
   };
-  std::vector<Step> steps;  // of a pipeline: those that began
+  std::vector<Step> steps;  // of a pipeline: the steps that started
   TraceLevels levels;
   std::vector<TraceTensor> tensors;
-  std::string trace_id, span_id;  // set by the tracer; the trace is the parent's, if there is one
+  std::string trace_id, span_id;  // set by the tracer; the trace is the parent's, if it has one
 };
 
 struct TraceSpan {
@@ -52,11 +52,11 @@ struct TraceSpan {
   TraceRecord::Clock::time_point start, end;
   std::string_view model{};  // of a step; views the record
 };
-// The phases of a request in order; the first one is the whole request. Steps of a pipeline take the place of its queue
-// and compute, and may overlap.
+// The phases of a request in order; the first span is the whole request. Steps of a pipeline replace its queue and
+// compute phases, and may overlap.
 std::vector<TraceSpan> spans_of(const TraceRecord& record);
 
-// When the tensor was complete.
+// When the tensor was ready.
 TraceRecord::Clock::time_point time_of(const TraceRecord& record, const TraceTensor& tensor) noexcept;
 
 // The steady clock's zero, since 1970.

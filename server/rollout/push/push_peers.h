@@ -1,9 +1,9 @@
-// PushPeers: the servers that this one may talk to for a push: to ask what became of it, and to pass weights on. A
-// request names them, so the setting weights_peers must allow each; without it, none is. Thread-safe.
+// PushPeers: the servers that this server may contact for a push: to ask for the push's state, and to relay weights.
+// Requests name these servers, so setting weights_peers must allow each one; without it, none is allowed. Thread-safe.
 //
-// Questions carry the token of weights_peers_token_file, which is read for each, or else that of the push's last
-// request. Weights are passed on with the token of the request that brings them. Certificates are read again after
-// they were renewed.
+// Questions carry the token in weights_peers_token_file, which is read for each question, or else the token of the
+// push's last request. Weights are relayed with the token of the request that brings them. Certificates are read again
+// after a renewal.
 #pragma once
 
 #include <chrono>
@@ -27,13 +27,13 @@ class PushPeers {
   explicit PushPeers(const ServerConfig& config);
 
   bool allows(const AdminServer& server) const;
-  // Asks another server of a push about it, by GET or POST of .../weights/ACTION?push=ID. If the server cannot be
-  // asked, the answer's problem says why.
+  // Asks another server of a push, by GET or POST of .../weights/ACTION?push=ID. If the server cannot be reached, the
+  // answer's problem has the reason.
   Answer ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
              std::chrono::seconds patience) const;
-  // Why a peer's answer to a question is no success; after a 401 or a 403, also what to do about it.
+  // The reason for which a peer's answer is not a success; after a 401 or a 403, with advice.
   std::string reason(const Answer& answer) const;
-  // authorization: the field of a request that named the peer. kForbidden if the peer is not allowed; kIo or
+  // authorization: the field of the request that named the peer. kForbidden if the peer is not allowed; kIo or
   // kInvalidArgument for a token that cannot be read; errors of certificates.
   AdminClient client(const std::string& url, const std::string& authorization, std::chrono::seconds patience) const;
   std::unique_ptr<AdminUpload> upload(const std::string& url, const std::string& authorization,
@@ -42,7 +42,7 @@ class PushPeers {
  private:
   struct Rule {
     std::string scheme, host, port;  // empty: any
-    unsigned prefix = 0;             // leading bits of an address; 0: all of it
+    unsigned prefix = 0;             // leading bits of an address; 0: all bits
     bool any = false, suffix = false;
   };
   struct Peer {
@@ -59,7 +59,7 @@ class PushPeers {
   std::vector<Rule> rules_;
   mutable Mutex mutex_;
   mutable std::shared_ptr<const TlsContext> tls_ SCONCE_GUARDED_BY(mutex_);
-  mutable std::vector<StampedFile> certificates_ SCONCE_GUARDED_BY(mutex_);  // of which tls_ was made
+  mutable std::vector<StampedFile> certificates_ SCONCE_GUARDED_BY(mutex_);  // from which tls_ was made
 };
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// What a staging request says of its push. Pure functions.
+// Parses the push parameters of a staging request. Pure functions.
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,14 @@
 
 namespace sconce::server {
 
-// "500ms", "30s", "2m". kInvalidArgument; also for less than 100 ms and more than an hour.
+// "500ms", "30s", "2m". kInvalidArgument; also for less than 100 ms or more than an hour.
 std::chrono::milliseconds parse_lease(std::string_view text);
 
-// push, lease, members and member of a query; nullopt without `push`. authorization: of the request. kInvalidArgument.
+// push, lease, members and member of a query; nullopt without `push`. authorization: the request's field.
+// kInvalidArgument.
 std::optional<PushTerms> push_terms(const Query& query, const std::string& authorization);
 
-// The id in `push`; kInvalidArgument if it is none.
+// The id in `push`; kInvalidArgument if it is malformed.
 std::string push_id(std::string_view text);
 
 }  // namespace sconce::server

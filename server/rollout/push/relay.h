@@ -1,6 +1,6 @@
-// Relay: passes the body of an upload on to the next server of its push while it arrives, so that the pusher sends it
-// once. Each piece is sent before the next one is read: a slow server slows the ones before it, and nothing is kept.
-// Used only by the upload's thread.
+// Relay: forwards the body of an upload to the next server of its push while it arrives, so that the coordinator sends
+// it once. Each piece is sent before the next one is read: a slow server slows down the servers before it, and nothing
+// is buffered. Used only by the upload's thread.
 #pragma once
 
 #include <chrono>
@@ -18,15 +18,15 @@ namespace sconce::server {
 
 class Relay {
  public:
-  // terms: of this server; the next one is the member after it. patience: for a next server that takes nothing. check:
-  // as in AdminUpload. kForbidden.
+  // terms: of this server; the next server is the member after it. patience: maximum time in which the next server
+  // accepts nothing. check: as in AdminUpload. kForbidden.
   Relay(const PushPeers& peers, const PushTerms& terms, std::chrono::seconds patience, std::function<void()> check);
 
-  // Before anything of the body is read. The errors of all three name the server; they have the code that its status
-  // stands for, or kUnavailable.
+  // Call this before the body is read. Errors of begin(), send() and end() name the server; their code corresponds to
+  // its status, or is kUnavailable.
   void begin(const std::string& target, uint64_t bytes, const UploadFields& fields);
   void send(std::span<const std::byte> piece);
-  // Call this once this server has staged the set. Waits until the servers behind it have, too.
+  // Call this once this server has staged the set. Waits until all later servers have staged it too.
   void end();
 
  private:
@@ -36,7 +36,7 @@ class Relay {
   std::unique_ptr<AdminUpload> upload_;
 };
 
-// The query by which this server's successor stages the same, from this server's own query.
+// The query with which the next server stages the same set, from this server's own query.
 std::string query_for_next(const std::string& query, const PushTerms& terms);
 
 }  // namespace sconce::server

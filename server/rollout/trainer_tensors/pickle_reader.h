@@ -1,8 +1,8 @@
 // Reads pickles (protocols 2 to 5) as data. Nothing is imported or called: names of classes and functions stay names,
-// and a call is a value that says what would be called with what. The reader knows no tensors; torch_pickles.h does.
+// and a call is a value with the callee and the arguments. The reader does not know tensors; torch_pickles.h does.
 //
-// Pure: a Pickle is immutable once read. Its texts are views of the bytes it was read from, or of the Pickle itself.
-// All errors are kInvalidArgument and name the byte offset.
+// Pure: a Pickle is immutable once read. Its texts are views of the input bytes, or of the Pickle itself. All errors
+// are kInvalidArgument and name the byte offset.
 #pragma once
 
 #include <cstddef>
@@ -29,46 +29,46 @@ class Pickle {
     kTuple,
     kList,
     kDict,        // items: key, value, key, value...
-    kName,        // of a class or function. items: module, name
-    kCall,        // items: what is called, its arguments, and the state that was given to the result, if there is one
-    kPersistent,  // an object that the writer keeps elsewhere. items: its id
+    kName,        // a class or function. items: module, name
+    kCall,        // items: the callee, its arguments, and the state set on the result, if any
+    kPersistent,  // an object outside the pickle. items: its id
   };
-  // Number of a value. Values may share others, even themselves.
+  // Index of a value. Values may share others, or contain themselves.
   using Value = uint32_t;
 
-  // What one body may cost, however many pickles it holds: each subtracts what it takes. A tensor takes about 100
-  // values, and twice as many instructions.
+  // The cost limit of one body, shared by all of its pickles; each subtracts its cost. A tensor takes about 100 values,
+  // and twice as many instructions.
   struct Left {
-    size_t values = size_t{1} << 22;        // and elements of values
+    size_t values = size_t{1} << 22;        // including elements of values
     size_t instructions = size_t{1} << 24;  // about a second
-    size_t decoded = size_t{64} << 20;      // bytes that protocol 2 writes as text
-    std::function<void()> check = {};       // called every now and then: what it throws ends the reading
+    size_t decoded = size_t{64} << 20;      // bytes that protocol 2 encodes as text
+    std::function<void()> check = {};       // called from time to time; an exception aborts the reading
   };
-  // Of modules, classes and functions, in bytes.
+  // Maximum length of names of modules, classes and functions, in bytes.
   static constexpr size_t kLongestName = 1024;
-  // Entries of a dict that is asked for a member.
+  // Maximum number of entries of a dict that member() searches.
   static constexpr size_t kMaxMembers = 256;
 
-  // The name of a class or function: views, so that asking for it copies nothing.
+  // The name of a class or function, as views without a copy.
   struct Name {
-    std::string_view module, last;  // both empty: it is none
+    std::string_view module, last;  // both empty: not a name
     // full: "torch.Size".
     bool is(std::string_view full) const noexcept {
       return full.size() == module.size() + 1 + last.size() && full.starts_with(module) && full[module.size()] == '.' &&
              full.ends_with(last);
     }
-    // Whether its last words, which follow a dot, are these.
+    // Whether the last dot-separated words of the name are these.
     bool ends_with(std::string_view words) const noexcept {
       return last == words || (last.ends_with(words) && last[last.size() - words.size() - 1] == '.');
     }
-    std::string text() const;  // "module.last"; empty if it is none
+    std::string text() const;  // "module.last"; empty if it is not a name
   };
 
-  // Reads one pickle from the beginning of the bytes, which must outlive it.
+  // Reads one pickle from the beginning of the bytes, which must outlive the object.
   Pickle(std::string_view bytes, Left& left);
 
   Value root() const noexcept { return root_; }
-  // How many of the bytes it took.
+  // Number of consumed bytes.
   size_t bytes() const noexcept { return end_; }
 
   Kind kind(Value value) const noexcept { return nodes_[value].kind; }
@@ -80,15 +80,15 @@ class Pickle {
   std::optional<std::string_view> bytes(Value value) const noexcept;
   // Elements of a tuple or list.
   const std::vector<Value>* sequence(Value value) const noexcept;
-  // The value of a key that is a text; nullopt also if this is no dict. kInvalidArgument for one of more than
-  // kMaxMembers.
+  // The value of a text key; nullopt also if this is not a dict. kInvalidArgument for a dict with more than kMaxMembers
+  // entries.
   std::optional<Value> member(Value dict, std::string_view key) const;
   Name name(Value value) const noexcept;
-  // Of what a call calls.
+  // The callee of a call.
   Name callee(Value value) const noexcept;
   const std::vector<Value>* arguments(Value call) const noexcept;
   std::optional<Value> state(Value call) const noexcept;
-  // What it is, for errors: "a tuple of 3", "a call of torch.Size".
+  // A description for errors: "a tuple of 3", "a call of torch.Size".
   std::string describe(Value value) const;
 
  private:
@@ -100,7 +100,7 @@ class Pickle {
     std::vector<Value> items;
   };
   std::vector<Node> nodes_;
-  std::deque<std::string> owned_;  // texts that are not in the bytes as they are
+  std::deque<std::string> owned_;  // texts that are not verbatim in the bytes
   Value root_ = 0;
   size_t end_ = 0;
 };

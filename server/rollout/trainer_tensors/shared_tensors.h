@@ -1,4 +1,5 @@
-// Opens what a trainer shares: device memory by its IPC handles, PyTorch's shared-memory objects, bytes of the request.
+// Opens memory that a trainer shares: device memory by IPC handles, PyTorch's shared-memory objects, bytes in the
+// request.
 #pragma once
 
 #include <chrono>
@@ -12,9 +13,9 @@
 
 namespace sconce::server {
 
-// PyTorch counts the users of memory that it shares, and frees the memory when there are none. At the end of its scope,
-// this object gives back all references that were read. Make it before tensors are read, so that the trainer gets its
-// memory back also after errors.
+// PyTorch counts the users of shared memory, and frees the memory when the count is 0. The destructor releases all
+// references that were read. Construct this object before tensors are read, so that the trainer gets its memory back
+// also after errors.
 class TrainerMemoryRelease {
  public:
   explicit TrainerMemoryRelease(const TrainerTensors& tensors) noexcept : tensors_(tensors) {}
@@ -28,19 +29,19 @@ class TrainerMemoryRelease {
 
 class SharedTensors {
  public:
-  // Waits for the trainer's work on the values. kInvalidArgument names the tensor: a handle that opens nothing, a
-  // device that this process does not see, memory that is too small.
+  // Waits for the trainer's work on the values. kInvalidArgument names the tensor: an invalid handle, a device that
+  // this process does not see, memory that is too small.
   explicit SharedTensors(const TrainerTensors& tensors);
 
   std::span<const NamedTensor> tensors() const noexcept { return tensors_; }
   uint64_t bytes() const noexcept;
-  // How long opening them took, and waiting for the trainer's work.
+  // Time for opening the memory and waiting for the trainer's work.
   std::chrono::steady_clock::duration opening() const noexcept { return opening_; }
 
  private:
   struct Opened {
     StoragePtr storage;   // the whole allocation
-    uint64_t offset = 0;  // of the memory, in it
+    uint64_t offset = 0;  // of the memory in the allocation
   };
   Opened open(const TrainerMemory& memory);
   Opened open_device(const TrainerMemory& memory);

@@ -1,8 +1,8 @@
-// PyTorch's shared-memory objects (/dev/shm/torch_*): their first 64 bytes belong to PyTorch, which counts in them who
-// has the object open; the content follows.
+// PyTorch's shared-memory objects (/dev/shm/torch_*): the first 64 bytes are PyTorch's and count the users of the
+// object; the content follows.
 //
-// Read and written through descriptors, never mapped: if the owner shrinks an object, that is an error, and the server
-// lives. Only objects with names of PyTorch's form are opened.
+// Read and written through descriptors and never mapped: if the owner shrinks an object, the read fails with an error
+// and the server is not affected. Only objects with names of PyTorch's form are opened.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace sconce::server {
 // An object that PyTorch sent, with a reference to it.
 class TorchObject {
  public:
-  // kInvalidArgument if there is no such object or it has fewer bytes than `content`.
+  // kInvalidArgument if the object does not exist or has fewer bytes than `content`.
   TorchObject(const std::string& name, uint64_t content);
   ~TorchObject();
   TorchObject(const TorchObject&) = delete;
@@ -28,12 +28,12 @@ class TorchObject {
   const int descriptor_;
 };
 
-// Drops the reference that PyTorch sent along; the last one removes the object. Returns false if there is no such
-// object.
+// Releases the reference that PyTorch sent; the last release removes the object. Returns false if the object does not
+// exist.
 bool release_torch_object(const std::string& name) noexcept;
 
-// Subtracts one from the counter at this place of an object of counters. Returns false if there is none: then the
-// sender has gone.
+// Decrements the counter at this index of a counter object. Returns false if the object does not exist: then the sender
+// has exited.
 bool release_torch_counter(const std::string& name, uint64_t place) noexcept;
 
 }  // namespace sconce::server

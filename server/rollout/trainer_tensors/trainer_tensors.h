@@ -1,4 +1,4 @@
-// Tensors that a trainer describes: where their memory is, and how they lie in it. Nothing is opened here.
+// Tensors that a trainer describes: the location of their memory and their layout in it. Nothing is opened here.
 #pragma once
 
 #include <array>
@@ -19,29 +19,29 @@
 
 namespace sconce::server {
 
-// What PyTorch calls a storage.
+// A storage in PyTorch's terms.
 struct TrainerMemory {
   enum class Where : int8_t {
-    kNowhere,  // it has no bytes
+    kNowhere,  // empty
     kDevice,   // shared by CUDA IPC
     kBytes,    // sent with the request
-    kObject,   // a POSIX shared-memory object of PyTorch's
+    kObject,   // one of PyTorch's POSIX shared-memory objects
   };
   Where where = Where::kNowhere;
   uint64_t bytes = 0;
 
-  // On a device: the allocation's handle, and where in the allocation the memory begins.
+  // On a device: the allocation's handle, and the offset of the memory in the allocation.
   std::array<std::byte, kDeviceMemoryHandleBytes> handle{};
   uint64_t offset = 0;
-  std::string uuid;                                                     // of the device; empty: only its index is known
-  int64_t index = -1;                                                   // as the trainer counts devices; -1: unknown
-  std::optional<std::array<std::byte, kDeviceEventHandleBytes>> event;  // when the values are there
-  // PyTorch's reference counter of the memory: a POSIX object and an index in it. Empty: it is not counted.
+  std::string uuid;    // of the device; empty: only the index is known
+  int64_t index = -1;  // the trainer's index of the device; -1: unknown
+  std::optional<std::array<std::byte, kDeviceEventHandleBytes>> event;  // completes when the values are ready
+  // PyTorch's reference counter of the memory: a POSIX object and an index in it. Empty: not counted.
   std::string counter;
   uint64_t counter_place = 0;
 
-  std::string_view content;  // of kBytes
-  std::string object;        // of kObject: its name
+  std::string_view content;  // for kBytes
+  std::string object;        // for kObject: its name
 };
 
 struct TrainerTensor {
@@ -49,14 +49,14 @@ struct TrainerTensor {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> sizes, strides;  // in elements
   uint64_t offset = 0;                  // in bytes, from the beginning of the memory
-  size_t memory = 0;                    // index
+  size_t memory = 0;                    // index in memories
 };
 
 struct TrainerTensors {
   std::vector<TrainerMemory> memories;
   std::vector<TrainerTensor> tensors;
-  std::deque<Pickle> pickles;  // what `content` may be a view of
-  // Storages of pickles that were read: one that several tensors view is one memory, with one reference.
+  std::deque<Pickle> pickles;  // `content` may be a view of these
+  // Storages in pickles that were read: a storage that several tensors view is one memory, with one reference.
   struct Storage {
     size_t memory = 0;
     std::optional<DType> dtype;
@@ -65,7 +65,7 @@ struct TrainerTensors {
   Pickle::Left left;
 
   const Pickle& read(std::string_view pickle) { return pickles.emplace_back(pickle, left); }
-  // Adds a tensor of a memory that was added before. kInvalidArgument if it does not lie in it.
+  // Adds a tensor in a memory that was added before. kInvalidArgument if the tensor exceeds the memory.
   void add(TrainerTensor tensor);
 };
 

@@ -1,4 +1,4 @@
-// Weights below weights_dir as trainers name them: a file, or a folder as Hugging Face writes it.
+// Weights below weights_dir as trainers name them: a file, or a folder in Hugging Face's layout.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@ namespace sconce::server {
 
 class ModelFolder {
  public:
-  // path: below `directory`, or absolute and beginning with it. A folder has model.safetensors, or shards and
-  // model.safetensors.index.json, which names them. The errors of WeightsFile; kCorruptPackage if the index names a
-  // tensor that its shard does not have.
+  // path: relative to `directory`, or absolute and below it. A folder has model.safetensors, or shards and
+  // model.safetensors.index.json, which names them. Errors of WeightsFile; kCorruptPackage if the index names a tensor
+  // that its shard does not have.
   ModelFolder(const std::string& directory, const std::string& path);
 
   WeightFile& weights() noexcept { return *weights_; }
 
  private:
-  std::vector<std::unique_ptr<WeightsFile>> files_;  // keep the descriptors that weights_ was opened by
+  std::vector<std::unique_ptr<WeightsFile>> files_;  // own the descriptors under which weights_ was opened
   std::unique_ptr<WeightFile> weights_;
 };
 

@@ -1,5 +1,4 @@
-// What the routes of SGLang's and vLLM's trainers share: their query parameters, the models that they mean, their
-// bodies.
+// Functions that the routes for SGLang's and vLLM's trainers share: query parameters, the model, bodies.
 #pragma once
 
 #include <functional>
@@ -20,12 +19,12 @@ inline constexpr const char* kNotPaused =
 
 // The query parameters of all these routes.
 Query query_of(const AdminRequest& request);
-// The model that ?model=NAME means, else the only one.
+// The model in ?model=NAME, else the only model.
 std::shared_ptr<ServedModel> model_of(Service& service, const Query& query);
 UpdateOptions options_of(const Query& query, bool full);
 std::string active_version(const ServedModel& served);
 
-// Members that a handler does not know are ignored, as these servers do.
+// Unknown members are ignored, as in these servers.
 template <class F>
 void read_body(const AdminRequest& request, F&& member) {
   if (request.body.empty()) return;
@@ -36,15 +35,15 @@ void read_body(const AdminRequest& request, F&& member) {
 inline void check_body(const AdminRequest& request) {
   read_body(request, [](JsonCursor&, std::string_view) { return false; });
 }
-// A text, or null: empty.
+// A text, or null as an empty text.
 std::string text_or_null(JsonCursor& json, std::string_view what);
 // what: its name, for errors.
 std::string decoded(std::string_view base64, const char* what);
 
-// What takes long ends when the server does.
+// Aborts long work at shutdown.
 std::function<void()> check_of(const Service& service);
 TrainerTensors tensors_of(const Service& service);
-// A trainer's tensors, and its files, come without signatures.
+// kForbidden if signatures are required, because trainers send tensors and files without signatures.
 void refuse_unsigned(const Service& service);
 
 }  // namespace sconce::server::trainer

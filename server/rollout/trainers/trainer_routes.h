@@ -1,15 +1,15 @@
-// Routes by which trainers of SGLang and vLLM push weights, on the admin port, with these servers' bodies and answers.
-// docs/admin.md documents them.
+// Routes of the admin port for trainers of SGLang and vLLM, with the bodies and answers of these servers. docs/admin.md
+// documents them.
 #pragma once
 
 #include "server/rollout/admin_api.h"
 
 namespace sconce::server::admin {
 
-// SGLang: {"success": ..., "message": "..."}, also when it fails.
+// SGLang: {"success": ..., "message": "..."}, also for failures.
 AdminStart update_from_disk, update_from_tensor, update_version, pause_generation, continue_generation, begin_update,
     end_update, weight_checksums, check_weights, flush_cache;
-AdminStart no_transport;  // of SGLang's that needs NCCL or ZeroMQ
+AdminStart no_transport;  // SGLang routes that need NCCL or ZeroMQ
 AdminText weight_version, model_info, weights_by_name;
 
 // vLLM.

@@ -1,6 +1,6 @@
-// GuardKeeper: looks after weights that are watched (server/rollout/work/guards.h). If they pass a bound, publishes the
-// previous ones again, and has the other servers of their push do the same. With weights_keep, a restart goes on with a
-// watch.
+// GuardKeeper: checks guarded weights (server/rollout/work/guards.h). If they exceed a bound, it publishes the previous
+// weights again, and tells the other servers of the push to do the same. With weights_keep, guards continue after a
+// restart.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ namespace sconce::server {
 
 class GuardKeeper final : public AdminAlarm {
  public:
-  // The service outlives it; its admin_threads are stopped before.
+  // The service outlives this object, and stops its admin_threads before.
   GuardKeeper(TimerQueue& clock, Service& service);
   ~GuardKeeper() override { stop(); }
 
-  // A model was loaded, and nobody can find it yet: goes on with the watch that a process before this one kept, or says
-  // that it was rolled back.
+  // Call this for a loaded model that no other thread can find yet. Continues the guard that the previous process
+  // stored, or records that it was rolled back.
   void loaded(const std::shared_ptr<ServedModel>& served, const StartingWeights& start);
-  // The process ends in order: what is left of the watches is kept.
+  // Call this at a normal shutdown. Stores the remaining time of the guards.
   void leave();
 
  private:

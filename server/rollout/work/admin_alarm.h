@@ -1,4 +1,5 @@
-// AdminAlarm: an alarm whose work takes long, or asks other servers: it runs on a thread of AdminThreads.
+// AdminAlarm: an alarm whose work takes long, or sends requests to other servers. The work runs on a thread of
+// AdminThreads.
 #pragma once
 
 #include <chrono>
@@ -10,11 +11,11 @@ namespace sconce::server {
 
 class AdminAlarm : public TimerQueue::Alarm {
  protected:
-  // The threads are stopped before it is destroyed. again: when it rings once more if there is no thread for the work,
-  // or the work throws.
+  // The threads are stopped before the object is destroyed. again: retry interval if no thread is available, or the
+  // work throws.
   AdminAlarm(TimerQueue& clock, AdminThreads& threads, std::chrono::milliseconds again)
       : Alarm(clock), threads_(threads), again_(again) {}
-  // What it rings for. Sets the alarm if it shall ring again. May run twice at once.
+  // The work of the alarm. Sets the alarm again if needed. May run twice in parallel.
   virtual void work() = 0;
 
  private:

@@ -1,4 +1,4 @@
-// What a session gives to an admin handler, and what it gets back.
+// The request that an HttpCall passes to an admin handler, and the handler's answer.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct AdminRequest {
   std::string peer;                         // the client's address
   std::string model, version, number, set;  // as in RouteMatch
   std::string query;
-  // Fields; empty: absent.
+  // Header fields; empty: absent.
   std::string content_type, content_digest, signature, authorization, user_agent, traceparent;
-  bool has_token = false;  // the server checks tokens, and the request has a valid one
-  std::string body;        // except for uploads
+  bool has_token = false;  // the server checks tokens, and the request has a valid token
+  std::string body;        // empty for uploads
 
   bool head_only = false;  // HEAD
-  UploadSource source;     // the connection, for handlers that read the body or send the answer themselves
+  UploadSource source;     // the connection, for handlers that read the body or send the answer
   // An upload, whose body the handler reads from the connection.
   bool upload = false;
   bool expects_continue = false;
@@ -30,12 +30,12 @@ struct AdminRequest {
 struct AdminAnswer {
   int status = 200;
   std::string text;
-  bool body_left = false;  // of an upload: it was not read to its end
+  bool body_left = false;  // of an upload: its body was not read to the end
   uint64_t received = 0;   // bytes of an upload
-  uint64_t sent = 0;       // the handler sent the answer itself, so many bytes; the connection ends
+  uint64_t sent = 0;       // bytes that the handler sent itself as the answer; then the connection ends
 };
 
-// Called once with the answer, on another thread than the session's. Must not throw.
+// Called once with the answer, on another thread than the connection's. Must not throw.
 using AdminDone = std::function<void(AdminAnswer)>;
 
 }  // namespace sconce::server

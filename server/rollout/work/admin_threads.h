@@ -1,5 +1,5 @@
-// AdminThreads: runs each request of the admin port on a thread of its own, so that a slow client or a long fold holds
-// up nothing else. Thread-safe.
+// AdminThreads: runs each request of the admin port on its own thread, so that a slow client or a long fold delays no
+// other request. Thread-safe.
 #pragma once
 
 #include <exception>
@@ -18,12 +18,12 @@ class AdminThreads {
   AdminThreads& operator=(const AdminThreads&) = delete;
   ~AdminThreads() { stop(); }
 
-  // Runs `work` on a new thread. If that throws, runs `failed`; if that throws too, for lack of memory, runs
+  // Runs `work` on a new thread. If that throws, runs `failed`; if that throws too, because memory is short, runs
   // `abandoned`, which must not throw. kUnavailable if too many threads run, or after stop().
   void run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
            std::function<void()> abandoned);
 
-  // Waits for all threads and starts no more.
+  // Waits for all threads; later calls of run() fail.
   void stop();
 
  private:

@@ -1,9 +1,9 @@
-// AuditLog: who changed which weights, when, and what came of it. The last entries are in memory; with the setting
-// audit_log, each is also a line of JSON in a file. Thread-safe.
+// AuditLog: who changed which weights, when, and with which result. The last entries are in memory; with setting
+// audit_log, each entry is also a line of JSON in a file. Thread-safe.
 //
-// A line is one write to a file that is opened for appending, and it is on the disk when add() returns. A line that
-// cannot be written is counted and logged, and nothing else happens: what it tells of is done already. A file that was
-// renamed or removed is made anew by the next line, so logrotate needs no signal.
+// A line is one write to a file opened for appending, and is on disk when add() returns. If a line cannot be written,
+// the failure is counted and logged, and the audited change is not affected, because it has already happened. If the
+// file was renamed or removed, the next line creates it, so logrotate needs no signal.
 #pragma once
 
 #include <atomic>
@@ -20,19 +20,19 @@ namespace sconce::server {
 
 struct AdminRequest;
 
-// What happened. Empty texts and zeros are left out of the line.
+// One event. Empty texts and zeros are omitted from the line.
 struct AuditEntry {
   std::string_view event;  // "committed"
   std::string model;
   int64_t version = 0;
-  uint64_t before = 0, generation = 0;  // of the active set, before and now
+  uint64_t before = 0, generation = 0;  // weight version of the active set, before and after
   std::string label, digest, set, push, reason;
   std::string verdict;  // of golden requests, as JSON
   std::string routes;   // as JSON
-  std::string server;   // who did it, where no request did: "the other servers of the push"
+  std::string server;   // the actor, if it was not a request: "the other servers of the push"
 };
 
-// While an object of this class lives, entries of this thread name the request, which must outlive the object.
+// While an object of this class lives, entries of its thread name the request, which must outlive the object.
 class AuditRequest {
  public:
   explicit AuditRequest(const AdminRequest& request) noexcept;
@@ -46,7 +46,7 @@ class AuditRequest {
 
 class AuditLog {
  public:
-  // path: empty for no file.
+  // path: empty: no file.
   explicit AuditLog(std::string path = {});
   ~AuditLog();
   AuditLog(const AuditLog&) = delete;
@@ -56,7 +56,7 @@ class AuditLog {
   void add(const AuditEntry& entry) noexcept;
   // The last `most` entries, oldest first, as JSON objects. model: empty for all.
   std::vector<std::string> last(std::string_view model, size_t most) const;
-  // The number of entries that could not be written.
+  // Number of entries that could not be written.
   uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
 
  private:
@@ -72,7 +72,7 @@ class AuditLog {
   std::atomic<uint64_t> failures_{0};
   mutable Mutex mutex_;
   int descriptor_ SCONCE_GUARDED_BY(mutex_) = -1;
-  bool torn_ SCONCE_GUARDED_BY(mutex_) = false;  // the file ends within a line
+  bool torn_ SCONCE_GUARDED_BY(mutex_) = false;  // the file ends with an incomplete line
   std::deque<Kept> kept_ SCONCE_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// Download: sends an answer to its connection on a thread that may block. The connection does nothing else meanwhile.
+// Download: sends an answer to its connection on a thread that may block. Meanwhile the connection does nothing else.
 // Used only by that thread.
 #pragma once
 
@@ -14,11 +14,11 @@ class Transport;
 
 class Download {
  public:
-  // idle: the longest time in which the client takes nothing.
+  // idle: maximum time in which the client reads nothing.
   Download(Transport& transport, std::chrono::microseconds idle) : transport_(transport), idle_(idle) {}
 
-  // Sends all bytes. kCancelled if the client left, kDeadlineExceeded. Calls `check` now and every 50 ms while the
-  // client takes nothing, and passes on what it throws.
+  // Sends all bytes. kCancelled if the client disconnected, kDeadlineExceeded. Calls `check` now and every 50 ms while
+  // the client reads nothing, and passes on its exceptions.
   void send(std::span<const std::byte> bytes, const std::function<void()>& check);
   uint64_t sent() const noexcept { return sent_; }
 

@@ -1,5 +1,5 @@
-// Guards: the watches over newly published weights, and how each of them ended. server/rollout/watch/guard_keeper.h
-// acts on them. Thread-safe.
+// Guards: the guards of newly published weights, and their results. server/rollout/watch/guard_keeper.h acts on them.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@ namespace sconce::server {
 
 enum class GuardState : int8_t {
   kWatching,
-  kPassed,      // the window is over
+  kPassed,      // the window has passed
   kRolledBack,  // by the guard
-  kEnded,       // other weights became active, or the model went, before the window was over
-  kFailed,      // they should have been rolled back and could not
+  kEnded,       // before the end of the window, other weights became active, or the model was removed
+  kFailed,      // the weights had to be rolled back, and that failed
 };
 const char* guard_state_name(GuardState state) noexcept;  // "rolled_back"
 
@@ -32,17 +32,17 @@ struct GuardRecord {
   std::string model;
   int64_t version = 0;
   uint64_t generation = 0;
-  std::string push;  // the id of the push that published them; empty: none did
+  std::string push;  // id of the push that published the weights; empty: none
   GuardBounds bounds;
   Clock::time_point end{};
-  bool kept = false;                  // a restart goes on with it (server/weights/store/weight_journal.h)
-  bool loading = false;               // the model was not yet found since the watch began
-  std::chrono::microseconds noted{};  // what was left of the window when that was last kept
-  uint64_t failures_before = 0;       // of the model, when the watch began
+  bool kept = false;                  // continues after a restart (server/weights/store/weight_journal.h)
+  bool loading = false;               // the model has not been found since the guard began
+  std::chrono::microseconds noted{};  // remaining window, as last stored
+  uint64_t failures_before = 0;       // of the model, when the guard began
   std::shared_ptr<GuardCounts> counts;
   GuardState state = GuardState::kWatching;
-  GuardTotals totals;  // when it ended
-  std::string reason;  // why it ended so
+  GuardTotals totals;  // at the end
+  std::string reason;  // reason of the end
 };
 
 class Guards {
@@ -51,40 +51,40 @@ class Guards {
 
   explicit Guards(UpdateCounters& counters) : counters_(counters) {}
 
-  // Called, with no lock held, when a watch begins.
+  // Called, with no lock held, when a guard begins.
   void on_begin(std::function<void()> hook);
 
-  // What is watched, and whether a restart goes on with it.
+  // The guarded weights, and whether the guard continues after a restart.
   struct Watch {
     uint64_t generation = 0;
     GuardBounds bounds;
-    std::chrono::microseconds left{};  // of the window
+    std::chrono::microseconds left{};  // remaining window
     std::string push;
     bool kept = false;
-    bool loading = false;  // nobody can find the model yet
+    bool loading = false;  // no other thread can find the model yet
   };
-  // Watches weights that were published just now, or by a process before this one. Ends the model's last watch.
+  // Guards weights that were just published, or were guarded by the previous process. Ends the model's last guard.
   void begin(const std::shared_ptr<ServedModel>& served, Watch watch);
-  // A watch that had ended when the model was loaded: its weights were rolled back for that reason.
+  // Records a guard that had ended when the model was loaded: its weights were rolled back for that reason.
   void rolled_back(const std::shared_ptr<ServedModel>& served, Watch watch, std::string reason);
   // The model is served.
   void found(const GuardRecord& record);
-  // So much of the window was kept as left.
+  // The remaining window was stored.
   void noted(const GuardRecord& record, std::chrono::microseconds left);
-  // kBusy while the model's weights are watched: the previous set must stay.
+  // kBusy while the model's weights are guarded, because the previous set is still needed.
   void check_over(const ServedModel& served) const;
   void end(const GuardRecord& record, GuardState state, std::string reason);
-  // The last watch over the model's weights, with the present totals.
+  // The model's last guard, with the current totals.
   std::optional<GuardRecord> find(const ServedModel& served) const;
   std::vector<GuardRecord> watching() const;
 
  private:
   static GuardTotals totals_of(const GuardRecord& record);
-  // Returns the counts of the watch that it ends; null: there was none.
+  // Returns the counts of the guard that it ends; null: none.
   std::shared_ptr<GuardCounts> add(GuardRecord record);
 
   mutable Mutex mutex_;
-  std::vector<GuardRecord> records_ SCONCE_GUARDED_BY(mutex_);  // one for each model
+  std::vector<GuardRecord> records_ SCONCE_GUARDED_BY(mutex_);  // one per model
   std::function<void()> hook_;
   UpdateCounters& counters_;
 };

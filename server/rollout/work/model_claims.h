@@ -1,10 +1,10 @@
-// ModelClaims: which models have their weights or replicas changed, and by what. Thread-safe.
+// ModelClaims: the models whose weights or replicas are being changed, and the reason. Thread-safe.
 //
-// Every change of a served model's sets happens under a claim. So a claim also tells those who judge the model's staged
-// set that it may change, and afterwards to look at it again.
+// Every change of a served model's sets happens under a claim. The claim therefore also notifies the validators of the
+// model's staged set before and after the change.
 //
-// The server's own work (a lease that has ended, a guard) is short, and no client knows of it. So a request waits for
-// it, where it is refused at once because of another request.
+// The server's own changes (an expired lease, a guard) are short and invisible to clients. A request therefore waits
+// for them, while it is refused at once if another request has the claim.
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,11 @@ class ModelClaims {
  public:
   enum class By : int8_t { kRequest, kServer };
 
-  // While an object of this class lives, nobody else can claim the model.
+  // While an object of this class lives, no other thread can claim the model.
   class Claim {
    public:
-    // what: the text for others' errors, "its replicas are being changed". kBusy with the text of the other claim, if
-    // that is there for longer than `patience`. A request waits for the server's own claim up to kPatience.
+    // what: the text for errors of others, "its replicas are being changed". kBusy with the text of the other claim, if
+    // that lasts longer than `patience`. A request waits for the server's own claim for up to kPatience.
     Claim(ModelClaims& claims, const ServedModel& model, std::string what, std::chrono::milliseconds patience = {},
           By by = By::kRequest);
     ~Claim();

@@ -1,4 +1,4 @@
-// OperationLog: the weight updates that run or ran lately. Thread-safe.
+// OperationLog: running and recent weight updates. Thread-safe.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace sconce::server {
 
-// One weight update, as GET /v2/admin/operations/ID shows it.
+// One weight update, shown by GET /v2/admin/operations/ID.
 class Operation {
  public:
   using Clock = std::chrono::steady_clock;
@@ -39,28 +39,29 @@ class Operation {
   const int64_t version;
   const std::string label;
 
-  // The traceparent field of the request that began it.
+  // The traceparent field of the request that started it.
   void set_traceparent(std::string field);
   // Called by the operation's thread.
   void enter(Phase phase) noexcept;
   void expect_bytes(uint64_t bytes) noexcept { total_.store(bytes, std::memory_order_relaxed); }
-  // The new container of a replica is being made, or is ready.
+  // A replica's new model instance is being created, or is ready.
   void advance(int replica, bool ready) noexcept;
   void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-  // Memory that a trainer shares was opened, and its values were copied to the set.
+  // Adds the times for opening a trainer's shared memory and for copying its values to the set.
   void add_shared(Clock::duration opening, Clock::duration copying) noexcept;
   void end(Outcome outcome, uint64_t generation) noexcept;
-  // Call this before end(), for a set that was published.
+  // Call this before end(), for a published set.
   void tell_kept(bool kept, std::string problem) noexcept;
   // Call this before end(). verdict: of golden requests, as JSON.
   void tell_golden(std::string verdict) noexcept;
   void end(Failure failure) noexcept;
-  // kCancelled if somebody cancelled it.
+  // kCancelled if the operation was cancelled.
   void check_cancelled() const;
 
   void cancel(std::string reason);
   const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }
-  // Makes the operation count a file's bytes, and its cancellation stop the reading. It must outlive the options.
+  // Makes the operation count the bytes that are read from a file, and stop the reading when it is cancelled. The
+  // operation must outlive the options.
   void follow(FileOptions& options);
 
   struct Replica {
@@ -75,19 +76,19 @@ class Operation {
   struct View {
     State state;
     Phase phase;
-    std::array<double, kPhases> phase_seconds;  // by Phase
-    double opening_s, copying_s;                // of memory that a trainer shares
+    std::array<double, kPhases> phase_seconds;  // index: Phase
+    double opening_s, copying_s;                // for memory that a trainer shares
     uint64_t bytes, total;
     double seconds;
-    double seconds_over;  // since its end; 0 while it runs
+    double seconds_over;  // since the end; 0 while running
     Outcome outcome;
     uint64_t generation;       // for kActive
-    std::optional<bool> kept;  // whether that set is on the disk; none: sets are not kept
+    std::optional<bool> kept;  // whether the set is on disk; nullopt: no store
     std::string kept_problem;
-    std::string golden;  // as tell_golden() was told; empty: nothing
+    std::string golden;  // from tell_golden(); empty: none
     int status;          // for kFailed and kCancelled
     std::string error;
-    std::vector<Replica> replicas;  // when the operation began
+    std::vector<Replica> replicas;  // when the operation started
     std::string traceparent;
   };
   View view() const;
@@ -127,7 +128,7 @@ class OperationLog {
   OperationLog(const OperationLog&) = delete;
   OperationLog& operator=(const OperationLog&) = delete;
 
-  // Makes a record. Of the finished ones, the last kKept are kept.
+  // Creates a record. The last kKept finished records are kept.
   std::shared_ptr<Operation> open(std::string model, int64_t version, std::string label,
                                   std::vector<ReplicaInfo> replicas);
   std::shared_ptr<Operation> find(uint64_t id) const;  // kNotFound
@@ -139,9 +140,9 @@ class OperationLog {
   // Called by count(). Set it before the first operation.
   void on_end(std::function<void(const Operation& over)> told) { told_ = std::move(told); }
 
-  // Cancels running operations. Each goes on until it notices.
+  // Cancels running operations. Each continues until it checks for cancellation.
   void cancel_all(const std::string& reason);
-  // Does the same when the server ends; operations that are opened later are cancelled too.
+  // Likewise at shutdown; operations that are opened later are cancelled too.
   void stop();
   // Whether cancel_all() or stop() was called.
   bool stopping() const noexcept { return ending_.load(std::memory_order_relaxed); }

@@ -1,4 +1,4 @@
-// The parameters that requests for new weights have in common: mode and ignore. kInvalidArgument.
+// Common parameters of requests for new weights: mode and ignore. kInvalidArgument.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@
 
 namespace sconce::server {
 
-// Sets UpdateOptions::full by mode=full or partial; without it, to `full`. Adds the names of ignore=NAME,...
+// Sets UpdateOptions::full from mode=full or mode=partial, or to `full` if there is no mode. Adds the names of
+// ignore=NAME,...
 void read_update_query(const Query& query, bool full, UpdateOptions& options);
 // The name must not be empty.
 void add_ignored(std::string_view name, UpdateOptions& options);

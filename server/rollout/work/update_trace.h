@@ -1,4 +1,4 @@
-// A weight update that is over, as a collector's spans are made of it.
+// Converts a finished weight update to the record from which a collector's spans are made.
 #pragma once
 
 #include "server/rollout/work/operation_log.h"
@@ -6,7 +6,7 @@
 
 namespace sconce::server {
 
-// Call this when the operation has just ended.
+// Call this directly after the operation has ended.
 UpdateRecord update_record(const Operation& over);
 
 }  // namespace sconce::server

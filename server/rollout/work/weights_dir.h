@@ -1,4 +1,4 @@
-// Opens files below weights_dir by names that clients send.
+// Opens files below weights_dir by names from clients.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,11 @@
 
 namespace sconce::server {
 
-// An open file. `path` names it through its descriptor, so it always means the file that was checked, even if its name
-// now means another.
+// An open file. `path` refers to it through its descriptor, so it always refers to the checked file, even if the name
+// now refers to another file.
 class WeightsFile {
  public:
-  // kForbidden if no directory is set, or if the name leads out of it by '..', an absolute path or links; kNotFound;
+  // kForbidden if no directory is set, or if the name leaves it by '..', an absolute path or links; kNotFound;
   // kInvalidArgument if it is not a regular file; kIo.
   WeightsFile(const std::string& directory, const std::string& name);
   WeightsFile(const WeightsFile&) = delete;
@@ -26,7 +26,7 @@ class WeightsFile {
 };
 
 // Opens the file without following any links, for kernels without openat2 and sandboxes that forbid it. Returns the
-// descriptor, or -1 and errno.
+// descriptor, or -1 with errno.
 int open_stepwise(int directory, const std::string& name);
 
 }  // namespace sconce::server

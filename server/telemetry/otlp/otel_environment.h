@@ -1,7 +1,7 @@
-// OpenTelemetry's environment variables as settings. docs/observability.md lists those that count.
+// OpenTelemetry's environment variables as settings. docs/observability.md lists the supported ones.
 //
-// Platforms set them for all pods, whatever runs there, so a value that cannot be used here never keeps a server from
-// starting: it is ignored and named in a warning, as OpenTelemetry's specification says.
+// Platforms set these variables for all pods, so an unusable value never prevents the server from starting: it is
+// ignored and named in a warning, as OpenTelemetry's specification demands.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace sconce::server {
 
-// What is wrong with the variables; empty: nothing.
+// Problems of the variables; empty: none.
 struct OtelProblems {
-  std::string endpoint;  // with the address; of no interest if another source says where to push
+  std::string endpoint;  // with the address; irrelevant if another source sets the endpoint
   std::string others;
 };
 
-// `lookup` returns a variable's value, null if unset. Sources that are read later win.
+// lookup: returns a variable's value, null if unset. Sources that are read later override these.
 OtelProblems read_otel_environment(ServerConfig& config, const std::function<const char*(const char*)>& lookup);
 
 }  // namespace sconce::server

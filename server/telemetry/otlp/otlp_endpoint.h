@@ -1,4 +1,4 @@
-// OtlpEndpoint: a collector that takes OTLP over HTTP. Used by one thread.
+// OtlpEndpoint: a collector that accepts OTLP over HTTP. Used by one thread.
 #pragma once
 
 #include <chrono>
@@ -16,22 +16,22 @@
 
 namespace sconce::server {
 
-// "http://collector:4318", "https://gateway/otlp"; without a port it is the scheme's. kInvalidArgument.
+// "http://collector:4318", "https://gateway/otlp"; the default port is the scheme's. kInvalidArgument.
 AdminServer parse_otlp_url(std::string_view url);
-// NAME: VALUE in each line; # begins a comment. kIo, kInvalidArgument, without the values.
+// NAME: VALUE on each line; # starts a comment. kIo, kInvalidArgument; errors do not show values.
 std::vector<HttpField> read_otlp_headers(const std::string& path);
 
 struct OtlpPush {
-  enum class Result : int8_t { kTaken, kAgain, kRefused };  // kAgain: it may be tried again
+  enum class Result : int8_t { kTaken, kAgain, kRefused };  // kAgain: a retry may succeed
   Result result = Result::kRefused;
-  std::string problem;                              // why it was not taken, or the message of a partial success
-  std::optional<std::chrono::seconds> retry_after;  // as the collector asks
-  uint64_t rejected = 0;  // spans or data points of a partial success; 0 with a message: a warning
+  std::string problem;                              // the reason of a failure, or the message of a partial success
+  std::optional<std::chrono::seconds> retry_after;  // requested by the collector
+  uint64_t rejected = 0;  // rejected spans or data points of a partial success; 0 with a message: a warning
 };
-// What an answer means, by the OTLP specification.
+// Interprets an answer by the OTLP specification.
 OtlpPush judge_otlp(const Answer& answer);
 
-// How long to wait before try number `tries` (1: the first repetition). random: from 0 to 1.
+// The delay before retry number `tries`, from 1. random: from 0 to 1.
 std::chrono::milliseconds otlp_pause(int tries, std::optional<std::chrono::seconds> retry_after,
                                      double random) noexcept;
 
@@ -40,7 +40,7 @@ class OtlpEndpoint {
   // kInvalidArgument, kIo.
   explicit OtlpEndpoint(const ServerConfig& config);
   const std::string& url() const noexcept { return url_; }
-  // path: "/v1/traces". check: called while the collector is waited for; what it throws ends the push.
+  // path: "/v1/traces". check: called while waiting for the collector; an exception aborts the push.
   OtlpPush push(const std::string& path, std::string_view body, const std::function<void()>& check) const;
 
  private:

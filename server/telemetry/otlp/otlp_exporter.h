@@ -1,7 +1,7 @@
-// OtlpExporter: pushes spans and metrics to a collector, by OTLP over HTTP with JSON. Thread-safe.
+// OtlpExporter: pushes spans and metrics to a collector, with OTLP over HTTP in JSON. Thread-safe.
 //
-// A thread of its own looks names up, connects, sends and waits. Whoever adds spans only takes a lock; if the collector
-// is slow or away, spans wait up to a limit, and then the newest are dropped and counted.
+// Its own thread resolves names, connects, sends and waits. Adding spans only takes a lock. If the collector is slow or
+// unreachable, spans are queued up to a limit; beyond the limit the newest spans are dropped and counted.
 #pragma once
 
 #include <chrono>
@@ -31,9 +31,9 @@ class OtlpExporter {
   OtlpExporter(const OtlpExporter&) = delete;
   ~OtlpExporter() { stop(); }
 
-  // metrics: gives the sink all metrics; called by the thread, until stop() has returned.
+  // metrics: passes all metrics to the sink; called by the object's thread, until stop() has returned.
   void start(std::function<void(MetricSink&)> metrics);
-  // Pushes what waits, once each and for five seconds at most.
+  // Pushes the queued data once, for at most five seconds.
   void stop() noexcept;
 
   void add(std::shared_ptr<const TraceRecord> record);
@@ -48,7 +48,7 @@ class OtlpExporter {
     std::string text;
     size_t spans = 0, bytes = 0;
   };
-  // A body that is to be pushed, or pushed again.
+  // A body to push or to retry.
   struct Outgoing {
     OtlpCounters::Signal signal;
     const char* path;
@@ -63,7 +63,7 @@ class OtlpExporter {
   };
   void enqueue(Item item);
   void run() noexcept;
-  // Waits until there is something to do; takes a batch if the last one is gone.
+  // Waits until there is work; takes a batch if the last one was pushed.
   std::vector<Item> wait(bool& stopping);
   Clock::time_point due() const SCONCE_REQUIRES(mutex_);
   void make_body(const std::vector<Item>& items);
@@ -83,11 +83,11 @@ class OtlpExporter {
   ConditionVariable wake_;
   std::vector<Item> waiting_ SCONCE_GUARDED_BY(mutex_);
   size_t waiting_spans_ SCONCE_GUARDED_BY(mutex_) = 0, waiting_bytes_ SCONCE_GUARDED_BY(mutex_) = 0;
-  Clock::time_point first_ SCONCE_GUARDED_BY(mutex_){};  // when the oldest of waiting_ came
+  Clock::time_point first_ SCONCE_GUARDED_BY(mutex_){};  // arrival of the oldest item in waiting_
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
-  Clock::time_point end_ SCONCE_GUARDED_BY(mutex_){};  // of the last pushes, once it is stopping
+  Clock::time_point end_ SCONCE_GUARDED_BY(mutex_){};  // deadline of the last pushes, once it is stopping
 
-  // Of the thread:
+  // Used only by the thread:
   Outgoing spans_out_{OtlpCounters::kTraces, "/v1/traces", "spans"};
   Outgoing metrics_out_{OtlpCounters::kMetrics, "/v1/metrics", "metrics"};
   Clock::time_point metrics_due_{};

@@ -1,4 +1,4 @@
-// Pieces of OpenTelemetry's OTLP in JSON: attributes, the resource, which is this process, and requests to a collector.
+// Parts of OpenTelemetry's OTLP in JSON: attributes, the resource (this process), and requests to a collector.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@ namespace sconce::server {
 OrderedJson otlp_text(std::string_view key, std::string_view value);
 OrderedJson otlp_integer(std::string_view key, int64_t value);
 OrderedJson otlp_flag(std::string_view key, bool value);
-// JSON has numbers of 64 bits as text.
+// 64-bit numbers are texts in OTLP's JSON.
 std::string otlp_nanos(std::chrono::nanoseconds since_1970);
 
-// The resource as JSON, by the settings otlp_service and otlp_resource. kInvalidArgument.
+// The resource as JSON, from the settings otlp_service and otlp_resource. kInvalidArgument.
 std::string otlp_resource(const ServerConfig& config);
 
 // Requests with one resource and one scope. items: elements of the JSON array, separated by commas.

@@ -1,7 +1,7 @@
-// OtlpMetrics: all metrics as OTLP has them, with cumulative sums and histograms. Used by one thread.
+// OtlpMetrics: all metrics in OTLP's form, with cumulative sums and histograms. Used by one thread.
 //
-// A sum begins when the server does, or at the last document before it appeared or went back: a model that was loaded
-// again counts from 0.
+// A sum starts at the server's start, or at the last document before it appeared or decreased: a reloaded model counts
+// from 0.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ class OtlpMetrics {
   using Nanos = std::chrono::nanoseconds;  // since 1970
   explicit OtlpMetrics(Nanos begun) : last_(begun) {}
 
-  // Elements of the JSON array "metrics", separated by commas. Rows without a value are left out. fill: gives the sink
-  // the metrics.
+  // Elements of the JSON array "metrics", separated by commas. Rows without a value are omitted. fill: passes the
+  // metrics to the sink.
   std::string document(const std::function<void(MetricSink&)>& fill, Nanos now);
 
  private:
@@ -31,7 +31,7 @@ class OtlpMetrics {
   using AllSeries = std::unordered_map<std::string, Series>;
   class Sink;
 
-  Nanos last_;  // the time of the last document
+  Nanos last_;  // time of the last document
   AllSeries series_;
 };
 

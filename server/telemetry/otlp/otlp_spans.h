@@ -1,4 +1,4 @@
-// Spans of requests and of weight updates as OTLP has them, by OpenTelemetry's semantic conventions.
+// Spans of requests and of weight updates in OTLP's form, by OpenTelemetry's semantic conventions.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace sconce::server {
 
-// One weight update that is over.
+// One finished weight update.
 struct UpdateRecord {
   struct Phase {
     const char* name;
@@ -23,14 +23,14 @@ struct UpdateRecord {
   std::string error;  // if it failed or was cancelled
   uint64_t bytes = 0, generation = 0;
   TraceRecord::Clock::time_point start, end;
-  std::vector<Phase> phases;  // in order, one after the other
+  std::vector<Phase> phases;  // consecutive
   std::optional<TraceParent> parent;
 };
 
 // Elements of a JSON array, separated by commas. epoch: the steady clock's zero, since 1970.
 std::string otlp_spans(const TraceRecord& record, std::chrono::nanoseconds epoch);
 std::string otlp_spans(const UpdateRecord& record, std::chrono::nanoseconds epoch);
-// How many spans that is.
+// The number of spans in otlp_spans().
 size_t count_spans(const TraceRecord& record);
 size_t count_spans(const UpdateRecord& record) noexcept;
 

@@ -1,4 +1,4 @@
-// Records in Chrome's trace format.
+// Trace records in Chrome's trace format.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace sconce::server {
 
-// first: of its file, which it begins. epoch: the steady clock's zero, since 1970. row: the record's "tid".
+// first: the record is the first of its file. epoch: the steady clock's zero, since 1970. row: the record's "tid".
 void append_chrome(std::string& text, const TraceRecord& record, std::chrono::nanoseconds epoch, bool first,
                    uint64_t row);
 

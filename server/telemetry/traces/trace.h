@@ -1,8 +1,8 @@
-// Tracer: decides which requests are recorded, and gives records to whoever wants them: a ring of the last ones, the
-// file of the setting trace_file, a collector. Has Triton's trace settings. Thread-safe.
+// Tracer: selects the requests to record, and passes records to a ring of the last ones, the file of setting
+// trace_file, and a collector. Has Triton's trace settings. Thread-safe.
 //
-// A request is recorded if the level allows it and its turn has come (one in `rate`), or if its traceparent is marked
-// as sampled.
+// A request is recorded if the level allows it and it is selected (one in `rate`), or if its traceparent is marked as
+// sampled.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace sconce::server {
 
 class Tracer {
  public:
-  // Opens the file that the settings name. kInvalidArgument, kIo.
+  // Opens the file in the settings. kInvalidArgument, kIo.
   explicit Tracer(const ServerConfig& config);
   Tracer(const Tracer&) = delete;
 
@@ -33,17 +33,17 @@ class Tracer {
   bool enabled() const noexcept { return enabled_.load(std::memory_order_relaxed); }
   TraceLevels sample(std::string_view model, const std::optional<TraceParent>& parent);
   void record(TraceRecord record);
-  // From now on, records go to `exporter` too, which outlives their callers. Call this before the first request.
+  // Also passes records to `exporter`, which outlives the callers of record(). Call this before the first request.
   void export_to(OtlpExporter* exporter) noexcept { exporter_ = exporter; }
 
-  // Triton's trace settings of a model as JSON; of the server if `model` is empty.
+  // Triton's trace settings of a model as JSON; the server's if `model` is empty.
   std::string settings(std::string_view model) const;
-  // body: members to change; null restores the default. kInvalidArgument; kUnsupported for settings that are fixed.
+  // body: members to change; null restores the default. kInvalidArgument; kUnsupported for fixed settings.
   void change(std::string_view model, std::string_view body);
-  // The last records, at most `limit`, as JSON; of one model unless `model` is empty.
+  // The last records, at most `limit`, as JSON; only of one model unless `model` is empty.
   std::string records(std::string_view model, size_t limit) const;
 
-  // Records that the file did not get because they came too fast or it did not take them.
+  // Records missing in the file because they arrived too fast, or because writing failed.
   uint64_t dropped() const noexcept { return writer_ ? writer_->dropped() : 0; }
   uint64_t failed() const noexcept { return writer_ ? writer_->failed() : 0; }
 
@@ -51,9 +51,9 @@ class Tracer {
   struct Settings {
     TraceLevels levels;
     uint64_t rate = 1000;
-    int64_t count = -1;  // how many more records; -1: no limit
+    int64_t count = -1;  // remaining records; -1: no limit
   };
-  struct Changes {  // a model's own settings; absent ones are the server's
+  struct Changes {  // a model's own settings; absent ones are inherited from the server
     std::optional<TraceLevels> levels;
     std::optional<uint64_t> rate;
     std::optional<int64_t> count;
@@ -67,14 +67,14 @@ class Tracer {
   const Settings defaults_;
   const std::chrono::nanoseconds epoch_ = steady_epoch();
   std::atomic<bool> enabled_{false};
-  // What counts for every request, so that none takes the lock: no model has settings of its own, and there is no
-  // count. rate 0: some have.
+  // Settings that apply to every request without taking the lock: no model has its own settings, and there is no count.
+  // rate 0: the lock is needed.
   struct ForAll {
     uint32_t rate = 0;
     TraceLevels levels;
   };
   std::atomic<ForAll> for_all_{ForAll{}};
-  std::atomic<uint64_t> seen_{0};  // requests, by the server's rate
+  std::atomic<uint64_t> seen_{0};  // requests counted for the server's rate
 
   mutable Mutex mutex_;
   Settings server_ SCONCE_GUARDED_BY(mutex_);

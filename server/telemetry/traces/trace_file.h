@@ -1,5 +1,5 @@
-// TraceFile: a file that grows by whole pieces. A piece that could be written only in part (on a full disk, say) is
-// removed again, so that the others can be read. Used only on its owner's thread.
+// TraceFile: a file that grows by whole pieces. A partly written piece (for example on a full disk) is removed again,
+// so that the other pieces stay readable. Used only on its owner's thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class TraceFile {
   // Creates or empties the file. Returns false with errno.
   bool open(const std::string& path) noexcept;
   bool is_open() const noexcept { return descriptor_ >= 0; }
-  // Returns false with errno; a regular file is then as before.
+  // Returns false with errno; a regular file is then unchanged.
   bool write(std::string_view piece) noexcept;
   void close() noexcept;
 

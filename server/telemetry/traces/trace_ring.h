@@ -1,4 +1,5 @@
-// TraceRing: the last records, for GET /v2/admin/traces. Tensors are left out, so its memory is bounded. Thread-safe.
+// TraceRing: the last trace records, for GET /v2/admin/traces. Tensors are omitted, so its memory is bounded.
+// Thread-safe.
 #pragma once
 
 #include <array>
@@ -17,8 +18,8 @@ class TraceRing {
   static constexpr size_t kMost = 256;
 
   void add(std::shared_ptr<const TraceRecord> record) noexcept;
-  // The last `limit` records, oldest first, as a JSON array; of one model unless `model` is empty. epoch: the steady
-  // clock's zero, since 1970.
+  // The last `limit` records, oldest first, as a JSON array; only of one model unless `model` is empty. epoch: the
+  // steady clock's zero, since 1970.
   std::string document(std::string_view model, size_t limit, std::chrono::nanoseconds epoch) const;
 
  private:

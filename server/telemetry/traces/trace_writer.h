@@ -25,10 +25,10 @@ class TraceWriter {
   ~TraceWriter();  // writes waiting records
 
   void add(std::shared_ptr<const TraceRecord> record);
-  // From now on to FILE.0, FILE.1 and so on, so many records each; 0: one file.
+  // From now on writes FILE.0, FILE.1 and so on, with records_each records per file; 0: one file.
   void number_files(uint64_t records_each);
 
-  // Records dropped because they came too fast or the file did not take them.
+  // Records that were dropped because they arrived too fast, or because writing failed.
   uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   uint64_t failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
@@ -42,7 +42,7 @@ class TraceWriter {
 
   const std::string path_;
   const TraceFormat format_;
-  const std::string resource_;  // of OTLP, as JSON
+  const std::string resource_;  // for OTLP, as JSON
   const std::chrono::nanoseconds epoch_ = steady_epoch();
   std::atomic<uint64_t> dropped_{0}, failed_{0};
 
@@ -54,11 +54,11 @@ class TraceWriter {
   ConditionVariable wake_;
 
   TraceFile file_;    // used only by the thread, like the following
-  std::string text_;  // of the record that is being written
+  std::string text_;  // of the current record
   uint64_t in_file_ = 0, next_file_ = 0;
   uint64_t row_ = 0;  // Chrome's "tid" for the next record
   bool failing_ = false;
-  uint64_t noted_ = 0;  // how many of failed_ were logged
+  uint64_t noted_ = 0;  // number of records in failed_ that were logged
   TraceRecord::Clock::time_point note_again_{};
   std::thread thread_;
 };
