@@ -1,4 +1,4 @@
-// The subcommands of the program. Each function adds its options to `app` and returns a callable, which runs the parsed
+// The program's subcommands. Each function adds its options to `app` and returns a callable that runs the parsed
 // command and returns the exit status. Errors are thrown; main prints them.
 #pragma once
 

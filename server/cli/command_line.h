@@ -1,4 +1,5 @@
-// The options of a subcommand. Hides CLI11, whose headers take each source that includes them seconds to compile.
+// The options of a subcommand. Hides CLI11, whose headers add seconds of compile time to each source that includes
+// them.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@ class Option;
 
 namespace sconce::server::commands {
 
-// An option or a positional argument that was added. Each function adds a property to it.
+// An added option or positional argument. Each function adds a property to it.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) noexcept : option_(option) {}
   Argument& required();
-  Argument& placeholder(const char* text);  // in the help, for the value
-  Argument& one_each();                     // a value for each time that it is given
-  Argument& listed();                       // several values with commas between
+  Argument& placeholder(const char* text);  // for the value, in the help
+  Argument& one_each();                     // one value each time that it is given
+  Argument& listed();                       // comma-separated values
   Argument& last_counts();
   Argument& positive();
   Argument& not_negative();
@@ -31,8 +32,8 @@ class Argument {
   CLI::Option* option_;
 };
 
-// Adds options to one subcommand, whose App must outlive it. `value` holds the default until the command line is
-// parsed.
+// Adds options to one subcommand, whose App must outlive the object. `value` holds the default until the command line
+// is parsed.
 class CommandLine {
  public:
   explicit CommandLine(CLI::App& app) noexcept : app_(&app) {}
@@ -46,9 +47,10 @@ class CommandLine {
                            const std::string& help);
   void flag(const std::string& name, bool& value, const std::string& help);
   void footer(const std::string& text);
-  // Looks at the parsed options of this subcommand, before it runs. What it throws is wrong usage: main ends with 2.
+  // Checks the parsed options of this subcommand before it runs. An exception is a usage error: main exits with status
+  // 2.
   void checked(const std::function<void()>& check);
-  // The user must give one of the subcommands that were added.
+  // The user must give one of the added subcommands.
   CommandLine subcommand(const std::string& name, const std::string& description);
   bool parsed() const;
 

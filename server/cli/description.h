@@ -1,4 +1,4 @@
-// Prints what a package says about itself, for people and as JSON. What is not recorded is "unknown" (JSON: null).
+// Prints the description in a package, for people and as JSON. Facts that are not recorded are "unknown" (JSON: null).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,20 +9,20 @@
 
 namespace sconce::server::commands {
 
-// `all`: does not shorten long lists.
+// all: long lists are not shortened.
 std::string describe_text(const Package& package, std::span<const ModelSpec* const> models, bool all);
 nlohmann::ordered_json describe_json(const Package& package, std::span<const ModelSpec* const> models);
 
 // "float32 [s77 (1..64), 16] strides [16, 1]", "float32, shape unknown".
 std::string describe(const TensorSpec& spec);
-// "(x, {'shift': arg1_1}, scale=arg2_1) -> output0", with tensors by their names in the code.
+// "(x, {'shift': arg1_1}, scale=arg2_1) -> output0", with tensors by their names in the generated code.
 std::string describe_call(const ModelSpec& model);
-// Whether it is proved that rows of the batch do not influence each other, and by what, or why not.
+// Whether it is proved that rows of the batch are independent, with the source of the proof, or the reason why not.
 std::string describe_rows(const ModelSpec& model);
-// Which sizes must be 2 or more and why, where torch.export recorded that and the source shows it; empty: none must.
+// Which sizes must be at least 2 and why, if torch.export recorded that and the source shows it; empty: none.
 std::string describe_least_sizes(const ModelSpec& model);
 const char* form_name(WeightsForm form);
-// How many constants there are, or what is known of them before the model is loaded.
+// The number of constants, or the facts about them that are known before the model is loaded.
 std::string describe_constants(const ModelSpec& model);
 // "parameter, written by the model".
 std::string marks_of(const ConstantSpec& constant);

@@ -1,4 +1,4 @@
-// What a package says about itself, as a page that needs nothing else.
+// The description in a package, as a self-contained page.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Options of the command line that say which model to load and how.
+// Command-line options that select the model to load and how to load it.
 #pragma once
 
 #include <memory>
@@ -20,12 +20,12 @@ struct LoadSettings {
 // The positional PACKAGE.
 void add_package_option(CommandLine& app, std::string& path);
 
-// --op-library, which may be given several times.
+// --op-library, which may be repeated.
 Argument add_op_library_option(CommandLine& app, std::vector<std::string>& paths);
 // The positional PACKAGE and the options for loading.
 void add_load_options(CommandLine& app, LoadSettings& settings);
 LoadOptions load_options(const LoadSettings& settings);
-// Without a warm-up run, which would take as long as the run itself.
+// Loads without a warm-up run, which would take as long as the run itself.
 std::shared_ptr<Model> load_for_one_run(const LoadSettings& settings);
 
 }  // namespace sconce::server::commands

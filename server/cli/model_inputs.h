@@ -1,4 +1,4 @@
-// Makes a model's inputs from files, or from random values.
+// Makes a model's inputs from files, or at random.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ struct InputOptions {
   std::vector<std::string> files;  // "NAME=FILE", or "FILE" with tensors named like the inputs
   std::vector<std::string> sizes;  // "SYMBOL=N", for random inputs
   uint64_t seed = 0;
-  bool random_on_device = false;  // random inputs may run on a device too
+  bool random_on_device = false;  // allows random inputs on a device
 };
 
 void add_input_options(CommandLine& app, InputOptions& options);
-// kInvalidArgument: what the options say by themselves is wrong.
+// kInvalidArgument for options that are wrong by themselves.
 void check_input_options(const InputOptions& options);
 
-// Tensors in flat order, in the strides that the package recorded. A .json file has an object of nested lists by name,
-// or one nested list for NAME=FILE. Without files all inputs are random: floats from a normal distribution, integers 0
-// and 1, or what the package's source tells of tables and divisors (TensorSpec::values), sizes those of --size or the
-// smallest allowed ones that are at least 2. kInvalidArgument names the input.
+// Tensors in flat order, with the strides that the package recorded. A .json file has an object of nested lists by
+// name, or one nested list for NAME=FILE. Without files all inputs are random: floats from a normal distribution,
+// integers 0 and 1, or values within the bounds of tables and divisors in the package's source (TensorSpec::values);
+// sizes are those of --size or the smallest allowed ones that are at least 2. kInvalidArgument names the input.
 std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options);
 
 }  // namespace sconce::server::commands

@@ -1,10 +1,9 @@
-// `sconce trial`: the child process in which another one of this program tries a model. Not for people.
+// `sconce trial`: the child process in which another process of this program tries a model. Not for users.
 #pragma once
 
 namespace sconce::server::commands {
 
-// Receives a task, runs it, reports and ends the process. Errors are thrown; what they say is told to the parent by
-// main.
+// Receives a task, runs it, reports and exits. Errors are thrown; main passes their message to the parent.
 [[noreturn]] void run_trial_task();
 
 }  // namespace sconce::server::commands

@@ -1,4 +1,4 @@
-// Inputs of a command: those of its files, or random ones that a child process has run first.
+// Inputs of a command: from its files, or dummy inputs that a child process has run first.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace sconce::server::commands {
 
-// Has a child process run the model on the inputs that make_inputs() makes without files. Nobody vouches for these:
-// they may be out of a table's bounds, zero where the model divides, or never end its loop. Returns why this process
-// must not run them, and "" if it may: if the child came to the end of the run, or to an error of it; if there are
-// files, or no inputs at all. What keeps the model from loading is such a reason too, but loading it here gives a
-// better error. On a device, where a second process would be dear, nothing is tried: kInvalidArgument, unless the user
-// says that they may run there.
+// Runs the model in a child process on the inputs that make_inputs() makes without files. Such inputs may be invalid:
+// out of a table's bounds, zero for a divisor, or the cause of an endless loop. Returns "" if this process may run
+// them: the child finished the run, or the run failed with an error; or there are files, or no inputs. Otherwise
+// returns the reason. An error of loading the model is also a reason, but loading it in this process gives a better
+// message. On a device, where a second process is expensive, there is no trial: kInvalidArgument, unless the user
+// allows such inputs there.
 std::string try_dummy_inputs(const LoadSettings& load, const InputOptions& inputs);
 
 }  // namespace sconce::server::commands

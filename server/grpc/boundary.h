@@ -1,5 +1,5 @@
-// What the program and libsconce_grpc know of each other. The library has gRPC and protobuf, and translates; everything
-// is decided in the program. Both are of one build. Includes std only, and calls nothing of the other side but through
+// The interface between the program and libsconce_grpc. The library has gRPC and protobuf, and translates; the program
+// makes all decisions. Both are from the same build. Includes only std headers; each side calls the other only through
 // these interfaces, none of which throws.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace sconce::server {
 
-// gRPC's status codes that the program gives.
+// The gRPC status codes that the program uses.
 enum class GrpcCode : uint8_t {
   kOk = 0,
   kCancelled = 1,
@@ -35,7 +35,7 @@ enum class GrpcCode : uint8_t {
   kUnauthenticated = 16,
 };
 
-// What a call says of itself. Views live as long as the call.
+// A call's metadata. Views live as long as the call.
 struct GrpcCaller {
   using Clock = std::chrono::steady_clock;
   std::string_view authorization, request_id, traceparent, weights, affinity;  // metadata; empty: not sent
@@ -48,9 +48,9 @@ struct GrpcStatus {
   std::string message;
 };
 
-// What a connection has brought so far, as gRPC counts it.
+// gRPC's counters of a connection.
 struct GrpcTraffic {
-  uint64_t streams = 0, succeeded = 0, failed = 0;  // that its client began; and of these, that ended
+  uint64_t streams = 0, succeeded = 0, failed = 0;  // started by the client; and of these, ended
   uint64_t messages = 0;
 };
 
@@ -58,45 +58,44 @@ struct GrpcTraffic {
 class GrpcAnswering {
  public:
   virtual ~GrpcAnswering() = default;
-  // The client has left: if the call still waits for its model, it ends. On any thread, at any time.
+  // The client has disconnected: if the call still waits for its model, it ends. On any thread, at any time.
   virtual void cancel() noexcept = 0;
 };
 
-// The library's side of a call that asked for an inference: it waits for the answer.
+// The library's side of an inference call: it waits for the answer.
 class GrpcWaiter {
  public:
-  // The inference has its status. Called once after admit(), run() or next(), on any thread, perhaps within them.
+  // The inference has its status. Called once after admit(), run() or next(), on any thread, possibly within them.
   virtual void finished() noexcept = 0;
-  // The client takes too long to read the answer: end the call. After sending() only; never within
-  // another call.
+  // The client reads the answer too slowly: end the call. Only after sending(); never within another call.
   virtual void give_up() noexcept = 0;
 
  protected:
   ~GrpcWaiter() = default;
 };
 
-// One inference; the program implements it. First admit(); if that returns true, run(); next() while the answer is not
-// the last; release() at the end.
+// One inference; the program implements it. Call admit(); if it returns true, run(); next() while the answer is not the
+// last; release() at the end.
 class GrpcInference {
  public:
-  // bytes: the message's size. Returns false if the call is refused; status() says why.
+  // bytes: the message's size. Returns false if the call is refused; status() has the reason.
   virtual bool admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept = 0;
-  // The message has grown to `bytes`. Returns false as admit() does.
+  // The message has grown to `bytes`. Returns false like admit().
   virtual bool grow(size_t bytes) noexcept = 0;
-  // `request` and what it views live until release().
+  // `request` and its views live until release().
   virtual void run(const TensorRequest& request) noexcept = 0;
-  // Instead of run(), for bytes that are no message.
+  // Instead of run(), for a malformed message.
   virtual void refuse(GrpcStatus status) noexcept = 0;
-  // The client has left. On any thread between admit() and release().
+  // The client has disconnected. On any thread between admit() and release().
   virtual void cancel() noexcept = 0;
   // After finished().
   virtual const GrpcStatus& status() const noexcept = 0;
-  virtual const TensorAnswer& answer() const noexcept = 0;  // if that is kOk
-  // Makes the next answer, once this one, which is not the last, was sent. Ends in finished() again.
+  virtual const TensorAnswer& answer() const noexcept = 0;  // if status() is kOk
+  // Makes the next answer, after the previous one was sent and was not the last. Ends with finished() again.
   virtual void next() noexcept = 0;
-  // The answer has `bytes`: from here on its client must take it in time.
+  // The answer has `bytes` bytes: from now on the client must read it in time.
   virtual void sending(size_t bytes) noexcept = 0;
-  // Nobody views the answer any more, and the waiter may go.
+  // The answer is no longer viewed, and the waiter may be destroyed.
   virtual void release() noexcept = 0;
 
  protected:
@@ -105,19 +104,19 @@ class GrpcInference {
 
 class GrpcHost {
  public:
-  // Answers any method but an inference. request: the message as JSON. done: is called once, on any thread, perhaps
+  // Answers any method except inference. request: the message as JSON. done: called once, on any thread, possibly
   // within the call; `text` is the answer's message as JSON. Returns null if there is nothing to cancel.
   using Done = std::function<void(const GrpcStatus& status, std::string_view text)>;
   virtual std::shared_ptr<GrpcAnswering> answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request,
                                                 Done done) noexcept = 0;
-  // Null: there is no memory.
+  // Null: no memory.
   virtual GrpcInference* inference() noexcept = 0;
-  // Calls the work on a thread for long work, or here if there is none. peer: whose it is, as in GrpcCaller; clients
-  // take turns at these threads.
+  // Calls `work` on a thread for long work, or on this thread if there is none. peer: the client, as in GrpcCaller;
+  // clients are served round-robin.
   virtual void lend(std::string_view peer, std::function<void()> work) noexcept = 0;
-  // Counts a call that ended without an inference or an answer of the program.
+  // Counts a call that ended without an inference and without an answer of the program.
   virtual void count(GrpcMethod method, GrpcCode code) noexcept = 0;
-  // The calling thread has nothing to do for now: it gives memory that it keeps back to the system.
+  // The calling thread is idle: it returns cached memory to the system.
   virtual void rest() noexcept = 0;
   virtual void log(bool is_error, std::string_view text) noexcept = 0;
 
@@ -127,44 +126,45 @@ class GrpcHost {
 
 struct GrpcOptions {
   uint64_t most_message = 0, most_inflated = 0;  // bytes
-  uint64_t most_text = 0;                        // bytes of a message that asks for no inference
-  uint64_t most_header = 0, memory = 0;          // bytes; memory: for what is not yet a message
-  int64_t streams = 0;                           // calls of a connection
-  int64_t calls = 0;                             // of all, with the requests of streams
-  int64_t stream_window = 0;                     // requests of one ModelStreamInfer under way
+  uint64_t most_text = 0;                        // bytes of a message other than inference
+  uint64_t most_header = 0, memory = 0;          // bytes; memory: for data that is not yet a message
+  int64_t streams = 0;                           // calls per connection
+  int64_t calls = 0;                             // in all, including the requests of streams
+  int64_t stream_window = 0;                     // requests of one ModelStreamInfer in progress
   std::chrono::milliseconds handshake{}, idle{};
-  std::chrono::milliseconds age{}, age_grace{};  // 0: any
-  std::chrono::nanoseconds busy_poll{};          // the setting
+  std::chrono::milliseconds age{}, age_grace{};  // 0: unlimited
+  std::chrono::nanoseconds busy_poll{};          // setting busy_poll
   int64_t compress_above = 0;                    // bytes; 0: never
   bool tls = false, mutual = false;
-  std::string certificate, key, client_ca;  // files in PEM, read again when they change
+  std::string certificate, key, client_ca;  // PEM files, read again when they change
 };
 
 class GrpcServer {
  public:
   virtual ~GrpcServer() = default;
-  // Takes the connected socket.
+  // Takes ownership of the connected socket.
   virtual void serve(int descriptor) noexcept = 0;
   // For grpc.health.v1.
   virtual void set_ready(bool ready) noexcept = 0;
-  // Call it a few times each second: makes up for what there was no memory for.
+  // Call this a few times per second: retries allocations that failed.
   virtual void look() noexcept = 0;
-  // Takes no more calls and no more requests of streams; waits for those under way until then, and cancels the rest.
+  // Accepts no more calls and no more requests of streams; waits for those in progress until `deadline`, and cancels
+  // the rest.
   virtual void stop(std::chrono::steady_clock::time_point deadline) noexcept = 0;
 
-  // For the guard of connections; see connection_guard.h.
+  // For ConnectionGuard; see connection_guard.h.
 
-  // Calls back for each connection whose number is larger than `after`, in order. peer: as in GrpcCaller.
+  // Calls `found` for each connection with a number larger than `after`, in order. peer: as in GrpcCaller.
   virtual void connections(int64_t after, const std::function<void(int64_t number, std::string_view peer)>& found) = 0;
-  // False: the connection is gone.
+  // False: the connection is closed.
   virtual bool traffic(int64_t number, GrpcTraffic& to) noexcept = 0;
-  // Calls back for each call that a client has made. works: something is done for it. Nothing of the server may be
-  // called meanwhile. std::bad_alloc
+  // Calls `visit` for each call that a client has made. works: the server is working for it. `visit` must not call the
+  // server. std::bad_alloc
   virtual void visit_calls(const std::function<void(const std::string& peer, bool works)>& visit) = 0;
   virtual uint64_t calls() const noexcept = 0;
 };
 
-// The library's only function. Null: `problem` says why.
+// The library's only function. Null: `problem` has the reason.
 using OpenGrpcServer = GrpcServer*(GrpcHost& host, const GrpcOptions& options, std::string& problem);
 #define SCONCE_GRPC_OPEN sconce_grpc_open_3
 #define SCONCE_GRPC_OPEN_NAME "sconce_grpc_open_3"

@@ -1,6 +1,6 @@
-// CallTurns: counters and snapshots for threads that gRPC starts and ends as it likes. A thread takes a turn for each
-// step of a call; meanwhile it is the only one with that index. There are more indexes than gRPC has threads that
-// answer, so turns wait for each other only by chance.
+// CallTurns: counters and snapshots for threads that gRPC starts and ends. A thread takes a turn for each step of a
+// call, and meanwhile is the only one with its index. There are more indexes than threads of gRPC that answer, so turns
+// rarely wait for each other.
 #pragma once
 
 #include <array>
@@ -25,11 +25,11 @@ class CallTurns {
  public:
   static constexpr size_t kPlaces = 16;
 
-  // first: the index of the first place among the models' counters.
+  // first: index of the first place in the models' counters.
   CallTurns(const Repository& repository, const Credentials& credentials, size_t first)
       : repository_(repository), credentials_(credentials), first_(first) {}
 
-  // Places that no call needs at the moment keep no models that were unloaded.
+  // Drops snapshots of unused places, so that they do not keep unloaded models alive.
   void drop_old_catalogs() noexcept {
     for (Place& place : places_) {
       if (!place.mutex.try_lock()) continue;

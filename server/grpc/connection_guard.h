@@ -1,9 +1,10 @@
-// ConnectionGuard: gRPC's connections, and which of them are shut down. A connection must bring messages for what it
-// takes, and where there is no room for another one, the one that has brought none for longest gives way.
+// ConnectionGuard: watches gRPC's connections, and shuts some of them down. A connection must send messages in
+// proportion to the resources that it uses. If there is no room for a new connection, the connection without a message
+// for the longest time is shut down.
 //
-// It looks at each connection a few times each second: at the bytes that the kernel counts, and, where some have come,
-// at gRPC's counters. No call knows of it. What a connection has used up of its allowances, the next one of its address
-// begins with. Used on one thread.
+// It polls each connection a few times per second: the kernel's byte counter, and, if bytes have arrived, gRPC's
+// counters. Calls are not involved. The used part of a connection's allowances is carried over to the next connection
+// from its address. Used on one thread.
 #pragma once
 
 #include <chrono>
@@ -29,28 +30,30 @@ class ConnectionGuard {
       : limits_(limits), most_calls_(calls), counters_(counters), lines_(lines), debts_(limits) {}
 
   size_t size() const noexcept { return connections_.size(); }
-  // Keeps an eye on an accepted connection, before gRPC has it. False: there is no memory.
+  // Starts watching an accepted connection, before gRPC gets it. False: no memory.
   bool add(int descriptor) noexcept;
-  // Looks at the connections, and shuts down those that may not stay. Returns how many gRPC has closed since.
+  // Polls the connections, and shuts down those that violate the limits. Returns how many gRPC has closed since the
+  // last poll.
   size_t look(GrpcServer& server, Clock::time_point now) noexcept;
-  // Forgets the connections that gRPC has closed. Returns how many.
+  // Removes connections that gRPC has closed. Returns their number.
   size_t forget_closed() noexcept;
-  // Shuts down the connection without a message for longest, unless it has a call that works. False: all have one.
+  // Shuts down the connection without a message for the longest time, unless it has a working call. False: all
+  // connections have one.
   bool make_room(GrpcServer& server, Clock::time_point now) noexcept;
-  // Whether bytes came between the last two looks.
+  // Whether bytes arrived between the last two polls.
   bool is_busy() const noexcept { return busy_; }
 
  private:
-  // Gone when its descriptor is, or is another socket.
+  // Closed when its descriptor is closed, or is another socket.
   struct Connection {
     int descriptor;
     uint64_t socket;            // its inode
-    std::string peer, address;  // address: of all connections of its client
-    int64_t number = 0;         // gRPC's; 0: it has none yet
+    std::string peer, address;  // address: shared by all connections of its client
+    int64_t number = 0;         // gRPC's number; 0: none yet
     ConnectionRecord record;
-    Clock::time_point asked{};  // gRPC's counters
-    uint64_t received = 0;      // bytes, as of the last look
-    Clock::time_point moved{};  // when that changed
+    Clock::time_point asked{};  // when gRPC's counters were last read
+    uint64_t received = 0;      // bytes at the last poll
+    Clock::time_point moved{};  // when `received` changed
     bool shut = false;
     Clock::time_point shut_at{};
   };
@@ -68,14 +71,14 @@ class ConnectionGuard {
   void shut_down(Connection& connection, ConnectionRecord::Why why, Clock::time_point now) noexcept;
 
   const ConnectionRecord::Limits limits_;
-  const uint64_t most_calls_;  // of a connection
+  const uint64_t most_calls_;  // per connection
   CallCounters& counters_;
   LogLimit& lines_;
   PeerDebts debts_;
   std::vector<Connection> connections_;
   int64_t last_number_ = 0;
   UsesByPeer uses_;
-  bool knows_uses_ = false;  // uses_ is of this look
+  bool knows_uses_ = false;  // uses_ was read in this poll
   bool busy_ = false;
 };
 

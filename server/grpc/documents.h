@@ -1,4 +1,5 @@
-// Messages of gRPC as the documents of HTTP's routes, and back: the same JSON but for the names below. Pure functions.
+// Converts gRPC messages to the documents of HTTP's routes, and back: the same JSON except for the names below. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -10,16 +11,16 @@
 
 namespace sconce::server {
 
-// A message as a request of its route.
+// A message as a request to its route.
 struct RouteRequest {
   bool changes = false;  // settings: POST instead of GET
   std::string model, version, region;
   std::string body;
 };
 
-// kInvalidArgument; kUnsupported for a repository's name, which this server has none of.
+// kInvalidArgument; kUnsupported for a repository name, because this server's repositories have no names.
 RouteRequest route_request(GrpcMethod method, std::string_view message);
-// The JSON of the answer's message.
+// The answer's message as JSON.
 std::string answer_message(GrpcMethod method, std::string_view document);
 
 }  // namespace sconce::server

@@ -1,11 +1,11 @@
-// GrpcCall: one inference that came by gRPC, from its admission to the answer. What it shares with other protocols is
-// in api/access.h and api/call.h. Reused from call to call.
+// GrpcCall: one inference over gRPC, from admission to the answer. api/access.h and api/call.h have the parts shared
+// with other protocols. Reused from call to call.
 //
-//   kFree --admit--> kAdmitted --run--> kWaiting --its run is over, cancel, deadline--> kFinished --release--> kFree
-//                                       kWaiting <----------- next, if the answer is not the last -- kFinished
+//   kFree --admit--> kAdmitted --run--> kWaiting --the run ends, cancel, deadline--> kFinished --release--> kFree
+//                                       kWaiting <-------- next, if the answer is not the last -- kFinished
 //
-// Threads of gRPC, of CallRoom and the clock take its steps, one at a time under the mutex. If the call ends while it
-// has a holder (Call::Holder), it stays until that lets go.
+// Steps run on threads of gRPC, of CallRoom and of the timer queue, one at a time under the mutex. If the call ends
+// while it has a holder (Call::Holder), the object stays until the holder releases it.
 #pragma once
 
 #include <atomic>
@@ -52,9 +52,9 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   using Turn = CallTurns::Turn;
 
   void ring() noexcept override;
-  static void notify(void* call) noexcept;  // on the thread that lets go
+  static void notify(void* call) noexcept;  // on the thread of the holder
   void resume() noexcept;
-  // Steps under the mutex. True: the call is finished.
+  // Steps, under the mutex. True: the call has finished.
   bool begin(const TensorRequest& request, Turn& turn);
   bool wait();
   bool go_on(Turn& turn);
@@ -65,7 +65,7 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   bool held() const noexcept { return call_.holder() != Call::Holder::kNone; }
   bool fail(const std::exception_ptr& problem) noexcept;
   bool end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept;
-  // Tells the waiter, without the mutex, if a step finished the call.
+  // Notifies the waiter, without the mutex, if a step finished the call.
   void tell(bool finished) noexcept;
   void record() noexcept;
   void clean() noexcept;
@@ -73,14 +73,14 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   CallRoom& room_;
   Mutex mutex_;
   State state_ = State::kFree;
-  bool released_ = false;                   // while it has a holder: nobody waits any more
-  const TensorRequest* request_ = nullptr;  // while its model is loaded
+  bool released_ = false;                   // released by the waiter while it still has a holder
+  const TensorRequest* request_ = nullptr;  // while its model is being loaded
   GrpcMethod method_ = GrpcMethod::kModelInfer;
   GrpcWaiter* waiter_ = nullptr;
   GrpcStatus status_;
-  int http_status_ = 200;  // the same in HTTP's words, for traces
+  int http_status_ = 200;  // the corresponding HTTP status, for traces
   TensorAnswer answer_;
-  char generation_[20] = {};  // in digits
+  char generation_[20] = {};  // decimal digits
 
   Clock::time_point start_, deadline_, encoded_;
   RequestId request_id_;
@@ -89,12 +89,12 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   ThreadPool::Task task_;
   BudgetShare message_room_;
   size_t sent_ = 0;
-  // In the list of CallRoom, under its mutex.
+  // In CallRoom's list, under its mutex.
   GrpcCall *next_ = nullptr, *previous_ = nullptr;
   Clock::time_point due_;
 };
 
-// What the calls of one server share.
+// Objects that the calls of one server share.
 class CallRoom {
  public:
   CallRoom(Service& service, TimerQueue& clock, size_t first_place);
@@ -104,13 +104,13 @@ class CallRoom {
   CallTurns& turns() noexcept { return turns_; }
   GrpcCall* take();  // std::bad_alloc
   void give(GrpcCall& call) noexcept;
-  // Whether no call is under way, nor any run of one that ended before.
+  // Whether no call is in progress, and no run of an ended call.
   bool empty() const noexcept { return taken_.load(std::memory_order_acquire) == 0; }
-  // Calls `task` on another thread, where the end of a run must not be kept waiting; here if there is none.
+  // Calls `task` on another thread, so that the end of a run is not delayed; on this thread if there is none.
   void resume_later(ThreadPool::Task& task) noexcept;
   void add_sending(GrpcCall& call) noexcept;
   void end_sending(GrpcCall& call) noexcept;
-  // Ends calls whose clients do not take their answers.
+  // Ends calls whose clients read their answers too slowly.
   void give_up_late(GrpcCall::Clock::time_point now) noexcept;
   void count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept;
 

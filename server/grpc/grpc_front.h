@@ -1,8 +1,8 @@
-// GrpcFront: the server's gRPC side. Opens libsconce_grpc, accepts connections for it, and answers its calls:
-// inferences by GrpcCall, all else by the table of routes.
+// GrpcFront: the server's gRPC side. Loads libsconce_grpc, accepts connections for it, and answers its calls: inference
+// by GrpcCall, all other methods by the table of routes.
 //
-// gRPC's own listener ends for good when there are no descriptors, and has no limit of connections; ours makes room as
-// that of HTTP does, and has a guard look at each connection.
+// gRPC's own listener stops permanently when descriptors run out, and has no limit of connections. This listener makes
+// room like HTTP's, and a guard polls each connection.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@ namespace sconce::server {
 
 class GrpcFront final : private GrpcHost {
  public:
-  // Binds and listens. first_place: of CallTurns. kUnavailable without libsconce_grpc; kIo, kInvalidArgument.
+  // Binds and listens. first_place: as in CallTurns. kUnavailable without libsconce_grpc; kIo, kInvalidArgument.
   GrpcFront(Service& service, TimerQueue& clock, size_t first_place);
   ~GrpcFront();
 
   std::string address() const { return address_; }  // with the port that the system chose
   bool is_loopback() const noexcept { return loopback_; }
   void start();
-  // Accepts no more, and ends calls under way at that time. Returns at once; stopped() says when that is done.
+  // Stops accepting, and cancels calls still in progress at `end`. Returns at once; stopped() reports completion.
   void stop(std::chrono::steady_clock::time_point end);
   bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire) && room_.empty(); }
 
@@ -71,7 +71,7 @@ class GrpcFront final : private GrpcHost {
   Descriptor listener_, wake_;
   std::string address_;
   bool loopback_ = false;
-  ConnectionGuard guard_;  // of the thread, like the next ones
+  ConnectionGuard guard_;  // used by the thread, like the next members
   std::chrono::steady_clock::time_point complain_again_{};
   bool ready_ = false;
   std::unique_ptr<GrpcServer> server_;

@@ -1,5 +1,5 @@
-// PeerDebts: what the connections of an address had used up of their allowances when they closed, so that the next one
-// does not begin anew. Used on one thread.
+// PeerDebts: the used part of the allowances of an address's closed connections, which its next connection inherits.
+// Used on one thread.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,15 @@ namespace sconce::server {
 class PeerDebts {
  public:
   using Clock = ConnectionRecord::Clock;
-  static constexpr size_t kMost = 1024;  // addresses; beyond, the one that was noted first goes
-  // Until all bytes are forgiven.
+  static constexpr size_t kMost = 1024;  // addresses; beyond, the oldest entry is evicted
+  // Time until a debt of bytes is forgiven.
   static constexpr std::chrono::seconds kBytesKept{60};
 
   explicit PeerDebts(const ConnectionRecord::Limits& limits) noexcept : limits_(limits) {}
 
-  // A connection of the address has closed. std::bad_alloc
+  // Call this when a connection of the address has closed. std::bad_alloc
   void add(const std::string& address, const ConnectionRecord::Debt& debt, Clock::time_point now);
-  // What is left of them, for the next connection of the address.
+  // The remaining debt, for the next connection of the address.
   ConnectionRecord::Debt take(const std::string& address, Clock::time_point now) noexcept;
   size_t size() const noexcept { return debts_.size(); }
 

@@ -5,8 +5,8 @@
 
 namespace sconce::server {
 
-// The code for an HTTP status, which every error of the server has. As Triton's, where Triton has that error: what
-// waits for a full queue or a model is kUnavailable.
+// The code for an HTTP status, which every error of the server has. Same as Triton's, where Triton has that error: a
+// full queue or a missing model is kUnavailable.
 constexpr GrpcCode grpc_code(int http_status) noexcept {
   switch (http_status) {
     case 200:

@@ -1,4 +1,5 @@
-// CachedText: a long text that many ask for and that changes seldom. Thread-safe; nobody waits for whoever makes it.
+// CachedText: a long text with many readers that changes rarely. Thread-safe; no reader waits for the thread that makes
+// the text.
 #pragma once
 
 #include <chrono>
@@ -14,18 +15,18 @@ class CachedText {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // longest: how old a text may be that is of the same revision.
+  // longest: maximum age of a text of the current revision.
   explicit CachedText(Clock::duration longest) noexcept : longest_(longest) {}
 
-  // Null if there is none of this revision that is young enough.
+  // Null if there is no text of this revision, or it is too old.
   std::shared_ptr<const std::string> find(uint64_t revision, Clock::time_point now) const {
     const MutexLock lock(mutex_);
     return text_ && revision_ == revision && now - made_ < longest_ ? text_ : nullptr;
   }
-  // made: before what it says was looked at.
+  // made: a time before the text's data were read.
   void keep(uint64_t revision, Clock::time_point made, std::shared_ptr<const std::string> text) {
     const MutexLock lock(mutex_);
-    if (text_ && made < made_) return;  // another thread has made a later one
+    if (text_ && made < made_) return;  // another thread has stored a later one
     text_ = std::move(text);
     revision_ = revision;
     made_ = made;

@@ -1,7 +1,7 @@
-// Settings: their types, their sources, and their final values.
+// Settings: their types, sources and final values.
 //
-// Later sources win: defaults, the file, the environment, the command line. All errors are kInvalidArgument and name
-// the setting, where its value was read, and what was expected.
+// Later sources override earlier ones: defaults, the file, the environment, the command line. All errors are
+// kInvalidArgument and name the setting, the source of the value, and the expected form.
 #pragma once
 
 #include <chrono>
@@ -64,10 +64,10 @@ struct ModelConfig {
 #undef SERVER
 };
 
-// Sets one, by its name. origin: where the value comes from, for errors.
+// Sets one setting by name. origin: source of the value, for errors.
 void set_model_setting(ModelConfig& config, std::string_view key, std::string_view value, std::string_view origin);
 
-// A setting of one model, or of all ("*"), as written.
+// A setting for one model, or for all ("*"), as written.
 struct ModelSetting {
   std::string model, key, value, origin;
 };
@@ -80,15 +80,15 @@ struct ServerConfig {
 #undef SERVER
 #undef SECTION
   std::vector<ModelSetting> model_settings;
-  std::vector<std::string> given;  // keys of the server's settings that a source set
+  std::vector<std::string> given;  // names of the server's settings that a source has set
 
   ServerConfig();  // the defaults
 
-  // Settings of the named model: defaults, then those of a file beside the model, of "*", and its own.
+  // Settings of the named model: defaults, then those in a file beside the model, then those of "*", then its own.
   ModelConfig model(std::string_view name, std::span<const ModelSetting> beside = {}) const;
-  // Whether models are loaded at the start that a child process may try first.
+  // Whether models are loaded at start that a child process may try first.
   bool tries_at_start() const;
-  // kInvalidArgument if a setting is for a model that is not among the names.
+  // kInvalidArgument if a setting is for a model not in `names`.
   void check_model_names(std::span<const std::string> names) const;
 
   void set(std::string_view key, std::string_view value, std::string_view origin);
@@ -97,13 +97,13 @@ struct ServerConfig {
   // kIo if the file cannot be read.
   void read_file(const std::filesystem::path& path);
   void read_text(std::string_view text, std::string_view name);
-  // `lookup` returns an environment variable's value, null if unset.
+  // lookup: returns an environment variable's value, null if unset.
   void read_environment(const std::function<const char*(const char*)>& lookup);
 };
 
 struct SettingRow {
   std::string_view key, default_value, text;
-  std::string_view section, section_text;  // in the first row of each section only
+  std::string_view section, section_text;  // only in the first row of each section
   bool of_model = false;
 };
 std::span<const SettingRow> setting_rows() noexcept;
@@ -114,7 +114,7 @@ std::chrono::microseconds duration_of(std::string_view text, std::string_view wh
 std::string flag_name(std::string_view key);         // "max_body_bytes" -> "--max-body-bytes"
 std::string environment_name(std::string_view key);  // -> "SCONCE_MAX_BODY_BYTES"
 
-// conf/sconce.conf: every setting with its text and default.
+// conf/sconce.conf: every setting with its description and default.
 std::string annotated_configuration();
 
 // Letters, digits, '_', '-' and '.', at most 128 characters, not starting with '.'.

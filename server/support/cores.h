@@ -9,13 +9,13 @@
 
 namespace sconce::server {
 
-// kInvalidArgument for a part of another form.
+// kInvalidArgument for a malformed part.
 void check_cores(std::span<const std::string> parts);
 // Cores in the order of the parts, each once. Of a NUMA node, only cores that this process may use: kInvalidArgument if
-// there are none, or no such node. nodes: the kernel's folder of nodes.
+// there are none, or if the node does not exist. nodes: the kernel's folder of nodes.
 std::vector<int> find_cores(std::span<const std::string> parts,
                             const std::filesystem::path& nodes = "/sys/devices/system/node");
-// Parts separated by commas.
+// text: parts separated by commas.
 std::vector<int> find_cores(std::string_view text);
 
 }  // namespace sconce::server

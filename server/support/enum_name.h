@@ -1,4 +1,4 @@
-// Names of an enum's values, which count from 0.
+// Names of an enum's values, which must count from 0.
 #pragma once
 
 #include <cstddef>

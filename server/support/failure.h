@@ -1,4 +1,4 @@
-// Failure: what a client is told about an exception. Pure function.
+// Failure: an exception in the form for clients. Pure function.
 #pragma once
 
 #include <exception>
@@ -14,14 +14,14 @@ struct Failure {
   std::string message;
 };
 
-// A valid request that must not be carried out, answered with 422: golden requests failed with the new weights, for
-// example.
+// A valid request that must not be executed, answered with 422: for example, golden requests failed with the new
+// weights.
 class Refused final : public Error {
  public:
   explicit Refused(const std::string& message) : Error(ErrorCode::kFailedPrecondition, message) {}
 };
 
-// A reference to a caller's function, valid during the call. Takes no memory.
+// A reference to a caller's function, valid during the call. Allocates nothing.
 class Work {
  public:
   template <class F>
@@ -35,11 +35,11 @@ class Work {
 };
 
 Failure describe_failure(const std::exception_ptr& problem);
-// Does `work` and returns what it threw in words, or "". For failures that nobody waits for.
+// Calls `work` and returns the message of its exception, or "". For failures without a waiting client.
 std::string problem_of(Work work);
-// The same as an exception, to be thrown on another thread.
+// Likewise; returns the exception, to be thrown on another thread.
 std::exception_ptr exception_of(Work work) noexcept;
-// The same if the reason does not matter.
+// Likewise, if the reason does not matter.
 bool succeeds(Work work) noexcept;
 
 }  // namespace sconce::server

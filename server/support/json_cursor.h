@@ -1,5 +1,5 @@
-// JsonCursor: reads JSON text in place; the caller asks for value after value. RFC 8259, plus the tokens NaN, Infinity
-// and -Infinity where a number is read as a float.
+// JsonCursor: a pull parser that reads JSON text in place. RFC 8259, plus the tokens NaN, Infinity and -Infinity where
+// a number is read as a float.
 //
 // Allocates only for strings with escapes, at most twice the bytes of the text. Limits nesting and does not recurse.
 // All errors are kInvalidArgument and name the byte offset. Used by one thread; views point into the text.
@@ -25,7 +25,7 @@ class JsonCursor {
     skip_whitespace();
     return p_ == end_ ? '\0' : *p_;
   }
-  // Errors name this from now on: "input 'x'". The view must stay valid while it is set.
+  // Later errors name this context: "input 'x'". The view must stay valid while it is set.
   void set_context(std::string_view context) noexcept { context_ = context; }
   size_t offset() const noexcept { return static_cast<size_t>(p_ - begin_); }
   void seek(size_t offset) noexcept { p_ = begin_ + offset; }
@@ -33,7 +33,7 @@ class JsonCursor {
   const char* end() const noexcept { return end_; }
   void set_position(const char* p) noexcept { p_ = p; }
 
-  // Calls member(key) for each member with the cursor at its value, which member must consume. Errors call the object
+  // Calls member(key) for each member with the cursor at its value, which `member` must consume. Errors call the object
   // `what`. The key is a view of the text; if it has escapes, it lives until `member` returns.
   template <class F>
   void object(std::string_view what, F&& member) {
@@ -43,20 +43,20 @@ class JsonCursor {
       member(name);
     });
   }
-  // The same, but for members that are null: many serialisers write these for what is not there.
+  // Likewise, but skips members that are null, because many serialisers write null for absent members.
   template <class F>
   void members(std::string_view what, F&& member) {
     object(what, [&](std::string_view name) {
       if (peek() != 'n' || !consume_null()) member(name);
     });
   }
-  // Calls element(index) for each element with the cursor at it.
+  // Calls element(index) for each element with the cursor at the element.
   template <class F>
   void array(std::string_view what, F&& element) {
     each('[', what, element);
   }
 
-  // Reads a request whose whole text is one object, by member(cursor, key).
+  // Reads a request whose whole text is one object, with member(cursor, key).
   template <class F>
   static void read_request(std::string_view text, F&& member) {
     JsonCursor json(text);
@@ -64,18 +64,18 @@ class JsonCursor {
     json.finish();
   }
 
-  // A view of the text; if it has escapes, a view that lives as long as the cursor.
+  // A view of the text; for a string with escapes, a view that lives as long as the cursor.
   std::string_view string(std::string_view what);
-  // The string as it stands in the text, with quotes and escapes.
+  // The string verbatim, with quotes and escapes.
   std::string_view raw_string(std::string_view what);
   uint64_t unsigned_integer(std::string_view what);
   bool boolean(std::string_view what);
   double number(std::string_view what);
   bool consume_null();
 
-  // Checks and skips one value; returns its text.
+  // Validates and skips one value; returns its text.
   std::string_view skip();
-  // Skips an array or object that is read later; looks only at brackets and strings.
+  // Skips an array or object that is parsed later; checks only brackets and strings.
   std::string_view skip_unchecked();
   // Throws unless only whitespace follows.
   void finish();
@@ -120,8 +120,8 @@ class JsonCursor {
   const char* end_;
   int depth_ = 0;
   std::string_view context_;
-  std::vector<std::string> keys_;        // keys with escapes: the current one of each level
-  std::forward_list<std::string> kept_;  // values with escapes; a list, so that they never move
+  std::vector<std::string> keys_;        // keys with escapes: the current key of each level
+  std::forward_list<std::string> kept_;  // values with escapes; a list, so that they do not move
 };
 
 // Appends text as a JSON string with quotes. Bytes that are not UTF-8 become U+FFFD.

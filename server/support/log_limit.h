@@ -1,5 +1,5 @@
-// LogLimit: keeps lines that clients can cause at will from filling the log. It admits some lines at once, then a few a
-// second; later lines say how many were dropped. Thread-safe.
+// LogLimit: prevents log lines that clients can cause from filling the log. It admits a burst of lines, then a few per
+// second; later lines report the number of dropped lines. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class LogLimit {
   static constexpr int kBurst = 20;
   static constexpr std::chrono::milliseconds kEach{200};
 
-  // Whether the line may be written now; `held` is how many were dropped since the last one.
+  // Whether the line may be written now; `held` is the number of dropped lines since the last admitted one.
   bool admit(Clock::time_point now, uint64_t& held) noexcept {
     const MutexLock lock(mutex_);
     if (!take(now)) {
@@ -27,12 +27,12 @@ class LogLimit {
     held = std::exchange(held_, 0);
     return true;
   }
-  // Dropped lines that were not reported yet, if they may be reported now; else 0.
+  // Number of unreported dropped lines, if they may be reported now; else 0.
   uint64_t take_held(Clock::time_point now) noexcept {
     const MutexLock lock(mutex_);
     return held_ != 0 && take(now) ? std::exchange(held_, 0) : 0;
   }
-  // Whether dropped lines are still to be reported.
+  // Whether there are unreported dropped lines.
   bool holds() const noexcept {
     const MutexLock lock(mutex_);
     return held_ != 0;
@@ -43,7 +43,7 @@ class LogLimit {
   }
 
  private:
-  // A bucket of kBurst lines that gains one every kEach. full_at_ is when it is full again.
+  // A token bucket of kBurst lines that gains one line per kEach. full_at_: when it is full again.
   bool take(Clock::time_point now) noexcept SCONCE_REQUIRES(mutex_) {
     const Clock::time_point from = full_at_ > now ? full_at_ : now;
     if (from + kEach - now > kBurst * kEach) return false;

@@ -1,5 +1,5 @@
 // RequestId: a request's name in logs, traces and its answer. It is the client's X-Request-Id, else a random number
-// made when first needed. Reused for each request; used only by the connection's thread.
+// made when first needed. Reused for each request; used only on the connection's thread.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace sconce::server {
 
 class RequestId {
  public:
-  // field: what the client sent, or empty. Ignored if it has more than 128 characters or unprintable ones.
+  // field: the client's field, or empty. Ignored if it has more than 128 characters or unprintable ones.
   void begin(std::string_view field);
-  // The trace to which the request belongs, as its client says: 32 hexadecimal digits; empty: it does not say.
+  // The request's trace id from the client: 32 hexadecimal digits; empty: none.
   void set_trace(std::string_view id) { trace_.assign(id); }
   const std::string& trace() const noexcept { return trace_; }
   bool given() const noexcept { return given_; }
@@ -24,7 +24,7 @@ class RequestId {
   bool given_ = false;
 };
 
-// Random digits of a hexadecimal number that is not 0. `digits`: a multiple of 16.
+// Random hexadecimal digits, not all 0. digits: a multiple of 16.
 std::string random_hex(size_t digits);
 
 }  // namespace sconce::server

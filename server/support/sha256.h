@@ -1,5 +1,5 @@
-// SHA-256 and HMAC-SHA256, by OpenSSL's libcrypto, which the first use opens. kUnavailable names the package if
-// libcrypto is missing.
+// SHA-256 and HMAC-SHA256, with OpenSSL's libcrypto, which is loaded at the first use. kUnavailable names the package
+// if libcrypto is missing.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace sconce::server {
 
-// Of a stream of bytes. Used by one thread.
+// The digest of a stream of bytes. Used by one thread.
 class Sha256 {
  public:
   Sha256();
 
   void update(std::span<const std::byte> bytes);
-  Sha256Digest finish();  // once
+  Sha256Digest finish();  // call this once
 
  private:
   struct Free {
@@ -29,7 +29,7 @@ class Sha256 {
 
 Sha256Digest sha256_of(std::span<const std::byte> bytes);
 Sha256Digest hmac_sha256(std::string_view key, std::string_view text);
-// Whether they are equal, in a time that does not depend on where they differ.
+// Compares in constant time.
 bool same_digest(const Sha256Digest& a, const Sha256Digest& b) noexcept;
 // "9f86d081...", lower case.
 std::string hex_of(std::span<const std::byte> bytes);

@@ -1,4 +1,4 @@
-// TextBuffer: growing text, reused for each request. Used only by its owner's thread.
+// TextBuffer: a growing text, reused for each request. Used only by its owner's thread.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class TextBuffer {
     size_ = capacity_ = 0;
   }
 
-  // Makes room for `bytes` more; commit() says how many were written. std::bad_alloc.
+  // Makes room for `bytes` more bytes; commit() sets the end of the written ones. std::bad_alloc.
   char* reserve(size_t bytes) {
     if (bytes > capacity_ - size_) [[unlikely]]
       grow(bytes);

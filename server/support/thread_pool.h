@@ -1,7 +1,8 @@
-// ThreadPool: threads for work that would hold up all connections of an I/O thread: reading and writing large JSON,
-// compression and decompression. They start when first needed. Thread-safe.
+// ThreadPool: threads for work that would delay all connections of an I/O thread: parsing and writing large JSON,
+// compression and decompression. Threads start when first needed. Thread-safe.
 //
-// Clients take turns: each waits for one task of every other client, however many tasks that one has.
+// Clients are served round-robin: a client waits for at most one task of every other client, however many tasks that
+// client has.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +18,19 @@ namespace sconce::server {
 
 class ThreadPool {
  public:
-  // One piece of work. Its owner keeps it until it was called.
+  // A task. Its owner keeps it until it was called.
   struct Task {
     void (*work)(void* context) noexcept = nullptr;
     void* context = nullptr;
-    uint64_t client = 0;  // whose it is, as client_of() says
+    uint64_t client = 0;  // from client_of()
 
    private:
     friend class ThreadPool;
-    Task* next = nullptr;                    // of a client's first task: that of the next client
-    Task *after = nullptr, *last = nullptr;  // the client's further tasks; `last` of the first one only
+    Task* next = nullptr;                    // of a client's first task: the first task of the next client
+    Task *after = nullptr, *last = nullptr;  // the client's further tasks; `last` only of the first task
   };
 
-  // A number for all connections of an address, of whatever protocol. peer: "192.0.2.7:50000", "[2001:db8::7]:50000".
+  // A number for all connections from one address, in any protocol. peer: "192.0.2.7:50000", "[2001:db8::7]:50000".
   static uint64_t client_of(std::string_view peer) noexcept {
     return std::hash<std::string_view>()(peer.substr(0, peer.rfind(':')));
   }
@@ -40,9 +41,9 @@ class ThreadPool {
   ~ThreadPool() { stop(); }
 
   // Calls the task on one of the threads, a client's tasks in the order of arrival. std::system_error if there is no
-  // thread and none can be started; the task is then not called.
+  // thread and none can be started; then the task is not called.
   void submit(Task& task);
-  // Ends when all tasks are done. No more may be submitted.
+  // Returns when all tasks are done. No more may be submitted.
   void stop() noexcept;
 
  private:
@@ -54,7 +55,7 @@ class ThreadPool {
   const size_t most_;
   Mutex mutex_;
   ConditionVariable wake_;
-  // The first task of each client that waits, in turn.
+  // The first task of each waiting client, round-robin.
   Task *first_ SCONCE_GUARDED_BY(mutex_) = nullptr, *last_ SCONCE_GUARDED_BY(mutex_) = nullptr;
   size_t waiting_ SCONCE_GUARDED_BY(mutex_) = 0, idle_ SCONCE_GUARDED_BY(mutex_) = 0;
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-// Times as text. By hand: fmt/chrono.h takes each source that includes it a second to compile.
+// Times as text. Written by hand, because fmt/chrono.h adds a second of compile time to each source that includes it.
 #pragma once
 
 #include <fmt/core.h>
@@ -25,7 +25,8 @@ inline std::string time_text(std::chrono::system_clock::time_point time) {
   return fmt::format("{}.{:03}Z", detail::formatted("%Y-%m-%dT%H:%M:%S", time), milliseconds);
 }
 
-// As in the Date field: "Sat, 31 Jan 2026 12:00:00 GMT". The program keeps C's locale, whose names are English.
+// In the form of the Date field: "Sat, 31 Jan 2026 12:00:00 GMT". The program keeps the C locale, whose names are
+// English.
 inline std::string http_date(std::chrono::system_clock::time_point time) {
   return detail::formatted("%a, %d %b %Y %H:%M:%S GMT", time);
 }

@@ -1,5 +1,5 @@
-// TimerQueue: rings alarms at set times, on a thread of its own. Those that are set are in a heap, so many of them cost
-// little. Thread-safe.
+// TimerQueue: fires alarms at set times, on its own thread. Alarms are in a heap, so that many of them cost little.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -19,35 +19,35 @@ class TimerQueue {
 
   class Alarm {
    public:
-    explicit Alarm(TimerQueue& clock);  // kNever; std::bad_alloc
+    explicit Alarm(TimerQueue& clock);  // initially kNever; std::bad_alloc
     Alarm(const Alarm&) = delete;
     Alarm& operator=(const Alarm&) = delete;
     virtual ~Alarm();  // call stop() first
-    // Rings at this time or earlier: the earliest time set since the last ring counts.
+    // Fires at this time or earlier: the earliest time set since the alarm last fired counts.
     void set(Clock::time_point time) noexcept;
 
    protected:
-    // Must be brief. May set the alarm again.
+    // Called when the alarm fires. Must be brief. May set the alarm again.
     virtual void ring() noexcept = 0;
-    // Waits while it rings. It does not ring again.
+    // Waits while ring() runs. Afterwards the alarm does not fire.
     void stop() noexcept;
 
    private:
     friend class TimerQueue;
     TimerQueue& clock_;
     Clock::time_point time_ SCONCE_GUARDED_BY(clock_.mutex_) = kNever;
-    size_t place_ SCONCE_GUARDED_BY(clock_.mutex_) = kNowhere;  // in the heap
+    size_t place_ SCONCE_GUARDED_BY(clock_.mutex_) = kNowhere;  // index in the heap
     bool counted_ SCONCE_GUARDED_BY(clock_.mutex_) = true;      // until it is stopped
   };
 
   TimerQueue() : thread_([this] { loop(); }) {}
-  ~TimerQueue();  // all alarms must be gone
+  ~TimerQueue();  // all alarms must be destroyed
 
  private:
   static constexpr size_t kNowhere = SIZE_MAX;
 
   void loop() noexcept;
-  // Those of an alarm of this clock: that its clock_ is this one, the analysis cannot know.
+  // Members of an alarm of this queue. The analysis cannot know that the alarm's clock_ is this object.
   Clock::time_point& time_of(Alarm& alarm) SCONCE_REQUIRES(mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
     return alarm.time_;
   }
@@ -59,11 +59,11 @@ class TimerQueue {
 
   Mutex mutex_;
   ConditionVariable changed_, rung_;
-  std::vector<Alarm*> heap_ SCONCE_GUARDED_BY(mutex_);  // the earliest first; with room for all alarms
+  std::vector<Alarm*> heap_ SCONCE_GUARDED_BY(mutex_);  // earliest first; with capacity for all alarms
   size_t alarms_ SCONCE_GUARDED_BY(mutex_) = 0;
   const Alarm* ringing_ SCONCE_GUARDED_BY(mutex_) = nullptr;
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: the others are there when it starts
+  std::thread thread_;  // last, because it uses the other members
 };
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// Removes `blanks` (HTTP's, by default) at the ends of text, and splits lists.
+// Trims text and splits lists. blanks: HTTP's by default.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ inline std::string_view trim(std::string_view text, std::string_view blanks = " 
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-// The parts between separators, trimmed; empty parts are left out.
+// The trimmed parts between separators, without empty parts.
 inline std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// A stream of server-sent events, as it comes in pieces.
+// A parser for server-sent events that arrive in pieces.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,12 @@ namespace sconce::server::commands {
 
 class EventStream {
  public:
-  // event: its name and its data, the lines of which have '\n' between them.
+  // event: called with its name and its data, whose lines are separated by '
+  // '.
   using Event = std::function<void(const std::string& name, const std::string& data)>;
   explicit EventStream(Event event) : event_(std::move(event)) {}
 
-  // kInvalidArgument if an event is larger than any that a server makes.
+  // kInvalidArgument if an event is larger than those of the server.
   void take(std::string_view piece);
 
  private:

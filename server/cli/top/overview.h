@@ -1,4 +1,4 @@
-// What a server says of itself in each event of GET /v2/admin/live, and what happened between two of them.
+// The state of a server in each event of GET /v2/admin/live, and rates between two events.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct LiveModel {
   std::string name, version, state, reason, kind, label;
   uint64_t generation = 0, weight_bytes = 0, set_bytes = 0, replicas = 0, queue = 0;
   bool staged = false;
-  // Since the start of the server.
+  // Since the server's start.
   uint64_t success = 0, failures = 0, rejected = 0, inferences = 0, executions = 0, tokens = 0;
-  std::vector<uint64_t> latency;  // requests by their time, one more than there are bounds
+  std::vector<uint64_t> latency;  // requests by latency bucket; one more than bounds
 };
 
 struct LiveGpu {
@@ -34,30 +34,30 @@ struct LiveOperation {
 
 struct LiveAlert {
   bool critical = false;
-  std::string model, text;  // model: empty if it is about the server
+  std::string model, text;  // model: empty if the alert is about the server
 };
 
-// Texts are printable ASCII: names and labels are whatever a client chose.
+// Texts are reduced to printable ASCII, because clients choose names and labels.
 struct Overview {
   double time = 0, started = 0;  // seconds since 1970
   std::string version, instance;
   bool ready = false, draining = false;
   uint64_t resident_bytes = 0, connections = 0, requests = 0;
   double cpu_seconds = 0;
-  std::vector<double> bounds_s;  // of the latencies
+  std::vector<double> bounds_s;  // of the latency buckets
   std::vector<LiveModel> models;
   std::vector<LiveGpu> gpus;
   std::vector<LiveOperation> operations;
   std::vector<LiveAlert> alerts;
 };
-// Members that are missing or of another type are as if they were empty. kInvalidArgument if it is no overview at all.
+// Missing members and members of another type count as empty. kInvalidArgument if the document is not an overview.
 Overview overview_of(const OrderedJson& document);
 
-// nullopt: nothing happened from which it could be told.
+// nullopt: no events from which to compute it.
 struct Rates {
-  std::optional<double> requests, failures;        // a second
-  std::optional<double> p50_s, p99_s, mean_batch;  // of the last events
-  std::vector<double> history;                     // requests a second between events, the latest last
+  std::optional<double> requests, failures;        // per second
+  std::optional<double> p50_s, p99_s, mean_batch;  // over the last events
+  std::vector<double> history;                     // requests per second between events, the latest last
 };
 
 class History {
@@ -66,7 +66,7 @@ class History {
   bool empty() const noexcept { return events_.empty(); }
   const Overview& now() const noexcept { return events_.back(); }
   Rates of(const LiveModel& model) const;
-  std::optional<double> requests() const;   // a second, of the server
+  std::optional<double> requests() const;   // of the server, per second
   std::optional<double> cpu_share() const;  // of one core
 
  private:

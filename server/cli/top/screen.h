@@ -14,11 +14,11 @@ struct ScreenSize {
   size_t columns = 80, rows = 24;
 };
 
-// "▁▂▃▅▇" of the last numbers, the largest of which is as high as it gets; blanks before, if there are fewer.
+// "▁▂▃▅▇" of the last numbers, scaled to the largest; padded with blanks on the left.
 std::string sparkline(const std::vector<double>& numbers, size_t columns);
 
-// Lines that fit, from the top. address: of the server, as the user gave it. problem: why nothing comes at present;
-// empty: it does. colours: with the terminal's codes for them.
+// Lines that fit, from the top. address: of the server, as the user gave it. problem: why no events arrive now; empty:
+// they do. colours: use the terminal's colour codes.
 std::vector<std::string> screen_lines(const History& history, const std::string& address, const std::string& problem,
                                       ScreenSize size, bool colours);
 

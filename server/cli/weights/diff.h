@@ -1,4 +1,4 @@
-// `sconce weights diff A B`: how far the tensors of two files of weights are apart.
+// `sconce weights diff A B`: the differences between the tensors of two weight files.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace sconce::server::commands {
 
 struct DiffOptions {
   std::string a, b;
-  std::string package_model;  // which model of a package; "" as in Package::model
+  std::string package_model;  // the model in a package; "" as in Package::model
   bool all = false;           // prints equal tensors, too
   bool json = false;
 };

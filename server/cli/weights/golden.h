@@ -11,7 +11,7 @@ namespace sconce::server::commands {
 struct GoldenOptions {
   std::string model, version, out;
   uint64_t requests = 100;
-  uint64_t longest_s = 0;  // after which what is recorded is taken; 0: as long as it takes
+  uint64_t longest_s = 0;  // time limit after which the recorded answers are taken; 0: none
 };
 
 // Returns 0 when the file is written, 1 if the server refuses or fails.

@@ -1,5 +1,5 @@
-// PushLease: tells all servers of a push again and again that its pusher lives, on a thread for each server, so that
-// one that says nothing does not cost the others their lease.
+// PushLease: renews the lease of a push on all servers, with one thread per server, so that an unresponsive server does
+// not delay the renewals on the others.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace sconce::server::commands {
 
 class PushLease {
  public:
-  // target: what to post. It is repeated three times in a lease.
+  // target: of the POST request. It is repeated three times per lease.
   PushLease(const std::vector<AdminClient>& servers, const std::string& target, std::chrono::milliseconds lease);
   ~PushLease();
   PushLease(const PushLease&) = delete;

@@ -1,5 +1,5 @@
-// What the subcommands of `sconce weights` have in common: requests to several servers at once, and what their answers
-// say of sets and pushes.
+// Functions that the subcommands of `sconce weights` share: requests to several servers in parallel, and the parsed
+// answers about sets and pushes.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace sconce::server::commands {
 
-// "/v2/admin/models/M/weights", with the version if given, and with an action after it.
+// "/v2/admin/models/M/weights", with the version if given, and with an action.
 std::string weights_target(const std::string& model, const std::string& version, std::string_view action = {});
 
-// "/v2/admin/models/M/sets/NAME", with an action after it.
+// "/v2/admin/models/M/sets/NAME", with an action.
 std::string set_target(const std::string& model, const std::string& version, const std::string& set,
                        std::string_view action = {});
 
-// A request to each server, by its index, all at once on a thread each.
+// A request to each server, by its index, in parallel with one thread each.
 using Ask = std::function<Answer(size_t)>;
 std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask);
 // The answers in the servers' order; waits for them.
@@ -30,32 +30,32 @@ std::vector<Answer> ask_all(size_t servers, const Ask& ask);
 // Prints a server's result, failures in red.
 void report(const AdminClient& client, bool good, const std::string& text);
 
-// The active set, as GET .../weights describes it.
+// The active set in the answer of GET .../weights.
 struct Active {
   uint64_t generation = 0;
-  std::string version = {};                         // label, or the generation
-  std::string label = {}, since = {}, digest = {};  // digest: if it was asked for
+  std::string version = {};                         // label, or the weight version
+  std::string label = {}, since = {}, digest = {};  // digest: if requested
 };
 std::optional<Active> active_of(const Answer& answer);
-// A named set, as GET .../sets/NAME describes it; without a generation and with the digest "absent" if the server has
-// no such set.
+// A named set in the answer of GET .../sets/NAME; without a weight version and with the digest "absent" if the server
+// does not have the set.
 std::optional<Active> named_of(const Answer& answer);
 // The digest of the staged set; empty if there is none.
 std::string staged_digest(const Answer& answer);
 
-// The watch over published weights, as GET .../weights/guard describes it.
+// The guard of published weights in the answer of GET .../weights/guard.
 struct Guard {
   std::string state, reason;
   uint64_t requests = 0;
 };
 std::optional<Guard> guard_of(const Answer& answer);
 
-// A push, as GET .../weights/pushes describes it.
+// A push in the answer of GET .../weights/pushes.
 struct PushStatus {
-  std::string id = {}, state = {}, set = {};  // set: a named one; empty: the model's own weights
+  std::string id = {}, state = {}, set = {};  // set: a named set; empty: the model's own weights
   double expires_in = 0;
   uint64_t generation = 0;
-  bool active = false;  // what it published, or what undoing it published, is what the server serves
+  bool active = false;  // the server serves the set that the push, or its undo, published
   std::vector<std::string> members = {};
   size_t member = 0;
   bool open() const { return state == "receiving" || state == "staged" || state == "prepared"; }

@@ -1,4 +1,4 @@
-// Brings servers that an interrupted push left divided to one answer (docs/weights.md).
+// Reconciles servers after an interrupted push (docs/weights.md).
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ struct SettleOptions {
   const std::vector<AdminClient>& servers;
   std::string model, version;
   std::vector<std::string> gone = {};  // servers of a push that will not come back
-  std::string from = {}, file = {};    // whose active set counts; where its bytes are
+  std::string from = {}, file = {};    // the server whose active set all others must get; a file with that set
   std::string package_model = {};
-  std::string set = {};  // the named set to compare; empty: the active one
+  std::string set = {};  // the named set to compare; empty: the active set
 };
 
-// Decides the pushes that are open on any of the servers, as the rule says, and carries the decision out. Returns
-// whether all servers answered and nothing is open any more; says why not.
+// Decides the open pushes on all servers by the rule in docs/weights.md, and executes the decisions. Returns whether
+// all servers answered and no push is open; prints the reason if not.
 bool settle_open(const SettleOptions& options);
 
-// The same, and then gives the set that counts to the servers that have another one. Returns 0 if all serve one set.
+// Likewise, and then sends the chosen set to the servers that have another one. Returns 0 if all serve the same set.
 int settle_weights(const SettleOptions& options);
 
 }  // namespace sconce::server::commands

@@ -1,11 +1,11 @@
-// CallThreads: the threads that take events of calls from gRPC's completion queue.
+// CallThreads: the threads that process call events from gRPC's completion queue.
 //
-// While several threads wait at the queue, gRPC wakes another one for each event. So one thread, the leader, does the
-// work alone as long as it can: it looks for the next event before it sleeps (busy_poll.h). Others help
-//   - while the leader has found events without a pause for a millisecond;
-//   - if steps take long, because the model runs within them: before a step that is expected to;
-//   - after a step that was not: one of those that sleep looks each millisecond whether all others are held up.
-// A helper leaves once it mostly waits, unless the leader is held up.
+//   While several threads wait on the queue, gRPC wakes another one for each event. Therefore one thread, the leader,
+//   works alone as long as it can: it polls for the next event before it sleeps (busy_poll.h). Helpers join
+//     - when the leader has found events without a pause for a millisecond;
+//     - when steps take long, because the model runs within them: before a step that is expected to;
+//     - after a step that was not: one sleeping thread checks each millisecond whether all others are blocked.
+//   A helper leaves once it mostly waits, unless the leader is blocked.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -21,7 +21,7 @@
 
 namespace sconce::server {
 
-// What is at the queue: its pointer is gRPC's tag.
+// An event in the queue; its pointer is gRPC's tag.
 class CallEvent {
  public:
   virtual void happened(bool ok) noexcept = 0;
@@ -39,9 +39,9 @@ class CallThreads {
   ~CallThreads() { stop(); }
 
   void start();  // std::system_error
-  // After the queue was shut down: takes its last events, and ends.
+  // Call this after the queue was shut down. Processes its last events, and returns.
   void stop() noexcept;
-  // A call waits for another thread (1), and waits no more (-1). Meanwhile the leader does not look for events in vain.
+  // A call starts (1) or stops (-1) waiting for another thread. Meanwhile the leader does not poll for events in vain.
   void waits(int change) noexcept { waiting_.fetch_add(change, std::memory_order_relaxed); }
 
  private:
@@ -63,14 +63,14 @@ class CallThreads {
   const std::chrono::nanoseconds busy_poll_;
   const int most_;
   std::atomic<int> waiting_{0};
-  std::atomic<int> active_{1}, working_{0};  // threads at the queue; of these, within a step
+  std::atomic<int> active_{1}, working_{0};  // threads at the queue; those of them in a step
   std::atomic<bool> leader_works_{false}, awake_{false};
   std::atomic<uint64_t> steps_{0};
 
   Mutex mutex_;
   ConditionVariable wake_;
-  int called_ SCONCE_GUARDED_BY(mutex_) = 0;        // helpers that have not come yet
-  bool watched_ SCONCE_GUARDED_BY(mutex_) = false;  // one of those that sleep looks
+  int called_ SCONCE_GUARDED_BY(mutex_) = 0;        // helpers that have not started yet
+  bool watched_ SCONCE_GUARDED_BY(mutex_) = false;  // a sleeping thread checks the others
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
   uint64_t seen_steps_ SCONCE_GUARDED_BY(mutex_) = 0;
   int quiet_looks_ SCONCE_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,6 @@
-// The calls of one server, by gRPC's interface of completion queues. A call is an object that waits to be taken by a
-// client, is answered in steps that CallThreads takes, and then deletes itself. As soon as one is taken, another of its
-// kind waits.
+// The calls of one server, on gRPC's completion-queue interface. A call is an object that waits for a client, is
+// answered in steps on CallThreads, and then deletes itself. As soon as a client takes it, another object of its kind
+// starts to wait.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -26,8 +26,8 @@ namespace sconce::server {
 class Call;
 class Health;
 
-// The methods that ask for inferences. Their messages come as bytes, so that none is decompressed or parsed before it
-// is admitted. All other methods come through gRPC's generic service.
+// The inference methods. Their messages arrive as bytes, so that none is decompressed or parsed before it is admitted.
+// All other methods use gRPC's generic service.
 class InferService final : public grpc::Service {
  public:
   InferService();
@@ -46,7 +46,7 @@ class InferService final : public grpc::Service {
   static constexpr int kInferIndex = 0, kStreamIndex = 1;
 };
 
-// What the calls of one server share.
+// Objects that the calls of one server share.
 class Calls {
  public:
   enum Kind : size_t { kInfer, kStream, kOther, kKinds };
@@ -62,25 +62,25 @@ class Calls {
   grpc::AsyncGenericService others;
   CallThreads threads;
 
-  // Once the server runs: calls of all kinds wait.
+  // Call this once the server runs. Calls of all kinds start to wait.
   void open();
-  // Has another call of the kind wait. If there is no memory now, look() does.
+  // Makes another call of the kind wait. If memory is short now, look() retries.
   void wait_for_next(Kind kind) noexcept;
-  void look() noexcept;  // a few times each second
-  // No more calls wait. Before the server is shut down.
+  void look() noexcept;  // call this a few times per second
+  // Stops making calls. Call this before the server is shut down.
   void close() noexcept {
     const MutexLock lock(mutex_);
     closed_ = true;
   }
-  // Whether a call is still there, waiting or taken.
+  // Whether there are no calls, waiting or taken.
   bool empty() const noexcept { return calls_.load(std::memory_order_acquire) == 0; }
 
-  // A client has made a call, or a stream has brought a request: false if there are as many as may be. leave() follows
-  // in either case.
+  // Called when a client has made a call, or a stream has sent a request. Returns false if the limit is reached.
+  // leave() follows in either case.
   bool enter() noexcept { return under_way_.fetch_add(1, std::memory_order_relaxed) < options.calls; }
   void leave() noexcept { under_way_.fetch_sub(1, std::memory_order_relaxed); }
   int64_t under_way() const noexcept { return under_way_.load(std::memory_order_relaxed); }
-  // Of those that clients have made.
+  // Visits the calls that clients have made.
   void visit(const std::function<void(Call&)>& visit);
 
  private:
@@ -89,10 +89,10 @@ class Calls {
 
   std::atomic<int64_t> under_way_{0};
   Mutex taken_mutex_;
-  Call* taken_ SCONCE_GUARDED_BY(taken_mutex_) = nullptr;  // a list
+  Call* taken_ SCONCE_GUARDED_BY(taken_mutex_) = nullptr;  // linked list
   Mutex mutex_;
   bool closed_ SCONCE_GUARDED_BY(mutex_) = true;
-  int missing_[kKinds] SCONCE_GUARDED_BY(mutex_) = {};  // calls for which there was no memory
+  int missing_[kKinds] SCONCE_GUARDED_BY(mutex_) = {};  // calls that could not be made for lack of memory
   std::atomic<int64_t> calls_{0};
 };
 
@@ -100,13 +100,13 @@ class Call {
  public:
   Call(const Call&) = delete;
 
-  // Of a call that is visited.
+  // Only for a visited call.
   std::string peer() noexcept;
-  virtual bool works() noexcept = 0;  // whether something is done for the client
-  virtual void drain() noexcept {}    // the server ends: no more requests
+  virtual bool works() noexcept = 0;  // whether the server is working for the client
+  virtual void drain() noexcept {}    // shutdown: accept no more requests
 
  protected:
-  // A step as an event. The call is held for it.
+  // A step of the call as an event. It holds a reference to the call.
   template <class C, void (C::*Step)(bool)>
   class Event final : public CallEvent {
    public:
@@ -121,19 +121,19 @@ class Call {
     C& call_;
   };
 
-  // Derived classes tell gRPC the tags of `came_` and `left_`.
+  // Derived classes pass the tags of `came_` and `left_` to gRPC.
   Call(Calls& calls, Calls::Kind kind) noexcept : calls_(calls), came_(*this), left_(*this), kind_(kind) {
     calls.calls_.fetch_add(1, std::memory_order_relaxed);
   }
   virtual ~Call() { calls_.calls_.fetch_sub(1, std::memory_order_release); }
 
   virtual grpc::ServerContext& context() noexcept = 0;
-  virtual void begin() = 0;                                      // there is a client; std::bad_alloc
+  virtual void begin() = 0;                                      // a client has made the call; std::bad_alloc
   virtual void finish(const grpc::Status& status) noexcept = 0;  // the call's last operation
-  virtual void cancel() noexcept = 0;  // the client has left, perhaps while begin() runs on another thread
-  virtual void over() noexcept {}      // nothing else happens
+  virtual void cancel() noexcept = 0;  // the client has disconnected, possibly while begin() runs on another thread
+  virtual void over() noexcept {}      // called last
 
-  // The call stays while anybody holds it: gRPC for each event that it owes.
+  // Reference count; gRPC holds one reference for each pending event.
   void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
   void let_go() noexcept;
 
@@ -151,11 +151,11 @@ class Call {
  private:
   const Calls::Kind kind_;
   bool taken_ = false;                          // by a client
-  Call *next_ = nullptr, *previous_ = nullptr;  // in the list of those
-  std::atomic<int> holds_{3};                   // came_, left_, and that of the call's last operation
+  Call *next_ = nullptr, *previous_ = nullptr;  // links of the list of taken calls
+  std::atomic<int> holds_{3};                   // came_, left_, and the call's last operation
 };
 
-// Returns false if there was no memory for the work.
+// Returns false if `work` ran out of memory.
 template <class Work>
 bool has_memory(const Work& work) noexcept {
   try {
@@ -169,13 +169,13 @@ inline const grpc::Status kNoMemory{grpc::RESOURCE_EXHAUSTED, "no memory"};
 inline const GrpcStatus kTooManyCalls{GrpcCode::kUnavailable,
                                       "too many calls are under way (setting grpc_calls): try again later"};
 
-// A call's deadline; max: it has none, or one that is further away than ten years.
+// A call's deadline; max: none, or more than ten years away.
 GrpcCaller::Clock::time_point steady_time(gpr_timespec deadline) noexcept;
-// What the client says in the call's metadata.
+// The client's values in the call's metadata.
 GrpcCaller caller_of(const grpc::ServerContext& context);
 grpc::Status status_of(const GrpcStatus& status);
 grpc_compression_algorithm compression_of(grpc::ByteBuffer& message);
-// Bytes of the message and of gRPC's list of its pieces, of which a client may make many small ones.
+// Bytes of the message and of gRPC's list of its slices; a client may send many small ones.
 size_t held_bytes(grpc::ByteBuffer& message);
 
 // Each makes a call that waits for a client.

@@ -1,4 +1,4 @@
-// Health: the service grpc.health.v1.Health.
+// Health: implements the service grpc.health.v1.Health.
 #pragma once
 
 #include <string_view>
@@ -12,10 +12,10 @@ class Health {
  public:
   enum class Status { kUnknown = 0, kServing = 1, kNotServing = 2, kServiceUnknown = 3 };  // the protocol's numbers
 
-  // A call that follows the status of a service.
+  // A call that watches the status of a service.
   class Watcher {
    public:
-    // The status has changed, or the server ends. Called under a mutex of Health.
+    // The status has changed, or the server shuts down. Called under a mutex of Health.
     virtual void changed(Status status, bool ends) noexcept = 0;
 
    protected:
@@ -28,10 +28,10 @@ class Health {
 
   Status of(std::string_view service) const noexcept;
   void set(bool ready) noexcept;
-  // Tells the watcher at once, and again until remove(), after which it is told nothing. std::bad_alloc
+  // Notifies the watcher at once, and of each change until remove(), after which it is not called. std::bad_alloc
   void add(Watcher& watcher, std::string_view service);
   void remove(Watcher& watcher) noexcept;
-  // Those that watch end.
+  // Ends all watching calls.
   void end() noexcept;
 
  private:

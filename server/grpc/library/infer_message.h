@@ -1,5 +1,5 @@
-// The messages of inference: ModelInferRequest as a TensorRequest, a TensorAnswer as ModelInferResponse. Tensors' bytes
-// stay in gRPC's slices, from which they are copied once, and leave from where the model put them.
+// The messages of inference: ModelInferRequest as a TensorRequest, and a TensorAnswer as ModelInferResponse. Bytes of
+// request tensors stay in gRPC's slices, from which they are copied once; answers are sent from the model's memory.
 #pragma once
 
 #include <google/protobuf/arena.h>
@@ -16,21 +16,22 @@
 
 namespace sconce::server {
 
-// A message as it came. Reused is none: one for each request.
+// A received message. One object per request; not reused.
 class InferMessage final : private RawTensors {
  public:
   InferMessage()
       : arena_(first_, sizeof first_),
         head_(google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&arena_)) {}
 
-  // Counts what read() will need, and allocates nothing. False: it is no message, or asks for too much: see problem().
+  // Determines the memory that read() will need, without allocating. False: malformed, or beyond a limit: see
+  // problem().
   bool scan(grpc::ByteBuffer& message);
-  // Bytes that read() takes besides the message, at most.
+  // Maximum bytes that read() allocates in addition to the message.
   size_t needs() const noexcept { return cost_.bytes; }
   bool read();
   std::string problem() const;
   const TensorRequest& request() const noexcept { return request_; }
-  // Whether the client wants to be told which answer is the last one.
+  // Whether the client asked for a mark on the last answer.
   bool wants_final() const noexcept { return wants_final_; }
 
  private:
@@ -42,8 +43,8 @@ class InferMessage final : private RawTensors {
   grpc::ByteBuffer message_;
   MessageCost cost_;
   std::vector<int> raw_at_;      // offsets in the message
-  std::string text_;             // the message without those
-  alignas(8) char first_[1024];  // of the arena: most messages need no more
+  std::string text_;             // the message without those tensors
+  alignas(8) char first_[1024];  // of the arena; enough for most messages
   google::protobuf::Arena arena_;
   inference::ModelInferRequest* head_;
   std::vector<std::vector<RequestParameter>> parameters_;
@@ -51,16 +52,16 @@ class InferMessage final : private RawTensors {
   bool wants_final_ = false;
 };
 
-// `owner` is kept until gRPC has sent all bytes. final: adds the parameter that says that no other answer follows.
-// streamed: as ModelStreamInferResponse.
+// owner: kept until gRPC has sent all bytes. final: adds the parameter that marks the last answer. streamed: as
+// ModelStreamInferResponse.
 grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_ptr<const void>& owner, bool final,
                                 bool streamed);
-// ModelStreamInferResponse for a request that failed.
+// ModelStreamInferResponse for a failed request.
 grpc::ByteBuffer stream_error(const std::string& id, const std::string& message);
 
 enum class Inflated : int8_t { kDone, kRefused, kNoRoom };
-// Takes the message's compression off. `room` is asked for all bytes that this has taken, before it takes them; if it
-// says no, the result is kNoRoom. kRefused: the message is damaged or has more than `most` bytes: `status` says so.
+// Decompresses the message. `room` is called with the total bytes before they are allocated; if it returns false, the
+// result is kNoRoom. kRefused: the message is corrupt or larger than `most` bytes; `status` has the reason.
 Inflated inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm, size_t most,
                  const std::function<bool(size_t)>& room, GrpcStatus& status);
 

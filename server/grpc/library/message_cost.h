@@ -1,5 +1,5 @@
-// The memory that a ModelInferRequest needs to be read, counted from its bytes before any of it is taken. Pure
-// functions, which allocate nothing.
+// The memory for parsing a ModelInferRequest, computed from its bytes before any memory is allocated. Pure functions
+// without allocations.
 #pragma once
 
 #include <google/protobuf/io/coded_stream.h>
@@ -9,16 +9,16 @@
 namespace sconce::server {
 
 struct MessageCost {
-  // No model has so many inputs, outputs or parameters; a message may have as many of each.
+  // Maximum number of inputs, of outputs and of parameters in a message; no model has more.
   static constexpr size_t kMost = 4096;
 
-  size_t bytes = 0;  // besides the message itself, at most
-  size_t text = 0;   // bytes of the message without its raw contents
+  size_t bytes = 0;  // maximum, in addition to the message itself
+  size_t text = 0;   // bytes of the message without its raw tensor contents
   size_t inputs = 0, outputs = 0, parameters = 0, raw = 0, unknown = 0;
-  const char* excess = nullptr;  // of which the message has more than kMost; null: of none
+  const char* excess = nullptr;  // the kind of element that exceeds kMost; null: none
 };
 
-// Reads the whole stream. False: it is no message, or has an excess.
+// Reads the whole stream. False: malformed, or something exceeds kMost.
 bool measure(google::protobuf::io::CodedInputStream& input, MessageCost& cost);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// Messages of the methods that are no inference, as JSON and back.
+// Converts messages of the methods other than inference to JSON and back.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -12,7 +12,7 @@ namespace sconce::server {
 
 // False if the bytes are not the method's request.
 bool request_to_json(GrpcMethod method, grpc::ByteBuffer& request, std::string& json);
-// False if the text is not the method's answer. Members that it has no field for are left out.
+// False if the text is not the method's answer. Members without a field in the message are omitted.
 bool answer_from_json(GrpcMethod method, std::string_view json, grpc::ByteBuffer& answer);
 
 }  // namespace sconce::server

@@ -1,5 +1,5 @@
-// HTML documents: the first page of the server and the reports of commands. No script, nothing from elsewhere, dark and
-// light as the reader's system wants it.
+// HTML documents: the server's first page and the reports of commands. No scripts, no external resources; dark or light
+// as the reader's system is set.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace sconce::server {
 
-// Text as the content of an element, or as an attribute's value in double quotes.
+// Escapes text for the content of an element, or for an attribute value in double quotes.
 std::string escape_html(std::string_view text);
 
-// The stylesheet that all these documents share.
+// The stylesheet of all these documents.
 std::string_view page_style() noexcept;
 
-// A whole document. head, body: HTML; `head` comes after the title and has the style, or a link to it.
+// A whole document. head, body: HTML; `head` follows the title and has the style, or a link to it.
 std::string html_page(std::string_view title, std::string_view head, std::string_view body);
 
-// One that is a file by itself: the style is in it, and it loads nothing. style: rules of its own.
+// A document in one file, with the style inside; it loads nothing. style: additional rules.
 std::string html_file(std::string_view title, std::string_view style, std::string_view body);
 
 }  // namespace sconce::server

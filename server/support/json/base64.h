@@ -10,13 +10,13 @@
 
 namespace sconce::server {
 
-// Most bytes that a text of this length can decode to.
+// The maximum number of bytes that a text of this length decodes to.
 constexpr size_t base64_decoded_bound(size_t text) noexcept { return text / 4 * 3; }
 
-// Decodes to `out`, which has room for base64_decoded_bound(text.size()) bytes, and returns how many there are. nullopt
-// for characters outside the alphabet, bad padding, and bits set after the last byte.
+// Decodes to `out`, which must have room for base64_decoded_bound(text.size()) bytes, and returns the number of bytes.
+// nullopt for characters outside the alphabet, bad padding, and bits set after the last byte.
 std::optional<size_t> decode_base64(std::string_view text, std::byte* out) noexcept;
-// The bytes, in a string of their own.
+// Decodes to a new string.
 std::optional<std::string> decode_base64(std::string_view text);
 
 void append_base64(TextBuffer& out, const std::byte* data, size_t bytes);

@@ -26,7 +26,7 @@
 
 namespace sconce::server {
 
-// 10^-22 to 10^22, each rounded once.
+// 10^-22 to 10^22, correctly rounded.
 constexpr std::array<double, 45> kScale = {
     1e-22, 1e-21, 1e-20, 1e-19, 1e-18, 1e-17, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8,
     1e-7,  1e-6,  1e-5,  1e-4,  1e-3,  1e-2,  1e-1,  1e0,   1e1,   1e2,   1e3,   1e4,   1e5,   1e6,  1e7,
@@ -34,21 +34,21 @@ constexpr std::array<double, 45> kScale = {
 
 inline unsigned digit(char c) noexcept { return static_cast<unsigned char>(c) - '0'; }
 
-// Counts the digits at the start of the eight bytes at p and computes their value, without branches on the data.
+// Counts the digits at the start of the eight bytes at p and computes their value, without data-dependent branches.
 inline unsigned digit_run(const char* p, uint64_t& value) noexcept {
   uint64_t v;
   std::memcpy(&v, p, 8);
   v ^= 0x3030303030303030;  // a digit becomes its value, anything else 10 or more
   const uint64_t others = (((v & 0x7f7f7f7f7f7f7f7f) + 0x7676767676767676) | v) & 0x8080808080808080;
   const unsigned count = static_cast<unsigned>(std::countr_zero(others)) / 8;
-  v = count == 0 ? 0 : v << (64 - 8 * count);  // leading zeros in place of what follows
+  v = count == 0 ? 0 : v << (64 - 8 * count);  // leading zeros in place of the bytes after the digits
   v = (v * 10) + (v >> 8);                     // pairs, then fours, then eight
   value =
       (((v & 0x000000ff000000ff) * 0x000f424000000064) + (((v >> 16) & 0x000000ff000000ff) * 0x0000271000000001)) >> 32;
   return count;
 }
 
-// Appends the digits at p to value, which wraps if there are too many. Returns where they end.
+// Appends the digits at p to value, which wraps if there are too many. Returns the end of the digits.
 inline const char* read_digits(const char* p, const char* end, uint64_t& value) noexcept {
   while (end - p >= 8) {
     uint64_t run;
@@ -68,15 +68,15 @@ struct Decimal {
   bool negative = false;
 };
 
-// Reads a number of at most 15 digits, with or without a point, from 16 readable bytes. No branch depends on where the
-// digits and the point are. Returns where it ends; null if it is longer or not such a number.
+// Reads a number of at most 15 digits, with or without a point, from 16 readable bytes. No branch depends on the
+// positions of digits and point. Returns the end of the number; null if it is longer or of another form.
 inline const char* read_short(const char* p, Decimal& d) noexcept {
   const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   const __m128i digits = _mm_sub_epi8(text, _mm_set1_epi8('0'));
   const __m128i is_digit = _mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits);
   const unsigned others = static_cast<unsigned>(_mm_movemask_epi8(is_digit)) ^ 0xffff;
   const unsigned points = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8('.'))));
-  const unsigned point = others & (0 - others) & points;  // the bit of the first non-digit, if that is a point
+  const unsigned point = others & (0 - others) & points;  // the bit of the first non-digit, if it is a point
   const unsigned behind = others ^ point;
   if (behind == 0) return nullptr;
   const int whole = std::countr_zero(others), end = std::countr_zero(behind);
@@ -101,7 +101,7 @@ class ElementReader {
  public:
   explicit ElementReader(JsonCursor& in) : in_(in), end_(in.end()) {}
 
-  // One element at p, after whitespace.
+  // Reads one element at p, after whitespace.
   const char* read(const char* p, T& out) const {
     if constexpr (std::same_as<T, bool>) {
       return read_bool(p, out);
@@ -123,7 +123,7 @@ class ElementReader {
   }
 
   const char* read_float(const char* p, T& out) const requires std::floating_point<T> {
-    // read_short() is faster than fast_float for most float32, and slower for float64, which has more digits.
+    // For most float32 values read_short() is faster than fast_float; for float64, which has more digits, it is slower.
     if constexpr (std::same_as<T, float>) {
       Decimal d;
       d.negative = p != end_ && *p == '-';
@@ -138,7 +138,7 @@ class ElementReader {
   }
 
  private:
-  // fast_float, for what JSON allows: it takes "01", "1." and ".5" too.
+  // Uses fast_float, restricted to JSON's grammar: it would also accept "01", "1." and ".5".
   const char* read_by_library(const char* p, T& out) const requires std::floating_point<T> {
     const char* digits = p;
     if (digits != end_ && *digits == '-') ++digits;
@@ -153,7 +153,7 @@ class ElementReader {
     const bool point = digits != next && *digits == '.';
     if (point && (digits + 1 == next || digit(digits[1]) > 9)) [[unlikely]]
       fail(p, "malformed number");
-    // It leaves out an exponent without digits.
+    // fast_float ignores an exponent without digits.
     if (next != end_ && (*next | 0x20) == 'e') [[unlikely]]
       fail(p, "malformed number");
     if (std::isinf(out)) [[unlikely]]
@@ -227,7 +227,7 @@ class ElementReader {
       out = d.negative ? -0.0f : 0.0f;
       return true;
     }
-    // Two units in the last place off at most, which matters only next to the middle between two floats.
+    // At most two units in the last place off, which matters only near the middle between two floats.
     const double value = static_cast<double>(d.mantissa) * kScale[static_cast<size_t>(d.exponent + 22)];
     if (value < FLT_MIN || value > FLT_MAX) return false;
     const uint64_t tail = std::bit_cast<uint64_t>(value) & 0x1fffffff;

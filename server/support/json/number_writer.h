@@ -1,4 +1,4 @@
-// Writes elements of a tensor as JSON text: integers exactly, floats as float_text.h says.
+// Writes elements of a tensor as JSON text: integers exactly, floats as in float_text.h.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace sconce::server {
 
-// Bytes that writing one element may touch.
+// Bytes that writing one element may modify.
 constexpr size_t kElementRoom = kFloatRoom;
 
 inline float to_float(float value) noexcept { return value; }
@@ -26,7 +26,7 @@ float to_float(Float8<dtype> value) noexcept {
   return decode_float8(value.bits, dtype);
 }
 
-// Writes `count` elements, `stride` elements apart, each with a comma behind it. Returns where the text ends.
+// Writes `count` elements, `stride` elements apart, each followed by a comma. Returns the end of the text.
 template <class T>
 char* write_elements(char* p, const T* data, int64_t count, int64_t stride) noexcept {
   if constexpr (std::integral<T> || std::same_as<T, double>) {

@@ -1,4 +1,4 @@
-// Powers of ten that are exact.
+// Exact powers of ten.
 #pragma once
 
 #include <array>

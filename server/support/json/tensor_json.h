@@ -1,10 +1,10 @@
-// Tensors as JSON numbers: integers exact to 64 bits, floats correctly rounded when read and shortest when written,
-// NaN, Infinity and -Infinity as bare tokens.
+// Tensors as JSON numbers: integers are exact to 64 bits; floats are correctly rounded when read and shortest when
+// written; NaN, Infinity and -Infinity are bare tokens.
 //
 // Elements are read in row-major order, nested up to JsonCursor::kMaxDepth. float16, bfloat16 and float8 are rounded
-// from float32 as in PyTorch. A finite number that the dtype cannot hold is refused, never wrapped or made infinite.
-// Booleans are true and false only. Complex tensors are read and written as components with another dimension of 2.
-// float4 has no JSON form. All errors are kInvalidArgument and name the byte offset or the element.
+// from float32 as in PyTorch. A finite number outside the dtype's range is refused, never wrapped or made infinite.
+// Booleans are only true and false. Complex tensors are read and written as components with an additional dimension of
+// 2. float4 has no JSON form. All errors are kInvalidArgument and name the byte offset or the element.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace sconce::server {
 
-// Memory to read elements into, with room for `capacity`; `grow` may enlarge it.
+// Destination of elements, with room for `capacity`; `grow` may enlarge it.
 struct ElementSink {
   std::byte* data = nullptr;
   size_t count = 0;
@@ -38,13 +38,13 @@ bool has_json_form(DType dtype) noexcept;
 // The real dtype of a complex dtype's components; other dtypes unchanged.
 DType component_dtype(DType dtype) noexcept;
 
-// Reads one value: an array of elements, however nested, or a single element. dtype must not be complex (see
-// component_dtype). With `shape`, rows must have equal lengths and the shape is stored; without, nesting is ignored.
+// Reads one value: an array of elements with any nesting, or a single element. dtype must not be complex (see
+// component_dtype). With `shape`, rows must have equal lengths and the shape is stored; without it, nesting is ignored.
 void read_elements(JsonCursor& in, DType dtype, ElementSink& sink, NestedShape* shape);
 
 // "[1,2,3]" for all elements of a CPU tensor of any strides.
 void write_flat(TextBuffer& out, const Tensor& tensor);
-// Nested lists as from Tensor.tolist(). A 0-dimensional tensor is one element; complex elements are [re, im].
+// Nested lists like those of Tensor.tolist(). A 0-dimensional tensor is one element; complex elements are [re, im].
 void write_nested(TextBuffer& out, const Tensor& tensor);
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// C++ types for the dtypes of tensors in JSON.
+// C++ types for tensor dtypes in JSON.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace sconce::server {
 
-// Types of their own for elements that need a conversion.
+// Distinct types for elements that need a conversion.
 struct Half {
   uint16_t bits;
 };

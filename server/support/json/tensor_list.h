@@ -1,4 +1,4 @@
-// TensorList: a tensor read from nested JSON lists, whose nesting gives its shape.
+// TensorList: a tensor from nested JSON lists, whose nesting gives the shape.
 //
 // Used only on the connection's thread. Errors are kInvalidArgument.
 #pragma once
@@ -15,15 +15,15 @@ namespace sconce::server {
 
 class TensorList {
  public:
-  // dtype: the tensor's; complex numbers are pairs [re, im].
+  // dtype: of the tensor; complex numbers are pairs [re, im].
   TensorList(DType dtype, TensorScratch& scratch);
   TensorList(const TensorList&) = delete;
   TensorList& operator=(const TensorList&) = delete;
 
-  // Reads the value at the cursor, nested lists or a single element. All values must have one shape. what: names the
-  // tensor in errors.
+  // Reads the value at the cursor: nested lists or a single element. All values must have the same shape. what: names
+  // the tensor in errors.
   void add(JsonCursor& json, std::string_view what);
-  // The added values along a new first dimension, or the only value itself.
+  // The added values along a new first dimension (stacked), or the only value itself (single).
   Tensor stacked(std::string_view what) const;
   Tensor single(std::string_view what) const;
 

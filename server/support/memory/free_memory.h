@@ -1,4 +1,5 @@
-// Returns freed memory that the program's allocator keeps; for idle threads, which may not call the allocator for long.
+// Returns free memory that the program's allocator holds; for idle threads, which may not call the allocator for a long
+// time.
 #pragma once
 
 namespace sconce::server {

@@ -1,5 +1,5 @@
-// RequestBudget: limits the bytes that all requests together hold: bodies as sent and decompressed, tensors made from
-// them, and answers until their clients have taken them. Outlives the storages that it counts. Thread-safe.
+// RequestBudget: limits the bytes of all requests together: bodies as sent and decompressed, tensors made from them,
+// and answers until their clients have read them. Outlives the storages that it counts. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -13,27 +13,28 @@ class RequestBudget {
   explicit RequestBudget(uint64_t limit) noexcept : limit_(limit) {}
   RequestBudget(const RequestBudget&) = delete;
 
-  // kTooLarge if so much is never available, kUnavailable if others have it now. what: names the taker in errors.
+  // kTooLarge if `bytes` exceed the limit, kUnavailable if other requests use the memory now. what: names the taker in
+  // errors.
   void take(uint64_t bytes, std::string_view what = "a request");
-  // Takes bytes even beyond the limit, for a caller that soon returns as many.
+  // Takes bytes even beyond the limit, for a caller that returns as many soon.
   void overdraw(uint64_t bytes) noexcept { used_.fetch_add(bytes, std::memory_order_relaxed); }
-  // While many connections are open, the small blocks that each of them has count too. They may use a quarter more than
-  // the limit, so that large requests leave room for small ones.
+  // While many connections are open, their small blocks count too. Small blocks may exceed the limit by a quarter, so
+  // that large requests leave room for small ones.
   void count_small(bool on) noexcept { counts_small_.store(on, std::memory_order_relaxed); }
   bool counts_small() const noexcept { return counts_small_.load(std::memory_order_relaxed); }
   // Returns false if there is no room.
   bool take_small(uint64_t bytes) noexcept;
-  // The same; kUnavailable.
+  // Likewise; throws kUnavailable.
   void require_small(uint64_t bytes) {
     if (!take_small(bytes)) refuse(bytes);
   }
   void give(uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-  // Throws what take() would throw, and takes nothing.
+  // Throws the errors of take(), and takes nothing.
   void check(uint64_t bytes, std::string_view what = "a request") const;
 
   uint64_t limit() const noexcept { return limit_; }
   uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  // Whether memory that is kept for later requests should be given back.
+  // Whether memory that is cached for later requests should be released.
   bool is_tight() const noexcept { return used() > limit_ / 2; }
 
  private:
@@ -44,16 +45,16 @@ class RequestBudget {
   std::atomic<bool> counts_small_{false};
 };
 
-// Bytes taken from a budget, which the destructor gives back.
+// Bytes taken from a budget; the destructor returns them.
 class BudgetShare {
  public:
   BudgetShare() = default;
   BudgetShare(const BudgetShare&) = delete;
   ~BudgetShare() { give_back(); }
 
-  // Gives back what it has, then takes these bytes. Throws the errors of RequestBudget::take().
+  // Returns its bytes, then takes `bytes`. Throws the errors of RequestBudget::take().
   void take(RequestBudget& budget, uint64_t bytes, std::string_view what);
-  // By RequestBudget::take_small(); returns false if there is no room.
+  // With RequestBudget::take_small(); returns false if there is no room.
   bool take_small(RequestBudget& budget, uint64_t bytes) noexcept;
   void give_back() noexcept;
 

@@ -1,9 +1,9 @@
-// Memory that a connection's requests are read into, reused from request to request.
+// Memory for reading a connection's requests, reused from request to request.
 //
-// Blocks are Storages, so that tensors over them need no copy and no allocation. If a tensor outlives its request (an
-// output that is a view of an input and that the model keeps), it keeps its block, and the connection takes a new one.
-// Bytes count in a budget, if there is one, until the last owner lets go. Used only on the connection's thread, except
-// that any thread may release the last tensor.
+// Blocks are Storages, so tensors over them need no copy and no allocation. If a tensor outlives its request (an output
+// that is a view of an input and that the model keeps), it keeps its block, and the connection allocates a new one.
+// Bytes count in a budget, if there is one, until the last owner releases them. Used only on the connection's thread,
+// except that any thread may release the last tensor.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ class StorageBlock {
  public:
   explicit StorageBlock(RequestBudget* budget = nullptr) noexcept : budget_(budget) {}
 
-  // Makes room for at least `bytes`, with undefined content that nobody else uses. kOutOfMemory, and the budget's
+  // Makes room for at least `bytes` bytes, with undefined content and no other user. kOutOfMemory, and the budget's
   // errors.
   void prepare(size_t bytes);
-  // Makes room for at least `bytes` and keeps the first `keep`.
+  // Makes room for at least `bytes` bytes and preserves the first `keep`.
   void grow(size_t bytes, size_t keep);
-  // Makes room for exactly `bytes`, if there is less now.
+  // Makes room for exactly `bytes` bytes, if there is less now.
   void grow_to(size_t bytes, size_t keep);
   void release() noexcept {
     storage_ = {};
@@ -44,14 +44,15 @@ class StorageBlock {
   size_t capacity_ = 0;
 };
 
-// The body of a request. The address of byte `aligned_at` is a multiple of kTensorAlignment.
+// The body of a request. The address of byte `aligned_at` is aligned to kTensorAlignment.
 class BodyBuffer {
  public:
   explicit BodyBuffer(RequestBudget* budget = nullptr) noexcept : block_(budget) {}
 
-  // Prepares for a body of so many bytes. Takes memory for the first of them only, since announced bytes need not come.
+  // Prepares for a body of `bytes` bytes. Allocates memory only for the first of them, because announced bytes may
+  // never arrive.
   void prepare(size_t bytes, size_t aligned_at);
-  // Makes room after end() for some of the coming bytes; the whole body has `all`.
+  // Makes room after end() for some of the next bytes; the whole body has `all`.
   size_t make_room(size_t all);
   void append(const char* data, size_t bytes);  // grows as needed
   void commit(size_t bytes) noexcept { size_ += bytes; }
@@ -70,20 +71,20 @@ class BodyBuffer {
   size_t size_ = 0;
 };
 
-// Tensors made for a request: read from JSON, or copied for alignment or strides. Allocates in order from blocks; after
-// a request that needed several blocks, the next one gets a single block of their total size.
+// Tensors made for a request: parsed from JSON, or copied for alignment or strides. Allocates in order from blocks;
+// after a request that needed several blocks, the next request gets a single block of their total size.
 class TensorScratch {
  public:
   struct Piece {
     StoragePtr storage;
     std::byte* data = nullptr;
-    size_t offset = 0;  // bytes into the storage; a multiple of kTensorAlignment
+    size_t offset = 0;  // byte offset in the storage; a multiple of kTensorAlignment
     size_t bytes = 0;
   };
   explicit TensorScratch(RequestBudget* budget = nullptr) noexcept : budget_(budget) {}
 
   Piece allocate(size_t bytes);
-  // Enlarges the last piece and keeps its content.
+  // Enlarges the last piece and preserves its content.
   Piece grow(const Piece& last, size_t bytes);
   void reset() noexcept;
   void trim(size_t keep) noexcept;
@@ -91,8 +92,8 @@ class TensorScratch {
 
   // A new contiguous tensor with undefined elements.
   Tensor tensor(IntSpan sizes, DType dtype);
-  // A tensor over bytes of `owner`, with a storage of its own that starts at `data`, because a model may ask for the
-  // offset and size of an input's storage, and PyTorch's operators refuse some offsets (view_as_complex, view.dtype).
+  // A tensor over bytes of `owner`, with its own storage that starts at `data`, because a model may query the offset
+  // and size of an input's storage, and PyTorch's operators refuse some offsets (view_as_complex, view.dtype).
   Tensor over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes, IntSpan strides);
   Tensor over(const StoragePtr& owner, std::byte* data, DType dtype, IntSpan sizes);  // contiguous
   // The elements of a CPU tensor in row-major order: its own memory, or a copy.
@@ -101,7 +102,7 @@ class TensorScratch {
  private:
   RequestBudget* budget_;
   std::vector<StorageBlock> blocks_;
-  std::vector<StoragePtr> views_;  // storages that over() made; those after used_views_ are free
+  std::vector<StoragePtr> views_;  // storages that over() made; those from used_views_ on are free
   size_t used_views_ = 0;
   size_t used_ = 0;    // of the last block
   size_t wanted_ = 0;  // total of the last request's blocks, if there were several

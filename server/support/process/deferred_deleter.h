@@ -1,5 +1,5 @@
-// DeferredDeleter: a thread that destroys models and catalogs whose last reference an I/O thread dropped. Unmapping
-// weights, joining lanes and closing libraries takes milliseconds, which no request should wait for.
+// DeferredDeleter: a thread that destroys models and catalogs whose last reference an I/O thread has dropped. Unmapping
+// weights, joining replica threads and closing libraries takes milliseconds, and must not delay requests.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace sconce::server {
 
-// An object that a reaper destroys.
+// Base class of objects that a DeferredDeleter destroys.
 class DeletedLater {
  public:
   virtual ~DeletedLater() = default;
@@ -18,13 +18,13 @@ class DeletedLater {
   DeletedLater* next_ = nullptr;
 };
 
-// Thread-safe. Outlives the pointers that own() made.
+// Thread-safe. Outlives the pointers that own() returned.
 class DeferredDeleter {
  public:
   DeferredDeleter();
-  ~DeferredDeleter();  // waits until everything dropped is destroyed
+  ~DeferredDeleter();  // waits until all dropped objects are destroyed
 
-  // Makes a shared pointer; dropping its last reference gives the object to the reaper.
+  // Returns a shared pointer; dropping its last reference queues the object for destruction on the thread.
   template <class T>
   std::shared_ptr<T> own(std::unique_ptr<T> object) {
     return std::shared_ptr<T>(object.release(), [this](T* last) { take(const_cast<std::remove_const_t<T>*>(last)); });
@@ -35,7 +35,7 @@ class DeferredDeleter {
   void run() noexcept;
 
   std::atomic<DeletedLater*> taken_{nullptr};  // newest first
-  DeletedLater end_;                           // marks the end of work
+  DeletedLater end_;                           // marks the end of the queue
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// Names of environment variables that look like settings and are none.
+// Detects environment variables that look like settings and are not.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace sconce::server {
 
-// One line about the variables SCONCE_* that nothing reads, each with the setting that may be meant; empty: there are
-// none. environment: NAME=VALUE, as the process has it, ended by null. What Kubernetes sets for services whose names
-// begin with sconce, and what other programs of this tree read, is passed over.
+// One line about unknown variables SCONCE_*, each with the setting that may be meant; empty: none. environment: the
+// process's NAME=VALUE texts, ended by null. Variables that Kubernetes sets for services whose names begin with sconce,
+// and those of other programs of this project, are ignored.
 std::string unknown_variables(const char* const* environment);
 
 }  // namespace sconce::server

@@ -1,5 +1,5 @@
-// How far the load of packages at the start is, below the lines of the log. Only where standard error is a terminal,
-// and packages are large.
+// Progress of loading packages at start, below the log lines. Only if standard error is a terminal, and packages are
+// large.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ class LoadProgress {
  public:
   struct Part {
     std::string name;
-    uint64_t bytes = 0;  // of its package; 0 if another part has counted them
+    uint64_t bytes = 0;  // of its package; 0 if another part has already counted them
   };
   explicit LoadProgress(std::vector<Part> parts);
   ~LoadProgress();
   LoadProgress(const LoadProgress&) = delete;
   LoadProgress& operator=(const LoadProgress&) = delete;
 
-  // The load of the next part begins.
+  // Starts the next part.
   void next();
 
  private:

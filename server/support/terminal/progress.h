@@ -1,5 +1,5 @@
-// A line on standard error that shows how far something long is, at what rate, and how much time is left. Nothing is
-// written where standard error is no terminal.
+// A progress line on standard error for a long operation, with its rate and remaining time. Nothing is written if
+// standard error is not a terminal.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace sconce::server {
 
-// "push [=======      ]  54 %  1.20 GiB of 2.21 GiB, 830 MiB/s, 1 s left", in at most so many columns. total: 0 if it
-// is not known.
+// "push [=======      ]  54 %  1.20 GiB of 2.21 GiB, 830 MiB/s, 1 s left", in at most `columns` columns. total: 0 if
+// unknown.
 std::string progress_line(std::string_view label, uint64_t done, uint64_t total, double seconds, size_t columns);
 
-// Whether standard error is a terminal on which lines can be drawn again, and how wide it is.
+// Whether standard error is a terminal on which lines can be redrawn, and its width.
 bool errors_are_drawn_on();
 size_t error_columns();
 
@@ -25,9 +25,9 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Bytes that are done, and all of them. Draws at most ten times a second.
+  // Draws the progress, at most ten times per second. done, total: bytes.
   void show(uint64_t done, uint64_t total);
-  // Call this before something else is written to the terminal.
+  // Call this before other output is written to the terminal.
   void erase();
 
  private:

@@ -1,4 +1,5 @@
-// Text for people. Colours are used only if standard output is a terminal and NO_COLOR is not set. Immutable.
+// Text formatting for people. Colours are used only if standard output is a terminal and NO_COLOR is not set.
+// Immutable.
 #pragma once
 
 #include <string>

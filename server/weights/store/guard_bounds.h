@@ -1,4 +1,5 @@
-// GuardBounds: how long published weights are guarded, and the limits beyond which they are rolled back (docs/weights.md).
+// GuardBounds: how long published weights are guarded, and the limits beyond which they are rolled back
+// (docs/weights.md).
 #pragma once
 
 #include <chrono>
