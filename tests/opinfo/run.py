@@ -4,7 +4,14 @@
     .venv/bin/pip install torch==2.15.0 numpy scipy expecttest
     .venv/bin/python tests/opinfo/run.py --samples 5000 --seed 1
 
-Cases stay in --out (build/opinfo). report.json there has the outcome of every sample.
+Cases stay in --out (build/opinfo). report.json there has the outcome of every sample. Left out are samples that PyTorch
+itself cannot trace, compile or repeat, and those that only call operators without a row. samples.py names the operators
+that are not drawn. OpInfo's error samples are not drawn either, because PyTorch raises those errors while it traces.
+
+So far, under torch 2.15: seeds 1 to 9 gave 5,399 samples of 215 operators that compile; seed 1 later gave 3,126 samples
+of 418 operators and 9,038 single calls of 444 operators. The differences were bugs, which are fixed and have cases, or
+rounding, the spread of NaN, vectors up to sign, faults of PyTorch and limits of the script. Known: linalg_vector_norm of
+complex halves is refused, and torch_nn::_linear_cross_entropy_batch_chunked and its _no_reduction have no row.
 """
 import argparse
 import collections

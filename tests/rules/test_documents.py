@@ -249,8 +249,8 @@ COMMANDS = {
     ".venv/bin/python -m pytest tests/server": pytest_file,
     "SCONCE_PROGRAM=build/release/server/sconce .venv/bin/python -m pytest -q tests/server/test_serve.py": pytest_file,
     **{f"pytest tests/server/test_{name}.py": pytest_file
-       for name in ("bad_input", "client_exam", "device_memory", "generate", "migrating", "openapi", "otlp", "pipelines", "prometheus",
-                    "remote", "runbook", "store_credentials", "stores", "triton_config")},
+       for name in ("bad_input", "client_exam", "device_memory", "generate", "migrating", "openapi", "prometheus", "remote",
+                    "triton_config")},
     **{f"P -k {words}": pytest_words for words in (
         '"during_an_upload or drain_refuses or until_the_end"', '"fold_that_fails or progress"', '"gone_midway or ctrl_c"',
         '"gone_midway or truncated or too_early"', '"stops_arriving or stop_arriving or hardly_arrives"', "digest",
