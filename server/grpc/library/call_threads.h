@@ -1,11 +1,11 @@
 // CallThreads: the threads that process call events from gRPC's completion queue.
 //
-//   While several threads wait on the queue, gRPC wakes another one for each event. Therefore one thread, the leader,
-//   works alone as long as it can: it polls for the next event before it sleeps (busy_poll.h). Helpers join
-//     - when the leader has found events without a pause for a millisecond;
-//     - when steps take long, because the model runs within them: before a step that is expected to;
-//     - after a step that was not: one sleeping thread checks each millisecond whether all others are blocked.
-//   A helper leaves once it mostly waits, unless the leader is blocked.
+// While several threads wait on the queue, gRPC wakes another one for each event. Therefore one thread, the leader,
+// works alone as long as it can: it polls for the next event before it sleeps (busy_poll.h). Helpers join
+//   - when the leader has found events without a pause for a millisecond;
+//   - when steps take long, because the model runs within them: before a step that is expected to;
+//   - after a step that was not: one sleeping thread checks each millisecond whether all others are blocked.
+// A helper leaves once it mostly waits, unless the leader is blocked.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
