@@ -7,7 +7,7 @@
 namespace sconce::server {
 namespace {
 
-// Limit on a chunked body's overhead.
+// Limit of a chunked body's overhead.
 constexpr uint64_t kMaxChunks = 65536;
 constexpr uint32_t kMaxExtensionBytes = 16384, kMaxTrailerBytes = 16384;
 constexpr uint64_t kMinChunkBytes = 128;
@@ -20,7 +20,7 @@ bool is_token(char c) noexcept {
 
 bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
 
-// Characters of a field's value and of a quoted string.
+// Characters of a field value and of a quoted string.
 bool is_text(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return c == '\t' || (byte >= 0x20 && byte != 0x7f);
@@ -141,7 +141,7 @@ void ChunkDecoder::take_extension(char c) noexcept {
 }
 
 void ChunkDecoder::begin_chunk() noexcept {
-  // Long uploads have many chunks, so the limit depends on how many bytes they carry.
+  // Long uploads have many chunks, so the limit depends on the number of decoded bytes.
   if (++chunks_ > std::max(kMaxChunks, decoded_ / kMinChunkBytes)) return refuse("too many chunks");
   state_ = left_ == 0 ? State::kTrailerStart : State::kData;
 }

@@ -13,7 +13,7 @@
 namespace sconce::server {
 namespace {
 
-// windowBits of zlib: 15 for its own format, 16 more for gzip's.
+// windowBits of zlib: 15 for its own format, plus 16 for gzip's.
 int window_bits(Coding coding) noexcept { return coding == Coding::kGzip ? 15 + 16 : 15; }
 
 struct Inflater {

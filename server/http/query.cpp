@@ -14,7 +14,7 @@ Query::Query(std::string_view query, std::initializer_list<std::string_view> kno
   SCONCE_CHECK(parsed.has_value(), kInvalidArgument, "malformed query");
   boost::urls::encoding_opts plus_is_space;
   plus_is_space.space_as_plus = true;
-  // params_view would end the process if memory for a text is missing.
+  // params_view would terminate the process if memory for a text is short.
   for (const boost::urls::param_pct_view& parameter : *parsed) {
     if (parameter.key.empty() && !parameter.has_value) continue;
     const std::string key = parameter.key.decode(plus_is_space);

@@ -20,7 +20,7 @@ bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// RFC 3986's host and port, roughly.
+// Host and port of RFC 3986, approximately.
 bool is_host(std::string_view text) noexcept {
   constexpr std::string_view kOthers = "-._~!$&'()*+,;=:%[]";
   return std::all_of(text.begin(), text.end(), [&](char c) {
@@ -52,7 +52,7 @@ std::string_view RequestParser::problem(error_code ec) const noexcept {
   if (problem_ != nullptr) return problem_;
   if (ec == http::error::body_limit) return "request body is larger than max_body_bytes";
   if (ec == http::error::bad_version) return "malformed request line, or not HTTP/1.0 or HTTP/1.1";
-  // We set no limit, so this is Beast's, for folded lines.
+  // The server sets no limit, so this error is Beast's, for folded lines.
   if (ec == http::error::header_limit) return kFolded;
   if (ec == http::error::bad_method) return "malformed request: method";
   if (ec == http::error::bad_target) return "malformed request: target";
@@ -80,7 +80,7 @@ void RequestParser::on_request_impl(verb method, string_view method_text, string
                                                              : Method::kOther;
 }
 
-// RFC 9112, 5.2. Beast copies such a value into memory of its own, or takes its second line for the whole value.
+// RFC 9112, 5.2. Beast copies such a value into its own memory, or takes its second line for the whole value.
 bool RequestParser::is_folded(string_view name, string_view value) const noexcept {
   const auto at = reinterpret_cast<uintptr_t>(value.data()), begin = reinterpret_cast<uintptr_t>(parsed_.data());
   if (at < begin || at + value.size() > begin + parsed_.size()) return true;
@@ -132,7 +132,7 @@ void RequestParser::on_field_impl(field name, string_view name_text, string_view
     case field::authorization:
       return keep(head_.authorization, "two Authorization fields");
     case field::origin:
-      // A browser sends one; of two, each reader would choose another.
+      // A browser sends one field. With two, different readers may choose different ones.
       if (has_origin_) return refuse(400, "two Origin fields", ec);
       has_origin_ = true;
       return keep(head_.origin);

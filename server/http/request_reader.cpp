@@ -78,11 +78,12 @@ UploadSource RequestReader::begin_upload() {
   return {&transport_, &*parser_, &buffer_};
 }
 
-// Ignores one before a request, since some clients send it after a body. Returns false if only half of it has come.
+// Skips one empty line before a request, since some clients send it after a body. Returns false if only half of it has
+// arrived.
 bool RequestReader::skip_empty_line() noexcept {
   if (buffer_.size() < 2) return false;
   empty_line_ = true;
-  if (buffer_.here()[1] != '\n') return true;  // the parser reports that
+  if (buffer_.here()[1] != '\n') return true;  // reported by the parser
   buffer_.use(2);
   buffer_.mark();
   if (!buffer_.empty()) return true;
@@ -94,11 +95,11 @@ bool RequestReader::skip_empty_line() noexcept {
 bool RequestReader::begin_body() {
   const bool here = body_is_here();
   const uint64_t length = content_length();
-  // The head was used, and copied where needed; the body overwrites it.
+  // The header was used, and copied where needed; the body overwrites it.
   if (!repeated_) parser_->forget_texts();
   if (!here && length > body_.capacity()) budget_.check(length - body_.capacity());
   if (head().expects_continue && !here) {
-    // A client that waits for this has room for it. If it does not take it, waiting is useless.
+    // A client that waits for this line has room for it. If it does not accept the line, waiting is useless.
     Transport::error_code ec;
     const asio::const_buffer line = asio::buffer(kContinue);
     if (transport_.write_some({&line, &line + 1}, ec) != kContinue.size()) return false;
@@ -137,7 +138,7 @@ RequestReader::Step RequestReader::read_body() {
   return Step::kBody;
 }
 
-// Only before the first bytes of a head: later it is there.
+// Only needed before the first bytes of a header; later the buffer is open.
 bool RequestReader::open_buffer() noexcept {
   if (!counts_ || !budget_.counts_small() || buffer_share_.take_small(budget_, buffer_.capacity())) return true;
   refuse(503, "no room for another request among those of other connections (setting request_memory)");
@@ -162,7 +163,7 @@ std::span<char> RequestReader::room() {
         refuse(431, "request header is larger than max_header_bytes");
         return {};
       }
-      // The head began after another request: move it to the front and parse it again.
+      // The header begins behind another request: move it to the front and parse it again.
       buffer_.rewind();
       buffer_.compact();
       parser_.emplace(most_body_);
@@ -195,7 +196,7 @@ void RequestReader::inflate(uint64_t most) {
   const Coding coding = head().coding;
   if (coding == Coding::kIdentity) return;
   part_ = Part::kPlain;
-  // Also for a body that is refused halfway.
+  // Also for a body that is refused before its end.
   struct Noted {
     size_t& largest;
     const BodyBuffer& plain;

@@ -59,7 +59,7 @@ void Response::end_piece(bool chunked, bool last) {
 }
 
 std::string_view Response::finish(bool http11, bool close, bool head_only, std::string_view date) noexcept {
-  // All fields of variable length are short, so every head fits.
+  // All fields of variable length are short, so every header fits.
   char head[kHeadRoom];
   char* p = head;
   const auto put = [&](std::string_view text) {
@@ -79,7 +79,7 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
   put("Content-Type: ");
   put(type);
   if (status == 304 || status == 204) [[unlikely]] {
-    // The length would have to be that of the 200; a 204 has none.
+    // A 304's length would have to be that of the 200; a 204 has none.
   } else if (!streamed) {
     put("\r\nContent-Length: ");
     put_number(body_bytes());

@@ -5,7 +5,7 @@
 namespace sconce::server {
 namespace {
 
-// Tensors of so many bytes in all become part of the text.
+// Tensors of at most this total size become part of the text.
 constexpr size_t kCopied = 2048;
 
 }  // namespace

@@ -25,7 +25,7 @@ bool match_variable(std::string_view segment, std::string_view pattern, std::str
   const std::string_view suffix = pattern.substr(name.size());
   if (!segment.ends_with(suffix) || segment.size() == suffix.size()) return false;
   value = segment.substr(0, segment.size() - suffix.size());
-  // A name has no colon; what follows one is a verb.
+  // A name has no colon; a verb follows the colon.
   return value.find(':') == std::string_view::npos;
 }
 
@@ -92,7 +92,7 @@ CanonicalTarget canonical_target(std::string_view target) {
   const auto encoded = url.encoded_query();
   canonical.query.assign(encoded.data(), encoded.size());
 
-  // After decoding, an encoded slash looks like any other, so count the slashes first.
+  // After decoding, an encoded slash cannot be distinguished, so slashes are counted before.
   const auto raw = url.encoded_path();
   SCONCE_CHECK(canonical.path[0] == '/' && std::count(canonical.path.begin(), canonical.path.end(), '/') ==
                                                std::max<ptrdiff_t>(std::count(raw.begin(), raw.end(), '/'), 1),
@@ -100,7 +100,7 @@ CanonicalTarget canonical_target(std::string_view target) {
   const auto forbidden = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\'; };
   SCONCE_CHECK(std::none_of(canonical.path.begin(), canonical.path.end(), forbidden), kInvalidArgument,
                "request path has a control character or a backslash");
-  // One slash at the end means nothing: some clients and gateways add it.
+  // One trailing slash is ignored, because some clients and gateways add it.
   if (canonical.path.size() > 2 && canonical.path.back() == '/') canonical.path.pop_back();
   for (std::string_view rest = canonical.path; !rest.empty();) {
     const std::string_view segment = next_segment(rest);
@@ -112,7 +112,7 @@ CanonicalTarget canonical_target(std::string_view target) {
 
 RouteMatch find_route(std::span<const RoutePattern> patterns, std::string_view path, Method method,
                       Listeners listener) noexcept {
-  // Indexed by set of methods: GET 1, POST 2, DELETE 4, PUT 8.
+  // Indexed by a set of methods: GET 1, POST 2, DELETE 4, PUT 8.
   constexpr std::string_view kAllow[] = {"",
                                          "Allow: GET, HEAD\r\n",
                                          "Allow: POST\r\n",

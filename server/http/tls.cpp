@@ -16,7 +16,7 @@
 namespace sconce::server {
 namespace {
 
-// Ciphers of TLS 1.2; all those of TLS 1.3 are of this kind.
+// Ciphers of TLS 1.2. All ciphers of TLS 1.3 are of this kind.
 constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 std::string_view last_reason() noexcept {
@@ -24,7 +24,7 @@ std::string_view last_reason() noexcept {
   return text != nullptr ? text : "unknown error";
 }
 
-// Keeps OpenSSL from asking for a key's passphrase on the terminal.
+// Prevents OpenSSL from asking for a key's passphrase on the terminal.
 int no_passphrase(char*, int, int, void*) noexcept { return 0; }
 
 void check_readable(const std::string& file, const char* what) {
@@ -75,7 +75,7 @@ std::shared_ptr<const TlsContext> TlsContext::of_server(const std::string& certi
                                  static_cast<unsigned>(sessions.size()));
   if (!client_ca.empty()) {
     trust(handle.get(), client_ca);
-    // The issuers that clients choose their certificate by.
+    // The issuers by which clients choose their certificate.
     SSL_CTX_set_client_CA_list(handle.get(), SSL_load_client_CA_file(client_ca.c_str()));
     SSL_CTX_set_verify(handle.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
@@ -135,8 +135,8 @@ TlsStream::Step TlsStream::step(int result) noexcept {
   return {};
 }
 
-// Repeats an operation that a signal interrupted. OpenSSL says that it has to wait for the socket, but who is told once
-// when the socket becomes readable would wait in vain for what is there already.
+// Repeats an operation that a signal interrupted. In that case OpenSSL asks to wait for the socket, but with
+// edge-triggered notices the thread would wait in vain for bytes that have already arrived.
 template <class Operation>
 TlsStream::Step TlsStream::uninterrupted(const Operation& operation) noexcept {
   for (;;) {

@@ -15,9 +15,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr size_t kRecord = 16384;  // the largest of TLS
+constexpr size_t kRecord = 16384;  // the largest TLS record
 
-constexpr size_t kMaxBuffers = 64;  // of one call
+constexpr size_t kMaxBuffers = 64;  // maximum per call
 
 // Repeats a call that a signal interrupted.
 template <class Call>

@@ -19,9 +19,9 @@
 namespace sconce::server {
 namespace {
 
-// Small enough that the next user of the bytes finds them in the cache.
+// Small enough that the bytes are still in the cache when they are used.
 constexpr size_t kPiece = 1024 * 1024;
-// How soon a cancellation is noticed while nothing arrives.
+// Delay until a cancellation is noticed while nothing arrives.
 constexpr std::chrono::milliseconds kSlice{50};
 constexpr uint64_t kDiscardBytes = 64 * 1024 * 1024;
 constexpr std::chrono::seconds kDiscardTime{5};
@@ -46,7 +46,7 @@ void Upload::invite() noexcept {
   if (!waited_for_) return;
   waited_for_ = false;
   constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-  // A client that waits for this has room for it; one that does not take it will not send the body.
+  // A client that waits for this line has room for it. A client that does not accept the line will not send the body.
   const boost::asio::const_buffer line(kContinue.data(), kContinue.size());
   boost::system::error_code ec;
   source_.transport->write_some({&line, &line + 1}, ec);

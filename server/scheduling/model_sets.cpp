@@ -12,7 +12,7 @@
 namespace sconce::server {
 namespace {
 
-// A key gets the same set from every server and after every restart.
+// A key gets the same set on every server and after every restart.
 uint64_t hash_of(std::string_view key) noexcept { return mixed_bits(fnv1a(key)); }
 
 // From 0 to less than 1.

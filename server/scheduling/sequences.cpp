@@ -10,7 +10,7 @@
 namespace sconce::server {
 namespace {
 
-// The same bytes for the same id: numbers, texts and the server's own numbers are different ids.
+// Distinct bytes for distinct ids: numbers, texts and the server's own numbers never collide.
 struct Key {
   explicit Key(const SequenceId& id) {
     if (id.text.empty()) {
@@ -31,7 +31,7 @@ std::string name_of(const SequenceId& id) {
   return id.text.empty() ? std::to_string(id.number) : "'" + excerpt(id.text) + "'";
 }
 
-// Whether the state is as before a step that ended so.
+// Whether a step that ended with this error left the state unchanged.
 bool changes_nothing(const std::exception_ptr& error) noexcept {
   ErrorCode code = ErrorCode::kInternal;
   succeeds([&] { code = describe_failure(error).code; });
@@ -41,18 +41,18 @@ bool changes_nothing(const std::exception_ptr& error) noexcept {
 
 }  // namespace
 
-// Its members belong to the owner's mutex.
+// Its members are guarded by the owner's mutex.
 struct Sequences::Live {
   std::string key;
   std::shared_ptr<Sequence> place;
   Batcher* queue = nullptr;
-  std::string set;                   // that it began with; empty: the active one
-  uint64_t life = 0, last_life = 0;  // of the last start; the largest number given
-  int64_t steps = 0;                 // that are not over
-  bool ending = false;               // a step with `end` has come
+  std::string set;                   // its initial weight set; empty: the active one
+  uint64_t life = 0, last_life = 0;  // epoch of the last start; the highest epoch so far
+  int64_t steps = 0;                 // number of unfinished steps
+  bool ending = false;               // a step with `end` has arrived
   bool known = true;                 // in the map
-  bool idle = false;                 // in the list
-  bool own = false;                  // of a loop, which ends it however long it waits for its client
+  bool idle = false;                 // in the idle list
+  bool own = false;                  // of a decode loop, which ends it however long the loop waits for its client
   Clock::time_point since;           // when it became idle
   Live *before = nullptr, *after = nullptr;
 };
@@ -68,7 +68,7 @@ Sequences::Sequences(std::string name, Model& model, const BatchPolicy& policy, 
       inline_policy_(inline_policy) {
   policy_.max_rows = 1;
   policy_.delay = std::chrono::nanoseconds(0);
-  // Steps stay in their order.
+  // Steps keep their order.
   policy_.priority_levels = 0;
   policy_.reject_late = true;
   reserve(replicas);
@@ -163,8 +163,8 @@ void Sequences::submit(QueuedRequest& request, const SequenceParameters& asked, 
   request.step = {.sequence = step.live->place.get(), .begins = step.starts, .life = step.life};
   request.alone = true;
   const std::exception_ptr problem = exception_of([&] { step.live->queue->submit(request); });
-  if (!problem) return;           // the request may be gone by now
-  std::shared_ptr<Live> dropped;  // without the mutex
+  if (!problem) return;           // the request may be destroyed by now
+  std::shared_ptr<Live> dropped;  // destroyed without the mutex
   {
     const MutexLock lock(mutex_);
     Live& live = *step.live;
@@ -196,7 +196,7 @@ void Sequences::finish(Step& step, const std::exception_ptr& error) noexcept {
 
 void Sequences::end(Step& step, Outcome outcome) noexcept {
   const bool spoiled = outcome == Outcome::kFailed || (outcome == Outcome::kRefused && step.starts);
-  std::shared_ptr<Live> live = std::move(step.live), dropped;  // dropped without the mutex
+  std::shared_ptr<Live> live = std::move(step.live), dropped;  // destroyed without the mutex
   const MutexLock lock(mutex_);
   --live->steps;
   if (live->known && live->life == step.life && (step.ends || spoiled)) {
@@ -208,7 +208,7 @@ void Sequences::end(Step& step, Outcome outcome) noexcept {
 
 void Sequences::end_now(const SequenceId& id) noexcept {
   const Key key(id);
-  std::shared_ptr<Live> dropped;  // without the mutex
+  std::shared_ptr<Live> dropped;  // destroyed without the mutex
   const MutexLock lock(mutex_);
   if (const auto found = live_.find(std::string_view(key)); found != live_.end()) dropped = forget(*found->second);
 }

@@ -5,7 +5,7 @@
 namespace sconce::server {
 namespace {
 
-// Only the caller writes to it.
+// Only the calling thread writes to the counter.
 void add(std::atomic<uint64_t>& counter, uint64_t value) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }

@@ -28,7 +28,7 @@ std::string read_text(const char* setting, const std::string& path) {
   return text;
 }
 
-// The certificates of a PEM file, as base64 without blanks.
+// The certificates in a PEM file, as base64 without blanks.
 std::vector<std::string> certificates_of(const std::string& path) {
   const std::string text = read_text("tls_client_ca", path);
   constexpr std::string_view kBegin = "-----BEGIN ", kDashes = "-----";
@@ -116,7 +116,7 @@ CredentialSet::Refusal CredentialSet::check(uint8_t scope, std::string_view auth
   if (!boost::beast::iequals(scheme, {kScheme.data(), kScheme.size()}))
     return {401, "a token is needed: Authorization: Bearer TOKEN"};
   const std::string_view given = trim(authorization.substr(kScheme.size()), kBlanks);
-  // Looks at all tokens, even after a match.
+  // Compares with all tokens, even after a match.
   uint8_t scopes = 0;
   for (const Token& token : tokens_) scopes |= static_cast<uint8_t>(same_token(given, token.text) * token.scopes);
   if ((scopes & (scope | accepted)) != 0) return {};
@@ -168,7 +168,7 @@ void Credentials::read_certificates(CredentialSet& set) const {
     const char* name;
     TlsMode mode;
     const std::string& own_ca;
-    const std::string& ca;  // the one that applies
+    const std::string& ca;  // the CA file of the mode
   };
   const auto one = [&](const char* name, TlsMode mode, const std::string& own_ca) {
     return One{name, mode, own_ca, own_ca.empty() ? config_.tls_client_ca : own_ca};
@@ -241,7 +241,7 @@ void Credentials::refresh(bool all) {
       const auto has = [](const auto& list, uint8_t scope) {
         return std::any_of(list.begin(), list.end(), [&](const auto& token) { return (token.scopes & scope) != 0; });
       };
-      // What needed a token must not become open because a line is missing.
+      // A scope that was protected must not become open because a line is missing.
       for (const uint8_t scope : {kInferScope, kMetricsScope, kAdminScope})
         SCONCE_CHECK(!has(next.tokens_, scope) || has(found, scope), kInvalidArgument,
                      "no token is left for a scope that needs one; restart the server to open it to everybody");

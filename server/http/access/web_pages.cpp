@@ -10,11 +10,11 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kMaxOrigin = 255, kMaxRequested = 256;
-// What scripts may read besides the fields that every answer may show them.
+// Fields that scripts may read, in addition to those that every answer may show them.
 constexpr std::string_view kExposed =
     "Access-Control-Expose-Headers: Inference-Header-Content-Length, Sconce-Generation, Sconce-Weights, "
     "X-Request-Id, Server-Timing, Retry-After\r\n";
-// Clients' fields, where a preflight's own list is not repeated.
+// Request fields that are allowed if the preflight's own list is not repeated.
 constexpr std::string_view kKnownFields =
     "Authorization, Content-Type, Content-Encoding, Inference-Header-Content-Length, X-Request-Id, traceparent, "
     "Sconce-Weights, Sconce-Affinity";
@@ -52,7 +52,7 @@ bool is_own_host(std::string_view host, std::span<const std::string> allowed) {
   if (same_name(name, "localhost")) return true;
   for (const std::string& one : allowed)
     if (one == "*" || same_name(one, name)) return true;
-  // Only addresses begin so; a name is not worth the look.
+  // Only addresses begin like this; a name need not be parsed.
   const bool maybe = host.front() == '[' || (!name.empty() && name.front() >= '0' && name.front() <= '9');
   if (!maybe) return false;
   boost::system::error_code ec;
@@ -81,7 +81,7 @@ bool CorsRule::allows(std::string_view origin) const noexcept {
 void CorsRule::write_fields(std::string_view origin, std::string& fields) const {
   fields.clear();
   if (any_) {
-    // Never with credentials: whoever may be anybody must not speak in a visitor's name.
+    // Never with credentials, because a page of any origin must not act in a visitor's name.
     fields.append("Access-Control-Allow-Origin: *\r\n").append(kExposed);
     return;
   }

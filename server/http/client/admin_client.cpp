@@ -31,9 +31,9 @@ using Code = beast::error_code;
 
 constexpr char kDefaultPort[] = "8003";
 constexpr size_t kBlock = size_t{1} << 20, kRead = size_t{64} << 10;
-// How long to wait for a server's "100 Continue" before sending the body without it.
+// How long to wait for the server's "100 Continue" before sending the body without it.
 constexpr int kContinueMs = 1000;
-// How often follow() asks its caller whether to go on.
+// Interval at which follow() calls go_on().
 constexpr int kSliceMs = 50;
 
 AdminConnection::Request make_request(const AdminServer& server, const std::string& token, std::string_view method,
@@ -122,7 +122,7 @@ std::string admin_path(std::string_view model, std::string_view version) {
 
 std::string percent_encoded(std::string_view text) {
   const boost::core::string_view view(text.data(), text.size());
-  // The form of encode() that returns a string would end the process if memory for it is missing.
+  // The overload of encode() that returns a string would terminate the process if memory for it is short.
   std::string out(boost::urls::encoded_size(view, boost::urls::unreserved_chars), '\0');
   boost::urls::encode(out.data(), out.size(), view, boost::urls::unreserved_chars);
   return out;
@@ -160,7 +160,7 @@ std::string Answer::reason() const {
   if (json.is_object())
     if (const auto at = json.find("error"); at != json.end() && at->is_string()) text = at->get<std::string>();
   if (text.empty()) text = body.substr(0, 200);
-  // ModelLoader characters must not reach the terminal.
+  // Control characters must not reach the terminal.
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   return std::to_string(status) + (text.empty() ? "" : ": " + text);
@@ -189,15 +189,15 @@ std::function<void()> check_of(const std::atomic<bool>* stop) {
   return [stop] { SCONCE_CHECK(!stop->load(std::memory_order_relaxed), kCancelled, "stopped"); };
 }
 
-// The head of an answer whose body the caller takes as it comes.
+// The header of an answer whose body the caller receives as it arrives.
 struct Begun {
   Answer answer;
   http::fields fields;
   std::optional<uint64_t> length;
   bool chunked = false;
-  Code code;  // of sending the request and receiving the head
+  Code code;  // of sending the request and receiving the header
 };
-// answer.problem says why there is no connection.
+// answer.problem has the reason for a missing connection.
 Begun begin(AdminConnection& connection, const AdminConnection::Request& head) {
   Begun begun;
   begun.answer.problem = connection.connect();
@@ -269,7 +269,7 @@ Answer AdminClient::follow(const std::string& target, const std::function<void(s
   if (!answer.problem.empty()) return answer;
   ChunkDecoder chunks;
   std::vector<std::byte> block(kRead);
-  std::string left;  // what the decoder has not used
+  std::string left;  // not yet used by the decoder
   auto heard = std::chrono::steady_clock::now();
   while (!code && answer.status == 200 && !chunks.done() && go_on()) {
     if (!connection.readable(kSliceMs)) {
@@ -307,7 +307,7 @@ Answer AdminClient::upload(const std::string& target, SafetensorsEncoder& body, 
                            UploadFlags& flags) const {
   AdminUpload upload(server_, token_, tls_, patience_);
   std::vector<std::byte> block(kBlock);
-  // Once all bytes are sent, the set may be staged. So `stop` is ignored then, and the answer is awaited.
+  // Once all bytes are sent, the set may be staged. From then on `stop` is ignored, and the answer is awaited.
   if (upload.begin(target, body.bytes(), fields)) {
     for (uint64_t left = body.bytes(); left > 0;) {
       if (flags.stop) {
@@ -370,7 +370,7 @@ const Answer& AdminUpload::answer(std::chrono::seconds patience) {
   if (std::exchange(answered_, true)) return answer_;
   answer_.delivered = problem_.empty() && left_ == 0;
   connection_->set_patience(patience);
-  // If sending failed, an answer may say why the server refused it.
+  // If sending failed, an answer may give the server's reason.
   if (const Code code = connection_->receive(answer_))
     answer_.problem = problem_.empty() ? network_problem("no answer", code) : problem_;
   connection_->close();

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kReadBlock = size_t{64} << 10;
 constexpr uint64_t kMaxErrorBytes = 4096;
 constexpr uint64_t kMaxAnswerBytes = uint64_t{64} << 20;
-// How often the caller's check runs while we wait for a server.
+// Interval of the caller's check while waiting for a server.
 constexpr int kCheckMs = 50;
 
 }  // namespace
@@ -86,7 +86,7 @@ bool AdminConnection::readable(int milliseconds) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     pollfd one{transport_->descriptor(), POLLIN, 0};
     if (::poll(&one, 1, static_cast<int>(std::max<int64_t>(left, 0))) != 1) return false;
-    // With TLS, the bytes may be part of the protocol instead of an answer.
+    // With TLS, the bytes may belong to the protocol instead of an answer.
     if (!transport_->encrypted()) return true;
   }
 }
@@ -137,7 +137,7 @@ AdminConnection::Code AdminConnection::receive_head(Answer& answer, http::fields
   chunked = parser.chunked();
   fields = parser.get().base();
   if (answer.status == 200) return {};
-  // An error's text is short, so it is read here and not by take().
+  // The text of an error is short, so it is read here and not by take().
   const uint64_t bytes = length.value_or(0);
   while (buffer_.size() < std::min(bytes, kMaxErrorBytes)) {
     if (const Code code = more()) return code;

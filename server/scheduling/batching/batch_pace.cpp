@@ -5,9 +5,10 @@
 namespace sconce::server {
 namespace {
 
-constexpr double kForget = 1.0 / 64;       // how fast the sums decay, per run
-constexpr double kForgetAround = 1.0 / 8;  // faster, because the number of clients changes faster than what a run takes
-constexpr double kRuns = 8;                // runs to see before any request waits
+constexpr double kForget = 1.0 / 64;  // how fast the sums decay, per run
+constexpr double kForgetAround =
+    1.0 / 8;                 // faster, because the number of clients changes faster than the time of a run
+constexpr double kRuns = 8;  // number of runs before any request waits
 
 }  // namespace
 
@@ -25,7 +26,7 @@ void BatchPace::ran(size_t requests, int64_t rows, nanoseconds time, size_t wait
 BatchPace::nanoseconds BatchPace::delay() const noexcept {
   if (weight_ < kRuns) return nanoseconds(0);
   const double spread = weight_ * rows_rows_ - rows_ * rows_;
-  // Sizes that hardly differ do not show what a row costs.
+  // Sizes that hardly differ do not show the cost of a row.
   if (spread <= 0.01 * rows_ * rows_) return nanoseconds(0);
   const double slope = std::max(0.0, (weight_ * rows_time_ - rows_ * time_) / spread);
   const double fixed = (time_ - slope * rows_) / weight_;

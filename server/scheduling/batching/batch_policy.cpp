@@ -8,10 +8,10 @@
 namespace sconce::server {
 namespace {
 
-// Most rows of a run if neither package nor settings set a limit.
+// Maximum batch size if neither package nor settings set one.
 constexpr int64_t kDefaultRows = 64;
 
-// Whether the recorded strides have dimension 0 outside all others.
+// Whether dimension 0 is outermost in the recorded strides.
 bool rows_outermost(const TensorSpec& spec) {
   if (spec.strides.size() != spec.dims.size() || spec.strides.empty() || !spec.strides[0]) return true;
   for (size_t d = 1; d < spec.dims.size(); ++d) {
@@ -20,7 +20,8 @@ bool rows_outermost(const TensorSpec& spec) {
   return true;
 }
 
-// Whether a dimension other than the first depends on a symbol of the batch: of "2*s0", "1 + s0" does.
+// Whether a dimension other than the first depends on a symbol of the batch. For example, in batch "2*s0" a dimension
+// "1 + s0" does.
 bool batch_elsewhere(const TensorSpec& spec, const std::vector<std::string>& symbols) {
   for (size_t d = 1; d < spec.dims.size(); ++d)
     for (const std::string& symbol : symbols_of(spec.dims[d].symbol))

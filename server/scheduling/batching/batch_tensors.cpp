@@ -11,7 +11,7 @@
 namespace sconce::server {
 namespace {
 
-// After so many runs, memory of which they used less than half is freed.
+// After this number of runs, memory is freed of which they used less than half.
 constexpr int kRecent = 256;
 
 }  // namespace

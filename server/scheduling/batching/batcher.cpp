@@ -12,7 +12,7 @@ namespace sconce::server {
 namespace {
 
 constexpr std::chrono::microseconds kPoll{50};
-// Requests of one run.
+// Maximum number of requests in one run.
 constexpr size_t kMaxRequests = 4096;
 
 OutputRows last_rows_of(std::span<QueuedRequest* const> requests) noexcept {
@@ -23,7 +23,7 @@ OutputRows last_rows_of(std::span<QueuedRequest* const> requests) noexcept {
 
 }  // namespace
 
-// A slot for one run at a time, used again and again.
+// A slot for one run at a time, which is reused.
 class Batcher::Execution final : public BatchRun {
  public:
   explicit Execution(Batcher& owner) : batcher(owner) {
@@ -67,7 +67,7 @@ class Batcher::Execution final : public BatchRun {
     batcher.end(*this, time);
   }
 
-  // Gives its requests the run's results.
+  // Passes the run's results to its requests.
   void tell() noexcept {
     const bool batch = requests.size() > 1, good = error == nullptr;
     int64_t rows = 0;
@@ -75,8 +75,8 @@ class Batcher::Execution final : public BatchRun {
     for (QueuedRequest* request : requests) {
       request->info = info;
       request->info.queue = started - request->submitted_ + waited;
-      // The last request gets the lane's own reference, so that the last client's thread frees the error. end() needs
-      // the error only if no run has begun.
+      // The last request gets the replica thread's own reference, so that the last client's thread frees the error.
+      // end() needs the error only if no run has begun.
       request->error = begun && request == requests.back() ? std::exchange(error, nullptr) : error;
       request->gather = batch ? gathered - started : std::chrono::nanoseconds(0);
       request->split = batch ? splitting : std::chrono::nanoseconds(0);
@@ -128,7 +128,7 @@ void Batcher::release_permit() noexcept {
 
 void Batcher::reserve(int64_t replicas) {
   std::vector<std::unique_ptr<Execution>> made;
-  // Makes room for every possible execution, because ending a run must not fail.
+  // Reserves room for every possible execution, because ending a run must not fail.
   section_.enter();
   const auto have = static_cast<int64_t>(executions_.size());
   section_.leave();
@@ -159,7 +159,7 @@ void Batcher::end_sharing() noexcept {
   queue_.end_sharing();
   section_.leave();
   inline_policy_.end_sharing();
-  attend();  // nobody waits for company any more
+  attend();  // requests no longer wait for a batch
 }
 
 void Batcher::submit(QueuedRequest& request) {
@@ -228,7 +228,7 @@ Batcher::Clock::time_point Batcher::next_due() const noexcept {
   return policy_.delay ? queue_.due(*policy_.delay, SIZE_MAX) : queue_.due(pace_.delay(), pace_.enough());
 }
 
-// The next execution, if one is due and has a replica.
+// The next execution, if one is due and a replica is free.
 Batcher::Execution* Batcher::next_run() noexcept {
   if (static_cast<int64_t>(queue_.size()) <= launched_.load(std::memory_order_relaxed) || idle_.empty() ||
       !acquire_permit()) {
@@ -241,8 +241,8 @@ Batcher::Execution* Batcher::next_run() noexcept {
   return execution;
 }
 
-// The batchers in whose look() this thread is. A run may end before submit_() returns, and its end looks again: the
-// look that is under way does that instead, so that many runs one after the other need no deeper stack than one.
+// The batchers in whose look() this thread is. A run may end before submit_() returns, and its end polls again: the
+// look() in progress does that instead, so that many successive runs do not deepen the stack.
 class Batcher::Looking {
  public:
   explicit Looking(const Batcher& batcher) noexcept : batcher_(batcher), outer_(std::exchange(innermost_, this)) {}
@@ -269,7 +269,7 @@ void Batcher::attend() noexcept {
 void Batcher::look() noexcept {
   if (Looking::at(*this)) return;
   const Looking looking(*this);
-  // If a thread sets again_ but cannot enter, the thread inside sees again_ here after it has left.
+  // If a thread sets again_ but cannot enter, the thread in the section sees again_ here after it has left.
   while (again_.load() && section_.try_enter()) {
     again_.store(false);
     const Clock::time_point now = Clock::now();
@@ -291,7 +291,7 @@ void Batcher::look() noexcept {
     finish_late(late, now);
     if (!run) continue;
     submit_(*run);
-    again_.store(true);  // there may be more
+    again_.store(true);  // there may be more work
   }
 }
 
@@ -304,7 +304,7 @@ void Batcher::finish_late(QueuedRequest* late, Clock::time_point now) noexcept {
   }
 }
 
-// Takes those out of the list that nobody waits for.
+// Removes abandoned requests from the list and returns them.
 QueuedRequest* Batcher::take_unwanted(std::vector<QueuedRequest*>& requests) noexcept {
   QueuedRequest* unwanted = nullptr;
   std::erase_if(requests, [&](QueuedRequest* request) {
@@ -332,7 +332,7 @@ void Batcher::start(Execution& execution) noexcept {
   drain();
   QueuedRequest* const late = queue_.take_late(now);
   for (QueuedRequest* request = late; request; request = RequestQueue::next(*request)) waiting_.fetch_sub(1);
-  // Leaves their share to the other executions under way.
+  // Leaves the share of the other executions in transit to them.
   const auto launched = static_cast<size_t>(launched_.fetch_sub(1));
   if (next_due() <= now) queue_.take((queue_.size() + launched - 1) / launched, execution.requests);
   waiting_.fetch_sub(static_cast<int64_t>(execution.requests.size()));
@@ -367,7 +367,7 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
     waiting_.fetch_add(static_cast<int64_t>(count));
   }
   if (good) pace_.ran(count, rows, time, queue_.size());
-  // If no run is possible, waiting requests would wait for ever.
+  // If no run is possible, waiting requests would wait forever.
   QueuedRequest* lost = begun ? nullptr : queue_.take_all();
   for (QueuedRequest* request = lost; request; request = RequestQueue::next(*request)) waiting_.fetch_sub(1);
   requests.clear();
@@ -384,11 +384,11 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
     release_permit();
     look();
   } else {
-    // look() called submit_(), which called this; look() goes on itself
+    // look() called submit_(), which called this function; look() itself continues
     launched_.fetch_sub(1);
     free_.fetch_add(1);
   }
-  out_.fetch_sub(1);  // may destroy the batcher
+  out_.fetch_sub(1);  // the batcher may be destroyed from here on
 }
 
 }  // namespace sconce::server

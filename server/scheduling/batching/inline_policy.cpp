@@ -5,13 +5,13 @@
 namespace sconce::server {
 namespace {
 
-constexpr int64_t kProbation = 8;  // runs to watch before one is trusted to be quick
+constexpr int64_t kProbation = 8;  // number of runs before short runs are trusted
 constexpr int64_t kAverageOver = 8;
-constexpr int64_t kHandOver = 8000;  // ns that the way through the queue costs a request
-constexpr int64_t kTry = 64;         // requests of a trial
+constexpr int64_t kHandOver = 8000;  // ns that the queue adds to a request
+constexpr int64_t kTry = 64;         // number of requests of a trial
 constexpr int64_t kStay = 1024;
 constexpr int64_t kRest = 256, kLongestRest = 8192;
-constexpr int64_t kLarger = 4;       // times the usual bytes
+constexpr int64_t kLarger = 4;       // multiple of the usual bytes
 constexpr int64_t kFewBytes = 4096;  // always allowed
 
 void add(std::atomic<int64_t>& number, int64_t value) noexcept {

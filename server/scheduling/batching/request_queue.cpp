@@ -7,10 +7,10 @@
 namespace sconce::server {
 namespace {
 
-// How many requests are considered for one run.
+// Maximum number of requests that are considered for one run.
 constexpr size_t kLookAt = 4096;
 
-// Whether rows are stored one after the other without gaps, so that the tensor can be copied in one piece.
+// Whether rows are contiguous, so that the tensor can be copied in one piece.
 bool is_block(const Tensor& tensor, int64_t rows) noexcept {
   if (tensor.dim() == 0 || tensor.size(0) != rows || tensor.numel() == 0) return false;
   return tensor.is_dense() && (rows == 1 || tensor.stride(0) == tensor.numel() / rows);
@@ -185,7 +185,7 @@ RequestQueue::Clock::time_point RequestQueue::due(std::chrono::nanoseconds delay
 void RequestQueue::take(size_t share, std::vector<QueuedRequest*>& run) noexcept {
   run.clear();
   int64_t rows = 0;
-  size_t seen = 0, preferred = 0;  // how many of them make a preferred size
+  size_t seen = 0, preferred = 0;  // number of these that fill a preferred size
   const size_t most = std::min(std::max<size_t>(share, 1), run.capacity());
   walk([&](QueuedRequest& request) {
     if (!run.empty() && (!fits_together(*run.front(), request) || rows + request.rows > policy_.max_rows)) {

@@ -13,26 +13,26 @@
 namespace sconce::server {
 namespace {
 
-// Of a row whose state is of no use: more steps than any row does.
+// `spent` of a row whose state is useless: more steps than any row does.
 constexpr int64_t kUsedUp = INT64_MAX / 2;
 constexpr std::chrono::microseconds kPoll{50};
 
 }  // namespace
 
-// Its members belong to the owner's mutex.
+// Its members are guarded by the owner's mutex.
 struct DecodeBatch::Row {
-  RowSlot* seat = nullptr;           // of the loop that has it; null: none has
+  RowSlot* seat = nullptr;           // of the row's loop; null: no loop
   QueuedRequest* waiting = nullptr;  // a step of the next run
   uint64_t ticket = 0;               // of that step
   Clock::time_point submitted, deadline;
-  bool begun = false;   // the loop's state is there: a run had its first step
-  bool aside = false;   // or is set aside
-  bool filled = false;  // the inputs are those of a step
+  bool begun = false;   // the loop's state exists: a run had its first step
+  bool aside = false;   // the state is saved elsewhere
+  bool filled = false;  // the inputs belong to a step
   int64_t spent = 0;    // steps since the row had its initial values
 };
 
-// The members up to `problem` belong to the owner's mutex, the others to the thread that runs the group: from launch()
-// on, until go_on() has found no step.
+// The members up to `problem` are guarded by the owner's mutex. The others belong to the thread that runs the group:
+// from launch() until go_on() has found no step.
 class DecodeBatch::Group final : public QueuedRequest {
  public:
   enum class State : int8_t { kIdle, kQueued, kRunning, kTelling };
@@ -51,7 +51,7 @@ class DecodeBatch::Group final : public QueuedRequest {
     for (auto* list : {&set_aside, &bring_back, &reset}) list->reserve(rows_of_loops.size());
     stepping.reserve(rows_of_loops.size());
     dropped.reserve(rows_of_loops.size());
-    admitted = true;  // its loops were, by taking rows
+    admitted = true;  // its loops were admitted when they took rows
     parameters.id.own = true;
     parameters.rows = true;
   }
@@ -63,12 +63,12 @@ class DecodeBatch::Group final : public QueuedRequest {
 
   State state = State::kIdle;
   std::vector<Row> rows_of_loops;
-  const std::string set;  // of weights; empty: the active one
-  uint64_t generation;    // of that set; 0: any
+  const std::string set;  // weight set; empty: the active one
+  uint64_t generation;    // weight version of that set; 0: any
   size_t loops = 0;
-  bool closed = false;         // its sequence is over
-  bool begun = false;          // and had a run
-  std::exception_ptr problem;  // why it has no state any more
+  bool closed = false;         // its sequence has ended
+  bool begun = false;          // the sequence had a run
+  std::exception_ptr problem;  // why the state is lost
 
   SequenceParameters parameters;
   Sequences::Step step_of_sequence;
@@ -99,11 +99,11 @@ DecodeBatch::~DecodeBatch() {
     const MutexLock lock(mutex_);
     return groups_.empty();
   };
-  // A group that is there is telling its last results, which takes no time.
+  // A remaining group is notifying loops of its last results, which takes no time.
   while (!empty()) std::this_thread::sleep_for(kPoll);
 }
 
-// In the group with the most loops, so that the others become empty and their places free.
+// Chooses the group with the most loops, so that other groups become empty and their slots free.
 void DecodeBatch::take_row(const QueuedRequest& step, std::string_view set, RowSlot& seat) {
   const uint64_t active = follow_ ? 0 : model_.generation();
   const uint64_t generation = step.weights ? step.weights->generation() : active;
@@ -171,12 +171,12 @@ void DecodeBatch::submit(QueuedRequest& step, std::optional<std::string_view> se
       launched = &group;
     }
   }
-  // From here on the step may be over, and the loop gone, unless the group was not launched yet.
+  // From here on the step may have ended, and the loop may be gone, unless the group was not launched yet.
   if (deadline != Clock::time_point::max()) Alarm::set(deadline);
   if (!launched) return;
   const std::exception_ptr problem = launch(*launched);
   if (!problem) return;
-  bool mine = false;  // the alarm may have told it that it is late
+  bool mine = false;  // the alarm may have notified the step that it is late
   {
     const MutexLock lock(mutex_);
     launched->problem = problem;
@@ -223,7 +223,7 @@ bool DecodeBatch::any_wanted(const Group& group) const noexcept {
                      [](const Row& row) { return row.waiting && row.waiting->wanted(); });
 }
 
-// What a run does with a row: steps it, or leaves its loop as it is.
+// Decides about a row in a run: steps it, or leaves its loop's state unchanged.
 void DecodeBatch::place(Group& group, Row& row, uint32_t index, QueuedRequest* step) {
   if (step) {
     if (!row.begun) {
@@ -251,7 +251,7 @@ void DecodeBatch::place(Group& group, Row& row, uint32_t index, QueuedRequest* s
   row.spent = std::min(row.spent + 1, kUsedUp);
 }
 
-// On the lane: all steps that came so far are in the run.
+// Runs on the replica thread: all steps that arrived so far join the run.
 void DecodeBatch::gather(Group& group) {
   group.started = Clock::now();
   for (auto* list : {&group.set_aside, &group.bring_back, &group.reset}) list->clear();
@@ -271,7 +271,7 @@ void DecodeBatch::gather(Group& group) {
       group.state = Group::State::kRunning;
       group.steps_run = true;
       size_t next = 0;
-      for (const Group::Stepping& one : group.dropped)  // their loops end: the rows' state is of no use
+      for (const Group::Stepping& one : group.dropped)  // their loops end, so the rows' state is useless
         if (std::exchange(rows[one.row].begun, false)) rows[one.row].spent = kUsedUp;
       for (size_t i = 0; i < rows.size(); ++i) {
         const bool steps = next < group.stepping.size() && group.stepping[next].row == i;
@@ -350,14 +350,14 @@ void DecodeBatch::go_on(Group& group, std::exception_ptr not_run) noexcept {
         waits = true;
         if (!group.problem && (!not_run || row.waiting->wanted())) continue;
         step = std::exchange(row.waiting, nullptr);
-        // A loop whose first step was in no run loses nothing with the group: it begins in another one.
+        // A loop whose first step was in no run loses no state with the group: it starts again in another group.
         if (!not_run && !row.begun) again = row.seat;
         if (again) free_row(*again);
         break;
       }
       if (!step) {
         group.state = waits ? Group::State::kQueued : Group::State::kIdle;
-        // The last thing that is done here: who destroys this waits for it.
+        // This must be the last action, because the destructor waits for it.
         if (close_if_empty(group))
           sequence = group.parameters.id;
         else if (group.loops == 0 && !waits)

@@ -24,7 +24,7 @@ class LoopPlanner {
     plan_.prefix = spec_.prefix;
     plan_.sequence = model_.mutates_constants;
     plan_.on_device = model_.spec.device_key == "cuda";
-    // An output of a model that writes its buffers may be one of these, which the next run overwrites.
+    // An output of a model that writes its buffers may be one of these buffers, which the next run overwrites.
     plan_.feeds_stay = plan_.on_device && !model_.mutates_constants;
     SCONCE_CHECK(!model_.mutates_constants || sequences, kInvalidArgument,
                  "the model writes its buffers: each loop needs its own, by setting sequences");
@@ -67,7 +67,7 @@ class LoopPlanner {
                  excerpt(name), "'");
     return model_.spec.inputs[input].dims;
   }
-  // Whether some request may have this size.
+  // Whether a request may have this size.
   bool takes(size_t input, size_t d, int64_t size) const {
     const Dim& dim = model_.spec.inputs[input].dims[d];
     return dim.is_static() ? size == dim.min : relations_.takes({input, d}, size);
@@ -78,7 +78,7 @@ class LoopPlanner {
                  model_.inputs[input].datatype, ", not INT64 or INT32");
     return *dtype;
   }
-  // Whether the last dimension has the tokens of one step, because it is not the batch.
+  // Whether the last dimension has the tokens of one step, and is not the batch.
   bool has_positions(const std::vector<Dim>& dims) const noexcept {
     return dims.size() >= 2 || (dims.size() == 1 && model_.max_batch_size == 0 && plan_.rows == 0);
   }
@@ -104,7 +104,7 @@ class LoopPlanner {
     }
     SCONCE_CHECK(spec_.prefix || plan_.least_tokens == 1, kInvalidArgument, "input '", excerpt(name), "' takes ",
                  plan_.least_tokens, " tokens or more, and a step has one, unless 'prefix' is set");
-    if (plan_.rows > 0) plan_.most_tokens = std::min<int64_t>(plan_.most_tokens, 1);  // all rows go on by one
+    if (plan_.rows > 0) plan_.most_tokens = std::min<int64_t>(plan_.most_tokens, 1);  // all rows advance by one token
     SCONCE_CHECK(!spec_.prefix || plan_.rows > 0 || plan_.most_tokens > plan_.least_tokens, kInvalidArgument, "input '",
                  excerpt(name), "' takes only ", plan_.most_tokens,
                  " tokens, and 'prefix' gives it more with each step");

@@ -11,7 +11,7 @@
 namespace sconce::server {
 namespace {
 
-// Answers that are sent in one piece take memory for as many tokens.
+// Maximum number of tokens of an answer; an answer in one piece needs memory for all of them.
 constexpr int64_t kMaxTokens = 1'000'000;
 
 int64_t whole_number(JsonCursor& json, std::string_view what) {

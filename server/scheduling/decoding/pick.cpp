@@ -28,7 +28,7 @@ void check_above_minus_infinity(bool above) {
 
 bool takes_largest(const PickOptions& options) noexcept { return options.temperature == 0 || options.top_k == 1; }
 
-// The largest. Compares numbers that are in the order of the floats, which the compiler does for eight at a time.
+// Compares integers in the order of the floats, which the compiler vectorises for eight at a time.
 float largest_of(std::span<const float> logits) {
   constexpr uint32_t kMinusInfinity = 0xff800000u, kExponent = 0x7f800000u;
   const auto ordered = [](uint32_t bits) {
@@ -38,7 +38,7 @@ float largest_of(std::span<const float> logits) {
   int32_t best = ordered(kMinusInfinity);
   for (const float logit : logits) {
     const auto bits = std::bit_cast<uint32_t>(logit);
-    // NaN and infinity have all bits of the exponent; minus infinity is the one of these that is allowed.
+    // NaN and infinity have all exponent bits set; of these only minus infinity is allowed.
     bad |= static_cast<uint32_t>((bits & kExponent) == kExponent) & static_cast<uint32_t>(bits != kMinusInfinity);
     best = std::max(best, ordered(bits));
   }
@@ -73,7 +73,7 @@ double exp_of(double x) noexcept {
   if (!(x > -700)) return 0;
   const double n = std::floor(x * kPerLn2 + 0.5);
   const double r = (x - n * kLn2High) - n * kLn2Low;  // |r| <= 0.35
-  double sum = 1.0 / 6227020800.0;                    // Taylor's series, from 1 / 13!
+  double sum = 1.0 / 6227020800.0;                    // Taylor series, from 1 / 13!
   for (const double term : {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
                             1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1.0, 1.0})
     sum = sum * r + term;
@@ -127,12 +127,13 @@ int64_t Picker::pick(const Tensor& tensor, const PickOptions& options, uint64_t 
   return draw_kept(largest, options, number);
 }
 
-// A row that is not longer than the ranks that are wanted of it does not come as ranks, so top_k is below its length.
+// A row that is no longer than the requested number of ranks is not returned as ranks, so top_k is smaller than the
+// length of the row.
 int64_t Picker::pick_ranked(std::span<const uint64_t> ranks, const PickOptions& options, uint64_t seed, uint64_t draw) {
   const auto needed = static_cast<size_t>(largest_needed(options));
   SCONCE_CHECK(needed > 0 && needed <= ranks.size(), kInternal, "a token cannot be picked from the ", ranks.size(),
                " largest logits");
-  const Ranked first = ranked(ranks.front());  // NaN and infinity are above all others
+  const Ranked first = ranked(ranks.front());  // NaN and infinity rank above all others
   check_finite(!std::isnan(first.value) && first.value != std::numeric_limits<float>::infinity());
   check_above_minus_infinity(first.value != -std::numeric_limits<float>::infinity());
   if (takes_largest(options)) return first.index;
@@ -163,7 +164,7 @@ int64_t Picker::draw_all(std::span<const float> logits, double largest, double t
   return static_cast<int64_t>(last);
 }
 
-// Leaves the k largest logits in choices_, the largest first; of equal ones those of lower tokens.
+// Keeps the k largest logits in choices_, the largest first; of equal logits those of lower tokens.
 void Picker::keep_top_k(std::span<const float> logits, size_t k) {
   const auto before = [](const Choice& a, const Choice& b) {
     return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
@@ -174,7 +175,7 @@ void Picker::keep_top_k(std::span<const float> logits, size_t k) {
     if (choices_.size() < k) {
       choices_.push_back(choice);
       if (choices_.size() == k && k < logits.size()) std::make_heap(choices_.begin(), choices_.end(), before);
-    } else if (before(choice, choices_.front())) {  // the least of those kept
+    } else if (before(choice, choices_.front())) {  // the smallest one kept
       std::pop_heap(choices_.begin(), choices_.end(), before);
       choices_.back() = choice;
       std::push_heap(choices_.begin(), choices_.end(), before);
@@ -183,7 +184,7 @@ void Picker::keep_top_k(std::span<const float> logits, size_t k) {
   std::sort(choices_.begin(), choices_.end(), before);
 }
 
-// From the logits in choices_, which are sorted.
+// Draws from the logits in choices_, which are sorted.
 int64_t Picker::draw_kept(double largest, const PickOptions& options, double number) {
   for (Choice& choice : choices_) choice.weight = exp_of((choice.weight - largest) / options.temperature);
   double all = 0;

@@ -10,8 +10,7 @@
 namespace sconce::server {
 namespace {
 
-// Sizes of an input in a run of all rows. whole: all its sizes but the first are the model's; else there is one number
-// in each row.
+// Sizes of an input in a run of all rows. whole: all sizes but the first are the model's; else each row has one number.
 std::vector<int64_t> sizes_of(const ModelSignature& model, size_t input, int64_t rows, bool whole) {
   const TensorSpec& spec = model.spec.inputs[input];
   const std::string name = "input '" + model.input_names.name(input) + "'";
@@ -65,7 +64,7 @@ void plan_rows(const LoopSpec& spec, const ModelSignature& model, LoopPlan& plan
   SCONCE_CHECK(!logits.has_shape || (logits.dims.size() >= 2 && takes_size(logits.dims[0], plan.rows)),
                kInvalidArgument, "output '", excerpt(spec.logits_output),
                "' does not have a row of logits for each of ", plan.rows, " loops");
-  // A run fails all loops that are in it, so a token that the model has no embedding for must not come that far.
+  // A failed run fails all of its loops, so a token without an embedding in the model must be refused before.
   if (spec.tokens_below == 0 && logits.has_shape && logits.dims.back().is_static())
     plan.tokens_below = logits.dims.back().min;
   plan.idle_steps = plan.steps;

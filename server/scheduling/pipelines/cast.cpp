@@ -26,7 +26,7 @@ To converted(From value) noexcept {
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using Limits = std::numeric_limits<To>;
     if (value != value) return To{};
-    // A limit that the float cannot hold is rounded up, to a number that is out of range.
+    // A limit that the float type cannot represent is rounded up, to a number outside the range.
     if (value >= static_cast<From>(Limits::max())) return Limits::max();
     if (value <= static_cast<From>(Limits::min())) return Limits::min();
     return static_cast<To>(value);
@@ -35,7 +35,7 @@ To converted(From value) noexcept {
   }
 }
 
-// Calls visit(T{}) with the C++ type of a dtype. Returns false if it has none here.
+// Calls visit(T{}) with the C++ type of a dtype. Returns false if the dtype cannot be cast.
 template <class F>
 bool with_type(DType dtype, F&& visit) {
   switch (dtype) {

@@ -22,16 +22,16 @@ std::string shape_text(const std::vector<Dim>& dims) {
   return text + "]";
 }
 
-// Sizes that must be equal, each with the range that all who use it accept.
+// Classes of equal sizes, each with the range that all of its users accept.
 class Sizes {
  public:
-  // A new class for the dimension. symbols: the classes of the symbols in its expression, by name; empty if it has
+  // Adds a class for the dimension. symbols: the classes of the symbols in its expression, by name; empty if it has
   // none.
   size_t add(const Dim& dim, std::map<std::string, size_t> symbols = {}) {
     classes_.push_back({classes_.size(), least_size(dim), dim.max, dim.symbol, std::move(symbols)});
     return classes_.size() - 1;
   }
-  // False if no size is in both ranges.
+  // Returns false if the two ranges do not intersect.
   bool join(size_t a, size_t b) {
     a = find(a);
     b = find(b);
@@ -39,7 +39,7 @@ class Sizes {
     Class &into = classes_[a], &from = classes_[b];
     into.min = std::max(into.min, from.min);
     into.max = std::min(into.max, from.max);
-    // A size of two steps is a symbol of the pipeline: each step checks its own expression.
+    // A size that two steps share is a symbol of the pipeline: each step checks its own expression.
     into.symbols.clear();
     from.parent = a;
     return into.min <= into.max;
@@ -76,8 +76,8 @@ struct Value {
   std::optional<size_t> maker;  // the step
   std::optional<DType> dtype;
   bool has_shape = false;
-  std::vector<size_t> dims;  // of Sizes
-  // The strides that the only reader was compiled for; empty: row-major.
+  std::vector<size_t> dims;  // indices in Sizes
+  // The strides for which the only reader was compiled; empty: row-major.
   std::vector<std::optional<int64_t>> strides;
   int readers = 0;
 };
@@ -103,7 +103,7 @@ class PipelinePlanner {
                    "output '", excerpt(output.name), "' is named twice");
       outputs.push_back(found->second);
       values_[found->second].used = true;
-      values_[found->second].readers += 2;  // clients get it row-major
+      values_[found->second].readers += 2;  // clients receive it row-major
     }
     for (const Value& value : values_)
       SCONCE_CHECK(value.used, kInvalidArgument, value.maker ? "tensor '" : "input '", excerpt(value.name),
@@ -134,7 +134,7 @@ class PipelinePlanner {
     return found->second;
   }
 
-  // The class of a size of a step's model: dimensions with one symbol are equal.
+  // The class of a size in a step's model: dimensions with the same symbol are equal.
   size_t size_of(size_t step, const Dim& dim) {
     if (dim.is_static() || dim.symbol.empty()) return sizes_.add(dim);
     std::map<std::string, size_t> parts;
@@ -158,7 +158,7 @@ class PipelinePlanner {
     return dims;
   }
 
-  // An output's shape: as the package describes it, or as runs showed it.
+  // The shape of an output: from the package, or observed in runs.
   static TensorSpec shape_of(const ModelSignature& model, size_t at) {
     TensorSpec spec = model.spec.outputs[at];
     if (spec.has_shape || !model.outputs[at].shape_known) return spec;
@@ -248,7 +248,7 @@ class PipelinePlanner {
     if (!wanted.has_shape) return;
     std::vector<size_t> dims = sizes_of(i, wanted);
     if (!value.has_shape) {
-      // What makes it does not say how large it is; the run will show.
+      // The step that makes it does not describe its size; the run will show it.
       if (value.maker) return;
       value.has_shape = true;
       value.dims = std::move(dims);
@@ -267,7 +267,7 @@ class PipelinePlanner {
     }
   }
 
-  // Finds steps in a circle.
+  // Throws for a cycle of steps.
   void order_steps() const {
     std::vector<size_t> needs, ready;
     for (const PipelinePlan::Step& step : steps_) needs.push_back(step.needs);
@@ -300,7 +300,7 @@ class PipelinePlanner {
     for (size_t d = 0; fits && d < tensor.dims.size(); ++d) {
       const int64_t size = (*declared.shape)[d];
       const Dim& dim = tensor.dims[d];
-      // The file may be more general than the models, and may say one of the sizes that they take.
+      // The file may be more general than the models, and may name one of the sizes that they accept.
       fits = size == -1 || (dim.is_static() ? size == dim.min : size >= dim.min && size <= dim.max);
     }
     std::vector<Dim> said;
@@ -337,7 +337,7 @@ class PipelinePlanner {
     interface.input_names = interface.input_names.renamed(std::move(input_names));
     interface.output_names = interface.output_names.renamed(std::move(output_names));
     interface.pipeline = true;
-    // A step's output may have rows though its package does not say so.
+    // A step's output may have rows even if its package does not say so.
     for (const ModelSignature* const member : members_)
       interface.max_batch_size = std::min(interface.max_batch_size, member->max_batch_size);
     return interface;

@@ -17,16 +17,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// If a row takes this long, few rows are tried; if more, none.
+// If a row takes this long, few rows are tried; if it takes longer still, none.
 constexpr std::chrono::microseconds kQuick{1500};
 constexpr std::chrono::milliseconds kLong{100};
 constexpr std::chrono::seconds kSlowest{2};
 constexpr size_t kLargeAnswer = size_t{8} << 20;  // bytes of a row's outputs from which on few rows are tried
 constexpr size_t kMaxAnswer = size_t{256} << 20;
 constexpr int64_t kCompany = 5;         // rows of a run with neighbours
-constexpr int64_t kLargeRun = 1 << 22;  // elements of the longest run's inputs
+constexpr int64_t kLargeRun = 1 << 22;  // maximum elements of a run's inputs
 constexpr uint32_t kFirstSeed = 1;
-constexpr uint32_t kSeeds = 3;  // tried if kernels of other sizes seem to differ
+constexpr uint32_t kSeeds = 3;  // number of seeds to try if kernels of other sizes seem to differ
 
 struct Known {
   ProbeRow row;
@@ -83,7 +83,7 @@ class BatchInvarianceCheck {
     return {.kind = InvarianceFinding::Kind::kUnknown,
             .reason = "it is not known whether rows influence each other: " + std::string(why)};
   }
-  // Of rows that run by themselves. Too little memory says nothing of them.
+  // Result for rows that failed when run alone. Lack of memory is no evidence.
   InvarianceFinding failed() const {
     const std::string what = "a run of several made-up rows fails: " + problem_;
     return no_memory_ ? unknown(what) : differs(what);
@@ -93,19 +93,19 @@ class BatchInvarianceCheck {
   const ModelSignature& interface_;
   const std::string batch_;
   std::vector<std::string> names_;  // of the inputs
-  int64_t block_ = 1;               // rows of the model that count as one here: the fewest that a request may have
-  int64_t most_ = 1;                // of those, in one run
+  int64_t block_ = 1;               // rows of the model that count as one here: the minimum of a request
+  int64_t most_ = 1;                // maximum number of blocks in one run
   bool on_device_ = false;
   RowEffort effort_;
   DummySizes sizes_;      // of dimensions other than the batch
   int64_t elements_ = 0;  // of one row's inputs
   RowStyle style_;
   RowTolerance same_kernels_, other_kernels_;
-  std::chrono::nanoseconds time_{}, of_a_row_{};  // of the last run, and of one row
+  std::chrono::nanoseconds time_{}, of_a_row_{};  // time of the last run; time of one row
   std::vector<Known> subjects_, hostile_;
   RowAnswers first_;
   std::string problem_;
-  bool no_memory_ = false;  // it is the cause of problem_
+  bool no_memory_ = false;  // problem_ is due to lack of memory
 };
 
 bool BatchInvarianceCheck::ask(std::span<const ProbeRow> rows, RowAnswers& answers) {
@@ -147,7 +147,7 @@ bool BatchInvarianceCheck::run(std::span<const ProbeRow> rows, RowAnswers& answe
   }
 }
 
-// Sets nudges and bounds by the coarsest dtype in which the model computes.
+// Sets nudges and bounds from the coarsest dtype in which the model computes.
 void BatchInvarianceCheck::set_style() {
   double unit = 0;
   bool nudged = false;
@@ -164,20 +164,20 @@ void BatchInvarianceCheck::set_style() {
   }
   style_.unit = 2 * unit;
   same_kernels_ = {.of_largest = 4 * unit, .of_nudge = 1, .integers = false};
-  // Covers sums in another order. If no input can be nudged, also what the model makes of such differences.
+  // Covers sums in another order. If no input can be nudged, it also covers how the model amplifies such differences.
   const double sums = nudged ? 32 : unit > 0x1p-10 ? 32 : unit > 0x1p-20 ? 64 : 512;
   other_kernels_ = {.of_largest = sums * unit, .of_nudge = 8, .integers = true};
 }
 
-// Finds values and sizes of other dimensions with which a single row runs.
+// Finds values, and sizes of other dimensions, for which a single row runs.
 InvarianceFinding BatchInvarianceCheck::find_inputs() {
-  // On a device, a number used as an index out of bounds may end the device's use, so numbers stay near 1.
+  // On a device, an index out of bounds may make the device unusable, so numbers stay near 1.
   if (on_device_) style_.scale = 1e-3;
   const ProbeRow row{.seed = kFirstSeed};
   std::string problem;
   for (const int64_t others : {1, 16, 64, 224}) {
     sizes_.others = others;
-    sizes_.step = others == 1 ? 2 : 0;  // small ones differ
+    sizes_.step = others == 1 ? 2 : 0;  // small and different sizes
     for (const bool unsigned_values : {false, true}) {
       style_.unsigned_values = unsigned_values;
       if (run({&row, 1}, first_)) return same();
@@ -190,7 +190,7 @@ InvarianceFinding BatchInvarianceCheck::find_inputs() {
 
 InvarianceFinding BatchInvarianceCheck::repeat() {
   set_style();
-  // A slow row is not run twice: different neighbours also show whether it answers the same.
+  // A slow row is not run twice: different neighbours also show whether its answer is reproducible.
   if (on_device_ || time_ < kLong) {
     const ProbeRow row{.seed = kFirstSeed};
     RowAnswers again;
@@ -225,11 +225,11 @@ bool BatchInvarianceCheck::learn(const ProbeRow& row, std::vector<Known>& rows) 
   return true;
 }
 
-// Seven rows in all: one by itself and beside three neighbours. The first two use the same kernels and places.
+// Seven rows in all: one alone and with three neighbours. The first two runs use the same kernels and positions.
 InvarianceFinding BatchInvarianceCheck::try_few(const ProbeRow& row) {
   RowAlone alone{.answers = first_, .nudged = {}};
   if (row.seed != kFirstSeed && !run({&row, 1}, alone.answers)) return unknown(problem_);
-  // Nudging costs a run, so do it only if it decides.
+  // Nudging costs a run, so it is done only if it decides.
   bool steady = true;
   const auto agrees = [&](const RowAnswers& expected, size_t at, const RowAnswers& got, size_t where,
                           const RowTolerance& tolerance) {
@@ -252,7 +252,7 @@ InvarianceFinding BatchInvarianceCheck::try_few(const ProbeRow& row) {
     if (!run(rows, got)) {
       const InvarianceFinding found = failed();
       if (run({&rows[1 - place], 1}, got)) return found;
-      continue;  // learn_rows() leaves it out, too
+      continue;  // learn_rows() skips it, too
     }
     blind = blind && row_agrees(alone.answers, 0, got, 1 - place, alone, {});
     if (!agrees(alone.answers, 0, got, place, other_kernels_)) return steady ? differs(kPlaced) : unknown(kUnsteady);
@@ -262,7 +262,7 @@ InvarianceFinding BatchInvarianceCheck::try_few(const ProbeRow& row) {
   return !steady ? unknown(kUnsteady) : blind ? unknown(kBlind) : same();
 }
 
-// As in try_sizes(): other seeds decide.
+// As in try_sizes(), other seeds decide.
 InvarianceFinding BatchInvarianceCheck::try_few() {
   InvarianceFinding found;
   for (uint32_t attempt = 0; attempt < kSeeds; ++attempt) {
@@ -272,8 +272,8 @@ InvarianceFinding BatchInvarianceCheck::try_few() {
   return found;
 }
 
-// Learns what rows answer by themselves. A row that fails is no neighbour: a run with it fails, and its requests then
-// run one by one.
+// Learns the answers of rows when run alone. A row that fails is no neighbour: a run with it fails, and its requests
+// then run one by one.
 InvarianceFinding BatchInvarianceCheck::learn_rows() {
   for (const uint32_t seed : {kFirstSeed, kFirstSeed + 1}) {
     if (!learn({.kind = RowKind::kOrdinary, .seed = seed}, subjects_)) return unknown(problem_);
@@ -302,14 +302,14 @@ InvarianceFinding BatchInvarianceCheck::compare_rows() {
   return same();
 }
 
-// Same kernels and places, other neighbours: nothing may change.
+// Same kernels and positions, other neighbours: no answer may change.
 InvarianceFinding BatchInvarianceCheck::try_company(std::span<const size_t> company) {
   std::vector<ProbeRow> rows;
   for (const size_t i : company) rows.push_back(subjects_[i].row);
   RowAnswers expected, got;
   if (!run(rows, expected)) return failed();
   for (size_t h = 0; h < hostile_.size(); ++h) {
-    // Replaces every other row, then one half, which also finds rows that are used in pairs or from the other end.
+    // Replaces every other row, then one half, which also detects rows that are used in pairs or from the other end.
     const auto side = [&](size_t k) { return h % 2 == 0 ? k % 2 : k < rows.size() / 2 ? 0 : 1; };
     for (size_t replaced = 0; replaced < 2; ++replaced) {
       std::vector<ProbeRow> beside = rows;
@@ -336,8 +336,8 @@ InvarianceFinding BatchInvarianceCheck::try_neighbours() {
   return same();
 }
 
-// Compares other numbers of rows and other places with each row by itself. Other kernels round sums differently; if
-// that shows in numbers that are rounded to few values, other seeds decide.
+// Compares other batch sizes and positions with each row run alone. Other kernels round sums differently; if that
+// affects numbers that are rounded to few values, other seeds decide.
 InvarianceFinding BatchInvarianceCheck::try_sizes() {
   std::vector<int64_t> counts{2, 3, 5};
   const bool small = elements_ * most_ < kLargeRun && first_.bytes() * static_cast<size_t>(most_) < kLargeAnswer;
@@ -363,7 +363,7 @@ InvarianceFinding BatchInvarianceCheck::try_sizes() {
       if (!run(rows, got)) return failed();
       for (size_t k = 0; k < rows.size(); ++k) {
         const Known& row = known[place(k)];
-        // Kernels differ in what they make of NaN (in a ReLU, say).
+        // Kernels treat NaN differently (in a ReLU, for example).
         RowTolerance tolerance = other_kernels_;
         tolerance.garbage = row.row.kind == RowKind::kNotANumber || row.row.kind == RowKind::kInfinite;
         if (!row_agrees(row.alone.answers, 0, got, k, row.alone, tolerance)) problem = kPlaced;

@@ -3,13 +3,13 @@
 namespace sconce::server {
 namespace {
 
-// A request's bytes besides the values of its inputs.
+// Bytes of a request in addition to the values of its inputs.
 constexpr uint64_t kAround = 64 * 1024;
-// An input's bytes besides its values: name, datatype, shape and parameters.
+// Bytes of an input in addition to its values: name, datatype, shape and parameters.
 constexpr uint64_t kAroundInput = 4096;
-// An element as text: the longest number, a separator and a line end, and each bracket around it on its own line.
+// An element as text: the longest number, a separator and a line end; and each bracket around it on its own line.
 constexpr uint64_t kElement = 40, kBrackets = 48;
-// If no dtype is recorded.
+// For inputs without a recorded dtype.
 constexpr uint64_t kLargestElement = 16;
 
 bool add(uint64_t& to, uint64_t count, uint64_t each) {

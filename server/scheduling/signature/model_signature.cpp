@@ -10,7 +10,7 @@
 namespace sconce::server {
 namespace {
 
-// The JSON and wire form of a complex tensor has one more dimension.
+// The JSON and wire form of a complex tensor has one additional dimension.
 bool has_component_dimension(std::optional<DType> dtype) noexcept { return dtype && is_complex(*dtype); }
 
 TensorInterface describe_tensor(const TensorSpec& spec) {
@@ -71,7 +71,8 @@ std::string ModelSignature::batch_symbol() const {
 int64_t ModelSignature::fewest_rows(int64_t most) const {
   const Dim& batch = spec.inputs[0].dims[0];
   int64_t rows = std::max<int64_t>(least_size(batch), 1);
-  while (rows < most && !takes_size(batch, rows)) ++rows;  // multiples, if the batch is an expression
+  while (rows < most && !takes_size(batch, rows))
+    ++rows;  // steps over sizes that are not multiples, if the batch is an expression
   return rows;
 }
 
@@ -82,11 +83,11 @@ void ModelSignature::derive_batch() {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorInterface& output = outputs[i];
     if (output.shape_known && (output.shape.empty() || output.shape[0] != -1)) return;
-    // The size is not the batch's, only perhaps a multiple.
+    // The size is not that of the batch, but possibly a multiple of it.
     const std::vector<Dim>& dims = spec.outputs[i].dims;
     if (!dims.empty() && !dims[0].symbol.empty() && dims[0].symbol != symbol) return;
   }
-  // Clients hold it in 32 bits.
+  // Clients store it in 32 bits.
   max_batch_size = std::min<int64_t>(spec.inputs[0].dims[0].max, std::numeric_limits<int32_t>::max());
 }
 

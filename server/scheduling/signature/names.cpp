@@ -13,7 +13,7 @@ bool has_keys(const SpecNode& node) noexcept {
          node.kind == Kind::kDataclass;
 }
 
-// Names of the leaves below node, in flat order.
+// Collects the names of the leaves below `node`, in flat order.
 void collect(const SpecNode& node, const std::string& path, std::vector<std::string>& names) {
   if (node.kind == SpecNode::Kind::kLeaf) {
     names.push_back(path);
@@ -32,7 +32,7 @@ TensorNames::TensorNames(std::vector<std::string> names, std::string_view alias,
   names.resize(tensors.size());
   const auto alias_of = [&](size_t i) { return std::string(alias) + std::to_string(i); };
   for (size_t i = 0; i < tensors.size(); ++i) {
-    // Two keys may look alike (1 and "1"): the second tensor then has only its alias.
+    // Two keys may have the same text (1 and "1"): the second tensor then has only its alias.
     if (names[i].empty() || !index_.emplace(names[i], i).second) names[i] = alias_of(i);
   }
   for (size_t i = 0; i < tensors.size(); ++i) index_.emplace(alias_of(i), i);

@@ -11,9 +11,9 @@
 namespace sconce::server {
 namespace {
 
-constexpr double kFar = 1000;  // how many times larger or smaller rows are than ordinary ones
+constexpr double kFar = 1000;  // factor between ordinary rows and larger or smaller ones
 
-// The sum of three even numbers: mean 0, variance 1, from -3 to 3.
+// The sum of three uniform numbers: mean 0, variance 1, from -3 to 3.
 double ordinary(uint64_t bits) noexcept {
   constexpr double kStep = 2.0 / (1 << 21);
   const auto part = [&](int shift) { return static_cast<double>(bits >> shift & 0x1FFFFF) * kStep - 1; };
@@ -67,7 +67,7 @@ bool bit_value(const ProbeRow& row, uint64_t bits) noexcept {
   }
 }
 
-// A float between the bounds, or the nearest to what rows without bounds have.
+// A float within the bounds, or the one nearest to the value without bounds.
 double bounded_float(const ProbeRow& row, const RowStyle& style, const ValueBounds& bounds, uint64_t bits) noexcept {
   const double width = bounds.high - bounds.low;
   if (!std::isfinite(width)) return bounds.nearest(float_value(row, style, bits), false);
@@ -90,7 +90,7 @@ double bounded_float(const ProbeRow& row, const RowStyle& style, const ValueBoun
   return bounds.nearest(value, false);
 }
 
-// 0 and 1, or the two least that the model takes.
+// 0 and 1, or the two smallest numbers that the model accepts.
 double whole_value(const ProbeRow& row, const ValueBounds& bounds, uint64_t bits) noexcept {
   const double least = std::isfinite(bounds.low) ? std::max(0.0, std::ceil(bounds.low)) : 0;
   return bounds.nearest(least + static_cast<double>(bit_value(row, bits)), true);

@@ -12,7 +12,7 @@ bool lies_as_recorded(const Tensor& tensor, const TensorSpec& spec) noexcept {
   if (tensor.is_contiguous()) return row_major_is_recorded(tensor.sizes(), spec);
   const auto rank = static_cast<size_t>(tensor.dim());
   if (spec.strides.size() != rank || !tensor.is_dense()) return false;
-  // Strides that depend on sizes are not recorded: their dimensions lie outside the others, in order.
+  // Strides that depend on sizes are not recorded: their dimensions are outside the others, in order.
   int64_t dense = 1;
   for (size_t d = 0; d < rank; ++d) {
     if (!spec.strides[d]) continue;
@@ -46,7 +46,7 @@ Tensor in_recorded_strides(Tensor tensor, const TensorSpec& spec, TensorScratch&
   const size_t rank = static_cast<size_t>(tensor.dim());
   if (row_major_is_recorded(tensor.sizes(), spec)) return tensor;
 
-  // Recorded strides are used as they are. Strides that depend on sizes are not recorded; their dimensions lie outside
+  // Recorded strides are used unchanged. Strides that depend on sizes are not recorded; their dimensions are outside
   // the others, in order.
   std::array<int64_t, Tensor::kMaxRank> strides;
   int64_t dense = 1;

@@ -53,7 +53,7 @@ bool floats_agree(std::span<const std::byte> expected, std::span<const std::byte
   return true;
 }
 
-// Element by element, as bytes.
+// Compares element by element, as bytes.
 bool integers_agree(std::span<const std::byte> expected, std::span<const std::byte> got, size_t itemsize,
                     std::span<const std::byte> alone, std::span<const std::span<const std::byte>> nudged) {
   for (size_t i = 0; i < expected.size(); i += itemsize) {
@@ -67,7 +67,7 @@ bool integers_agree(std::span<const std::byte> expected, std::span<const std::by
   return true;
 }
 
-// Calls use(T*) with the type in which elements are compared as numbers; false if there is none.
+// Calls use(T*) with the type in which elements are compared as numbers. Returns false if there is none.
 template <class Use>
 bool as_floats(DType dtype, Use&& use) {
   const DType part = component_dtype(dtype);
@@ -78,7 +78,7 @@ bool as_floats(DType dtype, Use&& use) {
   return false;
 }
 
-// One output of the answers to the row's nudged inputs, as far as they have its shape.
+// One output of the answers to the row's nudged inputs, where it has the row's shape.
 std::vector<std::span<const std::byte>> nudged_rows(const RowAlone& alone, size_t output) {
   std::vector<std::span<const std::byte>> rows;
   for (const RowAnswers& nudged : alone.nudged) {

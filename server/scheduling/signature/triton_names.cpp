@@ -14,7 +14,7 @@ std::string text_of(std::string_view datatype, const std::vector<int64_t>& shape
   return text + (shape.empty() ? " []" : "]");
 }
 
-// Whether a tensor can be both.
+// Whether a tensor can have both descriptions.
 bool agree(const std::vector<int64_t>& said, const TensorInterface& tensor) {
   if (!tensor.shape_known) return true;
   if (said.size() != tensor.shape.size()) return false;
@@ -59,7 +59,7 @@ ControlInput::Kind kind_of(TritonControl::Kind kind) noexcept {
   return ControlInput::Kind::kReady;
 }
 
-// Whether a first dimension has rows: it is variable, or all buffers that the model writes have as many.
+// Whether a first dimension is rows: it is variable, or all buffers that the model writes have that size.
 bool are_rows(const ModelSignature& interface, int64_t size) {
   if (size == -1) return true;
   const std::vector<ConstantSpec>& constants = interface.spec.constants;
@@ -86,7 +86,7 @@ void check_control(const TritonControl& said, const ControlInput& control, const
 void take_names(const TritonConfig& config, ModelSignature& interface) {
   const bool batched = config.max_batch_size > 0;
   std::vector<TritonTensor> inputs = config.inputs;
-  // Controls are inputs of the package too. Those that it does not know by name come after the others.
+  // Controls are inputs of the package too. Controls whose names the package does not know come after the other inputs.
   for (const TritonControl& control : config.controls) {
     SCONCE_CHECK(!config.inputs.empty() || interface.input_names.find(control.name), kInvalidArgument, "control '",
                  excerpt(control.name), "' is no input of the package, which has ",

@@ -16,7 +16,7 @@ template <class... Parts>
   SCONCE_FAIL(kInvalidArgument, "line ", field.line, ": ", field.name, ": ", parts...);
 }
 
-// The message of a field that must have one.
+// The message of a field; throws if it has none.
 const TextMessage& message_of(const TextField& field) {
   if (field.kind != TextField::Kind::kMessage) fail(field, "expected a message in braces");
   return field.message;
@@ -104,7 +104,7 @@ class TritonConfigReader {
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
   void set(std::string key, std::string value) { config_.settings.emplace_back(std::move(key), std::move(value)); }
-  // Names a field that has no meaning here, unless it says what is the case anyway.
+  // Records a field without an effect, unless it agrees with the server's behaviour.
   void ignore(const TextField& field, std::string_view within = {}, std::string_view why = {}) {
     if (is_default(field)) return;
     std::string text(within);
@@ -196,7 +196,7 @@ class TritonConfigReader {
     return tensor;
   }
 
-  // A file that a field names, which must be in the folder.
+  // The path of a file that a field names, which must be in the folder.
   static std::string below_folder(const TextField& field, const std::filesystem::path& folder) {
     const std::filesystem::path file = string_of(field);
     const bool inside = !file.empty() && file.is_relative() &&
@@ -206,8 +206,8 @@ class TritonConfigReader {
     return (folder / file).string();
   }
 
-  // Groups that differ only in their devices become one. Others cannot be had, because a model has as many replicas on
-  // each of its devices.
+  // Groups that differ only in their devices are merged. Other groups are not supported, because a model has the same
+  // number of replicas on each of its devices.
   void read_groups() {
     std::optional<int64_t> replicas;
     std::vector<std::string> devices;
@@ -294,8 +294,7 @@ class TritonConfigReader {
     set("timeout_override", override_allowed ? "true" : "false");
   }
 
-  // A sequence beyond those that have a place is refused, so there are more places than Triton has slots, unless the
-  // file gives their number.
+  // A sequence without a slot is refused, so there are more slots than in Triton, unless the file gives their number.
   void read_sequences(const TextMessage& message) {
     constexpr std::string_view kWithin = "sequence_batching";
     constexpr int64_t kPlaces = 1024, kIdleMicroseconds = 1'000'000;
@@ -312,7 +311,7 @@ class TritonConfigReader {
         for (const TextField& inner : message_of(field).fields) {
           if (inner.name == "max_candidate_sequences")
             most_sequences_ = count_of(inner);
-          else if (inner.name != "preserve_ordering")  // a sequence's answers are always in order
+          else if (inner.name != "preserve_ordering")  // the answers of a sequence are always in order
             ignore(inner, "sequence_batching.oldest", kOneByOne);
         }
       } else if (field.name == "state") {
@@ -531,8 +530,8 @@ class TritonConfigReader {
   TritonConfig& config_;
   std::vector<const TextField*> groups_;
   int64_t instances_ = 1;
-  std::string batching_;  // as in Triton, the file's author says whether requests may share runs; empty: does not
-  int64_t most_sequences_ = -1;  // of an instance; -1: the file does not ask for sequences
+  std::string batching_;  // as in Triton, the file's author decides whether requests may share runs; empty: not said
+  int64_t most_sequences_ = -1;  // per instance; -1: the file does not ask for sequences
 };
 
 }  // namespace

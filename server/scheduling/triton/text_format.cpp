@@ -142,7 +142,7 @@ class TextFormatReader {
       fail("expected ':' or '{' after '", excerpt(field.name), "'");
     } else if (c == '"' || c == '\'') {
       field.kind = TextField::Kind::kString;
-      // Adjacent strings are one.
+      // Adjacent strings are concatenated.
       while (peek() == '"' || peek() == '\'') read_string(field.text);
     } else {
       field.text = read_word(field.name);

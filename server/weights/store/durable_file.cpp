@@ -14,9 +14,9 @@
 namespace sconce::server {
 namespace {
 
-// Most bytes of one call, below the limit of Linux.
+// Maximum bytes per call, below the limit of Linux.
 constexpr size_t kMaxWriteAtOnce = size_t{1} << 30;
-// A journal with the servers of 64 pushes, whose URLs have come in requests' heads, has less.
+// More than the size of a journal with the servers of 64 pushes, whose URLs arrived in request headers.
 constexpr size_t kSmallFile = size_t{4} << 20;
 
 }  // namespace
@@ -54,7 +54,7 @@ void DurableFile::keep() {
 }
 
 void sync_directory(int directory, const std::string& path) {
-  // File systems that cannot do this for directories say EINVAL.
+  // File systems that do not support this for directories return EINVAL.
   SCONCE_CHECK(::fsync(directory) == 0 || errno == EINVAL, kIo, "cannot write the directory ", path,
                " to the disk: ", system_reason());
 }

@@ -19,7 +19,7 @@
 namespace sconce::server {
 namespace {
 
-// A peer that is gone must not hold up a start.
+// An unreachable peer must not delay the start.
 constexpr std::chrono::seconds kAskPatience{5}, kReadPatience{30};
 
 struct Peer {
@@ -60,7 +60,7 @@ void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {
     peer.generation = generation;
 }
 
-// Refuses a set that does not fit before any of its values has come.
+// Refuses a set that does not fit before any of its values arrives.
 class FittingUpdate final : public WeightUpdate {
  public:
   FittingUpdate(std::unique_ptr<WeightUpdate> update, std::vector<ConstantSpec> constants)
@@ -80,7 +80,7 @@ class FittingUpdate final : public WeightUpdate {
   const std::vector<ConstantSpec> constants_;
 };
 
-// Takes the peer's active set. Throws the reason if that fails.
+// Takes over the peer's active set. Throws the reason of a failure.
 void take(const StartingModel& start, const AdminClient& client, uint64_t newer_than) {
   std::unique_ptr<FittingUpdate> update;
   std::unique_ptr<WeightStream> stream;
@@ -151,7 +151,7 @@ std::optional<std::string> take_newest(const StartingModel& start, uint64_t newe
     if (!peer.problem.empty()) pass_over(peer);
   }
   std::erase_if(peers, [](const Peer& peer) { return !peer.problem.empty(); });
-  // Servers that start at the same time do not all ask the same one.
+  // Servers that start at the same time must not all ask the same peer.
   std::shuffle(peers.begin(), peers.end(), std::mt19937(std::random_device()()));
   std::stable_sort(peers.begin(), peers.end(),
                    [](const Peer& a, const Peer& b) { return a.generation > b.generation; });

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kLine = "hmac-sha256 ";
 constexpr size_t kShortestKey = 32, kLargestKeyFile = 1 << 16;
 
-// The last line of a text that ends with a line feed, with that.
+// The last line of a text that ends with a line feed, including the line feed.
 std::string_view last_line(std::string_view text) {
   if (!text.ends_with('\n')) return {};
   const size_t before = text.substr(0, text.size() - 1).rfind('\n');

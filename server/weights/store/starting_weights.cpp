@@ -22,10 +22,10 @@ std::string named(const KeptSet& set) {
          (set.label.empty() ? std::string() : " ('" + excerpt(set.label) + "')");
 }
 
-// Processes that may end while a set is watched.
+// Maximum number of processes that may crash while a set is guarded.
 constexpr uint64_t kMaxEndings = 1;
 
-// Publishes the staged set, under this generation unless the model's own is higher.
+// Publishes the staged set, with this weight version unless the model's own is higher.
 void publish(Model& model, uint64_t generation) {
   model.commit_weights(generation > model.generation() ? generation : 0);
 }
@@ -40,7 +40,7 @@ void publish_own(Model& model, uint64_t generation) {
 
 enum class Outcome : int8_t { kTaken, kDamaged, kUnfit };
 
-// Publishes the set. before: is called first, if the set fits. problem: why it is not taken.
+// Publishes the set. before: called first, if the set fits. problem: set to the reason of a refusal.
 Outcome take_kept(const StartingModel& start, const KeptSet& set, uint64_t generation, std::string& problem,
                   const std::function<void()>& before = {}) {
   const FileOptions options{.format = WeightFormat::kSafetensors, .cancel = &start.ending};
@@ -81,7 +81,8 @@ void take_file(const StartingModel& start, uint64_t generation) {
   publish(start.model, generation);
 }
 
-// This process goes on with the watch of another one. Ends it, and drops the set, if too many have ended.
+// This process continues the guard of an earlier process. Ends the guard and drops the set if too many processes have
+// crashed.
 void take_over_watch(const StartingModel& start, StoredWeights::Found& found, StartingWeights& result) {
   KeptGuard& guard = *found.journal.guard;
   if (guard.instance == instance_name()) return;
@@ -96,7 +97,7 @@ void take_over_watch(const StartingModel& start, StoredWeights::Found& found, St
     return;
   }
   guard.instance = instance_name();
-  // Before any of its values is used, since that may be what ends the process.
+  // Before any of its values is used, because they may cause the crash.
   const MutexLock turn(start.kept->turn());
   const std::string problem =
       start.kept->change_guard(watched.generation, [&](std::optional<KeptGuard>& kept) { kept = found.journal.guard; });
@@ -105,7 +106,8 @@ void take_over_watch(const StartingModel& start, StoredWeights::Found& found, St
               named(watched), printable(problem));
 }
 
-// Publishes what the watched set may have to go back to, before that is published. The package's own weights are there.
+// Publishes the set to which the guarded set may be rolled back, before the guarded set. The package's own weights are
+// already there.
 void take_one_before(const StartingModel& start, const std::vector<KeptSet>& sets) {
   if (sets.size() > 1) {
     std::string problem;
@@ -121,7 +123,7 @@ void take_one_before(const StartingModel& start, const std::vector<KeptSet>& set
               printable(problem));
 }
 
-// Without a complete set to go back to, the watch is over.
+// Without a complete set to roll back to, the guard ends.
 void check_way_back(const StartingModel& start, StartingWeights& result) {
   const std::vector<WeightSetInfo> sets = start.model.weight_sets();
   if (sets.size() > 1 && sets[1].missing.empty()) return;
@@ -132,7 +134,7 @@ void check_way_back(const StartingModel& start, StartingWeights& result) {
   result.guard.reset();
 }
 
-// The push whose set was gone back from was undone by that.
+// The push of the rolled-back set is undone.
 std::optional<KeptPush> undo_push(StartingWeights& result) {
   for (KeptPush& push : result.pushes) {
     if (push.id != result.gone_back->guard.push) continue;
@@ -144,7 +146,7 @@ std::optional<KeptPush> undo_push(StartingWeights& result) {
   return std::nullopt;
 }
 
-// Keeps the set that was published; after going back, in the place of the watched one.
+// Stores the published set; after a rollback, in place of the guarded one.
 void keep_active(const StartingModel& start, PublishedBy by, StartingWeights& result) {
   StoredWeights::Notes notes{std::move(by)};
   const uint64_t generation = start.model.generation();
@@ -164,7 +166,7 @@ void keep_active(const StartingModel& start, PublishedBy by, StartingWeights& re
   result.kept = start.kept->status();
 }
 
-// Whether a kept set serves.
+// Returns whether a stored set serves.
 bool take_any_kept(const StartingModel& start, const StoredWeights::Found& found, StartingWeights& result) {
   std::string trouble = found.problem;
   if (!trouble.empty()) {
@@ -175,7 +177,7 @@ bool take_any_kept(const StartingModel& start, const StoredWeights::Found& found
   std::function<void()> before;
   if (found.journal.guard) before = [&] { take_one_before(start, found.journal.sets); };
   for (const KeptSet& set : found.journal.sets) {
-    // If a later set is damaged, this one gets a new generation, as after a rollback.
+    // If a later set is damaged, this one gets a new weight version, as after a rollback.
     const uint64_t generation = trouble.empty() ? set.generation : found.last + 1;
     std::string problem;
     switch (take_kept(start, set, generation, problem, std::exchange(before, nullptr))) {
@@ -244,7 +246,7 @@ StartingWeights start_weights(const StartingModel& start) {
     log_info("model {} version {} serves the weights of {}", start.name, start.version, start.config.weights);
   }
   if (result.guard) check_way_back(start, result);
-  // Nobody who asks for a rollback means what was published on the way here, unless the watch may.
+  // A rollback request never means the sets that were published during this start, unless the guard needs one.
   if (!result.guard) start.model.release_previous();
   if (result.gone_back && result.refused.empty()) keep_active(start, {"guard", result.gone_back->reason}, result);
   return result;

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kFormat = 1;
 constexpr size_t kMaxSets = 16;
 
-// The member of that name; null: there is none.
+// The member with that name; null: none.
 std::string* text_of(KeptSet& set, std::string_view key) {
   return key == "label"     ? &set.label
          : key == "digest"  ? &set.digest

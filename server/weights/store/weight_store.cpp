@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char *kJournal = "journal.json", *kBefore = "previous.json", *kLock = ".lock";
-constexpr size_t kKept = 2;  // the active set and the one to go back to
+constexpr size_t kKept = 2;  // the active set and the one to roll back to
 constexpr size_t kCopyBlock = size_t{1} << 20;
 
 Descriptor open_folder(const fs::path& folder) {
@@ -35,7 +35,7 @@ Descriptor open_folder(const fs::path& folder) {
   return directory;
 }
 
-// Makes the folder, and its name durable.
+// Creates the folder and makes its name durable.
 void make_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0700) == 0) {
     const fs::path above = folder.parent_path();
@@ -91,8 +91,8 @@ StoredWeights::Found StoredWeights::find() const {
   found.problem = problem_of([&] { found.journal = read(kJournal); });
   if (!found.problem.empty()) {
     succeeds([&] { found.journal = read(kBefore); });
-    found.journal.guard.reset();  // of a set that is not the newest any more
-    // The damaged journal named at least one set more.
+    found.journal.guard.reset();  // the guarded set is no longer the newest
+    // The damaged journal named at least one more set.
     found.last = 1;
   }
   for (const KeptSet& set : found.journal.sets)
@@ -147,7 +147,7 @@ void StoredWeights::renumber(const std::string& digest, uint64_t generation) {
 
 void StoredWeights::rewrite(const std::function<bool(Journal&)>& change) {
   Found found = find();
-  // If the journal is damaged, what is left of it must not take its place.
+  // If the journal is damaged, the remaining data must not replace it.
   SCONCE_CHECK(found.problem.empty(), kCorruptPackage, found.problem);
   if (!change(found.journal)) return;
   make_folder(folder_.parent_path());
@@ -189,7 +189,7 @@ void StoredWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
   sets.insert(sets.begin(), std::move(next));
   if (sets.size() > kKept) sets.resize(kKept);
 
-  // The present journal also gets the name of the one before, unless it is damaged.
+  // The current journal also gets the name of the previous one, unless it is damaged.
   if (succeeds([&] { read(kJournal); })) {
     SCONCE_CHECK(::unlinkat(directory.get(), kBefore, 0) == 0 || errno == ENOENT, kIo, "cannot remove ", where, "/",
                  kBefore, ": ", system_reason());
@@ -224,12 +224,12 @@ void StoredWeights::write_file(std::unique_ptr<WeightSetFile> set, const Descrip
 void StoredWeights::remove_others(const std::vector<KeptSet>& kept) const {
   std::set<std::string> names{kJournal, kBefore};
   for (const KeptSet& set : kept) names.insert(set.file);
-  // If the journal gets damaged, the previous journal replaces it, so its set must stay.
+  // If the journal becomes damaged, the previous journal replaces it, so its set must stay.
   succeeds([&] {
     if (const Journal before = read(kBefore); !before.sets.empty()) names.insert(before.sets.front().file);
   });
   const Descriptor directory = open_folder(folder_);
-  std::error_code ignored;  // files that stay are removed by a later call
+  std::error_code ignored;  // a later call removes the remaining files
   for (const std::string& name : names_in(folder_, ignored)) {
     const bool ours = name.ends_with(".safetensors") || name.ends_with(DurableFile::kUnfinished);
     if (ours && !names.contains(name)) ::unlinkat(directory.get(), name.c_str(), 0);
@@ -284,7 +284,7 @@ WeightStore::WeightStore(const std::string& directory, const std::string& seal_k
   char host[65] = {};
   ::gethostname(host, sizeof host - 1);
   const std::string self = fmt::format("process {} of {}", ::getpid(), host);
-  // The text is only for the error of another server, so a full disk does not matter.
+  // The text is only for another server's error message, so a full disk does not matter.
   if (::ftruncate(lock_.get(), 0) == 0) (void)!::pwrite(lock_.get(), self.data(), self.size(), 0);
 }
 

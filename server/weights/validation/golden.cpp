@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxGoldenFailures = 8;
 
-// Copies, because a model may write its inputs.
+// Copies the inputs, because a model may write them.
 std::vector<Tensor> inputs_of(const GoldenRequest& request, const ModelSignature& interface, TensorScratch& scratch) {
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
@@ -64,7 +64,7 @@ std::string text_of(const GoldenVerdict::Failure& failure) {
 GoldenVerdict Golden::judge(const ModelSignature& interface, Rehearsal& rehearsal, GoldenVerdict verdict,
                             const std::function<void()>& check) {
   verdict.requests = file_.requests.size();
-  // The share is a decimal fraction, which a double may exceed by its last place.
+  // The share is a decimal fraction, and its double may exceed it in the last place.
   verdict.needed = static_cast<size_t>(std::ceil(file_.pass * static_cast<double>(verdict.requests) - 1e-9));
   const Clock::time_point start = Clock::now();
   for (const GoldenRequest& request : file_.requests) {

@@ -62,7 +62,7 @@ std::string text_of(Stored<T> value) {
   }
 }
 
-// "[0, 3]" of the row-major number of an element.
+// The position "[0, 3]" of an element, from its row-major index.
 std::string place_of(IntSpan sizes, uint64_t number) {
   std::vector<int64_t> index(sizes.size());
   for (size_t d = sizes.size(); d-- > 0;) {
@@ -105,7 +105,7 @@ std::optional<GoldenMismatch> by_argmax(const Tensor& expected, const Tensor& go
   walk_elements(rows, expected.strides().first(last), got.strides().first(last), [&](int64_t a, int64_t b) {
     const uint64_t number = mismatch.compared++;
     const int64_t wanted = argmax<T>(e + a, size, step_e), found = argmax<T>(g + b, size, step_g);
-    // Of several largest ones, any will do.
+    // If several elements are the largest, each of them is accepted.
     if (!is_less<T>(e[a + found * step_e], e[a + wanted * step_e]) || mismatch.wrong++ > 0) return;
     mismatch.at = place_of(rows, number);
     mismatch.expected = std::to_string(wanted);

@@ -81,7 +81,7 @@ void check_entry(const WeightEntry& entry, const TensorSpec& spec) {
                excerpt(entry.name), "' has ", entry.shape.size(), " dimensions, the model has ", spec.dims.size());
 }
 
-// Memory of its own, so that the file may change and go.
+// Copies the tensor, so that the file may be changed or removed.
 Tensor read_tensor(WeightFile& file, size_t entry) {
   StorageBlock block;
   const uint64_t bytes = file.bytes(entry);

@@ -10,7 +10,8 @@
 namespace sconce::server {
 namespace {
 
-// Bytes of one output that one answer is searched for NaN, which takes some 20 microseconds of the I/O thread.
+// Maximum bytes of one output that are scanned for NaN in one answer; this takes about 20 microseconds of the I/O
+// thread.
 constexpr size_t kMaxScanned = 512 << 10;
 
 constexpr uint64_t kMinRequests = 20, kMinTimes = 100;
@@ -62,7 +63,7 @@ void GuardCounts::saw(const SeenAnswer& answer) noexcept {
 
 GuardTotals GuardCounts::totals(uint64_t failures) const noexcept {
   GuardTotals totals{answers_.load(std::memory_order_relaxed), failures, with_nan_.load(std::memory_order_relaxed), {}};
-  // From the top down to the slowest hundredth.
+  // Descends from the slowest requests to the 99th percentile.
   uint64_t slower = 0;
   const uint64_t most = totals.answers / 100;
   for (size_t i = kBuckets; i-- > 0;) {

@@ -8,8 +8,8 @@
 namespace sconce::server {
 namespace {
 
-// A value is NaN if its bits, as an unsigned number, are above `most` after `add` was added and `mask` applied. The
-// number to add moves the only NaN of a float8 without infinities to the top.
+// A value is NaN if its bits, as an unsigned number, exceed `most` after adding `add` and applying `mask`. The addition
+// moves the only NaN of a float8 without infinities to the top.
 struct Format {
   size_t bytes = 0;  // of a value; 0: the dtype has no NaN
   uint64_t mask = 0, most = 0, add = 0;
@@ -80,7 +80,7 @@ bool has_nan(const Tensor& tensor, size_t most, uint64_t from) noexcept {
   const size_t room = std::max<size_t>(most / dtype_bytes(tensor.dtype()), 1);
   const size_t looked = std::min(elements, room);
   const size_t first = looked == elements ? 0 : static_cast<size_t>(from % elements);
-  // Of a dense tensor the order of the bytes is as good as that of the elements.
+  // In a dense tensor the order of bytes is as good as the order of elements.
   if (tensor.is_dense()) {
     const size_t end = std::min(first + looked, elements), rest = looked - (end - first);
     const size_t bytes = parts * format.bytes;

@@ -132,7 +132,7 @@ void Recording::saw(const SeenAnswer& answer) noexcept {
   if (over) tap_.remove(*this);
 }
 
-// Runs each request again and looks whether its inputs stay as they are.
+// Runs each request again and checks whether its inputs stay unchanged.
 void Recording::check_inputs() {
   for (const auto& answer : answers_) {
     TensorScratch scratch;

@@ -28,20 +28,20 @@ std::string why_not(const ModelSignature& interface) {
   return {};
 }
 
-// Threads that a kernel starts from this one inherit it.
+// Threads that a kernel starts from this thread inherit the priority.
 void take_lowest_priority() noexcept {
   pthread_setname_np(pthread_self(), "shadow");
   const sched_param none{};
   if (pthread_setschedparam(pthread_self(), SCHED_IDLE, &none) == 0) return;
   constexpr int kLowest = 19;
-  // Linux has a nice value for each thread. It may always be raised.
+  // Linux has a nice value per thread, and raising it is always allowed.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLowest);
 }
 
 double largest_of(std::span<const OutputDifference> differences) noexcept {
   double largest = 0;
   for (const OutputDifference& difference : differences) largest = std::max(largest, difference.values.largest);
-  return std::min(largest, std::numeric_limits<double>::max());  // a metric
+  return std::min(largest, std::numeric_limits<double>::max());  // for a metric
 }
 
 // Whether a count of any output differs.
@@ -86,7 +86,7 @@ struct Shadow::Trial {
   const bool batched;
   ShadowCounts counts;
 
-  mutable Mutex mutex;                           // the thread holds it for moments
+  mutable Mutex mutex;                           // the thread holds it briefly
   std::string problem SCONCE_GUARDED_BY(mutex);  // why the set has no replica
   std::string digest SCONCE_GUARDED_BY(mutex);
   std::string first_failure SCONCE_GUARDED_BY(mutex);
@@ -152,7 +152,7 @@ void Shadow::stop() noexcept {
   queue_.reset();
 }
 
-// Starts if there is a set to run.
+// Starts the shadow if there is a set to run.
 void Shadow::look() {
   problem_.clear();
   if (changing_ || queue_ || share() == 0 || !refusal_.empty()) return;
@@ -170,7 +170,7 @@ void Shadow::look() {
 void Shadow::start() {
   auto queue = std::make_shared<ShadowQueue>(trial_->beside, share(), memory_, waiting_,
                                              std::shared_ptr<ShadowCounts>(trial_, &trial_->counts));
-  // The thread before may be within a run. Only the next thread waits for it.
+  // The previous thread may be in a run. Only the next thread waits for it.
   const auto before = std::make_shared<std::thread>();
   {
     const MutexLock lock(trial_->mutex);
@@ -205,7 +205,7 @@ void Shadow::work(const Model& model, Trial& trial, ShadowQueue& queue, Sums& su
   });
   std::string digest;
   succeeds([&] { digest = model.weights_digest(WeightState::kStaged); });
-  // If weights change meanwhile, the staged set may be another one by now; but then the queue was closed before.
+  // If the weights have changed meanwhile, another set may be staged by now; but then the queue was closed before.
   if (queue.closed()) return;
   {
     const MutexLock lock(trial.mutex);

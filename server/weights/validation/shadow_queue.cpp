@@ -19,7 +19,7 @@ size_t span_of(const Tensor& tensor) {
   return storage_bytes_needed(tensor.sizes(), tensor.strides(), 0, tensor.itemsize());
 }
 
-// The model may demand the input's strides.
+// The model may require the input's strides.
 Tensor copy_with_strides(const Tensor& tensor, TensorScratch& memory) {
   const size_t bytes = span_of(tensor);
   const TensorScratch::Piece piece = memory.allocate(bytes);
@@ -60,7 +60,7 @@ void ShadowQueue::wake() noexcept {
   changes_.notify_one();
 }
 
-// Spreads the picked ones evenly: a request is picked when the sum of the shares passes a whole number.
+// Spreads the selected requests evenly: a request is selected when the sum of the shares passes a whole number.
 bool ShadowQueue::pick() noexcept {
   const uint64_t share = share_.load(std::memory_order_relaxed);
   const uint64_t sum = seen_.fetch_add(1, std::memory_order_relaxed) * share;
@@ -87,7 +87,7 @@ void ShadowQueue::saw(const SeenAnswer& answer) noexcept {
   skipped ? counts_->raise(*skipped) : wake();
 }
 
-// Returns why the request is skipped; nullopt: it is not.
+// Returns the reason for skipping the request; nullopt: it is not skipped.
 std::optional<ShadowCounts::What> ShadowQueue::add(const SeenAnswer& answer) {
   if (waiting_() > 0) return ShadowCounts::kBusy;
   if (!on_host(answer.inputs) || !on_host(answer.outputs)) return ShadowCounts::kPlaced;
@@ -98,13 +98,13 @@ std::optional<ShadowCounts::What> ShadowQueue::add(const SeenAnswer& answer) {
   for (Place& place : places_) {
     Use free = Use::kFree;
     if (!place.use.compare_exchange_strong(free, Use::kFilling)) continue;
-    if (!succeeds([&] { copy(answer, place.request); })) {  // there is no memory
+    if (!succeeds([&] { copy(answer, place.request); })) {  // no memory
       place.use = Use::kFree;
       break;
     }
     place.number = added_.fetch_add(1, std::memory_order_relaxed);
     place.use = Use::kFull;
-    // A closed queue may not be looked at again.
+    // A closed queue may not be polled again.
     Use full = Use::kFull;
     if (closed() && place.use.compare_exchange_strong(full, Use::kFree)) return ShadowCounts::kEnded;
     return std::nullopt;
