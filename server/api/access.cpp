@@ -11,7 +11,7 @@ namespace sconce::server {
 
 namespace {
 
-// Whether a request for the route can change something by itself. What inference can change depends on the request.
+// Whether a request to the route can have side effects. For inference that depends on the request.
 bool may_change(const Route* route, uint8_t scope) noexcept {
   if (route == nullptr) return false;
   if (route->method == Method::kGet) return false;

@@ -85,7 +85,7 @@ void Call::trace_outputs() {
 }
 
 void Call::hold_answer(size_t bytes) {
-  constexpr size_t kLargeAnswer = 64 * 1024;  // smaller ones are small compared with the call itself
+  constexpr size_t kLargeAnswer = 64 * 1024;  // smaller answers are small compared with the call itself
   if (bytes > kLargeAnswer) answer_room_.take(service_.request_memory, bytes, "an answer");
 }
 

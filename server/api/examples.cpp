@@ -13,9 +13,9 @@ namespace {
 using Kind = SpecNode::Kind;
 using Sizes = std::vector<int64_t>;
 
-// Requests with more elements are sent in binary: nobody reads so many zeros.
+// Requests with more elements are sent in binary, because long lists of zeros help no reader.
 constexpr int64_t kMaxWritten = 128;
-// What a dimension other than the first gets if it varies. Convolutions and pools fail on smaller ones.
+// Size of a variable dimension other than the first. Convolutions and pooling fail on smaller ones.
 constexpr int64_t kUsualSize = 16;
 constexpr int64_t kMaxElements = int64_t{1} << 31;
 
@@ -23,7 +23,7 @@ int64_t product(const Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-// As the protocol has it: complex numbers in a last dimension of 2.
+// In the protocol's form: complex numbers have a last dimension of 2.
 Sizes sent_sizes(const TensorInterface& tensor, Sizes sizes) {
   if (is_complex(*tensor.dtype)) sizes.push_back(2);
   return sizes;
@@ -48,10 +48,10 @@ std::string shell_url(const std::string& url) {
   return url.find_first_of("[]") == std::string::npos ? url : shell_word(url);
 }
 
-// JSON's strings are Python's too.
+// JSON strings are valid Python strings.
 std::string quoted(const std::string& text) { return dump(OrderedJson(text)); }
 
-// NumPy's type of a dtype; empty: it has none.
+// NumPy's type for a dtype; empty: none.
 std::string numpy_type(DType dtype) {
   if (dtype == DType::kComplex32 || dtype == DType::kFloat4E2M1FNx2) return {};
   if (dtype == DType::kBool) return "np.bool_";
@@ -104,7 +104,7 @@ class ExampleWriter {
   }
 
  private:
-  // Which input each leaf of the call is; -1: the compiler dropped it.
+  // Maps each leaf of the call to an input; -1: the compiler dropped it.
   void find_leaves() {
     const CallSpec& call = model_.spec.call_spec;
     const size_t leaves = call.known ? call.args.leaves() + call.kwargs.leaves() : sizes_.size();
@@ -143,7 +143,7 @@ class ExampleWriter {
            numpy_type(*model_.inputs[input].dtype) + ")";
   }
 
-  // A part of the call with tensors in its leaves, in JSON or in Python.
+  // A part of the call with tensors as leaves, in JSON or in Python.
   std::string tree(const SpecNode& node, size_t& leaf, bool python) const {
     if (node.kind == Kind::kNone) return python ? "None" : "null";
     if (node.kind == Kind::kLeaf) {
@@ -267,7 +267,7 @@ class ExampleWriter {
     text += "answer = client.infer(" + quoted(model_.name) + ", [" + inputs + "]";
     if (served_.sequences()) text += ", sequence_id=1, sequence_start=True, sequence_end=True";
     if (reach_.token) {
-      // HTTP/2 has small letters only.
+      // HTTP/2 allows only lower case.
       text += grpc ? ", headers={\"authorization\"" : ", headers={\"Authorization\"";
       text += ": \"Bearer \" + os.environ[\"SCONCE_TOKEN\"]}";
     }
@@ -284,7 +284,7 @@ class ExampleWriter {
   std::vector<size_t> sent_;  // inputs that clients send
   int64_t elements_ = 0;
   bool half_ = false;         // an input has no JSON form in v2
-  bool half_result_ = false;  // an output has none, or may have none
+  bool half_result_ = false;  // an output has no JSON form, or may have none
   bool known_leaves_ = false;
   std::vector<long> input_of_leaf_;
 };
@@ -293,7 +293,7 @@ class ExampleWriter {
 
 std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelSignature& model) {
   const std::vector<TensorSpec>& specs = model.spec.inputs;
-  // A symbol that is in some input's first dimension stays small wherever it stands.
+  // A symbol in the first dimension of an input stays small in all positions.
   std::set<std::string> small;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].dims.empty()) continue;
@@ -302,7 +302,7 @@ std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelSignat
   }
   const SizeRelations relations(specs, model.spec.bounds);
   const auto chosen = relations.sizes({}, [&](const std::string& symbol, SizeRelations::Range range) {
-    // torch.export records 2 where it may be 1.
+    // torch.export records 2 for a size that may be 1.
     const int64_t least = range.least <= 2 ? 1 : range.least;
     return small.contains(symbol) ? least : std::clamp(kUsualSize, least, std::max(least, range.most));
   });

@@ -31,7 +31,7 @@ constexpr std::string_view name_of(OnDemand::State state) noexcept {
   return {};
 }
 
-// Of a model that is not loaded, one for each version.
+// Adds entries for a model that is not loaded, one for each version.
 void describe(const OnDemand::Entry& entry, std::vector<IndexEntry>& entries) {
   const bool loading = entry.state == OnDemand::State::kLoading;
   for (const int64_t version : entry.versions) {
@@ -47,7 +47,7 @@ void describe(const OnDemand::Entry& entry, std::vector<IndexEntry>& entries) {
   }
 }
 
-// Whether the route's model is one that a request would load; of such a one, its status.
+// The status of the route's model if a request would load it; nullopt for other models.
 std::optional<OnDemand::Entry> not_loaded(const RequestView& request) {
   const OnDemand* const on_demand = request.service.control.on_demand();
   if (on_demand == nullptr || request.catalog.look_up(request.route.model) != nullptr) return std::nullopt;
@@ -95,7 +95,7 @@ ServerTotals totals_of(const Service& service) {
   return totals;
 }
 
-// kNotFound if the path names a set that the model does not have. A model that is not served has none.
+// kNotFound if the path names a set that the model does not have. An unloaded model has none.
 void check_set(const RequestView& request, const Catalog::Version& version) {
   const std::string_view set = request.route.set;
   if (set.empty()) return;
@@ -132,7 +132,7 @@ std::string names_text(const RequestView& request) {
   return model_list_document(names);
 }
 
-// A text about all models: made anew where they are few, else kept until something changes.
+// A text about all models: for few models it is made for each request, else cached until something changes.
 template <class Make>
 std::shared_ptr<const std::string> text_of_all(const RequestView& request, CachedText& cache, Make&& make) {
   constexpr size_t kShort = 64 * 1024;
@@ -185,7 +185,7 @@ void openapi(const RequestView& request, Response& response) {
 }
 
 void metrics_text(const RequestView& request, Response& response) {
-  static HostLook look;  // one thread answers metrics
+  static HostLook look;  // only one thread answers metrics
   const Service& service = request.service;
   response.type = "text/plain; version=0.0.4; charset=utf-8";
   response.set_text(server::metrics_text(request.catalog, service.counters, kRouteNames, service.operations.counters(),
@@ -262,7 +262,7 @@ void statistics(const RequestView& request, Response& response) {
         models.push_back(v.model->statistics_now());
     }
   }
-  // If a model was named that is missing or not ready, throws why.
+  // If the request names a model that is missing or not ready, throws the reason.
   if (models.empty() && !route.model.empty() && !not_loaded(request)) request.catalog.ready(route.model, route.version);
   response.set_text(statistics_document(models));
 }
@@ -283,7 +283,7 @@ void model_status(const RequestView& request, Response& response) {
     std::vector<IndexEntry> known;
     describe(*entry, known);
     const bool will_be = !is_draining(request) && entry->state != OnDemand::State::kFailed;
-    // What a request would find.
+    // The state that a request would find.
     for (IndexEntry& version : known)
       if (will_be) version.state = "READY";
     response.status = will_be ? 200 : 503;

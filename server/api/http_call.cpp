@@ -13,7 +13,7 @@
 namespace sconce::server {
 namespace {
 
-// When a connection that begins now has reached this age; never if that is 0.
+// When a connection that starts now reaches this age; never if it is 0.
 std::chrono::steady_clock::time_point end_of_age(std::chrono::microseconds age) {
   using Clock = std::chrono::steady_clock;
   if (age.count() == 0) return Clock::time_point::max();
@@ -57,7 +57,7 @@ HttpCall::Next HttpCall::begin(Clock::time_point now) {
     return refuse(403, "Host is not a name of this server: use an address or localhost, or set allowed_hosts");
   if (head.method_text == "OPTIONS" && !head.page_method.empty() && !page_fields_.empty()) return answer_preflight();
   const bool found = route_.result == RouteMatch::Result::kFound;
-  // A request that runs no handler is refused before its body is read.
+  // A request without a handler is refused before its body is read.
   if ((!found || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return Next::kAnswer;
   if (listener_ == kAdmin && !(found && is_inference(route_of(route_)))) {
@@ -71,12 +71,12 @@ HttpCall::Next HttpCall::begin(Clock::time_point now) {
   return Next::kReadBody;
 }
 
-// Sets how large the request may be: what its route can use. Returns false if it is larger.
+// Sets the maximum size of the request from its route. Returns false if the request is larger.
 bool HttpCall::limit_body() {
   most_body_ = static_cast<uint64_t>(api_.service().config.max_body_bytes);
   check_set(route_of(route_), route_.model, route_.set);
-  // Throws the errors of a model that is not there before the request is read. What one that is not loaded yet can take
-  // is not known.
+  // Throws the error of a missing model before the request is read. The maximum size for a model that is not loaded yet
+  // is unknown.
   const BodyLimit limit = route_of(route_).body;
   const uint64_t most = limit != BodyLimit::kInputs ? (limit == BodyLimit::kText ? kMaxText : kMaxTensors)
                         : must_load()               ? most_body_
@@ -110,7 +110,7 @@ HttpCall::Next HttpCall::route_request() {
 }
 
 HttpCall::Next HttpCall::answer_by(const OnIoThread& handler) {
-  // One look: between two, another load may evict the model.
+  // Uses one snapshot, because between two snapshots another load may evict the model.
   const Catalog& catalog = api_.catalog();
   if (handler.loads && must_load(catalog)) return wait_for_load();
   if (handler.tells_all && has_many_models()) return write_elsewhere();
@@ -118,7 +118,7 @@ HttpCall::Next HttpCall::answer_by(const OnIoThread& handler) {
   return Next::kAnswer;
 }
 
-// The document of a route with OnIoThread.
+// Writes the document of a route with OnIoThread.
 void HttpCall::write(const Catalog& catalog) {
   std::get<OnIoThread>(route_of(route_).handler)
       .answer({api_.service(), catalog, route_, body_text(), reader_.head().accepts_html, reader_.head().accepts,
@@ -129,9 +129,9 @@ void HttpCall::write(const Catalog& catalog) {
 HttpCall::Next HttpCall::answer_by(const EventStream& handler) {
   feed_ = handler.open(api_.overview(), cached_path_.query);
   response_.type = content_type::kEvents;
-  response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that know it pass events on at once
+  response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that support the field pass events on at once
   response_.streamed = true;
-  // The stream ends by the client or the server leaving; neither asks for anything after it.
+  // The stream ends when the client or the server ends it; no further request follows.
   form_.close = true;
   return feed_piece();
 }
@@ -208,7 +208,7 @@ HttpCall::Next HttpCall::resume_call() {
   }
 }
 
-// Tells the I/O thread whether the model has the request.
+// Notifies the I/O thread of whether the model has the request.
 void HttpCall::count_run() noexcept {
   if (call_.running() == counted_run_) return;
   counted_run_ = !counted_run_;
@@ -236,7 +236,7 @@ void HttpCall::abandon() noexcept {
   if (call_.running() && call_.inference().loops()) call_.fail(ErrorCode::kCancelled);
   cancel();
   count_body(0);
-  if (computing()) return;  // the holder still works with the rest
+  if (computing()) return;  // the holder still uses the rest
   call_.clear();
   feed_.reset();
 }

@@ -1,4 +1,4 @@
-// HttpCall: who may administrate, and requests that other threads work on.
+// HttpCall: access to administration, and requests that other threads execute.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace sconce::server {
 namespace {
 
-// Answers for when there was no memory for a real one.
+// Answers for the case that memory is short.
 constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\"}", kDone = "{}";
 
 }  // namespace
@@ -86,8 +86,8 @@ HttpCall::Next HttpCall::start_task(const OnAdminThread& handler) {
 
 HttpCall::Next HttpCall::answer_task() {
   held_.reset();
-  // The work is done, so an error would be wrong. If there is no memory for the answer, the connection just ends. (The
-  // writer has room for a short answer: ResponseWriter::reserve().)
+  // The work is done, so an error would be wrong. Without memory for the answer, the connection is closed. (The writer
+  // has room for a short answer: ResponseWriter::reserve().)
   if (admin_answer_.sent > 0) {
     response_.reset();
     response_.status = admin_answer_.status;

@@ -1,4 +1,4 @@
-// HttpCall: gives long work to other threads, so that the I/O thread answers other requests meanwhile.
+// HttpCall: moves long work to other threads, so that the I/O thread answers other requests meanwhile.
 #include <algorithm>
 #include <functional>
 #include <string_view>
@@ -9,8 +9,8 @@
 namespace sconce::server {
 namespace {
 
-// Sizes that take about a millisecond on the slowest machines.
-constexpr size_t kLongText = 256 * 1024;       // of JSON to read
+// Sizes that take about one millisecond on the slowest machines.
+constexpr size_t kLongText = 256 * 1024;       // of JSON to parse
 constexpr size_t kLongBody = 8 * 1024 * 1024;  // of tensors, which may have to be copied
 constexpr size_t kLongCompressed = 1024;       // gzip may expand one byte to a thousand
 
@@ -34,7 +34,7 @@ HttpCall::Next HttpCall::decode_elsewhere() { return lend<&HttpCall::decode_requ
 
 HttpCall::Next HttpCall::encode_elsewhere() { return lend<&HttpCall::encode_answer>(Holder::kEncoder); }
 
-// Documents about so many models take longer than a quick run.
+// Documents about this many models take longer than a quick run.
 bool HttpCall::has_many_models() const {
   constexpr size_t kManyModels = 200;
   const size_t known = on_demand() != nullptr ? on_demand()->size() : 0;

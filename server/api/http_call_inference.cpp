@@ -22,8 +22,7 @@ HttpCall::Next HttpCall::answer_by(const RunsModel& handler) {
   ModelUse model = call_.find(api_.catalog(), api_.index(), target);
   if (!model) [[unlikely]]
     return Next::kWait;
-  // What a request of inference can change besides its answer: a sequence's state, and shared memory
-  // (decode_request()).
+  // Inference can have side effects: on a sequence's state, and on shared memory (decode_request()).
   SCONCE_CHECK(!foreign_page_ || !model->sequences() || has_token(), kForbidden,
                "requests of web pages of other origins to models with state need a token, or their origin in "
                "http_cors_origins");
@@ -50,7 +49,7 @@ HttpCall::Next HttpCall::run_decoded() {
   return Next::kWait;
 }
 
-// The run is over.
+// The run has ended.
 HttpCall::Next HttpCall::answer_run() {
   call_.finish_run();
   if (answers_long()) return encode_elsewhere();
@@ -58,7 +57,7 @@ HttpCall::Next HttpCall::answer_run() {
   return finish_answer();
 }
 
-// The tokens there are, as events. The loop goes on meanwhile: the model has the request until the last piece.
+// Writes the available tokens as events. The loop runs meanwhile: the model holds the call until the last piece.
 HttpCall::Next HttpCall::answer_piece() {
   const DecodeLoop::Look look = call_.take_tokens(SIZE_MAX);
   const bool over = look == DecodeLoop::Look::kOver;
@@ -70,7 +69,7 @@ HttpCall::Next HttpCall::answer_piece() {
     log_failure(api_.service().failures, *failure);
   response_.end_piece(chunked, over);
   response_.streamed = true;
-  response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that know it pass tokens on at once
+  response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that support the field pass tokens on at once
   if (!chunked) form_.close = true;
   return first ? Next::kAnswer : Next::kPiece;
 }
@@ -88,7 +87,7 @@ HttpCall::Next HttpCall::finish_answer() {
   return Next::kAnswer;
 }
 
-// Returns true if the request was still waiting; the model has then forgotten it.
+// Returns true if the request was still waiting; then the model no longer refers to it.
 bool HttpCall::cancel() noexcept {
   const bool cancelled = call_.cancel();
   count_run();
@@ -112,7 +111,7 @@ void HttpCall::run_out_of_time() {
 
 void HttpCall::compress_answer() {
   const int64_t above = api_.service().config.compress_above;
-  // Clients decompress tensors only.
+  // Clients decompress only tensors.
   if (above <= 0 || form_of(route_of(route_)) != Inference::Form::kInfer ||
       static_cast<int64_t>(response_.body_bytes()) <= above)
     return;

@@ -7,7 +7,7 @@ namespace sconce::server {
 
 OnDemand* HttpCall::on_demand() const noexcept { return api_.service().control.on_demand(); }
 
-// Whether the route's model is not loaded and can be. A model that is loaded costs one look at the catalog.
+// Whether the route's model is not loaded and can be. For a loaded model this costs one lookup in the catalog.
 bool HttpCall::must_load(const Catalog& catalog) const {
   OnDemand* const models = on_demand();
   return models != nullptr && models->is_missing(catalog, route_.model);
@@ -16,15 +16,15 @@ bool HttpCall::must_load(const Catalog& catalog) const {
 bool HttpCall::must_load() { return on_demand() != nullptr && must_load(api_.catalog()); }
 
 HttpCall::Next HttpCall::wait_for_load() {
-  call_.wait_for_load(route_.model, !admin_);  // an upload has limits of its own
+  call_.wait_for_load(route_.model, !admin_);  // an upload has its own limits
   return Next::kWait;
 }
 
-// Goes on where wait_for_load() was called. The model may have gone again, and then that is repeated.
+// Continues after wait_for_load(). If the model was evicted meanwhile, the wait is repeated.
 HttpCall::Next HttpCall::go_on_loaded() {
   call_.check_load();
   if (admin_) return start_task(std::get<OnAdminThread>(route_of(route_).handler));
-  // When its header came, nobody knew how large it may be.
+  // When the header arrived, the maximum size was unknown.
   if (is_inference(route_of(route_)) && reader_.body().size() > kMaxText && !must_load()) {
     most_body_ = api_.catalog().ready(route_.model, route_.version)->most_body_bytes();
     if (reader_.body().size() > most_body_) return refuse_length();
@@ -32,12 +32,12 @@ HttpCall::Next HttpCall::go_on_loaded() {
   return route_request();
 }
 
-// Keeps the model of an administration's task until that is over. Returns false if it must be loaded first.
+// Holds the model for an admin task until the task ends. Returns false if the model must be loaded first.
 bool HttpCall::hold_model() {
   if (on_demand() == nullptr || route_.model.empty()) return true;
   if (must_load()) return false;
   const Catalog::Entry* const entry = api_.catalog().look_up(route_.model);
-  if (entry == nullptr) return true;  // the handler says that there is none
+  if (entry == nullptr) return true;  // the handler reports the unknown model
   std::shared_ptr<ServedModel> model;
   if (!succeeds([&] { model = api_.catalog().loaded(route_.model, route_.version); })) return true;
   held_ = ModelUse(model, api_.index(), start_);

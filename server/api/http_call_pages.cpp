@@ -1,11 +1,11 @@
-// HttpCall: requests of pages in browsers (http/access/web_pages.h).
+// HttpCall: requests from pages in browsers (http/access/web_pages.h).
 #include "server/api/access.h"
 #include "server/api/http_call.h"
 #include "server/api/routes.h"
 
 namespace sconce::server {
 
-// Whose page it is, and what the answer says of that.
+// Determines the page's origin, and the header fields of the answer for it.
 void HttpCall::look_at_page() {
   const RequestHeader& head = reader_.head();
   const Service& service = api_.service();
@@ -16,8 +16,8 @@ void HttpCall::look_at_page() {
                   !is_own_page(head.origin, head.host, service.config.allowed_hosts);
 }
 
-// Whether Host is the name of another server, where only the listener's address keeps strangers out: a page of that
-// name, which was made to point here, would pass for one of this server's.
+// Whether Host is a foreign name while only the listener's address restricts access: a page of that name, which was
+// pointed at this server, would look like one of this server's own pages.
 bool HttpCall::strange_host() {
   const std::string_view host = reader_.head().host;
   if ((api_.service().checks_host & listener_) == 0 || host == own_host_) [[likely]]
@@ -31,12 +31,12 @@ bool HttpCall::strange_host() {
   return !api_.credentials().needs_token(scope);
 }
 
-// Whether the request has shown a token, because its route needs one.
+// Whether the request has a valid token because its route needs one.
 bool HttpCall::has_token() const {
   return api_.credentials().needs_token(needed_scope(found_route(route_), listener_, api_.service().config.http_admin));
 }
 
-// OPTIONS: a browser asks whether a page may send such a request. It sends no token with that.
+// OPTIONS: a browser asks whether a page may send such a request. This request has no token.
 HttpCall::Next HttpCall::answer_preflight() {
   const RequestHeader& head = reader_.head();
   const CorsRule& cors = api_.service().cors;

@@ -1,4 +1,4 @@
-// HttpCall: what is recorded of a request: counts and traces.
+// HttpCall: records of a request: counters and traces.
 #include <utility>
 
 #include "server/api/http_call.h"

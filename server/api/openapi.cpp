@@ -123,7 +123,7 @@ Json operation(const Description& text) {
   Json json = {{"tags", Json::array({text.tag})},
                {"summary", text.summary},
                {"responses", {{"200", std::move(done)}, {"4XX", error}, {"5XX", error}}}};
-  // Their 503 has the form of their 200.
+  // Their 503 has the same form as their 200.
   if (text.answer == "Ready" || text.answer == "ModelReady" || text.answer == "ModelStatus") {
     json["responses"]["503"] = {{"description", "Not ready"}, {"content", answer_content(text)}};
   }

@@ -44,7 +44,7 @@ std::string tensors_text(const TensorNames& names, const std::vector<TensorInter
   return text.empty() ? "none" : text;
 }
 
-// The version that requests without one get.
+// The version that answers requests without a version.
 const Catalog::Version* chosen(const Catalog::Entry& entry) {
   for (auto version = entry.versions.rbegin(); version != entry.versions.rend(); ++version)
     if (is_served(*version)) return &*version;
@@ -72,7 +72,7 @@ constexpr std::string_view kTlsHint =
     "The server speaks TLS: where its certificate is not one that this system trusts, add --cacert to curl, ca= to "
     "sconce.Client, and to Triton's client what its documents say.";
 
-// As lines of a shell, so that it can be pasted as it stands.
+// As shell lines, so that it can be pasted unchanged.
 std::string shell_lines(const Example& example) {
   if (example.language == Example::Language::kShell) return example.text;
   return "python3 - <<'END'\n" + example.text + "END\n";
@@ -114,7 +114,7 @@ std::string url_for(std::string_view url, std::string_view host, bool same) {
   if (url.empty() || !known) return std::string(url);
   const std::string_view own = url.substr(begin, colon - begin);
   if (same) return std::string(url.substr(0, begin)).append(host);
-  // Other listeners are at ports of their own. One that listens everywhere is where the client found this one.
+  // Other listeners have their own ports. A listener on all interfaces is at the host that the client used.
   if (own != "0.0.0.0" && own != "[::]") return std::string(url);
   const size_t port = host.rfind(':');
   const bool has_port = port != std::string_view::npos && host.find(']', port) == std::string_view::npos;
@@ -137,7 +137,7 @@ std::string page_text(const Catalog& catalog, const PageFacts& facts) {
       if (&version != asked || shown == kMaxExamples) continue;
       const std::vector<Example> examples = examples_of(*version.model, facts.reach);
       if (examples.empty()) text += "\n# " + std::string(kNoExamples) + "\n";
-      // One model's examples show how clients are used.
+      // The examples of one model show how clients are used.
       for (const Example& example : examples)
         if (example.language == Example::Language::kShell || shown == 0)
           text += "\n# " + example.title + "\n" + shell_lines(example);

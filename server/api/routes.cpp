@@ -27,11 +27,11 @@ constexpr std::string_view kHealth = "health", kModels = "models", kInference = 
                            kSettings = "control", kMemory = "shared memory", kV1 = "KServe v1 and TensorFlow Serving",
                            kAdministration = "administration", kTrainers = "trainers";
 
-// The paths of a model's route, without and with a version.
+// The paths of a model's route, with and without a version.
 #define MODEL_PATHS(prefix, rest) \
   Paths { prefix "/{model}" rest, prefix "/{model}/versions/{version}" rest }
 
-// TensorFlow Serving has a path of its own for labels.
+// TensorFlow Serving has a separate path for labels.
 #define V1_PATHS(rest)                                                       \
   Paths {                                                                    \
     "/v1/models/{model}" rest, "/v1/models/{model}/versions/{version}" rest, \
@@ -308,7 +308,7 @@ constexpr std::array kTable{
 constexpr size_t kCount = kTable.size();
 static_assert(kCount <= ConnectionCounters::kMaxRoutes);
 
-// Conditions that the session relies on.
+// Conditions that HttpCall relies on.
 constexpr bool is_sound(const Route& route) noexcept {
   const bool lane = is_inference(route), admin = std::holds_alternative<OnAdminThread>(route.handler);
   if (lane != (route.body == kInputs) || ((route.body == kWeights || route.body == kTensors) && !admin)) return false;

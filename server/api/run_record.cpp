@@ -28,7 +28,7 @@ void log_access(std::string_view what, int status, size_t bytes, std::chrono::na
 void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& run,
                 TraceRecord::Clock::time_point encoded) {
   if (run.version >= 0) record.version = std::to_string(run.version);
-  // A client may have sent as many characters as its head may have.
+  // A client's text may be as long as a request header.
   constexpr size_t kLongest = 256;
   for (std::string* text : {&record.model, &record.version, &record.method_and_path}) {
     if (text->size() > kLongest) text->resize(kLongest);

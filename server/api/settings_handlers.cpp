@@ -63,7 +63,7 @@ std::string regions_document(const RequestView& request, SharedMemory::Kind kind
   return dump(list);
 }
 
-// kNotFound if the route names a model that is not there.
+// kNotFound if the route names an unknown model.
 void check_model(const RequestView& request) {
   if (!request.route.model.empty()) request.catalog.entry(request.route.model);
 }

@@ -44,7 +44,7 @@ std::span<const std::byte> pack_classes(const Classes& classes, TensorScratch& s
 }
 
 void append_number(TextBuffer& text, int64_t number) {
-  char* const at = text.reserve(20);  // first: it may move the text
+  char* const at = text.reserve(20);  // first, because it may move the text
   text.commit(std::to_chars(at, at + 20, number).ptr);
 }
 

@@ -25,7 +25,7 @@ bool is_object(const SpecNode& node) noexcept {
          node.kind == Kind::kDataclass;
 }
 
-// The place of a leaf's value in the request.
+// The position of a leaf's value in the request.
 struct Leaf {
   enum class Form : int8_t { kAbsent, kScalar, kOther, kTensor };  // kOther: a string or null
   Form form = Form::kAbsent;
@@ -86,7 +86,7 @@ class Decoder {
     walk(node);
   }
 
-  // A subtree that the request leaves out; an error is thrown later if it should have a tensor.
+  // A subtree that the request omits; an error is thrown later if it should have a tensor.
   void absent(const SpecNode& node) {
     if (node.kind == Kind::kLeaf) {
       leaves_.push_back({Leaf::Form::kAbsent, 0, path_});
@@ -114,7 +114,7 @@ class Decoder {
       if (!json_.consume_null()) json_.fail_expected(path_, "null");
       return;
     }
-    // Recursion is as deep as the package's spec, whatever the request.
+    // Recursion is as deep as the package's spec, independent of the request.
     is_object(node) ? walk_object(node) : walk_array(node);
   }
 
@@ -180,8 +180,8 @@ class Decoder {
     return text.empty() ? "none" : text;
   }
 
-  // Assigns a leaf to each input. If the package dropped leaves and does not say which, lists and tensor objects are
-  // tensors, and numbers are only if otherwise the count is wrong.
+  // Assigns a leaf to each input. If the package dropped leaves without recording which, lists and tensor objects are
+  // tensors, and numbers are tensors only if the count would otherwise be wrong.
   std::vector<size_t> assign_leaves() const {
     if (!spec_.known || model_.input_leaf.size() == model_.inputs.size()) {
       std::vector<size_t> identity = model_.input_leaf;
@@ -206,8 +206,8 @@ class Decoder {
                     : "");
   }
 
-  // Tensors that a model makes no use of stay inputs of the package. So a leaf without an input had another value at
-  // the export, and the code is made for that value.
+  // Tensors that a model does not use stay inputs of the package. A leaf without an input was therefore not a tensor at
+  // export, and the code was compiled for its value.
   void check_dropped(const std::vector<size_t>& leaf_of_input) const {
     std::vector<bool> is_input(leaves_.size());
     for (const size_t leaf : leaf_of_input) is_input[leaf] = true;
@@ -271,7 +271,7 @@ class Decoder {
     SCONCE_CHECK(!expected || *dtype == *expected, kInvalidArgument, path, ": dtype must be ",
                  dtype_name(expected.value_or(*dtype)), ", got ", name);
     const IntSpan shape{sizes.data(), rank};
-    // Refuse before taking memory for elements that the text cannot hold.
+    // Refuses the request before allocating memory for elements that the text cannot hold.
     int64_t bytes = static_cast<int64_t>(dtype_bytes(*dtype));
     bool fits = true;
     for (const int64_t size : shape) fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
@@ -294,7 +294,7 @@ class Decoder {
   TensorScratch& scratch_;
   std::vector<Tensor>& inputs_;
   JsonCursor json_;
-  SpecNode flat_;  // in place of an unknown call spec
+  SpecNode flat_;  // for a package without a call spec
   std::optional<size_t> args_at_, kwargs_at_;
   std::vector<Leaf> leaves_;
   std::string path_;

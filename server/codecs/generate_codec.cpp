@@ -14,7 +14,7 @@
 namespace sconce::server {
 namespace {
 
-// Gives a flat list the sizes of the metadata: 1 for the batch dimension, the remaining count for one variable
+// Gives a flat list the sizes in the metadata: 1 for the batch dimension, the remaining count for one variable
 // dimension.
 Tensor in_recorded_shape(Tensor tensor, const ModelSignature& model, size_t index, bool one_row,
                          std::string_view what) {

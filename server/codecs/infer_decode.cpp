@@ -12,7 +12,7 @@
 namespace sconce::server {
 namespace {
 
-// Reads the parameter if it is one of a tensor in shared memory, and returns whether it is.
+// Reads the parameter and returns true if it belongs to a tensor in shared memory.
 bool read_region(JsonCursor& json, std::string_view name, WireRegion& region) {
   if (name == "shared_memory_region") {
     region.name = json.string("'shared_memory_region'");
@@ -66,7 +66,7 @@ class InferDecoder {
     builder_.finish(default_binary_);
   }
 
-  // The whole body is the only input's bytes.
+  // The whole body is the bytes of the only input.
   void run_raw() {
     SCONCE_CHECK(model_.inputs.size() == 1, kInvalidArgument, "a raw binary request needs a model with one input, '",
                  model_.name, "' has ", model_.inputs.size());
@@ -181,7 +181,8 @@ class InferDecoder {
     const std::string_view what = builder_.what();
     SCONCE_CHECK(form.carrier != DType::kFloat16 && form.carrier != DType::kBFloat16, kInvalidArgument, what,
                  ": receiving ", dtype_oip(form.dtype), " data via JSON is not supported, use the binary data format");
-    // Each element takes a digit and a separator: refuse before taking memory for elements that cannot be there.
+    // Each element takes a digit and a separator: refuses the request before allocating memory for more elements than
+    // the text can hold.
     const auto count = static_cast<uint64_t>(form.elements);
     SCONCE_CHECK(count <= data_bytes / 2, kInvalidArgument, what, ": shape ", excerpt(to_string(sent.span())), " has ",
                  form.elements, " elements, 'data' has fewer");

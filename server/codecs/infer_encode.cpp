@@ -18,7 +18,7 @@ void append_sizes(TextBuffer& text, IntSpan sizes) {
   }
 }
 
-// Appends an output of the classification extension, from its datatype on.
+// Appends an output of the classification extension, starting with its datatype.
 void append_classes(const Classes& classes, bool binary, TensorScratch& scratch, Response& response) {
   TextBuffer& text = response.text();
   text.append(",\"datatype\":\"BYTES\",\"shape\":[");

@@ -72,8 +72,8 @@ void Inference::check_sequence() const {
                  "' must specify a non-zero or non-empty correlation ID (parameter sequence_id)");
     return;
   }
-  // As in Triton, a model without state has nothing to lose: clients may send the same parameters to all models. The
-  // models of a pipeline may have.
+  // As in Triton, sequence parameters are ignored for a model without state: clients may send the same parameters to
+  // all models. A pipeline may have models with state.
   const bool may_lose = interface.pipeline || interface.mutates_constants;
   SCONCE_CHECK(!may_lose || (!asked.id.given() && !asked.start && !asked.end), kInvalidArgument, "model '",
                interface.name,
@@ -96,14 +96,14 @@ bool Inference::choose_weights(std::string_view key) {
   if (wanted_.empty()) wanted_.swap(request_.weights);
   SCONCE_CHECK(sets, kNotFound, "set '", excerpt(wanted_), "' is not found: model '", model_->interface().name,
                "' holds no named sets (setting sets)");
-  // Later steps get what their sequence began with.
+  // Later steps use the set with which their sequence began.
   if (wanted_ == ModelSets::kActive || (model_->sequences() && !request_.sequence.start)) return true;
   if (!wanted_.empty()) {
     chosen_ = sets->find(wanted_);
   } else {
     if (!sets->routed()) return true;
     wanted_ = sets->route(key.empty() ? request_.json_id : key);
-    // A route may name a set that is not there yet.
+    // A route may name a set that does not exist yet.
     if (wanted_.empty() || !succeeds([&] { chosen_ = sets->find(wanted_); })) return true;
   }
   if (chosen_.set) return true;
@@ -114,7 +114,7 @@ bool Inference::choose_weights(std::string_view key) {
   return false;
 }
 
-// The named set of a step, "" for the active one; nullopt if it goes on with any.
+// The named set of a step, "" for the active set; nullopt if the step accepts any.
 std::optional<std::string_view> Inference::set_of_step() const noexcept {
   if (request_.sequence.start) return chosen_.set ? std::string_view(*chosen_.set->name()) : std::string_view();
   if (wanted_.empty()) return std::nullopt;
@@ -150,7 +150,7 @@ bool Inference::run() {
     sequences->submit(*this, request_.sequence, set_of_step(), step_);
     return false;
   }
-  // If the replica has no container of the set, making one may take the I/O thread too long.
+  // If the replica has no instance of the set, creating one may take too long for the I/O thread.
   const bool bound = !weights || weights->replicas() >= model_->replicas() || model_->model().binds_quickly();
   here_ = !alone && bound && model_->run_here(input_bytes());
   if (here_) {
@@ -161,7 +161,7 @@ bool Inference::run() {
     leave();
     return true;
   }
-  // Inputs that the run would refuse are refused now, not after waiting.
+  // Inputs that the run would refuse are refused now, and not after waiting.
   model_->check_inputs(request_.inputs);
   outputs = results_;
   rows = request_.rows;
@@ -198,7 +198,7 @@ DecodeLoop::Look Inference::take_tokens(size_t most) {
   return look_;
 }
 
-// The loop is over: throws its error.
+// The loop has ended: throws its error.
 void Inference::end_loop() {
   if (loop_->end() != DecodeLoop::End::kFailed) return;
   model_->failed();
@@ -226,7 +226,7 @@ std::optional<Failure> Inference::encode_events(Response& response) {
 }
 
 Inference::Clock::time_point Inference::deadline() const noexcept {
-  // A loop ends itself, between two runs.
+  // A decode loop checks its deadline itself, between two runs.
   if (loops()) return Clock::time_point::max();
   const std::chrono::nanoseconds limit = model_->policy().request_timeout;
   return limit.count() == 0 ? client_deadline_ : std::min(client_deadline_, start_ + limit);
@@ -359,7 +359,7 @@ void Inference::tell_times(Response& response) const noexcept {
   char* const end = p + response.timing.size();
   const auto put = [&](std::string_view name, std::chrono::nanoseconds time) {
     constexpr std::string_view kDuration = ";dur=";
-    // A thousandth of a millisecond is the last place.
+    // The last digit is a thousandth of a millisecond.
     constexpr int64_t kLongest = 999'999'999'999;
     const auto micros = std::clamp<int64_t>(time / std::chrono::microseconds(1), 0, kLongest);
     if (p != response.timing.data()) p = std::copy_n(", ", 2, p);
@@ -382,7 +382,7 @@ void Inference::tell_times(Response& response) const noexcept {
 void Inference::trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const {
   const TensorNames& names = model_->interface().input_names;
   for (size_t i = 0; i < request_.inputs.size(); ++i)
-    if (request_.inputs[i].defined())  // a loop fills the others
+    if (request_.inputs[i].defined())  // a decode loop fills the others
       to.push_back(describe_for_trace(kQueueInput, std::string(names.name(i)), request_.inputs[i], most_elements));
 }
 
@@ -405,8 +405,8 @@ void Inference::succeed() {
   chosen_.counters->total_ns.fetch_add(static_cast<uint64_t>((now - start_).count()), std::memory_order_relaxed);
 }
 
-// Clients know inputs by other names than the package's: "input 1 (arg1_1)" becomes "input 'ARGS[1]'", wherever it
-// stands in what the check of the inputs says.
+// Clients know inputs by other names than the package's: "input 1 (arg1_1)" becomes "input 'ARGS[1]'" at every position
+// in the message of the input checks.
 std::string Inference::explain(std::string message) const {
   constexpr std::string_view kInput = "input ";
   if (!model_ || !message.starts_with(kInput)) return message;
@@ -430,7 +430,7 @@ std::string Inference::explain(std::string message) const {
 void Inference::fail(ErrorCode code) noexcept {
   if (!model_) return;
   if (here_) leave();
-  answered_ = {};  // by an error instead
+  answered_ = {};  // the answer is an error
   model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
   if (chosen_.counters) chosen_.counters->failures.fetch_add(1, std::memory_order_relaxed);
 }

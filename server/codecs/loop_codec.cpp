@@ -16,7 +16,7 @@
 namespace sconce::server {
 namespace {
 
-// What both forms of a request fill.
+// Parameters that both forms of a request fill.
 struct Wanted {
   InferRequest& request;
   const LoopPlan& plan;
@@ -85,7 +85,7 @@ struct Wanted {
     }
     request.rows = 1;
     request.sequence.clear();
-    request.sequence.start = true;  // which chooses the weights of all steps
+    request.sequence.start = true;  // selects the weights of all steps
   }
 };
 

@@ -59,7 +59,7 @@ class PredictDecoder {
   }
 
  private:
-  // Notes where each input's values are and skips them.
+  // Records the positions of each input's values and skips them.
   void find_values(std::string_view key) {
     if (request_.columns) {
       if (json_.peek() == '{') return find_named();
@@ -86,7 +86,7 @@ class PredictDecoder {
       return;
     }
     if (!at_.empty() && at_[0].empty()) {
-      // The tensor is the list of values, or of none.
+      // The tensor is the list of values, which may be empty.
       const size_t end = json_.offset();
       json_.seek(start);
       find_unnamed("'instances'");
@@ -95,7 +95,7 @@ class PredictDecoder {
     }
   }
 
-  // Whether each input is known to have a row for each instance, so that there may be none.
+  // Whether each input has a row for each instance, so that there may be no instances.
   bool has_rows() const noexcept {
     return model_.max_batch_size > 0 && std::all_of(model_.inputs.begin(), model_.inputs.end(), [](const auto& input) {
              return input.shape_known && input.dtype && !input.shape.empty();
@@ -138,7 +138,7 @@ class PredictDecoder {
         in_recorded_strides(rows ? list.stacked(what) : list.single(what), model_.spec.inputs[index], scratch_);
   }
 
-  // The input of no instances.
+  // Makes the input for zero instances.
   void make_empty(size_t index) {
     const TensorInterface& input = model_.inputs[index];
     std::vector<int64_t> sizes(input.shape.begin(), input.shape.end());
@@ -151,7 +151,7 @@ class PredictDecoder {
   TensorScratch& scratch_;
   InferRequest& request_;
   JsonCursor json_;
-  std::vector<std::vector<size_t>> at_;  // for each input, where the values of each row are
+  std::vector<std::vector<size_t>> at_;  // for each input, the positions of the values of each row
   bool stacked_whole_ = false;           // 'instances' is the list of the only input
   bool no_instances_ = false;            // 'instances' is an empty list
 };

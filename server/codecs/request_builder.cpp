@@ -10,7 +10,7 @@
 namespace sconce::server {
 namespace {
 
-// The number of elements. kInvalidArgument if that or its bytes exceed 63 bits, even if another size is zero.
+// The number of elements. kInvalidArgument if it or the number of bytes exceeds 63 bits, even if another size is zero.
 int64_t checked_elements(const WireShape& shape, size_t itemsize, std::string_view what) {
   int64_t product = 1, bytes = 0;
   bool zero = false;
@@ -79,7 +79,7 @@ void RequestBuilder::check_bytes(const WireForm& form, uint64_t given) const {
 Tensor RequestBuilder::from_region(size_t input, const WireForm& form, const WireRegion& where) {
   const std::shared_ptr<const SharedRegion> region = find(where);
   check_bytes(form, *where.bytes);
-  // The bytes on the device are used in place if the model runs there, does not write them and wants this layout.
+  // The bytes on the device are used in place if the model runs there, does not write them and has this layout.
   const TensorSpec& spec = model_.spec.inputs[input];
   if (region->device() && model_.spec.device_key == "cuda" && form.bytes() != 0 && !spec.may_be_written &&
       row_major_is_recorded(form.shape.span(), spec)) {
@@ -130,7 +130,7 @@ void RequestBuilder::fill(const ControlInput& control) {
   const TensorInterface& input = model_.inputs[control.input];
   WireShape shape;
   for (const int64_t size : input.shape) shape.add(size == -1 ? 1 : static_cast<uint64_t>(size));
-  // Rows are those of the first input that a client sends.
+  // The batch size is that of the first input from the client.
   if (model_.max_batch_size > 0) {
     for (const Tensor& sent : request_.inputs) {
       if (!sent.defined() || sent.dim() == 0) continue;

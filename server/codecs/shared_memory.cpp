@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMaxRegions = 1024;
 constexpr size_t kLongestName = 256;
 constexpr size_t kLongestKey = 255;
-// Compiled kernels read so many bytes at once.
+// Number of bytes that compiled kernels read at once.
 constexpr uintptr_t kDeviceAlignment = 16;
 
 // The members of a request to register a region.
@@ -33,7 +33,7 @@ struct Registration {
   uint64_t offset = 0, device = 0, bytes = 0;
 };
 
-// "/name" without another slash, which shm_open() takes unambiguously.
+// "/name" without another slash, the unambiguous form for shm_open().
 bool is_key(std::string_view key) noexcept {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -146,7 +146,7 @@ PosixRegion::PosixRegion(std::string name, std::string key, uint64_t offset, uin
   const bool known = problem == 0 && S_ISREG(status.st_mode) && status.st_size >= 0;
   const uint64_t size = known ? static_cast<uint64_t>(status.st_size) : 0;
   if (known && offset <= size && bytes <= size - offset) return;
-  close(descriptor_);  // a constructor that throws runs no destructor
+  close(descriptor_);  // the destructor does not run if the constructor throws
   SCONCE_CHECK(problem == 0, kIo, "shared memory region '", excerpt(this->name),
                "' cannot be read: ", std::strerror(problem));
   SCONCE_FAIL(kInvalidArgument, "shared memory region '", excerpt(this->name), "': offset ", offset, " and byte_size ",
@@ -168,7 +168,7 @@ void PosixRegion::read(uint64_t at, std::byte* to, size_t count) const {
 }
 
 void PosixRegion::write(uint64_t at, const std::byte* from, size_t count) const {
-  // Writing would enlarge the object again.
+  // Writing beyond the end would enlarge the object.
   struct stat status {};
   SCONCE_CHECK(fstat(descriptor_, &status) == 0, kIo, "shared memory region '", excerpt(name),
                "' cannot be written: ", std::strerror(errno));
@@ -243,7 +243,7 @@ void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) 
   SCONCE_CHECK(name.size() <= kLongestName, kInvalidArgument, "name of a shared memory region is longer than ",
                kLongestName, " bytes");
   Registration registration = read_registration(kind, body);
-  check_new(name);  // before opening anything
+  check_new(name);  // before anything is opened
   std::shared_ptr<const SharedRegion> region;
   if (kind == Kind::kPosix) {
     region = std::make_shared<const PosixRegion>(std::string(name), std::move(registration.key), registration.offset,
@@ -261,7 +261,7 @@ void SharedMemory::add(Kind kind, std::string_view name, std::string_view body) 
 }
 
 void SharedMemory::remove(Kind kind, std::string_view name) {
-  std::vector<std::shared_ptr<const SharedRegion>> gone;  // closed without the lock
+  std::vector<std::shared_ptr<const SharedRegion>> gone;  // closed after the lock is released
   const MutexLock lock(mutex_);
   std::erase_if(regions_, [&](auto& entry) {
     if (!is_meant(*entry.second, kind, name)) return false;

@@ -40,7 +40,7 @@ bool flag_of(const RequestParameter& parameter) {
   return *flag;
 }
 
-// Reads the parameter if it is one of a tensor in shared memory, and returns whether it is.
+// Reads the parameter and returns true if it belongs to a tensor in shared memory.
 bool read_region(const RequestParameter& parameter, WireRegion& region) {
   if (parameter.name == "shared_memory_region") {
     region.name = text_of(parameter);
@@ -54,7 +54,7 @@ bool read_region(const RequestParameter& parameter, WireRegion& region) {
   return true;
 }
 
-// The kind of contents that has elements of this type; kNone: only bytes have.
+// The kind of contents with elements of this type; kNone: only raw bytes.
 Kind kind_for(DType carrier) noexcept {
   switch (carrier) {
     case DType::kBool:
@@ -145,7 +145,7 @@ Tensor typed_tensor(const WireForm& form, const TensorContents& contents, std::s
 
 namespace {
 
-// All but the inputs that the server fills.
+// Reads all inputs except those that the server fills.
 void read_tensors(const TensorRequest& sent, RequestBuilder& builder, TensorScratch& scratch, InferRequest& request) {
   request.json_id = sent.id;
   for (const RequestParameter& parameter : sent.parameters) {
@@ -222,7 +222,7 @@ void decode_tensors(const ModelSignature& model, const TensorRequest& sent, cons
                     TensorScratch& scratch, InferRequest& request) {
   RequestBuilder builder(model, shared_memory, scratch, request);
   read_tensors(sent, builder, scratch, request);
-  // Without names in JSON: the model's are asked for below.
+  // Without JSON names, because the model's names are used below.
   builder.finish(true);
 }
 
@@ -238,7 +238,7 @@ void encode_tensors(const ModelSignature& model, const InferRequest& request, st
     const Tensor& tensor = outputs[wanted.index];
     if (!tensor.defined()) continue;  // the model returned None
     check_infer_output(tensor, wanted);
-    // Outputs that the request did not name have their names as JSON.
+    // Outputs that the request did not name use their JSON names.
     const std::string& own = model.output_names.json(wanted.index);
     const bool named = wanted.json_name.data() != own.data();
     TensorAnswer::Output output{named ? wanted.json_name : std::string_view(model.output_names.name(wanted.index)),

@@ -13,7 +13,7 @@
 namespace sconce::server {
 namespace {
 
-// Up to `count` elements in row-major order, back to back.
+// At most `count` elements in row-major order, contiguous.
 std::vector<std::byte> first_elements(const Tensor& tensor, size_t count) {
   const size_t itemsize = tensor.itemsize();
   std::vector<std::byte> bytes(count * itemsize);

@@ -15,9 +15,9 @@
 namespace sconce::server {
 namespace {
 
-// Tokens that may wait for a consumer who sends them as they come.
+// Maximum number of tokens that wait for a streaming consumer.
 constexpr size_t kRoom = 64;
-// Tokens whose memory is kept for the next request.
+// Number of tokens whose memory is kept for the next request.
 constexpr size_t kKeptTokens = 4096;
 
 std::atomic<uint64_t> sequences_begun{0};
@@ -77,7 +77,7 @@ void DecodeLoop::begin(ServedModel& model, const LoopRequest& request, const Ter
   std::rethrow_exception(problem);
 }
 
-// What stays through all steps, and the state before the first.
+// Sets the inputs that stay the same in all steps, and the initial state.
 void DecodeLoop::prepare_first(const Terms& terms) {
   in_.resize(model_->interface().inputs.size());
   out_.resize(model_->interface().outputs.size());
@@ -98,7 +98,7 @@ void DecodeLoop::prepare_first(const Terms& terms) {
   sequence_.start = true;
 }
 
-// `count` numbers in the last dimension: the values, or `from` and those after it.
+// `count` numbers in the last dimension: the values, or `from` and its successors.
 Tensor DecodeLoop::numbers(DType dtype, size_t rank, size_t count, const int64_t* values, int64_t from) {
   std::array<int64_t, Tensor::kMaxRank> sizes;
   std::fill_n(sizes.begin(), rank, 1);
@@ -115,7 +115,7 @@ void DecodeLoop::set_input(size_t input, Tensor tensor) {
   in_[input] = in_recorded_strides(std::move(tensor), model_->interface().spec.inputs[input], scratch_);
 }
 
-// The inputs of the next step.
+// Sets the inputs of the next step.
 void DecodeLoop::prepare() {
   const ModelSignature& interface = model_->interface();
   scratch_.reset();
@@ -136,7 +136,7 @@ void DecodeLoop::prepare() {
     set_input(count.input, numbers(count.dtype, count.rank, count.each ? step_tokens_ : 1, nullptr,
                                    count.from + static_cast<int64_t>(position)));
   }
-  // Those who watch a model's answers compare them on the host.
+  // Watchers of a model's answers compare them on the host.
   const bool on_device = plan_->on_device && !model_->answers().watched();
   device_outputs = on_device && plan_->feeds_stay;
   last_rows = {};
@@ -155,7 +155,7 @@ void DecodeLoop::prepare() {
   }
 }
 
-// Brings what the step before made to where and how the model takes it.
+// Converts an output of the last step to the location and layout of the input.
 void DecodeLoop::feed(const LoopPlan::Feed& feed) {
   const TensorSpec& spec = model_->interface().spec.inputs[feed.input];
   Tensor& state = in_[feed.input];
@@ -207,7 +207,7 @@ void DecodeLoop::finished() noexcept {
   settle(end, std::move(problem), picked);
 }
 
-// Takes what a run has made. picked: whether picked_ is a token of the answer.
+// Takes the results of a run. picked: whether picked_ is a token of the answer.
 DecodeLoop::End DecodeLoop::absorb(bool& picked) {
   given_ = plan_->prefix ? step_tokens_ : given_ + step_tokens_;
   admitted = true;
@@ -220,7 +220,7 @@ DecodeLoop::End DecodeLoop::absorb(bool& picked) {
   const bool prompt_is_over = given_ >= request_->prompt.size();
   if (prompt_is_over) {
     Tensor& logits = out_[plan_->logits_output];
-    // A step of a pipeline that shared the run wanted them whole.
+    // A step of a pipeline in the same run needed the whole logits.
     if (logits.defined() && !logits.is_cpu()) logits = copy_to(logits, Device{});
     picked_ = picker_.pick(logits, request_->pick, request_->seed, made_);
   }
@@ -239,7 +239,7 @@ DecodeLoop::End DecodeLoop::absorb(bool& picked) {
   return End::kNone;
 }
 
-// An output may be an input itself, whose memory the next step uses for other values.
+// An output may be an input itself, whose memory the next step reuses.
 void DecodeLoop::keep_apart(Tensor& output) const {
   const bool shared = std::any_of(in_.begin(), in_.end(), [&](const Tensor& input) {
     return input.defined() && input.storage().get() == output.storage().get();
@@ -250,7 +250,7 @@ void DecodeLoop::keep_apart(Tensor& output) const {
   output = std::move(copy);
 }
 
-// After a run, or instead of one: the loop is over, waits for room, or goes on.
+// After a run, or in place of one: ends the loop, waits for room, or continues.
 void DecodeLoop::settle(End end, std::exception_ptr problem, bool picked) noexcept {
   const bool over = end != End::kNone;
   if (picked) {
@@ -287,7 +287,7 @@ void DecodeLoop::settle(End end, std::exception_ptr problem, bool picked) noexce
       noticed_ = true;
     }
   }
-  // The consumer waits for the notice, and if the loop is over, may end with it.
+  // The consumer waits for the notice, and may be destroyed with it if the loop has ended.
   if (tells) notify_(context_);
   if (more) go_on();
 }
@@ -303,12 +303,12 @@ void DecodeLoop::go_on() noexcept {
   if (Clock::now() >= deadline_) return settle(End::kDeadline, nullptr, false);
   std::exception_ptr problem = exception_of([&] {
     prepare();
-    submit();  // the loop may be over by now, and gone
+    submit();  // the loop may have ended by now, and be destroyed
   });
   if (problem) settle(End::kFailed, std::move(problem), false);
 }
 
-// No step is under way, and none follows.
+// No step is in progress, and none follows.
 void DecodeLoop::leave() noexcept {
   if (DecodeBatch* const rows_of_loops = model_->loop_rows())
     rows_of_loops->leave(seat_);
@@ -358,7 +358,7 @@ bool DecodeLoop::cancel() noexcept {
       return false;
     }
   }
-  if (paused) go_on();  // which ends it
+  if (paused) go_on();  // which ends the loop
   const MutexLock lock(mutex_);
   return !noticed_;
 }

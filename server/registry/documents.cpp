@@ -15,7 +15,7 @@ namespace {
 
 using Json = OrderedJson;
 
-// controls: of inputs those that no client sends.
+// controls: inputs that clients do not send.
 Json tensors_json(const TensorNames& names, const std::vector<TensorInterface>& tensors,
                   std::span<const ControlInput> controls = {}) {
   Json list = Json::array();
@@ -100,7 +100,7 @@ Json sequence_batching(const ModelSignature& model, const ModelConfig& settings)
           {"state", Json::array()}};
 }
 
-// The containers of the Python call, as json_text() has them: names of tensors do not say whether RESULT[0] is in a
+// The containers of the Python call, in the format of json_text(). Tensor names do not show whether RESULT[0] is in a
 // list, a tuple or a dict.
 Json structure(const CallSpec& call) {
   Json json = parse_document(json_text(call));
@@ -136,7 +136,7 @@ Json version_policy(const VersionPolicy& policy) {
 
 }  // namespace
 
-// By hand, because memory may be short.
+// Written by hand, because memory may be short.
 std::string error_document(std::string_view message) {
   constexpr size_t kMost = 2048;
   const auto document = [](const std::string& shown) {
@@ -146,7 +146,7 @@ std::string error_document(std::string_view message) {
   };
   std::string shown = shortened(std::string(message.substr(0, kMost)), kMost);
   std::string text = document(shown);
-  // Escapes may turn one byte into six.
+  // Escaping may turn one byte into six.
   while (text.size() > kMost) {
     const size_t less = shown.size() / 4 * 3;
     text = document(shown = shortened(std::move(shown), less));

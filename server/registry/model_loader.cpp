@@ -15,7 +15,7 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kMaxTasks = 1000;
-constexpr std::chrono::seconds kRest{10};  // how often unused memory of models is freed
+constexpr std::chrono::seconds kRest{10};  // interval of freeing models' unused memory
 
 std::string text_of(const std::exception_ptr& problem) {
   try {
@@ -27,7 +27,7 @@ std::string text_of(const std::exception_ptr& problem) {
   }
 }
 
-// Whether this very file is served and no later attempt to load it has failed.
+// Whether this file is served and no later attempt to load it has failed.
 bool is_served(const Catalog& catalog, const PackageEntry& package) {
   const Catalog::Entry* entry = catalog.look_up(package.name);
   return entry && std::any_of(entry->versions.begin(), entry->versions.end(), [&](const Catalog::Version& v) {
@@ -35,7 +35,7 @@ bool is_served(const Catalog& catalog, const PackageEntry& package) {
          });
 }
 
-// One line for all that a config.pbtxt says in vain.
+// Logs one line with all ignored fields of a config.pbtxt.
 void name_ignored(const PackageEntry& package) {
   std::string text;
   const TritonConfig& triton = *package.triton;
@@ -47,7 +47,7 @@ void name_ignored(const PackageEntry& package) {
              package.file.config.native(), printable(text));
 }
 
-// The files that came from a repository; the watch ignores packages that the command line names one by one.
+// The files from a repository; the watch ignores packages that are named individually on the command line.
 std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& packages, const PackageFinder& finder,
                                              std::span<const PackageFile> known) {
   std::vector<PackageFile> files(known.begin(), known.end());
@@ -59,7 +59,7 @@ std::vector<PackageFile> repository_files_of(const std::vector<PackageEntry>& pa
   return files;
 }
 
-// Each file counts once, however many models it has.
+// Each file counts once, even with several models.
 std::vector<LoadProgress::Part> sizes_of(const std::vector<PackageEntry>& packages) {
   std::vector<LoadProgress::Part> parts;
   std::set<std::filesystem::path> counted;
@@ -72,8 +72,8 @@ std::vector<LoadProgress::Part> sizes_of(const std::vector<PackageEntry>& packag
   return parts;
 }
 
-// Whether a second look at the directory finds the same files of the model, or files of another stem with its name. A
-// directory that changes while it is read may seem empty, and that must not unload its models.
+// Whether a second read of the directory finds the same files of the model, or files of another stem with its name. A
+// directory that changes while it is read may seem empty, which must not unload its models.
 bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const std::vector<PackageFile>& seen) {
   if (found.empty() || found.front().file.stem != stem) return !found.empty();
   return std::all_of(seen.begin(), seen.end(), [&](const PackageFile& file) {
@@ -97,8 +97,7 @@ ModelLoader::ModelLoader(const ServerConfig& config, const PackageFinder& finder
       failed_(std::move(failed)),
       folders_(finder.repositories()),
       watch_(repository_files_of(first_, finder, files)) {
-  // Models come before the pipelines that are made of them, and pipelines that others are made of may come in any
-  // order.
+  // Models come before the pipelines that use them; pipelines that use each other may come in any order.
   std::stable_partition(first_.begin(), first_.end(), [](const PackageEntry& entry) { return !entry.pipeline; });
   if (on_demand_) on_demand_->start([this](const PackageEntry& package) { load(package); });
 }
@@ -156,7 +155,7 @@ void ModelLoader::submit(std::function<void()> work, Done done) {
   wake_.notify_one();
 }
 
-// Until there is a task, the end, or one of the times. While no model runs there is nothing to rest from.
+// Waits for a task, the shutdown, or one of the times. While no model runs, there is no memory to free.
 void ModelLoader::wait_for_work(Clock::time_point next_look, Clock::time_point next_rest) {
   const bool rested = idle_watch_.asleep();
   const auto wakes = [&] {
@@ -176,8 +175,8 @@ void ModelLoader::wait_for_work(Clock::time_point next_look, Clock::time_point n
 void ModelLoader::run() {
   load_first();
   Clock::time_point looked = Clock::now(), next_look = looked + until_next_look(true), next_rest = looked + kRest;
-  bool rested = false;   // no model ran since its memory was given back
-  bool changed = false;  // something in the repositories, since the last look
+  bool rested = false;   // no model has run since its memory was freed
+  bool changed = false;  // something in the repositories has changed since the last poll
   for (;;) {
     Task task;
     {
@@ -196,7 +195,7 @@ void ModelLoader::run() {
     }
     if (task.work) perform(std::move(task));
     if (looks() && Clock::now() >= next_look) {
-      // Where memory has run out, there may be none for the reason either: what was not seen is looked at again.
+      // If memory is short, there may be none for the reason either: unseen changes are polled again.
       const bool seen = succeeds([this] { look(); });
       looked = Clock::now();
       next_look = looked + until_next_look(std::exchange(changed, false) || !seen);
@@ -213,8 +212,8 @@ void ModelLoader::run() {
       rested = idle_watch_.end_period();
     }
   }
-  idle_watch_.ran();  // nobody wakes this thread any more
-  // Refuse the tasks that are left. They are taken one at a time, because a second list could find no memory.
+  idle_watch_.ran();  // otherwise this thread would not be woken again
+  // Refuses the remaining tasks. They are taken one at a time, because a second list may not fit in memory.
   for (;;) {
     Task task;
     {
@@ -257,7 +256,7 @@ void ModelLoader::load_first() {
         load(package, std::move(trial));
       }
     } catch (...) {
-      if (ending_) return;  // by a signal, which is no failure
+      if (ending_) return;  // because of a signal, which is no failure
       if (config_.exit_on_error) return failed_(std::current_exception());
       watch_.failed(package.file.stem);
     }
@@ -269,13 +268,13 @@ void ModelLoader::load_first() {
 }
 
 void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial) {
-  idle_watch_.ran();  // it will be tried on made-up inputs
+  idle_watch_.ran();  // it will be tried on dummy inputs
   try {
     const bool rewritten = repository_.was_rewritten(package);
     if (!package.file.on_demand) repository_.publish_loading(package);
     if (!package.opened()) {
-      // Throws the reason. If the package can be opened by now, it is left to the next load, because it may hold
-      // several models.
+      // Throws the reason. If the package can be opened by now, the next load handles it, because it may hold several
+      // models.
       finder_.open(package.file);
       SCONCE_FAIL(kUnavailable, "the package could not be opened");
     }
@@ -313,7 +312,7 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
         fmt::format("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
                     package.file.version, info.replicas, info.constant_bytes,
                     std::chrono::duration<double, std::milli>(info.load_time).count());
-    // Models that come and go would fill the log.
+    // Models that are loaded and evicted on demand would fill the log.
     if (package.file.on_demand && !config.pinned)
       log_debug("{}", ready);
     else
@@ -342,11 +341,11 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
       log_info("model {} version {} is not loaded: the server is ending", package.name, package.file.version);
     else
       log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
-    // An earlier load may still be watched.
+    // An earlier load may still be guarded.
     if (const auto kept = store_.of(package.name, package.file.version); kept && !serves(package))
       succeeds([&] { leave_watch(*kept); });
     if (ending_) throw;
-    // Of what is loaded on demand, those who asked are told, and OnDemand remembers it for a while.
+    // For a model that is loaded on demand, waiters are notified, and OnDemand remembers the failure for a while.
     if (!package.file.on_demand || repository_.snapshot()->look_up(package.name))
       repository_.publish_failure(package, reason);
     throw;
@@ -355,7 +354,7 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
 
 void ModelLoader::check_not_ending() const { SCONCE_CHECK(!ending_, kUnavailable, "the server is ending"); }
 
-// Whether a load of this version is served, of whatever file.
+// Whether a load of this version is served, from any file.
 bool ModelLoader::serves(const PackageEntry& package) const {
   const auto catalog = repository_.snapshot();
   const Catalog::Entry* const entry = catalog->look_up(package.name);
@@ -388,7 +387,7 @@ ModelLoader::Found ModelLoader::find(const std::string& name) {
       if (!found.problem) found.problem = std::current_exception();
       const std::string reason = text_of(std::current_exception());
       log_error("model {} version {} cannot be opened: {}", name, file.version, printable(reason));
-      // Any other name only begins with the file's stem. Such a model may not exist, so nothing is recorded.
+      // Other names only begin with the file's stem. Such a model may not exist, so nothing is recorded.
       if ((file.stem == name && !file.on_demand) || repository_.snapshot()->look_up(name))
         repository_.publish_failure({.name = name, .file = file}, reason);
     }
@@ -449,19 +448,19 @@ void ModelLoader::unload_model(const std::string& name) {
   std::optional<LoadQueue::Turn> turn;
   if (on_demand_) turn.emplace(on_demand_->turn(name));
   const bool known = on_demand_ && on_demand_->keep_unloaded(name);
-  // One that is known need not be loaded.
+  // A known model need not be loaded.
   if (!known || repository_.snapshot()->look_up(name)) repository_.unload(name);
   log_info("model {} is unloaded", name);
 }
 
-// Handles a package of the stem that came, changed or went. Returns false if something could not be loaded.
+// Handles a package of the stem that was added, changed or removed. Returns false if something could not be loaded.
 bool ModelLoader::update_stem(const std::string& stem, const std::vector<PackageFile>& files) {
   if (on_demand_ && std::any_of(files.begin(), files.end(),
                                 [&](const PackageFile& file) { return file.stem == stem && file.on_demand; }))
     return update_known(stem, files);
   if (on_demand_ && on_demand_->has_stem(stem)) return update_known(stem, files);
   const std::set<std::string> known = names_of(stem);
-  std::map<std::string, std::vector<PackageFile>> names;  // and the files that have them
+  std::map<std::string, std::vector<PackageFile>> names;  // names with their files
   bool complete = true;
   for (const PackageFile& file : files) {
     if (file.stem != stem) continue;
@@ -495,7 +494,7 @@ bool ModelLoader::update_stem(const std::string& stem, const std::vector<Package
   return taken;
 }
 
-// The same for models that are loaded on demand: those that are loaded are loaded anew.
+// Likewise for models that are loaded on demand: the loaded ones are reloaded.
 bool ModelLoader::update_known(const std::string& stem, const std::vector<PackageFile>& files) {
   std::vector<PackageFile> own;
   for (const PackageFile& file : files)
@@ -506,7 +505,7 @@ bool ModelLoader::update_known(const std::string& stem, const std::vector<Packag
     const LoadQueue::Turn turn = on_demand_->turn(name);
     const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
     const Catalog::Entry* const entry = catalog->look_up(name);
-    if (!entry) continue;  // it has gone meanwhile
+    if (!entry) continue;  // it was unloaded meanwhile
     const bool loaded =
         std::any_of(entry->versions.begin(), entry->versions.end(), [](const auto& v) { return v.loaded(); });
     if (own.empty() || !loaded) {

@@ -1,5 +1,5 @@
-// ModelLoader: what changes in repositories, here and elsewhere, without anybody's asking; models that ran; and
-// children that try models.
+// ModelLoader: polls for changes in local and remote repositories; frees memory after runs; starts checks in child
+// processes.
 #include <algorithm>
 #include <map>
 
@@ -10,10 +10,10 @@
 namespace sconce::server {
 namespace {
 
-// How often repositories are looked at if nothing happened: a change that the kernel does not tell of, such as a folder
-// that is mounted over another one, must not stay unseen for ever.
+// Longest interval between polls: a change that the kernel does not report, such as a folder that is mounted over
+// another one, must be noticed eventually.
 constexpr std::chrono::seconds kLongestWatch{60};
-// How often without `watch`, while one could not be read.
+// Interval without `watch`, while a repository cannot be read.
 constexpr std::chrono::seconds kUnreadLook{2};
 
 bool has(const std::vector<UnreadFolder>& unread, const std::filesystem::path& folder) {
@@ -44,7 +44,7 @@ bool ModelLoader::serves_any() const {
 
 std::unique_ptr<LoadTrial> ModelLoader::begin_ahead(const PackageEntry& package) {
   std::unique_ptr<LoadTrial> trial;
-  // The load finds any problem again.
+  // The load reports any problem again.
   succeeds([&] {
     if (package.pipeline || !package.opened()) return;
     trial = std::make_unique<LoadTrial>(turns_, trial_program_, package, repository_.config_of(package));
@@ -53,7 +53,7 @@ std::unique_ptr<LoadTrial> ModelLoader::begin_ahead(const PackageEntry& package)
   return trial;
 }
 
-// What it contradicts ends with the model.
+// The effect of a contradiction ends with the model.
 void ModelLoader::check_rows(const PackageEntry& package, const ModelConfig& config,
                              const std::shared_ptr<ServedModel>& served) {
   const std::weak_ptr<ServedModel> weak = served;
@@ -66,18 +66,18 @@ void ModelLoader::check_rows(const PackageEntry& package, const ModelConfig& con
 }
 
 void ModelLoader::wake() noexcept {
-  { const MutexLock lock(mutex_); }  // it waits, or has not looked yet
+  { const MutexLock lock(mutex_); }  // it waits, or has not checked yet
   wake_.notify_one();
 }
 
-// A change is looked at twice, so that nothing is lost if the first look could not see all of it.
+// After a change there are two polls, in case the first one could not see all of it.
 ModelLoader::Clock::duration ModelLoader::until_next_look(bool changed) const noexcept {
   if (config_.watch.count() == 0) return kUnreadLook;
   const bool quiet = !changed && followed_ && watch_problem_.empty() && unread_.empty() && watch_.at_rest();
   return quiet ? std::max<Clock::duration>(config_.watch, kLongestWatch) : config_.watch;
 }
 
-// Lets the kernel tell of changes from now on.
+// Asks the kernel to report changes from now on.
 void ModelLoader::follow_folders() {
   const auto changed = [this] {
     {
@@ -118,7 +118,7 @@ void ModelLoader::look() {
   watch_problem_ = problem;
 }
 
-// Returns what went wrong last, beyond what a model's state says.
+// Returns the last error that no model's state shows.
 std::string ModelLoader::take_changes(const FoundFiles& found) {
   std::string problem;
   for (const std::string& stem : watch_.look(found.files)) {
@@ -141,7 +141,7 @@ void ModelLoader::start_without(std::span<const UnreadFolder> unread) {
 
 void ModelLoader::note_unread(const FoundFiles& found) {
   for (const UnreadFolder& one : found.unread) {
-    // One that was read at the start has models that are known.
+    // A repository that was read at start has known models.
     Catalog::Away& away = unread_.try_emplace(one.folder, Catalog::Away{{}, true}).first->second;
     if (away.reason == one.reason) continue;
     away.reason = one.reason;
@@ -152,7 +152,7 @@ void ModelLoader::note_unread(const FoundFiles& found) {
   }
 }
 
-// Those that can be read again, once their models have been taken, too: before, the server is not ready.
+// Reports repositories that can be read again, after their models were loaded. Before that the server is not ready.
 void ModelLoader::note_read(const FoundFiles& found) {
   std::erase_if(unread_, [&](const auto& each) {
     const std::filesystem::path& folder = each.first;
@@ -173,9 +173,9 @@ void ModelLoader::add_served(const std::string& name, FoundFiles& listed) const 
   PackageFinder::sort_candidates(listed.files);
 }
 
-// What is elsewhere, or in a repository that could not be read, and could not be had until now.
+// Loads models that are remote, or in a repository that could not be read, and that were not available before.
 void ModelLoader::load_new(const FoundFiles& found) {
-  FoundFiles read_now;  // its folders
+  FoundFiles read_now;  // the folders that can be read now
   for (const auto& [folder, away] : unread_)
     if (!has(found.unread, folder)) read_now.unread.push_back({folder, {}});
   std::map<std::string, std::vector<PackageFile>> stems;

@@ -10,10 +10,10 @@
 namespace sconce::server {
 namespace {
 
-constexpr std::chrono::seconds kRemember{2};      // failures
-constexpr std::chrono::seconds kMaxPatience{10};  // while all that could go is in use
+constexpr std::chrono::seconds kRemember{2};      // for failures
+constexpr std::chrono::seconds kMaxPatience{10};  // while all models that could be evicted are in use
 
-// Whether a version that nobody asks for would be found if somebody did.
+// Whether a request without a version would find a loaded version.
 bool any_loaded(const Catalog::Entry* entry) noexcept {
   return entry != nullptr &&
          std::any_of(entry->versions.begin(), entry->versions.end(), [](const auto& v) { return v.loaded(); });
@@ -28,7 +28,7 @@ bool has_member(const ServedModel& pipeline, const std::vector<const ServedModel
 
 constexpr auto kInUse = OnDemand::Clock::time_point::max();
 
-// When each step of a pipeline was last used by it; kInUse: now, or the pipeline stays.
+// When a pipeline last used each of its steps; kInUse: in use now, or the pipeline may not be evicted.
 std::map<const ServedModel*, OnDemand::Clock::time_point> uses_by_pipelines(const Catalog& catalog) {
   std::map<const ServedModel*, OnDemand::Clock::time_point> last_uses;
   const auto note = [&](const auto& self, const ServedModel& pipeline, OnDemand::Clock::time_point last) -> void {
@@ -52,7 +52,7 @@ struct Leaving {
   std::vector<std::shared_ptr<ServedModel>> models;
 };
 
-// The model's versions, and the pipelines that have them as steps, or such pipelines.
+// The model's versions, and the pipelines that use them directly or indirectly.
 Leaving leaving_with(const Catalog& catalog, const std::string& name) {
   Leaving leaving;
   std::vector<const ServedModel*> seen;
@@ -82,7 +82,7 @@ Leaving leaving_with(const Catalog& catalog, const std::string& name) {
   return leaving;
 }
 
-// Retires models together, or none of them.
+// Retires all of the models, or none of them.
 class Retirement {
  public:
   explicit Retirement(const std::vector<std::shared_ptr<ServedModel>>& models) {
@@ -105,7 +105,7 @@ class Retirement {
   bool complete_ = false, gone_ = false;
 };
 
-// As bits for LoadQueue's line: the host's memory, and each device's.
+// As bits for LoadQueue's line: one for the host's memory, one for each device's.
 uint64_t kinds_of(const ModelBudget::Bytes& missing) noexcept {
   uint64_t kinds = 0;
   for (const auto& [device, bytes] : missing) kinds |= uint64_t{1} << (static_cast<unsigned>(device + 1) % 64);
@@ -125,10 +125,10 @@ class Reservation {
 
 }  // namespace
 
-// One try to load a model, with what it needs from an earlier one.
+// One try to load a model, with results of earlier tries.
 class OnDemand::Try {
  public:
-  // wanted: of those who wait. changes: how often files have changed so far.
+  // wanted: the load's waiters. changes: number of file changes so far.
   Try(const LoadQueue::Wanted& wanted, uint64_t changes)
       : wanted_(wanted), opened_(std::static_pointer_cast<Opened>(wanted.kept())) {
     if (opened_ != nullptr && opened_->changes == changes) return;
@@ -137,8 +137,8 @@ class OnDemand::Try {
     wanted_.kept() = opened_;
   }
   bool wanted() const { return wanted_(); }
-  // Others' models go for those who have waited for longest for that kind of room, so that small models do not keep a
-  // large one waiting.
+  // Only the load that has waited longest for a kind of memory evicts other models, so that small models do not starve
+  // a large one.
   bool may_unload(uint64_t kinds) const { return wanted_.is_first_in_line(kinds); }
   void wait_for_room(uint64_t kinds) const { wanted_.wait_for_room(kinds); }
   // Packages are opened once for all tries, unless files have changed.
@@ -212,7 +212,7 @@ void OnDemand::load_known(const std::string& name, Try& attempt) {
   load_pipeline(packages, attempt, chain);
 }
 
-// The files that may have a model, after the place where they are was asked, if nobody knows the name yet.
+// The files that may have a model. If the name is unknown, remote repositories are queried first.
 std::vector<PackageFile> OnDemand::files_of(const std::string& name) {
   std::vector<PackageFile> files = names_.find(name);
   if (files.empty() && finder_.may_have_more()) {
@@ -263,7 +263,7 @@ void OnDemand::load_packages(const std::string& name, std::span<const PackageEnt
     if (failure && !problem) problem = failure;
   }
   if (!any) std::rethrow_exception(problem);
-  // It may take more than its package said.
+  // It may take more memory than its package indicated.
   while (budget_.exceeded() && unload_for({})) {
   }
 }
@@ -288,7 +288,7 @@ std::vector<ModelUse> OnDemand::bring_steps(const LoadQueue::Turn& turn, const P
   return uses;
 }
 
-// Tries again while there is no room, in one line with requests.
+// Retries while memory is short, in one line with requests.
 void OnDemand::by_hand(const LoadQueue::Turn& turn, const std::function<void(Try&)>& work) {
   turn.with_room([&](const LoadQueue::Wanted& wanted) {
     Try attempt(wanted, file_changes_.load());
@@ -297,13 +297,13 @@ void OnDemand::by_hand(const LoadQueue::Turn& turn, const std::function<void(Try
 }
 
 void OnDemand::bring_steps(const PipelineSpec& spec, Try& attempt, Chain& chain, std::vector<ModelUse>& uses) {
-  constexpr int kTries = 3;  // others may unload it meanwhile
+  constexpr int kTries = 3;  // another thread may unload it meanwhile
   for (const PipelineSpec::Step& step : spec.steps) {
     for (int i = 0; i < kTries; ++i) {
       const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
       if (any_loaded(catalog->look_up(step.model))) {
         std::shared_ptr<ServedModel> member;
-        // Whoever binds the pipeline says what is wrong.
+        // The code that binds the pipeline reports the error.
         if (!succeeds([&] { member = catalog->ready(step.model, step.version); })) break;
         ModelUse use(member, 0, Clock::now());
         if (use) {
@@ -344,7 +344,7 @@ void OnDemand::make_room(const std::string& name, const ModelBudget::Bytes& byte
   while (!budget_.reserve(name, bytes)) {
     repository_.bell()->await();
     const uint64_t kinds = kinds_of(budget_.missing(bytes));
-    if (kinds == 0) continue;  // there is room now
+    if (kinds == 0) continue;  // there is enough memory now
     if (attempt.may_unload(kinds) && unload_for(bytes)) continue;
     SCONCE_CHECK(attempt.wanted(), kCancelled, "nobody waits for model '", name, "' any more");
     const std::string reason = why_no_room();
@@ -355,18 +355,18 @@ void OnDemand::make_room(const std::string& name, const ModelBudget::Bytes& byte
   }
 }
 
-// Why waiting does not help; empty: it may.
+// Why waiting does not help; empty: it may help.
 std::string OnDemand::why_no_room() const {
   const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
   for (const Catalog::Entry& entry : catalog->entries())
     for (const Catalog::Version& version : entry.versions)
       if (version.model && version.model->uses() != nullptr && why_it_stays(*version.model).empty()) return {};
-  // Others that are being loaded may fail, or be models that may go.
+  // Other loads may fail, or load models that may be evicted.
   return demand_.counts().waiting > 1 ? std::string()
                                       : "none of the loaded models may be unloaded (the repository's index says why)";
 }
 
-// Returns whether one was unloaded.
+// Returns whether a model was unloaded.
 bool OnDemand::unload_for(const ModelBudget::Bytes& bytes) {
   std::vector<ModelBudget::Candidate> candidates;
   const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
@@ -398,7 +398,7 @@ bool OnDemand::unload_unused(const std::string& name) {
   if (leaving.models.empty()) return false;
   Retirement retirement(leaving.models);
   if (!retirement) return false;
-  // What began before the retirement has ended, so this cannot change any more, but by administration.
+  // Uses that began before the retirement have ended, so only administration can change this.
   for (const std::shared_ptr<ServedModel>& model : leaving.models)
     if (!why_it_stays(*model).empty() || (claimed_ && !model->pipeline() && claimed_(*model))) return false;
   repository_.forget(leaving.names);

@@ -20,7 +20,7 @@ namespace {
 using Clock = QueuedRequest::Clock;
 using std::chrono::nanoseconds;
 
-// How long a run may keep the thread that began it.
+// How long a run may occupy the thread that started it.
 constexpr std::chrono::microseconds kLongestHere{200};
 
 thread_local bool may_run_here = false;
@@ -50,7 +50,7 @@ class Pipeline::Step final : public QueuedRequest {
 
  private:
   friend class Run;
-  // on_device: whether the model may get inputs in a device's memory.
+  // on_device: whether the model may receive inputs in device memory.
   void prepare(const Pipeline& pipeline, std::span<const Tensor> values, const QueuedRequest& whole, bool on_device);
 
   Run& run_;
@@ -60,9 +60,9 @@ class Pipeline::Step final : public QueuedRequest {
   std::vector<Tensor> in_, out_;
   TensorScratch scratch_;
   Clock::time_point begun_;
-  std::atomic<size_t> needs_{0};  // steps that it still waits for
+  std::atomic<size_t> needs_{0};  // number of steps that it still waits for
   Step* next_ready_ = nullptr;
-  nanoseconds queue_before_{}, compute_before_{};  // of the steps before it; set in turn by those
+  nanoseconds queue_before_{}, compute_before_{};  // of the previous steps; these set them one after the other
 };
 
 class Pipeline::Run final : public BatchRun::Keep {
@@ -95,21 +95,22 @@ class Pipeline::Run final : public BatchRun::Keep {
 
   bool wanted() const noexcept { return !failed_.load(std::memory_order_relaxed) && run_->requests.front()->wanted(); }
 
-  // A step's request is over.
+  // The request of a step has ended.
   void ended(Step& step) noexcept {
     finish_step(step);
     launch(complete(step));
   }
 
  private:
-  // Begins the steps of a list, and those that become ready because these end at once. The run may be over afterwards.
+  // Starts the steps in a list, and the steps that become ready because these end immediately. The run may have ended
+  // on return.
   void launch(Step* ready) noexcept {
     while (ready) {
       Step& step = *std::exchange(ready, ready->next_ready_);
       bool over = true;
       if (wanted()) {
         std::exception_ptr problem = exception_of([&] { over = start(step, ready == nullptr); });
-        // A step that was queued may be over by now, and the whole run with it.
+        // A queued step, and the whole run, may have ended by now.
         if (!over) continue;
         step.error = std::move(problem);
         finish_step(step);
@@ -125,19 +126,19 @@ class Pipeline::Run final : public BatchRun::Keep {
     }
   }
 
-  // True: the step is over. alone: no other step waits to be started.
+  // True: the step has ended. alone: no other step waits to be started.
   bool start(Step& step, bool alone) {
     const QueuedRequest& whole = *run_->requests.front();
     step.begun_ = Clock::now();
     const bool late = pipeline_.reject_late_ && step.begun_ >= whole.deadline();
     SCONCE_CHECK(!late, kDeadlineExceeded, "Request timeout expired before the step began");
     ServedModel& model = step.model_;
-    // Those who watch a model's answers compare them on the host.
+    // Watchers of a model's answers compare them on the host.
     const bool on_device = !model.answers().watched();
     step.prepare(pipeline_, values_, whole, on_device);
     step.device_outputs = on_device && pipeline_.stays_[step.index_];
     const size_t bytes = step.input_bytes();
-    // A run on this thread must not keep another step from starting.
+    // A run on this thread must not delay another step.
     if (alone && may_run_here && step.begun_ - begun_ < kLongestHere && model.run_here(bytes)) {
       const std::exception_ptr problem = exception_of([&] {
         step.info = model.model().run(step.in_, step.out_, 0, nullptr, {}, step.device_outputs);
@@ -150,7 +151,7 @@ class Pipeline::Run final : public BatchRun::Keep {
       return true;
     }
     model.check_inputs(step.in_);
-    // The step may be over before enqueue() returns, and with it whoever else keeps the model.
+    // The step may end before enqueue() returns, and release the last other reference to the model.
     const std::shared_ptr<ServedModel> kept = pipeline_.members_[step.index_];
     model.enqueue(step);
     return false;
@@ -164,7 +165,7 @@ class Pipeline::Run final : public BatchRun::Keep {
     for (const Step& step : steps_) times()->push_back({&step.model_.interface().name, {}, {}});
   }
 
-  // Takes what a step that is over has made.
+  // Takes the results of a finished step.
   void finish_step(Step& step) noexcept {
     if (std::vector<StepTime>* all = times()) {
       (*all)[step.index_].begun = step.begun_;
@@ -192,7 +193,7 @@ class Pipeline::Run final : public BatchRun::Keep {
     return "step " + std::to_string(step.index_ + 1) + " (model '" + step.model_.interface().name + "')";
   }
 
-  // The step's error with its name; the error itself if there is no memory for that.
+  // The step's error with its name; the error itself if memory is short.
   std::exception_ptr explained(const Step& step) const noexcept {
     std::exception_ptr told = step.error;
     succeeds([&] {
@@ -202,13 +203,13 @@ class Pipeline::Run final : public BatchRun::Keep {
     return told;
   }
 
-  // Counts the step as over. Returns those that need no other step any more.
+  // Counts the step as finished. Returns the steps that have become ready.
   Step* complete(Step& step) noexcept {
     Step* ready = nullptr;
     const nanoseconds queue = step.queue_before_ + step.info.queue, compute = step.compute_before_ + step.info.compute;
     for (const size_t i : step.plan_.next) {
       Step& next = steps_[i];
-      // Where several steps come before one, the last to end is the one that it waited for.
+      // If a step depends on several steps, the last one to end is the one that it waited for.
       if (next.needs_.fetch_sub(1) != 1) continue;
       next.queue_before_ = queue;
       next.compute_before_ = compute;
@@ -218,7 +219,7 @@ class Pipeline::Run final : public BatchRun::Keep {
     return ready;
   }
 
-  // All steps are over.
+  // All steps have ended.
   void finish(nanoseconds queue, nanoseconds compute) noexcept {
     BatchRun& run = *run_;
     if (!run.error) {
@@ -237,10 +238,10 @@ class Pipeline::Run final : public BatchRun::Keep {
       });
     }
     for (Tensor& value : values_) value = Tensor();
-    run.finished();  // another run may begin here at once
+    run.finished();  // another run may start on this thread here
   }
 
-  // Which weights answered, "encoder=3,head=v7". Clients repeat the same weights, so the text is kept.
+  // The weights that answered, "encoder=3,head=v7". The text is cached, because successive runs use the same weights.
   void name_weights() {
     bool same = label_ != nullptr;
     for (size_t i = 0; i < steps_.size(); ++i) {
@@ -264,9 +265,9 @@ class Pipeline::Run final : public BatchRun::Keep {
   Clock::time_point begun_;
   std::vector<Tensor> values_;
   std::deque<Step> steps_;
-  std::atomic<size_t> left_{0};        // steps that are not over
-  std::atomic<bool> failed_{false};    // run_->error belongs to the thread that set it
-  std::vector<uint64_t> generations_;  // of the label
+  std::atomic<size_t> left_{0};        // number of unfinished steps
+  std::atomic<bool> failed_{false};    // run_->error belongs to the thread that set this
+  std::vector<uint64_t> generations_;  // of the cached label
   std::vector<std::shared_ptr<const std::string>> labels_;
   std::shared_ptr<const std::string> label_;
 };
@@ -287,7 +288,8 @@ void Pipeline::Step::prepare(const Pipeline& pipeline, std::span<const Tensor> v
       in_[i] = copy_to(in_[i], Device{});
     }
     if (from.cast) in_[i] = cast(in_[i], *from.cast);
-    if (in_[i].dim() != static_cast<int64_t>(spec.dims.size()) && spec.has_shape) continue;  // the model says so
+    if (in_[i].dim() != static_cast<int64_t>(spec.dims.size()) && spec.has_shape)
+      continue;  // the model reports the error
     in_[i] = laid_as_recorded(in_[i], spec, scratch_);
   }
   rows = 1;
@@ -310,7 +312,7 @@ void Pipeline::Step::prepare(const Pipeline& pipeline, std::span<const Tensor> v
 
 Pipeline::Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<ServedModel>> members, bool reject_late)
     : plan_(std::move(plan)), members_(std::move(members)), reject_late_(reject_late) {
-  std::vector<bool> taken(plan_.values);  // by value: some step takes it on a device
+  std::vector<bool> taken(plan_.values);  // by value: a step accepts it on a device
   for (size_t i = 0; i < plan_.steps.size(); ++i)
     for (size_t k = 0; k < plan_.steps[i].inputs.size(); ++k)
       if (takes_on_device(i, k)) taken[plan_.steps[i].inputs[k].value] = true;
@@ -327,7 +329,7 @@ bool Pipeline::takes_on_device(size_t step, size_t input) const noexcept {
   const ModelSpec& spec = members_[step]->interface().spec;
   const TensorSpec& one = spec.inputs[input];
   const bool on_host = one.device && one.device->type == DeviceType::kCpu;
-  // A model that writes an input would write it for the other steps too.
+  // A model that writes an input would change it for the other steps too.
   return spec.device_key == "cuda" && !plan_.steps[step].inputs[input].cast && !on_host && !one.may_be_written;
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kMaxLabels = uint64_t{16} << 20;  // bytes
 
-// The lines of a file; none if `path` is empty. kIo, kTooLarge.
+// The lines of a file; empty if `path` is empty. kIo, kTooLarge.
 std::vector<std::string> read_labels(const std::string& path) {
   std::vector<std::string> labels;
   if (path.empty()) return labels;
@@ -37,7 +37,8 @@ std::vector<std::string> read_labels(const std::string& path) {
   return labels;
 }
 
-// What a loaded model takes besides its code and weights, as measured: lanes, queues, counters, what its runs keep.
+// Measured memory of a loaded model in addition to its code and weights: replica threads, queues, counters, memory kept
+// between runs.
 constexpr uint64_t kModelItself = 1024 * 1024;
 
 void limit_batch(const ModelConfig& config, ModelSignature& interface) {
@@ -222,12 +223,12 @@ ModelBudget::Bytes resident_bytes(const ModelSpec& spec, std::span<const Device>
   ModelBudget::Bytes bytes;
   uint64_t& host = bytes[ModelBudget::kHost];
   host = spec.so_bytes + kModelItself;
-  // Otherwise they are in the library, and are mapped with it.
+  // Otherwise the constants are in the library, and are mapped with it.
   const bool apart = spec.weights_form != WeightsForm::kEmbedded && spec.weights_form != WeightsForm::kAppended;
   bool on_host = false;
   for (const Device& device : devices) {
     if (device.type == DeviceType::kCuda) {
-      bytes[device.index] = constants;  // replicas of a device share them
+      bytes[device.index] = constants;  // shared by the replicas on a device
     } else if (apart && !on_host) {
       host += constants;
       on_host = true;
@@ -328,7 +329,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }
   std::string held = loaded.refused.empty() ? served->why_held() : std::move(loaded.refused);
-  // If the new model would be held, a ready model of this version goes on instead.
+  // If the new model's weights must not be served, a ready model of this version stays.
   const auto now = snapshot();
   if (const Catalog::Entry* const entry = held.empty() ? nullptr : now->look_up(package.name))
     for (const Catalog::Version& v : entry->versions)
@@ -398,13 +399,13 @@ std::string Repository::publish_pipeline(const PackageEntry& package) {
     Catalog::Version& version = next.edit(package);
     if (version.loaded()) return;
     reason = version.reason;
-    // What was served goes on.
+    // The served version stays.
     if (before.loaded() && before.pipeline) version = before;
   });
   return reason;
 }
 
-// A pipeline may be a step of another, so this goes on until nothing changes.
+// A pipeline may be a step of another pipeline, so this repeats until nothing changes.
 void Repository::bind_pipelines(Catalog& next) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -414,7 +415,7 @@ void Repository::bind_pipelines(Catalog& next) {
   }
 }
 
-// Returns whether what is served changed, so that others may have to be bound again.
+// Returns whether the served pipeline changed, so that others may have to be bound again.
 bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& version) {
   const std::shared_ptr<const PipelineSource>& source = version.pipeline;
   std::shared_ptr<ServedModel> bound;

@@ -18,14 +18,14 @@ std::atomic<bool> restart{false};
 
 std::chrono::nanoseconds inline_limit(const ModelSignature& interface, const ModelConfig& config,
                                       std::chrono::nanoseconds limit) {
-  // A model that writes its buffers stays on its lane, because its outputs must be read before the next run. One that
-  // uses several threads stays there because its lane has them.
+  // A model that writes its buffers stays on its replica thread, because its outputs must be read before the next run.
+  // A model with several threads stays there because the replica thread owns them.
   const bool possible = !interface.mutates_constants && interface.spec.threads <= 1 && config.threads <= 1;
   return possible ? limit : std::chrono::nanoseconds(0);
 }
 
-// The largest body: what its inputs can need, and the prompt of a loop. Without checks of sizes, no input is known to
-// be too large.
+// The size limit of a body: the maximum for its inputs, and for the prompt of a decode loop. Without size checks, no
+// input is known to be too large.
 uint64_t body_limit(const ModelSignature& interface, const ModelConfig& config, const LoopPlan* loop) {
   if (!config.check_inputs) return UINT64_MAX;
   const uint64_t inputs = most_body_bytes(interface);
@@ -136,7 +136,7 @@ void ServedModel::end_sharing(const InvarianceFinding& found, const ModelConfig&
 }
 
 bool ServedModel::run_here(size_t bytes) noexcept {
-  // A model that runs on other threads would block this one. Waiting requests go first.
+  // A model that runs on other threads would block this one. Waiting requests have precedence.
   return model_ && model_->runs_on_caller() && batcher_.waiting() == 0 && inline_policy_.run_inline(bytes) &&
          batcher_.acquire_permit();
 }
@@ -180,7 +180,7 @@ void ServedModel::count_loop_step(const QueuedRequest& step, std::chrono::steady
     statistics_->in_turn([&](size_t thread) {
       statistics_->execution(thread, step.run_rows, step.gather, step.info.compute, step.split);
     });
-  // Of an answer to which a device gave the largest logits alone there is nothing to compare.
+  // If a device returned only the largest logits, there is nothing to compare.
   if (!step.error && step.last_rows.output < 0 && answers_.watched())
     answers_.show(
         {step.inputs, step.outputs, step.info, std::chrono::steady_clock::now() - begun, step.gather.count() == 0});

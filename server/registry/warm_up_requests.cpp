@@ -34,7 +34,7 @@ class WarmUpRun final : public RunRequest {
   std::latch& done_;
 };
 
-// One run for each replica, all at the same time: each goes to the replica with the least to do.
+// Makes one run per replica, all in parallel: each goes to the least loaded replica.
 void run_on_all(Model& model, const ModelSignature& interface, std::vector<Tensor> inputs) {
   TensorScratch scratch;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -48,7 +48,8 @@ void run_on_all(Model& model, const ModelSignature& interface, std::vector<Tenso
   for (const WarmUpRun& run : runs) {
     if (!run.error) continue;
     const Failure failure = describe_failure(run.error);
-    throw Error(failure.code, failure.message);  // with the request's name, which a lane's error does not have
+    throw Error(failure.code,
+                failure.message);  // with the request's name, which the replica thread's error does not have
   }
 }
 

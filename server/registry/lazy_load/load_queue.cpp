@@ -8,7 +8,7 @@
 namespace sconce::server {
 namespace {
 
-// Beyond so many failures, those that nobody is told any more are forgotten.
+// Beyond this number of failures, expired ones are removed.
 constexpr size_t kMaxFailures = 20'000;
 
 bool is_passing(ErrorCode code) noexcept {
@@ -149,7 +149,7 @@ void LoadQueue::forget_failure(std::string_view name) {
   drop_if_idle(at->second);
 }
 
-// Takes the list of those who wait: they will be told.
+// Takes the list of waiters, which the caller notifies.
 LoadQueue::Waiter* LoadQueue::take_waiters(Unit& unit) noexcept {
   for (Waiter* waiter = unit.first; waiter != nullptr; waiter = waiter->next) waiter->unit = nullptr;
   counts_.waiting -= static_cast<int64_t>(std::exchange(unit.waiting, 0));
@@ -238,7 +238,7 @@ void LoadQueue::run() noexcept {
         unit = queue_.front();
         queue_.pop_front();
         unit->queued = false;
-        // Whoever has it gives it back, and then it is queued again if somebody waits.
+        // The thread that has the name releases it, and then it is queued again if there are waiters.
         if (unit->taken) continue;
         if (unit->first == nullptr) {
           drop_if_idle(*unit);
@@ -253,7 +253,7 @@ void LoadQueue::run() noexcept {
   }
 }
 
-// One whose turn it is: it is tried again. If its patience is over, this is the last try.
+// A load in line that is due for a retry. If its patience has ended, this is the last try.
 LoadQueue::Unit* LoadQueue::next_of_line(Clock::time_point now) noexcept {
   for (Unit* const unit : line_)
     if (!unit->taken && (unit->next_try <= now || unit->until <= now)) return unit;
@@ -307,7 +307,7 @@ std::shared_ptr<void> LoadQueue::leave_line(Unit& unit) noexcept {
     const bool first = is_first(unit, kinds);
     std::erase(line_, &unit);
     unit.in_line = false;
-    // Others may now do what only the first one may.
+    // Others may now have become first in line.
     uint64_t before = 0;
     for (Unit* const next : line_) {
       if (first && (next->lacks & kinds) != 0 && (next->lacks & before) == 0) next->next_try = times_.now();
@@ -320,7 +320,7 @@ std::shared_ptr<void> LoadQueue::leave_line(Unit& unit) noexcept {
 
 void LoadQueue::wake_line(bool all) noexcept {
   const MutexLock lock(mutex_);
-  ++wakes_;  // seen by those that are being tried
+  ++wakes_;  // seen by the tries in progress
   if (line_.empty()) return;
   const Clock::time_point now = times_.now();
   uint64_t before = 0;
@@ -335,7 +335,7 @@ void LoadQueue::with_room(Unit& unit, const std::function<void(const Wanted&)>& 
   {
     const MutexLock lock(mutex_);
     unit.by_hand = true;
-    unit.until = times_.now() + times_.patience;  // also of a request's load that waits in line already
+    unit.until = times_.now() + times_.patience;  // also for a request's load that already waits in line
   }
   for (;;) {
     {
@@ -377,7 +377,7 @@ void LoadQueue::load_one(Unit& unit) noexcept {
       return;
     }
     kept = leave_line(unit);
-    // Those who wait came after the last one of those who had left had cancelled.
+    // The current waiters arrived after the last of the previous ones had cancelled.
     if (again && failure.code == ErrorCode::kCancelled && succeeds([&] {
           mutex_.assert_held();
           enqueue(unit);

@@ -25,7 +25,7 @@ namespace sconce::server {
 namespace {
 
 constexpr uint64_t kSegment = uint64_t{8} << 20;
-// Asked for at a time where the size is not known.
+// Sizes of reservations if the total size is unknown.
 constexpr uint64_t kMinRoom = uint64_t{1} << 20, kMaxRoom = uint64_t{64} << 20;
 constexpr int kMaxTries = 6;
 constexpr int kMaxRestarts = 3;
@@ -33,7 +33,8 @@ constexpr size_t kDigestPiece = size_t{256} << 10;
 
 bool is_strong(const std::string& etag) noexcept { return etag.size() > 2 && etag.starts_with('"'); }
 
-// Asks for the file only if it is another one. A hub's validator is compared on the way instead (Transfer::Follow).
+// Makes the request conditional on a change of the file. A hub's validator is compared at the redirect instead
+// (Transfer::Follow).
 void add_condition(const std::string& known, std::vector<std::string>& fields) {
   if (known.starts_with('"') || known.starts_with("W/")) {
     fields.push_back("If-None-Match: " + known);
@@ -52,7 +53,7 @@ std::string range_field(uint64_t begin, uint64_t end) {
   return "Range: bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);
 }
 
-// One try of a whole file.
+// One try to download a whole file.
 class Download {
  public:
   enum class Outcome { kDone, kUnchanged, kChanged };
@@ -84,7 +85,7 @@ class Download {
   Span span_of(uint64_t segment) const noexcept;
   std::optional<Span> next_segment();
   void work(Transfer& transfer, bool shows);
-  // How far a segment came; false: the file has changed.
+  // at: the end of the downloaded part of the segment. False: the remote file has changed.
   bool fetch(Transfer& transfer, const Span& span, uint64_t& at, bool shows);
   void finish(const Span& span);
   void digest_segments();
@@ -113,13 +114,13 @@ class Download {
   std::atomic<bool> changed_{false};
   bool begun_ = false, streams_ = false;
   std::vector<std::thread> threads_;
-  Sha256Digest digest_{};  // of digest_segments(), once its thread has ended
+  Sha256Digest digest_{};  // from digest_segments(), after its thread has ended
 
   Mutex mutex_;
   ConditionVariable wake_;
-  RemoteRequest request_ SCONCE_GUARDED_BY(mutex_);  // where redirects led
+  RemoteRequest request_ SCONCE_GUARDED_BY(mutex_);  // the request after redirects
   std::vector<bool> taken_ SCONCE_GUARDED_BY(mutex_), finished_ SCONCE_GUARDED_BY(mutex_);
-  uint64_t left_ SCONCE_GUARDED_BY(mutex_) = 0;  // segments that are not finished
+  uint64_t left_ SCONCE_GUARDED_BY(mutex_) = 0;  // unfinished segments
   std::exception_ptr problem_ SCONCE_GUARDED_BY(mutex_);
 };
 
@@ -141,7 +142,7 @@ void Download::check_size(uint64_t bytes) const {
                options_.most_bytes, " at most");
 }
 
-// The first bytes of the first answer are there. False: no more of it is wanted.
+// Handles the first bytes of the first answer. False: stop reading it.
 bool Download::begin(const RemoteAnswer& answer, const Span& asked) {
   check_content(answer);
   const std::string etag = answer.field("etag");
@@ -220,7 +221,7 @@ Download::Outcome Download::in_ranges(Transfer& transfer, Downloaded& result) {
     if (changed_) return Outcome::kChanged;
     if (streams_) return Outcome::kChanged;
     if (begun_) break;
-    // An empty file has no range, and one that became shorter has not this one.
+    // An empty file has no ranges, and a shortened file does not have this one.
     if (answer.status == 416 || (answer.ok() && answer.field("content-length") == "0")) {
       streams_ = true;
       return Outcome::kChanged;
@@ -306,7 +307,7 @@ Download::Outcome Download::in_one_stream(Transfer& transfer, Downloaded& result
 }
 
 void Download::take_room(uint64_t bytes) {
-  // What an earlier file had left there counts as used.
+  // Data of an earlier file count as used.
   SCONCE_CHECK(::ftruncate(file_.get(), 0) == 0, kIo, "cannot write ", part_, ": ", system_reason());
   if (options_.make_room) options_.make_room(bytes);
   if (bytes == 0) return;
@@ -380,14 +381,14 @@ bool Download::fetch(Transfer& transfer, const Span& span, uint64_t& at, bool sh
       wake_.notify_all();
       return false;
     }
-    // Where a redirect from the first address led now is good for the next segments, too.
+    // The target of a redirect from the first address is used for the next segments, too.
     if (at > began && answer.request.url != request.url) {
       request = answer.request;
       const MutexLock lock(mutex_);
       request_ = request;
     }
     if (answer.ok() && at == span.end) return true;
-    // An address to which a redirect led may be good for a time only.
+    // The target of a redirect may expire.
     const bool expired = answer.status == 401 || answer.status == 403 || answer.status == 404 || answer.status == 410;
     if (expired && request.url != original_.url) {
       request = original_;

@@ -11,8 +11,7 @@
 #include "sconce/check.h"
 #include "server/weights/store/durable_file.h"
 
-// OpenSSL would rather have the functions EVP_*. These use the same code, and the program has them in libsconce as
-// well.
+// OpenSSL recommends the EVP_* functions. These functions use the same code, and libsconce uses them as well.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

@@ -9,7 +9,7 @@ ListedFolder::ListedFolder(const std::filesystem::path& root, std::vector<Remote
   std::sort(files_.begin(), files_.end(), [](const RemoteFile& a, const RemoteFile& b) { return a.path < b.path; });
 }
 
-// Empty for the root, and for what is not below it.
+// Empty for the root, and for a path that is not below it.
 std::string ListedFolder::below(const std::filesystem::path& path) const {
   const std::string& text = path.native();
   return text.starts_with(root_ + "/") ? text.substr(root_.size() + 1) : std::string();
@@ -29,7 +29,7 @@ std::vector<std::string> ListedFolder::names(const std::filesystem::path& folder
     std::string name = rest.substr(0, rest.find('/'));
     if (names.empty() || names.back() != name) names.push_back(std::move(name));
   }
-  // "a-b/c" is between "a" and "a/b".
+  // "a-b/c" sorts between "a" and "a/b".
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

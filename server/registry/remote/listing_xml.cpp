@@ -24,7 +24,7 @@ constexpr size_t kMaxObjects = 10'000;  // of a page; S3 has 1000
 struct Reading {
   XML_Parser parser = nullptr;
   std::vector<std::string> path;  // names of the open elements
-  std::string text;               // of the innermost one
+  std::string text;               // of the innermost element
   ListedObject object;
   std::optional<uint64_t> bytes;
   bool truncated = false, url_encoded = false;
@@ -38,7 +38,7 @@ struct Reading {
   }
   bool inside(std::string_view parent) const { return path.size() == 3 && path[1] == parent; }
   bool is_azure() const { return path[0] == "EnumerationResults"; }
-  // An object ends.
+  // Handles the end of an object.
   void take_object() {
     if (object.key.empty() || !bytes) return refuse("an object has no key or no size");
     if (page.objects.size() >= kMaxObjects) return refuse("a page has too many objects");
@@ -47,7 +47,7 @@ struct Reading {
   }
 };
 
-// Expat calls some functions after it was told to stop: that for the end of an empty element, for one.
+// Expat calls some functions after it was told to stop, for example for the end of an empty element.
 void guarded(Reading& reading, Work work) noexcept {
   if (reading.thrown || reading.wrong) return;
   reading.thrown = exception_of(work);
@@ -116,7 +116,7 @@ void on_text(void* object, const XML_Char* text, int bytes) noexcept {
   });
 }
 
-// S3 sends none. It could declare entities that stand for gigabytes, or for files here.
+// S3 sends none. It could declare entities that expand to gigabytes, or to local files.
 void on_document_type(void* object, const XML_Char*, const XML_Char*, const XML_Char*, int) noexcept {
   static_cast<Reading*>(object)->refuse("it has a document type");
 }

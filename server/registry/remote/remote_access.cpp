@@ -105,7 +105,7 @@ RemoteAccess read_remote_access(const Environment& environment, const TransferSe
   access.azure = read_azure_access(environment, transfer);
 
   access.hub_token = [environment] { return read_hub_token(environment); };
-  access.hub_token();  // throws what is wrong with it
+  access.hub_token();  // throws for an invalid value
   access.hub_endpoint = checked_endpoint(environment("HF_ENDPOINT"), "HF_ENDPOINT");
   if (access.hub_endpoint.empty()) access.hub_endpoint = "https://huggingface.co";
   return access;
@@ -137,10 +137,10 @@ RemoteRequest listing_request(const RemoteUrl& bucket, std::string_view prefix, 
     return container_request(bucket, access,
                              "?comp=list" + (token.empty() ? "" : "&marker=" + encoded_value(token)) +
                                  "&prefix=" + encoded_value(prefix) + "&restype=container");
-  // In the order of the names, which signatures need.
+  // Sorted by name, as signatures require.
   std::string query = "/?";
   if (!token.empty()) query += "continuation-token=" + encoded_value(token) + "&";
-  // XML has no form for some characters of keys.
+  // Some characters of keys cannot be represented in XML.
   query += "encoding-type=url&list-type=2&prefix=" + encoded_value(prefix);
   return bucket_request(bucket, access, query);
 }

@@ -32,8 +32,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLock = ".lock";  // after the name of a mirror
-constexpr size_t kLongestStart = 200;   // of a name that gets more
+constexpr const char* kLock = ".lock";  // suffix after the name of a mirror
+constexpr size_t kLongestStart = 200;   // of a name that gets a suffix
 constexpr const char* kRooms[] = {"objects", "known", "partial", "mirrors"};
 
 void make_folder(const fs::path& folder) {
@@ -48,7 +48,7 @@ Descriptor open_lock(const fs::path& path) {
   return file;
 }
 
-// Held until it is destroyed; other processes wait.
+// Locked until the descriptor is destroyed; other processes wait.
 Descriptor lock_folder(const fs::path& folder) {
   Descriptor file = open_lock(folder / "lock");
   int done = 0;
@@ -59,7 +59,7 @@ Descriptor lock_folder(const fs::path& folder) {
   return file;
 }
 
-// Whether a lock's file is held by a process.
+// Whether a process holds a lock file.
 bool is_held(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   return file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0;
@@ -68,7 +68,7 @@ bool is_held(const fs::path& path) {
 struct Seen {
   fs::path path;
   uint64_t inode = 0, bytes = 0;
-  int64_t used = 0;  // when, in nanoseconds
+  int64_t used = 0;  // time of last use, in nanoseconds
 };
 
 std::vector<Seen> files_in(const fs::path& folder) {
@@ -97,7 +97,8 @@ bool is_there(const fs::path& path) {
   return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-// The kernel's own note may be a day old. The time of modification stays, as it tells packages apart.
+// Sets the access time, because the kernel's may be a day old. The modification time stays, because it distinguishes
+// packages.
 void note_use(const fs::path& path) {
   const timespec times[] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
   ::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW);
@@ -114,14 +115,14 @@ bool is_digest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// A download that never began leaves nothing.
+// A download that never started leaves no file.
 struct RemoveIfEmpty {
   const fs::path& part;
   const Descriptor& held;
   ~RemoveIfEmpty() {
     struct stat named {
     }, own{};
-    // The name may be another process's download by now.
+    // The name may belong to another process's download by now.
     const bool is_own = ::lstat(part.c_str(), &named) == 0 && ::fstat(held.get(), &own) == 0 &&
                         named.st_ino == own.st_ino && named.st_dev == own.st_dev;
     if (is_own && own.st_size == 0) ::unlink(part.c_str());
@@ -140,7 +141,7 @@ Sha256Digest digest_from(const std::string& hex) {
 
 void place_file(const fs::path& file, const fs::path& place) {
   if (same_file(file, place)) return;
-  // A name may be as long as the file system lets it.
+  // A name may have the maximum length of the file system.
   const fs::path fresh = place.parent_path() / ("." + place.filename().native().substr(0, kLongestStart) + ".new");
   ::unlink(fresh.c_str());
   if (::link(file.c_str(), fresh.c_str()) != 0) {
@@ -160,7 +161,7 @@ void place_file(const fs::path& file, const fs::path& place) {
 RemoteCache::RemoteCache(const fs::path& folder, uint64_t most_bytes, FreeBytes free)
     : folder_(folder.empty() ? default_folder() : fs::absolute(folder)), most_bytes_(most_bytes), free_(free) {
   std::error_code problem;
-  // What was fetched with credentials is for whoever has them.
+  // Files that were downloaded with credentials are only for the owner.
   if (fs::create_directories(folder_, problem)) fs::permissions(folder_, fs::perms::owner_all, problem);
   for (const char* room : kRooms) make_folder(folder_ / room);
 }
@@ -174,14 +175,14 @@ fs::path RemoteCache::default_folder() {
   return fs::path(home) / ".cache" / "sconce";
 }
 
-// Waits until no other process downloads this.
+// Waits until no other process downloads this file.
 Descriptor RemoteCache::hold(const fs::path& part, const std::atomic<bool>* stop) const {
   for (;;) {
     Descriptor file = open_lock(part);
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
       struct stat held {
       }, named{};
-      // Its holder may have given it another name meanwhile.
+      // The previous holder may have renamed it meanwhile.
       if (::fstat(file.get(), &held) == 0 && ::lstat(part.c_str(), &named) == 0 && held.st_ino == named.st_ino)
         return file;
       continue;
@@ -215,7 +216,7 @@ void RemoteCache::write_known(const std::string& key, const Known& known) const 
   SCONCE_CHECK(::rename(fresh.c_str(), path.c_str()) == 0, kIo, "cannot write ", path.native(), ": ", system_reason());
 }
 
-// Whether the object is there and is what its digest says.
+// Whether the object exists and matches its digest.
 bool RemoteCache::is_whole(const std::string& key, Known& known) const {
   const fs::path object = at("objects", known.digest);
   if (!is_there(object)) return false;
@@ -226,7 +227,7 @@ bool RemoteCache::is_whole(const std::string& key, Known& known) const {
     ::unlink(object.c_str());
     return false;
   }
-  known.boot.clear();  // it came from the disk
+  known.boot.clear();  // it was read from disk
   const Descriptor lock = lock_folder(folder_);
   write_known(key, known);
   return true;
@@ -315,7 +316,7 @@ std::vector<RemoteFile> RemoteCache::known_below(const RemoteUrl& prefix) const 
 fs::path RemoteCache::mirror(const RemoteUrl& url, const std::string& name) {
   const std::string key = hex_of(digest_of_text(url.key() + "\n" + name));
   Descriptor lock = open_lock(at("mirrors", key + kLock));
-  // Whoever makes room holds it for a moment.
+  // A process that makes room holds it briefly.
   while (::flock(lock.get(), LOCK_SH) != 0)
     SCONCE_CHECK(errno == EINTR, kIo, "cannot lock ", at("mirrors", key + kLock).native(), ": ", system_reason());
   mirrors_.push_back(std::move(lock));
@@ -332,7 +333,7 @@ uint64_t RemoteCache::free_bytes(const fs::path& folder) {
   return ::statvfs(folder.c_str(), &status) == 0 ? uint64_t{status.f_bavail} * status.f_frsize : UINT64_MAX;
 }
 
-// Unfinished downloads that nobody goes on with.
+// Unfinished downloads without a process.
 template <class Fits>
 void RemoteCache::remove_parts(Fits&& fits, uint64_t& used) const {
   std::vector<Seen> parts = files_in(folder_ / "partial");
@@ -358,7 +359,7 @@ void RemoteCache::make_room(uint64_t wanted) {
   remove_parts(fits, used);
   if (fits()) return;
   std::set<uint64_t> served;                           // inodes
-  std::map<uint64_t, std::vector<fs::path>> mirrored;  // links of folders that nobody serves
+  std::map<uint64_t, std::vector<fs::path>> mirrored;  // links in folders that no process serves
   std::error_code problem;
   for (const std::string& name : names_in(folder_ / "mirrors", problem)) {
     if (name.ends_with(kLock)) continue;
@@ -374,11 +375,11 @@ void RemoteCache::make_room(uint64_t wanted) {
   std::vector<Seen> objects = files_in(folder_ / "objects");
   std::erase_if(objects, [&](const Seen& object) { return served.contains(object.inode); });
   const uint64_t idle = sum_of(objects), in_use = used - std::min(used, idle);
-  // Nothing goes in vain: the size is what a server says.
+  // Checked before evicting anything, because the size is the server's claim.
   SCONCE_CHECK(most_bytes_ == 0 || (in_use <= most_bytes_ && wanted <= most_bytes_ - in_use), kOutOfMemory,
                "the cache ", folder_.native(), " may have ", most_bytes_, " bytes, of which ", in_use,
                " are in use: no room for ", wanted);
-  if (wanted > idle && wanted - idle > free_(folder_)) return;  // whoever writes is told
+  if (wanted > idle && wanted - idle > free_(folder_)) return;  // the write then reports the error
   by_last_use(objects);
   for (const Seen& object : objects) {
     if (fits()) return;

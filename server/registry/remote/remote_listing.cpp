@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kMaxFiles = 100'000;
 constexpr size_t kMaxPages = 1000;
-constexpr size_t kMaxNames = size_t{64} << 20;  // of names and validators
+constexpr size_t kMaxNames = size_t{64} << 20;  // bytes of names and validators
 
-// The part of a key below the prefix; empty if it is not below.
+// The part of a key below the prefix; empty if the key is not below it.
 std::string below(const std::string& key, const std::string& prefix) {
   if (prefix.empty()) return key;
   return key.size() > prefix.size() + 1 && key.starts_with(prefix) && key[prefix.size()] == '/'

@@ -19,13 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whatever else a failure says, a file that is not there may be left out. S3 answers 403 to whoever may not list.
+// Whether a failure may mean that the file does not exist. S3 answers 403 to clients without the right to list.
 bool means_absent(const std::exception_ptr& problem) {
   const ErrorCode code = describe_failure(problem).code;
   return code == ErrorCode::kNotFound || code == ErrorCode::kForbidden;
 }
 
-// The stems that the package of a model may have: its name, and what comes before each of its dots.
+// The possible stems of a model's package: its name, and each prefix before a dot.
 std::vector<std::string> stems_of_model(std::string_view model) {
   std::vector<std::string> stems;
   for (size_t end = model.size(); end != std::string_view::npos && end > 0; end = model.rfind('.', end - 1))
@@ -35,7 +35,7 @@ std::vector<std::string> stems_of_model(std::string_view model) {
 
 bool is_package_file(const std::string& path) { return path.ends_with(".pt2"); }
 
-// The package that a file is, or whose signature it is; empty: neither.
+// The package of a package file or of its signature; empty: another file.
 std::string package_of_file(const std::string& path) {
   constexpr std::string_view kSignature = ".sig";
   const std::string package = path.ends_with(kSignature) ? path.substr(0, path.size() - kSignature.size()) : path;
@@ -77,7 +77,7 @@ std::shared_ptr<const FolderView> RemoteRepository::view() const {
     for (const auto& [stem, group] : groups_)
       for (const RemoteFile& file : group.files) {
         files.push_back(file);
-        // When it comes, that is a change.
+        // Its later arrival then counts as a change.
         if (!group.problem.empty()) files.back().validator = "missing";
       }
     view_ = std::make_shared<const ListedFolder>(folder_, std::move(files));
@@ -104,7 +104,7 @@ bool RemoteRepository::fetch(const std::string& path, const std::string& validat
   return obtained.fetched;
 }
 
-// Does what a look does, and remembers how it went.
+// Executes a poll, and records the result.
 void RemoteRepository::attempt(const std::function<void()>& work) {
   const std::string problem = problem_of([&] { work(); });
   if (shared_.stop) return;
@@ -189,7 +189,7 @@ void RemoteRepository::look_at_list() {
 void RemoteRepository::look_at_package() {
   const std::string package = model_ + ".pt2";
   const std::shared_ptr<const void> use = this->use(package);
-  // Nobody has asked for it, or it has gone again.
+  // It was never requested, or was evicted.
   if (std::error_code ignored; on_demand_ && !fs::exists(folder_ / package, ignored)) return;
   std::exception_ptr problem;
   take(model_, {{{package, 0, ""}}, {}, {}, ++asks_}, problem);
@@ -197,7 +197,7 @@ void RemoteRepository::look_at_package() {
   if (problem) std::rethrow_exception(problem);
 }
 
-// What the mirror has from earlier: it stays until the address gives something else.
+// Uses the files in the mirror from earlier: they stay until the address has others.
 void RemoteRepository::use_earlier() {
   std::vector<RemoteFile> files;
   for (const Below& found : all_below(folder_))
@@ -206,7 +206,7 @@ void RemoteRepository::use_earlier() {
       std::string validator = without_quotes(shared_.cache.validator_of(url_of(path)));
       files.push_back({std::move(path), static_cast<uint64_t>(found.status.st_size), std::move(validator)});
     }
-  // What is in the cache alone, too.
+  // Including files that are only in the cache.
   if (on_demand_ && model_.empty())
     for (RemoteFile& file : shared_.cache.known_below(url_))
       if (std::none_of(files.begin(), files.end(), [&](const RemoteFile& one) { return one.path == file.path; })) {
@@ -217,7 +217,7 @@ void RemoteRepository::use_earlier() {
   for (auto& each : groups_of(std::move(files))) {
     const std::string& stem = each.first;
     auto& group = each.second;
-    // A server that was killed may have left the files beside a package alone.
+    // A killed server may have left only the files beside a package.
     const bool whole = std::any_of(group.files.begin(), group.files.end(), [&](const RemoteFile& file) {
       return file.path.ends_with(".pt2") || file.path.ends_with(".pipeline.json") ||
              (file.path == stem + "/config.pbtxt" &&
@@ -238,7 +238,7 @@ RemoteRepository::Groups RemoteRepository::groups_of(std::vector<RemoteFile> fil
   return groups;
 }
 
-// Takes what was listed of a model in the place of what is known. problem: the first one.
+// Replaces the known files of a model with the listed ones. problem: the first one.
 void RemoteRepository::take(std::string stem, Group listed, std::exception_ptr& problem) {
   if (on_demand_ && model_.empty()) return commit(stem, std::move(listed));
   const auto count = [&](bool begins) {
@@ -260,7 +260,7 @@ void RemoteRepository::take(std::string stem, Group listed, std::exception_ptr& 
   const Failure why = describe_failure(failure);
   {
     const MutexLock lock(mutex_);
-    // What was here stays.
+    // The local files stay.
     if (const auto known = groups_.find(stem); known != groups_.end() && known->second.problem.empty()) return;
   }
   listed.problem = why.message;
@@ -268,7 +268,7 @@ void RemoteRepository::take(std::string stem, Group listed, std::exception_ptr& 
   commit(stem, std::move(listed));
 }
 
-// Brings what is served of a model. Packages are last, so that what belongs to one is there before it.
+// Downloads the served files of a model. Packages come last, so that the files of a package are there before it.
 RemoteRepository::Group RemoteRepository::fetched(const std::string& stem, const Group& listed) {
   Group fresh;
   fresh.asked = listed.asked;
@@ -303,7 +303,7 @@ RemoteRepository::Group RemoteRepository::fetched(const std::string& stem, const
   return fresh;
 }
 
-// Unless somebody asked later.
+// Unless a later query has changed it.
 void RemoteRepository::commit(const std::string& stem, Group group) {
   const MutexLock lock(mutex_);
   Group& known = groups_[stem];
@@ -325,7 +325,7 @@ void RemoteRepository::forget_others(const std::set<std::string>& stems, uint64_
   if (gone > 0) has_changed();
 }
 
-// Whether a file of the mirror is served, or comes now.
+// Whether a file of the mirror is served, or being downloaded.
 bool RemoteRepository::is_wanted(const std::string& path) const {
   const std::string stem = stem_of_file(path);
   if (taken_.contains(stem)) return true;
@@ -335,13 +335,13 @@ bool RemoteRepository::is_wanted(const std::string& path) const {
                                                [&](const RemoteFile& file) { return file.path == path; });
 }
 
-// Removes files from the mirror that belong to no group, or are not used, and folders that became empty.
+// Removes files from the mirror that belong to no group or are unused, and empty folders.
 void RemoteRepository::prune() {
   for (const Below& found : all_below(folder_)) {
     if (S_ISDIR(found.status.st_mode)) {
-      ::rmdir(found.path.c_str());                                  // only if nothing is in it
-    } else if (!found.path.filename().native().starts_with('.')) {  // one that is put in its place
-      // No group may come between the look and the removal.
+      ::rmdir(found.path.c_str());                                  // only if it is empty
+    } else if (!found.path.filename().native().starts_with('.')) {  // hidden files are being moved into place
+      // No group may be added between the check and the removal.
       const MutexLock lock(mutex_);
       if (!is_wanted(below(found.path))) ::unlink(found.path.c_str());
     }
@@ -369,7 +369,7 @@ void RemoteRepository::end_use(const std::string& package) noexcept {
   const auto used = uses_.find(package);
   if (--used->second > 0) return;
   uses_.erase(used);
-  // A server that starts without a connection begins with what was served at the end of this one.
+  // A server that starts without a connection uses the files that this process served last.
   if (shared_.stop) return;
   succeeds([&] {
     const fs::path file = folder_ / package;
@@ -402,7 +402,7 @@ void RemoteRepository::ask(std::string_view model) {
     std::erase_if(files, [&](const RemoteFile& file) {
       return std::find(stems.begin(), stems.end(), stem_of_file(file.path)) == stems.end();
     });
-    // "a." has what "a.b/" has, too.
+    // The listing of "a." also has the files of "a.b/", so there may be duplicates.
     std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
     files.erase(std::unique(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path == b.path; }),
                 files.end());
@@ -449,7 +449,7 @@ void RemoteRepository::bring_package() {
            printable(describe_failure(problem).message));
 }
 
-// What the cache has, without asking.
+// Takes a file from the cache, without a request.
 void RemoteRepository::fetch_known(const std::string& path) {
   const std::string validator = shared_.cache.validator_of(url_of(path));
   SCONCE_CHECK(!validator.empty(), kNotFound, url_of(path).shown(), " was not fetched");

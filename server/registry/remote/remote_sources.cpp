@@ -160,7 +160,7 @@ void RemoteSources::look_now() {
 }
 
 void RemoteSources::watch() {
-  // The first listing of a large repository goes on at once.
+  // The first listing of a large repository continues at once.
   bool at_once = std::any_of(repositories_.begin(), repositories_.end(), [](const auto& repository) {
     return !repository->is_complete() && repository->problem().empty();
   });

@@ -11,7 +11,7 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kLongest = 2048;
-constexpr size_t kLongestName = 255;  // of a part of a path, as file systems have it
+constexpr size_t kLongestName = 255;  // of a path component, as in file systems
 
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -31,7 +31,7 @@ int hex_digit(char c) noexcept {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// Empty for what is no percent-encoding.
+// Empty for a malformed percent-encoding.
 std::string decoded(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -48,7 +48,7 @@ std::string decoded(std::string_view text) {
   return out;
 }
 
-// Takes what comes before the first of `ends` off the text.
+// Removes and returns the text before the first `end`.
 std::string_view take_until(std::string_view& text, char end) {
   const size_t at = std::min(text.find(end), text.size());
   const std::string_view taken = text.substr(0, at);
@@ -114,8 +114,8 @@ RemoteUrl parse_bucket(RemoteScheme scheme, std::string_view text, std::string_v
   return url;
 }
 
-// The revision at the beginning of the text, which is taken off it: up to the next slash, with its own slashes as %2F,
-// or refs/pr/NUMBER or refs/convert/NAME as they are, as huggingface_hub has it.
+// Removes and returns the revision at the beginning of the text: up to the next slash, with its own slashes as %2F, or
+// verbatim refs/pr/NUMBER or refs/convert/NAME, like huggingface_hub.
 std::string take_revision(std::string_view& text) {
   for (const std::string_view special : {std::string_view("refs/pr/"), std::string_view("refs/convert/")}) {
     if (!text.starts_with(special)) continue;
@@ -191,7 +191,7 @@ RemoteUrl parse_web(std::string_view text, std::string_view scheme, std::string_
   if (!is_authority(authority)) refuse(text, "not a host and port");
   url.origin = std::string(scheme) + "://" + std::string(authority);
   url.path = rest;
-  // With a signature in its query it is a file as any other.
+  // With a signature in its query it is a file like any other.
   if (constexpr std::string_view kAzure = ".blob.core.windows.net";
       scheme == "https" && authority.ends_with(kAzure) && url.query.empty() && !rest.empty())
     return parse_azure(text, authority.substr(0, authority.size() - kAzure.size()), decoded(rest));

@@ -25,15 +25,15 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kChanges = IN_CREATE | IN_DELETE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_FROM |
                               IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
-// Links are followed as far as those that look for packages follow them: to a model's folder, a version, a file.
+// Links are followed as far as PackageFinder follows them: to a model's folder, a version, a file.
 constexpr int kLinkedLevels = 3;
 
 std::string why_not(const fs::path& path, const std::string& reason) { return path.native() + ": " + reason; }
 
-// Returns the first reason why changes are not told.
+// Returns the first reason why changes cannot be reported.
 std::string follow_below(int events, const fs::path& path, int level) {
   const int fd = ::open(path.c_str(), O_PATH | O_CLOEXEC);
-  // What goes away meanwhile does not matter, except for the folder itself: nobody tells when it comes back.
+  // Entries that disappear meanwhile do not matter, except the folder itself, because its return would not be reported.
   if (fd < 0) return errno == ENOENT && level > 0 ? std::string() : why_not(path, std::strerror(errno));
   const bool local = is_local(fd);
   ::close(fd);
@@ -46,12 +46,12 @@ std::string follow_below(int events, const fs::path& path, int level) {
   if (folder) names = names_in(path, ec);
   if (ec && ec != std::errc::no_such_file_or_directory) return why_not(path, ec.message());
   for (const std::string& name : names) {
-    // No model has such a name: lost+found, which every volume of ext4 has and only root may read.
+    // No model has such a name. For example lost+found, which every ext4 volume has and only root may read.
     if (level == 0 && !is_model_name(name)) continue;
     const fs::path child = path / name;
     const fs::file_type type = fs::symlink_status(child, ec).type();
     if (ec && ec != std::errc::no_such_file_or_directory) return why_not(child, ec.message());
-    // A folder tells of the files in it, but not of those that links in it name.
+    // A folder reports changes of its files, but not of the targets of its links.
     if (type != fs::file_type::directory && (type != fs::file_type::symlink || level >= kLinkedLevels)) continue;
     if (std::string problem = follow_below(events, child, level + 1); !problem.empty()) return problem;
   }
@@ -111,7 +111,7 @@ void FolderEvents::run() noexcept {
     while (::poll(waits.data(), waits.size(), -1) < 0 && errno == EINTR) {
     }
     if (waits[1].revents != 0) return;
-    // Which changes these were does not matter: whoever is told looks at everything.
+    // The kind of change does not matter, because the owner polls everything.
     while (::read(events_, bytes.data(), bytes.size()) > 0) {
     }
     changed_();

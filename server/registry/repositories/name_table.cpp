@@ -29,7 +29,7 @@ void NameTable::learn(const std::string& stem, std::vector<std::string> models) 
   }
 }
 
-// The longest stem that is the name or its beginning before a dot.
+// The longest stem that equals the name or its prefix before a dot.
 NameTable::Stems::const_iterator NameTable::stem_of(std::string_view name) const {
   for (std::string_view stem = name; !stem.empty();) {
     if (const auto at = stems_.find(stem); at != stems_.end()) {

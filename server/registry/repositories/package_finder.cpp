@@ -21,7 +21,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ec);
 }
 
-// Failures that say nothing of the folder.
+// Failures that say nothing about the folder.
 bool is_shortage(const std::error_code& problem) {
   return problem == std::errc::too_many_files_open || problem == std::errc::too_many_files_open_in_system ||
          problem == std::errc::not_enough_memory;
@@ -52,11 +52,11 @@ std::string stem_of(const fs::path& path) {
   return path.stem().string();
 }
 
-// What a config.pbtxt says that the server's own settings leave open.
+// The settings in a config.pbtxt that the server's own settings leave open.
 std::vector<ModelSetting> settings_of(const ServerConfig& config, const TritonConfig& triton, const fs::path& origin) {
   std::vector<ModelSetting> settings;
   for (const auto& [key, value] : triton.settings) {
-    // `versions` is of whoever started the server, if it was given.
+    // `versions` is set by the user of the server, if it was given.
     const bool overruled = key == "version_policy" && std::ranges::count(config.given, "versions") > 0;
     if (!overruled) settings.push_back({{}, key, value, origin.native()});
   }
@@ -70,10 +70,10 @@ VersionPolicy version_policy(const ServerConfig& config, const std::string& name
   return parse_version_policy(model.version_policy);
 }
 
-// A package whose file stays where it is as long as somebody has the package.
+// A package with a reference that keeps its file in place while the package is in use.
 std::shared_ptr<const Package> keep_with(std::shared_ptr<const Package> package, std::shared_ptr<const void> use) {
   struct Both {
-    std::shared_ptr<const void> use;  // ends last
+    std::shared_ptr<const void> use;  // destroyed last
     std::shared_ptr<const Package> package;
   };
   const auto both = std::make_shared<const Both>(Both{std::move(use), std::move(package)});
@@ -99,7 +99,7 @@ ServedVersions served_versions(const ServerConfig& config, const std::string& mo
   return served;
 }
 
-// The package files of a repository with a wanted stem.
+// The package files of a repository whose stem is wanted.
 class PackageFinder::Listing {
  public:
   Listing(const PackageFinder& finder, const FolderView& view, Note note, std::vector<PackageFile>& files)
@@ -116,7 +116,7 @@ class PackageFinder::Listing {
     if (files_.size() == before) note_("repository without a model: " + directory.string());
   }
 
-  // Of one stem, without listing the folder.
+  // Adds the files of one stem, without listing the folder.
   void add_stem(const fs::path& directory, const std::string& stem) {
     const auto wanted = [&](const std::string& found) { return found == stem; };
     for (const std::string& name : {stem, stem + ".pt2", stem + std::string(kPipeline)})
@@ -143,8 +143,8 @@ class PackageFinder::Listing {
     std::error_code problem;
     const std::vector<std::string> names = view_.names(directory, problem);
     if (is_shortage(problem)) fail_to_read(directory, problem);
-    if (problem == std::errc::no_such_file_or_directory) return;  // it has just gone
-    // It concerns this model alone, which says so when it is opened.
+    if (problem == std::errc::no_such_file_or_directory) return;  // it was just removed
+    // The problem concerns only this model, and is reported when it is opened.
     if (problem) return files_.push_back({name, 1, directory, {}, finder_.stamp(view_, directory)});
     std::map<int64_t, fs::path> versions;
     int64_t newest_folder = 1;
@@ -156,7 +156,7 @@ class PackageFinder::Listing {
     }
     fs::path config = directory / "config.pbtxt";
     if (!view_.exists(config)) config.clear();
-    // Before it is here, nobody knows what it says.
+    // Before the download, its content is unknown.
     const bool unread = !config.empty() && !is_there(config);
     const ServedVersions served = served_versions(finder_.config_, name, unread ? fs::path() : config);
     if (served.ensemble || (unread && versions.empty()))
@@ -206,7 +206,7 @@ PackageFinder::PackageFinder(const ServerConfig& config, const SignatureRule& si
 
 void PackageFinder::add_source(const std::string& argument) {
   const size_t equals = argument.find('=');
-  // A path may contain '=' too: the part before it is a name only if it looks like one.
+  // A path may also contain '=': the part before it is a name only if it has the form of one.
   if (equals != std::string::npos && is_model_name(std::string_view(argument).substr(0, equals))) {
     const fs::path path = argument.substr(equals + 1);
     SCONCE_CHECK(is_there(path) || !config_.exit_on_error, kNotFound, "no such package: ", path.string());
@@ -273,7 +273,7 @@ void PackageFinder::ask(const std::string& name) const {
     failed = &source;
   }
   if (!first) return;
-  // If another has the model, it does not matter.
+  // If another folder has the model, the error does not matter.
   const std::vector<PackageFile> files = candidates(name).files;
   if (files.empty() || remote_source_of(files.front().path) == failed) std::rethrow_exception(first);
 }
@@ -317,7 +317,7 @@ std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
   if (!file.config.empty()) {
     triton = std::make_shared<const TritonConfig>(read_config(file.config));
     settings = settings_of(config_, *triton, file.config);
-    config_.model(file.stem, settings);  // throws what is wrong with a value
+    config_.model(file.stem, settings);  // throws for an invalid value
   }
   if (triton ? triton->ensemble : is_pipeline(file.path)) {
     PipelineSpec spec = triton ? pipeline_of(*triton, file.config.native())

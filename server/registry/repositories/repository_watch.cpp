@@ -31,7 +31,7 @@ bool RepositoryWatch::is_pending_below(const std::filesystem::path& folder) cons
   const FoundFiles below{{}, {{folder, {}}}};
   const auto is_below = [&](const PackageFile& file) { return below.misses(file); };
   return std::any_of(pending_.begin(), pending_.end(), [&](const auto& one) {
-    const auto known = settled_.find(one.first);  // what went has no file in the last look
+    const auto known = settled_.find(one.first);  // a removed stem has no files in the last poll
     return std::ranges::any_of(one.second, is_below) ||
            (known != settled_.end() && std::ranges::any_of(known->second, is_below));
   });

@@ -12,7 +12,7 @@
 namespace sconce::server {
 namespace {
 
-// Whether the rows of the served model will be tried, as far as that is known without its outputs.
+// Whether a check of rows follows while the model is served, as far as that is known without its outputs.
 bool rows_follow(const PackageEntry& package, const ModelConfig& config) {
   const ModelSignature interface(package.name, package.file.version, package.package->model(package.model));
   return config.batching == Batching::kAuto && (!interface.outputs_described() || rows_to_try(interface, config) > 1);

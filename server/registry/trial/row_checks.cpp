@@ -37,7 +37,7 @@ void RowChecks::add(const PackageEntry& package, const ModelSignature& interface
   Check check{package.name, package.package, trial_settings({}, config), std::move(*request), std::move(subject)};
   const MutexLock lock(mutex_);
   if (state_ == State::kClosed) return;
-  // Models may come and go faster than they are checked. None is kept in memory by its check.
+  // Models may be replaced faster than they are checked. A check does not keep a model in memory.
   std::erase_if(queue_, [](const Check& waits) { return !waits.subject.served(); });
   queue_.push_back(std::move(check));
   begin();
@@ -70,7 +70,7 @@ void RowChecks::end() noexcept {
 }
 
 void RowChecks::run() noexcept {
-  // This thread and, from their first instruction on, its children give way.
+  // Lowers the priority of this thread and of its children, from their first instruction on.
   ::setpriority(PRIO_PROCESS, 0, kNice);
   for (;;) {
     std::optional<Check> check;
@@ -86,7 +86,7 @@ void RowChecks::run() noexcept {
       queue_.pop_front();
     }
     bool ending = false;
-    // Where memory has run out, there may be none for the reason either.
+    // If memory is short, there may be none for the reason either.
     succeeds([&] {
       const std::string problem = problem_of([&] { ending = !perform(*check); });
       if (!problem.empty()) log_warn("model {}: the trial of shared runs ends: {}", check->model, printable(problem));
@@ -112,10 +112,10 @@ bool RowChecks::perform(Check& check) {
       const MutexLock lock(mutex_);
       child = std::move(waiting_);
     }
-    // The thread that starts a child must outlive it: this one, or the one that started what waits.
+    // The thread that starts a child must outlive it: this thread, or the one that started the waiting child.
     if (!child) child = std::make_unique<TrialProcess>(program_);
     TrialSettings settings = check.settings;
-    // The model is in memory already, and its child must not take what requests need.
+    // The model is already in memory, and its child must not take memory that requests need.
     if (settings.memory == 0) settings.memory = std::max<uint64_t>(host_memory().left / 2, 1);
     child->give(settings, *check.package, to_text(check.request));
     check.package.reset();

@@ -38,7 +38,7 @@ TrialSettings trial_settings(const std::filesystem::path& program, const ModelCo
 std::optional<TrialRequest> trial_before(const PackageEntry& package, const ModelConfig& config) {
   if (!may_be_tried(package, config)) return std::nullopt;
   TrialRequest request = request_for(package, config);
-  // A child that is started for something else makes the run of small models too.
+  // A child that is started for another reason makes the run of small models too.
   request.warm_up = config.warm_up && (request.outputs || spec_of(package).weights_bytes >= kSlowWeights);
   if (!request.warm_up && !request.outputs) return std::nullopt;
   return request;

@@ -135,7 +135,7 @@ void read_rows(JsonCursor& json, TrialReport& report) {
 }  // namespace
 
 std::string warm_up_line(const WarmUp& run) {
-  // A number of 64 bits is not safe in JSON.
+  // A 64-bit number is not safe in JSON.
   return dump(OrderedJson{{"warm_up", {{"inputs", std::to_string(run.inputs)}, {"problem", run.problem}}}});
 }
 

@@ -6,7 +6,7 @@
 namespace sconce::server {
 namespace {
 
-// The member with its type, or what is there already.
+// Reads the member with its type; if it is absent, the current value stays.
 template <class T>
 void take(const OrderedJson& from, const char* key, T& to) {
   if (const auto at = from.find(key); at != from.end()) at->get_to(to);

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 void check_time(Clock::time_point end) { SCONCE_CHECK(Clock::now() < end, kUnavailable, "it does not end in time"); }
 
-// A program and those that it starts: they are killed unless somebody waited for its end.
+// A program and its child processes. They are killed unless the program's end was awaited.
 class Child {
  public:
   Child(const std::string& command, int output) {
@@ -57,7 +57,7 @@ class Child {
     while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
     }
   }
-  // Its status, as waitpid() has it. kUnavailable if it does not end until then.
+  // The status, as from waitpid(). kUnavailable if the program does not end before `end`.
   int wait_until(Clock::time_point end) {
     for (int status = 0;;) {
       const pid_t ended = ::waitpid(process_, &status, WNOHANG);

@@ -9,16 +9,16 @@
 namespace sconce::server {
 namespace {
 
-constexpr int kDeepest = 5;  // profiles that name each other
+constexpr int kDeepest = 5;  // maximum depth of profiles that refer to each other
 
 void check_keys(const IssuedCredentials& keys, const std::string& what) {
   for (const std::string* const text : {&keys.key, &keys.secret, &keys.session}) check_field_value(*text, what);
 }
 
-// The name of a profile's section in the file of settings.
+// The section name of a profile in the config file.
 std::string config_section(const std::string& profile) { return profile == "default" ? profile : "profile " + profile; }
 
-// Null: nothing is set up.
+// Null: none is configured.
 std::unique_ptr<CredentialProvider> find_aws(const Environment& environment, const TransferSettings& transfer) {
   if (!environment("AWS_ACCESS_KEY_ID").empty() && !environment("AWS_SECRET_ACCESS_KEY").empty())
     return std::make_unique<AwsEnvironmentKeys>(environment);

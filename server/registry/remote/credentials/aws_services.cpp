@@ -1,4 +1,4 @@
-// Providers that ask a service: STS, a container's agent, an instance's metadata service.
+// Providers that query a service: STS, a container's agent, an instance's metadata service.
 #include <algorithm>
 
 #include "sconce/check.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kLineEnds = " \t\r\n";
 
-// As Amazon's SDKs do with services that are near.
+// Time limits like those of Amazon's SDKs for nearby services.
 TransferSettings for_near_service(TransferSettings settings, std::chrono::milliseconds connect) {
   settings.connect = connect;
   settings.stall = std::chrono::seconds(5);
@@ -51,7 +51,7 @@ RemoteRequest sts_request(const std::string& url, const std::string& action, con
   return request;
 }
 
-// Whether plain http may carry credentials to the host: this machine's, and those where the platforms' agents are.
+// Whether plain http may carry credentials to the host: this machine, and the addresses of the platforms' agents.
 bool is_agent(std::string_view url) {
   const std::string_view authority = authority_of(url);
   const std::string_view host = authority.starts_with('[') ? authority.substr(0, authority.find(']') + 1)
@@ -128,7 +128,7 @@ std::optional<IssuedCredentials> AwsInstance::fetch() {
   if (problem) {
     SCONCE_CHECK(!near.stop || !*near.stop, kCancelled, "cancelled");
     if (was_named) std::rethrow_exception(problem);
-    return std::nullopt;  // no instance of EC2
+    return std::nullopt;  // not an EC2 instance
   }
   check_field_value(token, "the metadata service's token");
   request.method.clear();
@@ -137,7 +137,7 @@ std::optional<IssuedCredentials> AwsInstance::fetch() {
   request.url = roles;
   std::string role;
   const std::exception_ptr none = exception_of([&] { role = transfer.document(request, ""); });
-  if (none && describe_failure(none).code == ErrorCode::kNotFound) return std::nullopt;  // it has no role
+  if (none && describe_failure(none).code == ErrorCode::kNotFound) return std::nullopt;  // the instance has no role
   if (none) std::rethrow_exception(none);
   role = trim(role.substr(0, role.find('\n')), kLineEnds);
   check_field_value(role, "the name of the instance's role");

@@ -37,7 +37,7 @@ std::optional<Clock::time_point> time_of(int year, unsigned month, unsigned day,
          std::chrono::seconds(second);
 }
 
-// The digits at a place of the text; -1 if they are none.
+// The value of the digits at a position of the text; -1 if there are none.
 int digits(std::string_view text, size_t at, size_t count) {
   if (at + count > text.size()) return -1;
   const auto number = parse_number<int>(text.substr(at, count));

@@ -19,7 +19,7 @@
 namespace sconce::server {
 namespace {
 
-constexpr std::string_view kVersion = "2021-08-06";  // of the service's interface
+constexpr std::string_view kVersion = "2021-08-06";  // version of the service's API
 
 std::string rfc_1123(std::chrono::system_clock::time_point now) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);

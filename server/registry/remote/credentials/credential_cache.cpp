@@ -10,9 +10,9 @@
 namespace sconce::server {
 namespace {
 
-constexpr std::chrono::minutes kEarly{5};      // before they expire
-constexpr std::chrono::minutes kReread{1};     // those without an end: a file may have others by then
-constexpr std::chrono::seconds kTryAgain{10};  // after a failure, while the old ones are good
+constexpr std::chrono::minutes kEarly{5};      // renew this long before they expire
+constexpr std::chrono::minutes kReread{1};     // for credentials without an expiry: a file may have new ones by then
+constexpr std::chrono::seconds kTryAgain{10};  // after a failure, while the old ones are valid
 
 }  // namespace
 
@@ -21,7 +21,7 @@ CredentialCache::CredentialCache(std::unique_ptr<CredentialProvider> provider, N
 
 bool CredentialCache::is_good(Time now) const { return any_ && (!issued_ || now < issued_->expires); }
 
-// Fetches with the lock released. The state changes only if that succeeds.
+// Fetches with the lock released. The state changes only on success.
 void CredentialCache::fetch() {
   fetching_ = true;
   mutex_.unlock();
@@ -39,7 +39,7 @@ void CredentialCache::fetch() {
     log_warn("{}; the earlier ones are used", printable(text));
     return;
   }
-  // A metadata service that does not answer for a moment looks as if there were none.
+  // A metadata service that does not answer for a moment looks like a missing one.
   if (!fresh && issued_ && issued_->expires != Time::max() && is_good(now)) {
     refresh_at_ = now + kTryAgain;
     log_warn("{} gives no credentials now; the earlier ones are used", printable(provider_->name()));

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxVariable = 1 << 20;
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// Calls each(section, name, value) until it returns true; of a section's own line, name is empty.
+// Calls each(section, name, value) until it returns true; for a section's own line, `name` is empty.
 template <class Each>
 void walk_ini(std::string_view text, Each&& each) {
   std::string_view section;

@@ -1,4 +1,4 @@
-// Signed tokens with which a service account's key proves who it is (RFC 7515, RFC 7523).
+// Signed tokens with which a service account's key proves its identity (RFC 7515, RFC 7523).
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 

@@ -32,7 +32,7 @@ std::string needed_text_at(const OrderedJson& json, const char* name) {
   return text;
 }
 
-// Secrets go to https, or stay on this machine.
+// Secrets are sent only over https, or stay on this machine.
 std::string safe_url(std::string url, const char* name) {
   check_field_value(url, name);
   SCONCE_CHECK(url.starts_with("https://") || is_plain_loopback(url), kInvalidArgument, name,
@@ -49,7 +49,7 @@ RemoteRequest form(std::string url, std::initializer_list<std::pair<const char*,
   return request;
 }
 
-// Null: nothing is set up.
+// Null: none is configured.
 std::unique_ptr<CredentialProvider> find_google(const Environment& environment, const TransferSettings& transfer) {
   if (const std::string path = environment("GOOGLE_APPLICATION_CREDENTIALS"); !path.empty())
     return std::make_unique<GoogleFile>(path, "GOOGLE_APPLICATION_CREDENTIALS", transfer);
@@ -117,7 +117,7 @@ IssuedCredentials GoogleFile::by_exchange(const OrderedJson& file) {
   SCONCE_CHECK(source != file.end() && source->is_object(), kInvalidArgument, "it has no 'credential_source'");
   const std::string token = subject_token(*source);
   const std::string impersonation = text_at(file, "service_account_impersonation_url");
-  // A token that takes on an account must be allowed to call IAM.
+  // A token that impersonates an account must be allowed to call IAM.
   const char* const scope = impersonation.empty() ? kScope : "https://www.googleapis.com/auth/cloud-platform";
   const RemoteRequest request = form(safe_url(needed_text_at(file, "token_url"), "token_url"),
                                      {{"grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"},
@@ -130,7 +130,7 @@ IssuedCredentials GoogleFile::by_exchange(const OrderedJson& file) {
   return impersonation.empty() ? issued : impersonated(impersonation, issued.secret);
 }
 
-// The token that the platform gives to this workload.
+// The token that the platform issues for this workload.
 std::string GoogleFile::subject_token(const OrderedJson& source) {
   const std::string path = text_at(source, "file"), url = text_at(source, "url");
   std::string text;

@@ -9,7 +9,7 @@
 namespace sconce::server {
 namespace {
 
-// Services take requests of 15 minutes before and after their own time.
+// Services accept requests up to 15 minutes off their own time.
 constexpr std::chrono::seconds kWrongClock{60};
 
 bool has_expired(const StoreError& error) {
@@ -34,7 +34,7 @@ void S3Service::learn_region(const std::string& bucket, const std::string& regio
 std::string S3Service::url_of(const std::string& bucket, const std::string& region) const {
   if (!endpoint_.empty()) return endpoint_ + "/" + bucket;
   const std::string host = "s3." + region + (region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com");
-  // A certificate for *.s3.amazonaws.com is none for names with further dots.
+  // A certificate for *.s3.amazonaws.com does not cover names with further dots.
   return bucket.find('.') == std::string::npos ? "https://" + bucket + "." + host : "https://" + host + "/" + bucket;
 }
 
@@ -70,7 +70,8 @@ bool S3Signer::correct(const RemoteAnswer& refusal) {
   if (!there) return false;
   const auto offset = std::chrono::duration_cast<std::chrono::seconds>(*there - std::chrono::system_clock::now());
   if (std::chrono::abs(offset - was.clock_offset) < kWrongClock) return false;
-  if (std::chrono::abs(offset - service_->clock_offset()) < kWrongClock) return true;  // another thread knows it
+  if (std::chrono::abs(offset - service_->clock_offset()) < kWrongClock)
+    return true;  // another thread has already corrected it
   log_warn("the clock of this machine differs from the store's by {} s: requests are signed with the store's time",
            offset.count());
   service_->learn_clock_offset(offset);

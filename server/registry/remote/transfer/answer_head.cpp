@@ -8,7 +8,7 @@
 namespace sconce::server {
 namespace {
 
-// Validators go back to the server in later requests, where a bare end of a line would begin another field.
+// Validators are sent back to the server in later requests, where a bare line end would start another field.
 bool breaks_a_line(char c) noexcept { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
 
 std::string lower(std::string_view text) {

@@ -16,7 +16,7 @@ struct Remedy {
 };
 
 constexpr Remedy kRemedies[] = {
-    // S3 and what speaks its language.
+    // S3 and compatible stores.
     {"AccessDenied", "the credentials need s3:GetObject for the object and s3:ListBucket for the bucket"},
     {"AllAccessDisabled", "the bucket's owner has disabled it"},
     {"AuthorizationHeaderMalformed", "set AWS_REGION to the bucket's region"},
@@ -79,8 +79,8 @@ std::string string_at(const OrderedJson& object, const char* name) {
   return found->is_number_integer() ? std::to_string(found->get<int64_t>()) : std::string();
 }
 
-// OAuth's {"error": CODE, "error_description": TEXT}, and {"error": {"status": CODE, "message": TEXT}} of Google and
-// Azure.
+// OAuth's {"error": CODE, "error_description": TEXT}, and Google's and Azure's {"error": {"status": CODE, "message":
+// TEXT}}.
 void take_json(std::string_view text, StoreError& error) {
   const OrderedJson json = OrderedJson::parse(text, nullptr, false);
   if (!json.is_object()) return;
@@ -96,7 +96,7 @@ void take_json(std::string_view text, StoreError& error) {
   if (error.code.empty()) error.code = string_at(json, "Code");
   if (error.message.empty()) error.message = string_at(json, "message");
   if (error.message.empty()) error.message = string_at(json, "Message");
-  // A hub has a sentence in the place of a code.
+  // A hub sends a sentence in place of a code.
   if (error.message.empty() && error.code.find(' ') != std::string::npos) error.message.swap(error.code);
 }
 

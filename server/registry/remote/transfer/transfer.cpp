@@ -21,11 +21,11 @@ namespace {
 constexpr int kMaxRedirects = 5;
 constexpr int kMaxCorrections = 4;
 constexpr size_t kMaxDocument = size_t{16} << 20;
-constexpr size_t kMaxRefusal = size_t{1} << 20;  // of an error's page, which is read so that the connection stays
-// Each call of `take` gets at most so much. Larger ones leave the processor's cache before they are written.
+constexpr size_t kMaxRefusal = size_t{1} << 20;  // of an error page, which is read so that the connection can be reused
+// Maximum bytes per call of `take`. Larger pieces leave the processor's cache before they are written.
 constexpr long kBuffer = 256 << 10;
 
-// The first call opens libcurl.
+// The first call loads libcurl.
 void require_curl() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -54,7 +54,7 @@ bool is_redirect(int status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-// A failure of the moment, rather than one that comes again.
+// Whether the failure is temporary.
 bool may_pass(CURLcode code) noexcept {
   switch (code) {
     case CURLE_COULDNT_RESOLVE_PROXY:
@@ -76,17 +76,17 @@ bool may_pass(CURLcode code) noexcept {
 
 }  // namespace
 
-// One request under way: libcurl's callbacks get it.
+// The request in progress, for libcurl's callbacks.
 struct Exchanging {
   RemoteAnswer& answer;
   const Transfer::Take& take;
   const std::atomic<bool>* stop;
   std::exception_ptr thrown;
-  const char* wrong = nullptr;  // with the head
-  std::string error_text;       // its beginning
+  const char* wrong = nullptr;  // defect of the header
+  std::string error_text;       // the beginning
   size_t error_bytes = 0;
   bool refused = false;
-  // All that is wanted of an error.
+  // Whether enough of an error was read.
   bool has_refusal() const noexcept { return error_bytes > kMaxRefusal; }
 };
 
@@ -102,7 +102,7 @@ size_t take_bytes(const char* bytes, size_t size, size_t count, void* object) no
   Exchanging& under_way = *static_cast<Exchanging*>(object);
   const int status = under_way.answer.status;
   if (status != 200 && status != 206) {
-    // It may be long, and its beginning says what is wrong.
+    // The text may be long; its beginning has the reason.
     std::string& text = under_way.error_text;
     under_way.error_bytes += size * count;
     under_way.thrown = exception_of([&] { text.append(bytes, std::min(size * count, kMaxErrorText - text.size())); });
@@ -152,7 +152,7 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
   FieldList list;
   for (const std::string& field : sent.fields) list.add(field);
   CURL* const curl = handle_->curl;
-  curl_easy_reset(curl);  // connections stay
+  curl_easy_reset(curl);  // keeps connections
   const auto set = [curl](CURLoption option, auto value) {
     const CURLcode code = curl_easy_setopt(curl, option, value);
     SCONCE_CHECK(code == CURLE_OK, kUnavailable, "libcurl has no option ", static_cast<int>(option), ": ",
@@ -160,7 +160,7 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
   };
   set(CURLOPT_URL, sent.url.c_str());
   set(CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTPS | CURLPROTO_HTTP));
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));  // ranges in parallel have a connection each
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));  // parallel ranges need separate connections
   set(CURLOPT_PATH_AS_IS, 1L);
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_FOLLOWLOCATION, 0L);
@@ -194,7 +194,7 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
   const char* target = nullptr;
   if (is_redirect(answer.status)) curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &target);
   if (target) answer.redirect = target;
-  // libcurl 7.88 takes no option CURLOPT_BUFFERSIZE any more after a name that was not found.
+  // libcurl 7.88 no longer accepts CURLOPT_BUFFERSIZE after a failed name lookup.
   if (code != CURLE_OK) handle_ = std::make_unique<Handle>();
   if (under_way.thrown) std::rethrow_exception(under_way.thrown);
   if (under_way.refused) {
