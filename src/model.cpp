@@ -16,7 +16,7 @@ using aoti_abi::in_memory;
 struct Model::Impl {
   Impl(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
       : libraries(loader::OpLibrary::open_all(options.op_libraries)), runner(std::move(package), spec, options) {}
-  std::vector<std::shared_ptr<const loader::OpLibrary>> libraries;  // go after the model that calls them
+  std::vector<std::shared_ptr<const loader::OpLibrary>> libraries;  // destroyed after the model that calls them
   runner::Runner runner;
 };
 

@@ -86,7 +86,7 @@ AOTITorchError aoti_torch_view_dtype(AtenTensorHandle self, int32_t dtype, AtenT
   });
 }
 
-// ret1, a maximum that PyTorch no longer computes since before 2.6, is not written.
+// ret1, a maximum that PyTorch stopped computing before 2.6, is not written.
 AOTITorchError aoti_torch__scaled_mm(AtenTensorHandle self, AtenTensorHandle mat2, AtenTensorHandle bias,
                                      int32_t* out_dtype, AtenTensorHandle scale_a, AtenTensorHandle scale_b,
                                      AtenTensorHandle scale_result, int8_t use_fast_accum, AtenTensorHandle* ret0,

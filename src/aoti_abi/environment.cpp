@@ -1,4 +1,4 @@
-// What surrounds a run: grad mode, assertions, warnings, profiling ranges, debug prints, accelerator state. ABI:
+// The environment of a run: grad mode, assertions, warnings, profiling ranges, debug prints, accelerator state. ABI:
 // c/shim.h, torch 2.6 to 2.15.
 #include <atomic>
 #include <cstdio>
@@ -40,7 +40,7 @@ void aoti_torch_warn(const char* function, const char* file, uint32_t line, cons
   std::fprintf(stderr, "[WARNING] %s (%s at %s:%u)\n", message ? message : "", function, file, line);
 }
 
-// PyTorch aborts the process here; we report an error instead.
+// PyTorch aborts the process here; Sconce reports an error instead.
 AOTITorchError aoti_torch_check_inf_and_nan(const char* tensor_name, AtenTensorHandle tensor) {
   return guard("aoti_torch_check_inf_and_nan", [&] {
     const auto found = sconce::count_nonfinite(in(tensor, "tensor"));
@@ -57,7 +57,7 @@ void aoti_torch_print_tensor_handle(AtenTensorHandle self, const char* message) 
 }
 
 // A debugging aid (aot_inductor.debug_intermediate_value_printer=1) that writes files named by the package. A package
-// must not write files here, and its results do not depend on them: we warn once and go on.
+// must not write files here, and its results do not depend on them: Sconce logs one warning and continues.
 void aoti_torch_save_tensor_handle(AtenTensorHandle, const char* tensor_name, const char*, const char*) {
   static std::atomic<bool> said = false;
   if (!said.exchange(true))
@@ -74,7 +74,7 @@ AOTITorchError aoti_record_function_start(const char*, void*, const C10IValueHan
 }
 AOTITorchError aoti_record_function_end(AtenRecordFunctionHandle) { return 0; }
 
-// Arguments of profiling ranges exist only so that they can be deleted.
+// Arguments of profiling ranges exist only to be deleted.
 AOTITorchError aoti_torch_int64_to_ivalue(int64_t, C10IValueHandle* ret) {
   *ret = reinterpret_cast<C10IValueHandle>(new char);
   return 0;
@@ -93,7 +93,7 @@ AOTITorchError aoti_torch_delete_c10_value_object(C10IValueHandle handle) {
   return 0;
 }
 
-// State of any accelerator: like PyTorch without one, we throw.
+// State of an accelerator: throws, like PyTorch without one.
 AOTITorchError aoti_torch_create_device_guard(int32_t, void**) {
   return no_accelerator("aoti_torch_create_device_guard");
 }

@@ -12,7 +12,7 @@ constexpr size_t kMost = 0;  // so that AddressSanitizer sees a use after free
 constexpr size_t kMost = 64;
 #endif
 
-// Freed handles of a thread: as many as a run of a large model has at once, in warm cache lines.
+// Freed handles of a thread: as many as a run of a large model uses at once, in warm cache lines.
 struct Kept {
   std::array<void*, kMost + 1> memory;
   size_t count = 0;

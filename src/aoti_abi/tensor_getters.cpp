@@ -1,5 +1,5 @@
-// What a model asks of a tensor. ABI: c/shim.h, torch 2.6 to 2.15; semantics of shim_common.cpp. Pointers to sizes and
-// strides stay valid and do not move while the handle lives.
+// Properties of a tensor that a model reads. ABI: c/shim.h, torch 2.6 to 2.15; semantics of shim_common.cpp. Pointers
+// to sizes and strides stay valid and do not move while the handle lives.
 #include "src/aoti_abi/guard.h"
 #include "src/aoti_abi/op_args.h"
 
@@ -17,7 +17,7 @@ int64_t wrap_dim(const Tensor& t, int64_t d, const char* what) {
 
 }  // namespace
 
-// Models call these tens of times per run, so success is the straight path and a null argument the only failure.
+// Models call these tens of times per run, so success is the straight path and a null argument is the only failure.
 #define SCONCE_GETTER(name, type, expression)                                                     \
   extern "C" AOTITorchError aoti_torch_##name(AtenTensorHandle tensor, type* result) {            \
     if (!tensor || !result) [[unlikely]]                                                          \
@@ -67,7 +67,7 @@ AOTITorchError torch_get_mutable_data_ptr(AtenTensorHandle tensor, void** result
 AOTITorchError torch_has_storage(AtenTensorHandle tensor, bool* result) {
   return guard("torch_has_storage", [&] { *result = in(tensor, "tensor").defined(); });
 }
-// Nothing here computes gradients, so this only checks the handle.
+// Sconce computes no gradients of its own, so this only checks the handle.
 AOTITorchError torch_set_requires_grad(AtenTensorHandle tensor, bool) {
   return guard("torch_set_requires_grad", [&] { in(tensor, "tensor"); });
 }

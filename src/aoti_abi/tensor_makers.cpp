@@ -37,7 +37,7 @@ Tensor view_blob(void* data, IntSpan sizes, IntSpan strides, int64_t offset, DTy
                  const uint8_t* opaque, int64_t opaque_size) {
   if (layout == static_cast<int32_t>(Layout::kMkldnn)) {
     SCONCE_CHECK(opaque && opaque_size > 0, kCorruptPackage, "an mkldnn constant without its layout description");
-    // The size is in the metadata; sizes give only a lower bound, and only decoding kernels look inside.
+    // The size is in the metadata; sizes give only a lower bound, and only decoding kernels read the content.
     auto storage = StoragePtr::adopt(new Storage(data, 0, device, nullptr, nullptr));
     const auto* bytes = reinterpret_cast<const std::byte*>(opaque);
     storage->set_opaque_metadata({bytes, bytes + opaque_size});
@@ -65,8 +65,8 @@ AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor) {
   return 0;
 }
 
-// Another reference to the same storage. Sizes and strides are copied, so one handle does not see a later resize_ of
-// the other; generated code never relies on that.
+// Returns another reference to the same storage. Sizes and strides are copied, so one handle does not see a later
+// resize_ of the other; generated code never relies on that.
 AOTITorchError aoti_torch_new_tensor_handle(AtenTensorHandle original, AtenTensorHandle* ret) {
   return guard("aoti_torch_new_tensor_handle", [&] { *ret = new_handle(in(original, "orig_handle")); });
 }
@@ -145,7 +145,7 @@ AOTITorchError aoti_torch_create_tensor_from_blob_v2(void* data, int64_t ndim, c
   });
 }
 
-// Borrows data; the deleter, if any, runs when the last view goes. ABI: torch_from_blob, torch 2.11.
+// Borrows data; the deleter, if any, runs when the last view is destroyed. ABI: torch_from_blob, torch 2.11.
 AOTITorchError torch_from_blob(void* data, int64_t ndim, const int64_t* sizes, const int64_t* strides,
                                int64_t storage_offset, int32_t dtype, int32_t device_type, int32_t device_index,
                                AtenTensorHandle* ret, int32_t layout, const uint8_t* opaque_metadata,

@@ -83,7 +83,7 @@ void CustomOperator::call_stable(StableKernel kernel, std::span<Value> arguments
   Stack stack(std::max(arguments.size(), results.size()));
   StableIValue* const slots = stack.data();
   for (size_t i = 0; i < arguments.size(); ++i) slots[i] = to_stable(schema().arguments[i].type, arguments[i]);
-  kernel(slots, arguments.size(), results.size());  // takes over the arguments, may throw anything
+  kernel(slots, arguments.size(), results.size());  // takes ownership of the arguments, may throw any exception
   for (size_t i = 0; i < results.size(); ++i) results[i] = from_stable(schema().results[i].type, slots[i]);
 }
 

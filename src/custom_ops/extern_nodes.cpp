@@ -83,7 +83,7 @@ class NodeReader {
       inputs.emplace_back(static_cast<size_t>(index), &member(input, "arg"));
       ++position;
     }
-    // Dynamic values come in the order of the schema, whatever the order of the inputs in the file.
+    // Dynamic values arrive in the order of the schema, regardless of the order of the inputs in the file.
     std::sort(inputs.begin(), inputs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [index, arg] : inputs) {
       index_ = index;
@@ -160,7 +160,7 @@ class NodeReader {
         return enumeration(type, tag, value);
       case TypeKind::kDevice:
         if (tag != "as_device") return misfit(type, tag);
-        to = Device{};  // the device where the model runs, whatever the file says
+        to = Device{};  // the device that runs the model, regardless of the file
         return {};
       case TypeKind::kList:
         return list(*type.element, type, tag, value);

@@ -6,7 +6,7 @@
 namespace sconce::custom_ops {
 namespace {
 
-// Makes the handle hold the result, which may be the tensor of that very handle.
+// Assigns the result to the handle. The result may be the tensor of that handle.
 void assign(AtenTensorHandle handle, Value& result) {
   SCONCE_CHECK(handle, kModelFailed, "the handle for a result is null");
   Tensor* const target = aoti_abi::tensor_of(handle);
@@ -17,7 +17,7 @@ void assign(AtenTensorHandle handle, Value& result) {
     *target = borrowed;
 }
 
-// Drops tensors after a call, so that none is held until the next.
+// Releases tensors after a call, so that none is held until the next one.
 struct Release {
   std::span<Value> results;
   ~Release() {

@@ -34,8 +34,8 @@ class AtenOperator final : public Operator {
 
   BoxedKernel kernel_;
   bool any_device_;
-  bool random_;  // then the CPU's kernel cannot stand in: its random streams differ
-  // Looked up once, because there is only one kind of device besides the CPU.
+  bool random_;  // then the CPU's kernel is no substitute: its random streams differ
+  // Looked up once, because there is only one type of device besides the CPU.
   mutable std::once_flag looked_up_;
   mutable DeviceBackend::NamedKernel device_kernel_ = nullptr;
 };

@@ -37,7 +37,7 @@ std::string& string_of(StringOpaque* handle) {
   return *reinterpret_cast<std::string*>(handle);
 }
 
-// Fails outside the opening of a library, because nobody would see the errors.
+// Fails unless a library is being opened, because nothing would report the errors.
 AOTITorchError open_block(const char* function, const char* ns, const char* key, TorchLibraryOpaque** ret) {
   return guard(function, [&] {
     Collection* const collection = Collection::current();

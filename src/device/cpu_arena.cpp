@@ -63,8 +63,8 @@ StoragePtr CpuArena::allocate(size_t bytes) {
 }
 
 CpuArena::Block* CpuArena::take_from_system(uint32_t c) {
-  // Blocks of shapes that do not come again go. What this run or the last one used stays, or a run whose parts need
-  // different sizes would ask the system for them every time.
+  // Frees blocks of shapes that do not recur. Blocks that this run or the last one used stay; otherwise a run whose
+  // parts need different sizes would allocate them from the system every time.
   if (cached_bytes_ > static_cast<size_t>(peak_live_)) free_unused();
   const size_t total = (kHeader + class_bytes(c) + 63) / 64 * 64;
   void* memory = std::aligned_alloc(64, total);

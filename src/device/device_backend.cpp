@@ -16,7 +16,7 @@ namespace {
 thread_local const DeviceFiles* current_files = nullptr;
 thread_local DeviceLoading* current_loading = nullptr;
 
-// Looks next to libsconce first, then wherever the dynamic linker looks.
+// Searches next to libsconce first, then in the dynamic linker's paths.
 void* open_beside_us(std::string& error) {
   std::string path(kCudaLibrary);
   Dl_info info;
@@ -85,7 +85,7 @@ OpeningAhead::OpeningAhead(const std::vector<Device>& devices, ModelNeeds needs)
     if (device.type == DeviceType::kCuda && std::find(indices.begin(), indices.end(), device.index) == indices.end())
       indices.push_back(device.index);
   if (indices.empty()) return;
-  // Here and not on a thread, because the loader opens one library after the other and vendors' libraries take long.
+  // Not on another thread, because the loader opens one library at a time and vendors' libraries take long.
   std::string error;
   void* const library = open_beside_us(error);
   if (!library) return;

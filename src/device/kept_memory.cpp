@@ -18,7 +18,7 @@ KeptMemory allocate_kept(const char* what, size_t bytes) {
   SCONCE_CHECK(rounded >= bytes, kOutOfMemory, what, ": cannot allocate ", bytes, " bytes for a constant");
   KeptMemory memory(std::aligned_alloc(huge ? kHugePage : kLine, rounded / kLine * kLine));
   SCONCE_CHECK(memory, kOutOfMemory, what, ": cannot allocate ", bytes, " bytes for a constant");
-  // The last, partial huge page would take memory that nobody uses.
+  // The last, partial huge page would take memory that is never used.
   if (huge) ::madvise(memory.get(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return memory;
 }

@@ -17,7 +17,7 @@ namespace sconce {
 namespace {
 
 // Loading a library reads its relocations and runs all its constructors, sometimes tens of megabytes that are never
-// read again. This frees those pages; ones that nobody wrote are read again when touched.
+// read again. This frees those pages; unmodified pages are read again when touched.
 void drop_read_pages(void* handle) noexcept {
   link_map* map = nullptr;
   if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) return;
@@ -37,7 +37,7 @@ void drop_read_pages(void* handle) noexcept {
   ::dl_iterate_phdr(drop, &map->l_addr);
 }
 
-// Opens the library; returns why that failed, or "".
+// Opens the library; returns the reason of a failure, or "".
 std::string open(LazyLibrary& library) {
   static Mutex opening;
   const MutexLock lock(opening);
@@ -49,7 +49,7 @@ std::string open(LazyLibrary& library) {
     return std::string(library.name) + " is needed but cannot be opened: " + install + " (" +
            (reason ? reason : library.soname) + ")";
   }
-  // Resolves all or nothing: an entry point never sees a half-resolved table.
+  // Resolves all functions or none: an entry point never sees a half-resolved table.
   std::vector<void*> found(library.count);
   for (size_t i = 0; i < library.count; ++i) {
     found[i] = dlsym(handle, library.functions[i]);

@@ -9,7 +9,7 @@
 
 namespace {
 
-// Duplicates the elements into both halves, so that no other number takes SLEEF's slow paths.
+// Duplicates the elements into both halves, so that no other number triggers SLEEF's slow paths.
 inline __m256 wide(__m128 x) { return _mm256_broadcast_ps(&x); }
 inline __m256d wide(__m128d x) { return _mm256_broadcast_pd(&x); }
 inline __m128 half(__m256 x) { return _mm256_castps256_ps128(x); }
@@ -20,7 +20,7 @@ inline __m128d half(__m256d x) { return _mm256_castpd256_pd128(x); }
 extern "C" {
 extern void* sconce_sleef_targets[];
 
-// Called before the library is open. The model sees an exception, as from any failing call.
+// Called before the library is open. The model gets an exception, as from any failing call.
 [[noreturn, gnu::visibility("hidden")]] void sconce_sleef_closed() {
   SCONCE_FAIL(kInternal, "a SLEEF function was called before the library was opened");
 }

@@ -10,8 +10,8 @@ namespace sconce {
 
 namespace {
 
-// For an arena's storage whose bytes were replaced. Its object still lies in the arena's block, so the block must stay;
-// this record stands where the first bytes were (a block has room for 256).
+// For an arena's storage whose bytes were replaced. Its object still lies in the arena's block, so the block must
+// stay; this record replaces the first bytes (a block has room for 256).
 struct Moved {
   Storage::Release release;
   void* context;
@@ -20,7 +20,7 @@ struct Moved {
 
 std::atomic<uint64_t> derivations_so_far{0};
 
-// Held by the thread that derives a value; it may derive other values of the storage meanwhile.
+// Owned by the thread that derives a value; it may derive other values of the storage meanwhile.
 class Making {
  public:
   explicit Making(std::atomic<const void*>& maker) noexcept
@@ -126,7 +126,7 @@ const Storage::Derived* Storage::find_derived(const DerivedKey& key) const noexc
 void* Storage::derive(const DerivedKey& key, Derive how) {
   Value value = how(*this);
   derivations_so_far.fetch_add(1, std::memory_order_relaxed);
-  // Deriving the value may have derived others of these bytes.
+  // Deriving the value may also have derived other values of these bytes.
   auto* node = new Derived{key, std::move(value), std::move(how), derived_.load(std::memory_order_relaxed)};
   derived_.store(node, std::memory_order_release);
   return node->value.value.get();

@@ -150,7 +150,7 @@ void contiguous_strides(IntSpan sizes, int64_t* out) noexcept {
   int64_t stride = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     out[d] = stride;
-    // storage_bytes_needed catches the overflow of a bad shape; here it must only be defined behaviour.
+    // storage_bytes_needed detects the overflow of a bad shape; here it must only be defined behaviour.
     stride =
         static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(std::max<int64_t>(sizes[d], 1)));
   }

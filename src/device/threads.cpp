@@ -21,8 +21,8 @@ constexpr size_t kOfOpenMp = 4096;  // bytes; libgomp takes less for a thread
 thread_local int threads_of_this_thread = 0;  // 0: not set
 thread_local int compiled_threads_of_this_thread = 0;
 
-// Threads that take over see what the team's threads wrote before. libgomp's barriers do that, but ThreadSanitizer does
-// not see them.
+// Makes the writes of the team's threads visible to the threads that take over. libgomp's barriers do that, but
+// ThreadSanitizer does not see them.
 void hand_over([[maybe_unused]] const void* team) noexcept {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(const_cast<void*>(team));
@@ -53,7 +53,7 @@ int template_threads() noexcept {
   return compiled > 0 ? std::min(compiled, kernel_threads()) : kernel_threads();
 }
 void set_compiled_threads(int threads) {
-  // In a thread's first call libgomp allocates, and ends the process if it cannot. So check for memory before.
+  // libgomp allocates in a thread's first call, and ends the process if that fails. So check for memory before.
   thread_local bool known_to_openmp = false;
   if (!known_to_openmp) ::operator delete(::operator new(kOfOpenMp));
   known_to_openmp = true;

@@ -16,15 +16,15 @@ namespace {
 
 std::atomic<bool> needed{false};
 
-// For the search of the stack, a report and what a host's handler does, beyond what the kernel saves there. Pages that
-// no handler has used take no memory.
+// Room for the search of the stack, a report and a host's handler, in addition to the registers that the kernel saves
+// there. Pages that no handler has used take no memory.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kHandlerRoom = 256 << 10;
 #else
 constexpr size_t kHandlerRoom = 64 << 10;
 #endif
 
-// A thread's alternate stack, above a page that nobody may touch.
+// A thread's alternate stack, above a guard page.
 class AlternateStack {
  public:
   AlternateStack() = default;
@@ -41,7 +41,7 @@ class AlternateStack {
     ::munmap(memory_, page_ + size_);
   }
 
-  // Whether the thread has one now.
+  // Whether the thread now has one.
   bool make() noexcept {
     const size_t saved = ::getauxval(AT_MINSIGSTKSZ);  // registers of this CPU; 0: an old kernel
     size_ = (kHandlerRoom + saved + page_ - 1) / page_ * page_;
@@ -70,7 +70,7 @@ constinit thread_local CodeThread code_thread{};
 
 void need_alternate_stacks() noexcept { needed.store(true, std::memory_order_relaxed); }
 
-// Without memory for a stack the thread goes on, and its next call tries again.
+// If no memory is left for a stack, the thread continues without one, and its next call tries again.
 void make_thread_ready() noexcept {
   if (!needed.load(std::memory_order_relaxed)) return;
   stack_t now{};

@@ -16,7 +16,7 @@ enum : uint8_t {
   kSint16 = 0x0a,
   kSint32 = 0x0b,
   kSint64 = 0x0c,
-  kRelative = 0x10,  // to the place of the pointer itself
+  kRelative = 0x10,  // relative to the address of the pointer itself
   kIndirect = 0x80,
   kOmitted = 0xff,
 };

@@ -23,7 +23,8 @@
 namespace sconce::faults {
 namespace {
 
-// Whether a package's handler of this type takes a sconce::Error. LeaveRegion meets handlers only where an Error would.
+// Whether a package's handler of this type catches a sconce::Error. LeaveRegion may reach only handlers that an Error
+// may reach.
 bool takes_errors(const std::type_info* type) {
   return !type || *type == typeid(std::exception) || *type == typeid(std::runtime_error) || *type == typeid(Error);
 }
@@ -37,7 +38,7 @@ Frame frame_of(_Unwind_Context* context) noexcept {
           _Unwind_GetCFA(context),      _Unwind_GetIP(context)};
 }
 
-// What throwing needs of the stack: the unwinder's two passes, and the words of the package's handler.
+// Stack space that a throw needs: the unwinder's two passes, and the words of the package's handler.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uintptr_t kThrowingRoom = 128 << 10;
 #else
@@ -46,7 +47,7 @@ constexpr uintptr_t kThrowingRoom = 32 << 10;
 constexpr uintptr_t kPage = 4096;
 
 bool can_be_read(uintptr_t page) noexcept {
-  constexpr int kNoSuchWay = ~0;  // the kernel reads the mask before it refuses this
+  constexpr int kNoSuchWay = ~0;  // the kernel reads the mask before it refuses this value
   return ::syscall(SYS_rt_sigprocmask, kNoSuchWay, page, nullptr, sizeof(uint64_t)) == 0 || errno != EFAULT;
 }
 
@@ -70,7 +71,7 @@ class Search {
     return static_cast<Search*>(search)->look(context) ? _URC_NO_REASON : _URC_NORMAL_STOP;
   }
 
-  // Returns whether to go on to the caller of this frame.
+  // Returns whether to continue with the caller of this frame.
   bool look(_Unwind_Context* context) noexcept {
     int interrupted = 0;
     const uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
@@ -107,17 +108,17 @@ class Search {
     return false;
   }
 
-  // Past a frame that blocks the exception: only a package's may be left.
+  // Continues past a frame that blocks the exception: only a package's frame may be abandoned.
   bool go_past(bool of_package) noexcept {
     blocked_ = of_package;
     stuck_ = !of_package;
     return !stuck_ || exit_.function == 0;
   }
 
-  // Whether a function may throw that is called at this place of the stack.
+  // Whether a function called at this stack address has enough room to throw.
   bool has_room(uintptr_t stack) noexcept {
     if (left_) {                         // the instruction's function has what lies between
-      constexpr uintptr_t kBelow = 256;  // a push or a call, and what a function may use unasked
+      constexpr uintptr_t kBelow = 256;  // a push or a call, and the red zone of a function
       const uintptr_t accessed = left_->accessed;
       exit_.overflow = accessed < stack && accessed + kBelow >= left_->stack;
       if (exit_.overflow) floor_ = floor_below(stack);
@@ -127,14 +128,14 @@ class Search {
   }
 
   const Raised* raised_;          // until its frame is found
-  const Raised* left_ = nullptr;  // until the frame around is found
+  const Raised* left_ = nullptr;  // until the enclosing frame is found
   uintptr_t floor_ = 0;
   bool blocked_ = false, stuck_ = false;
   bool bare_ = true;  // so far no frame of a package has destructors that run
   Exit exit_;
 };
 
-// An exception_ptr as the pointer that it is, which a left frame does not destroy.
+// Holds an exception_ptr as its pointer, which an abandoned frame does not destroy.
 union Packed {
   std::exception_ptr error;
   void* pointer;
@@ -163,7 +164,7 @@ SCONCE_LEAVABLE void resume(const Frame& frame, void (*function)(void*), void* a
 #if defined(__SANITIZE_ADDRESS__)
   __asan_handle_no_return();
 #endif
-  // The stack is as the callee found it: the return address, which is still there, lies on top.
+  // The stack is as the callee found it: the return address, which is still there, is on top.
   asm volatile(
       "movq 0(%%rcx), %%rbx\n\t"
       "movq 8(%%rcx), %%rbp\n\t"

@@ -28,7 +28,7 @@ namespace {
 
 enum class Progress : uint32_t { kInside, kFinished, kLeft };
 
-// One thread of a team, which alone writes it. On a cache line of its own.
+// One thread of a team, written only by this thread. On a cache line of its own.
 struct alignas(64) Member {
   std::atomic<uint32_t> barriers{0};  // announced
   std::atomic<Progress> progress{Progress::kInside};
@@ -39,22 +39,22 @@ struct Region {
   void* data;
   Member* members;
   uintptr_t entered_from;
-  const char* model;  // whose code it is
+  const char* model;  // the model whose code it runs
   std::atomic<bool> broken{false}, claimed{false};
-  std::exception_ptr* error;  // where the first exception goes
+  std::exception_ptr* error;  // receives the first exception
 
-  // Of threads but the first: see CodeThread.
+  // For threads other than the first: see CodeThread.
   std::atomic<int64_t> taken{0};
   std::atomic<uintptr_t> left_at{0};
   TeamArrays* arrays;
 };
 
-// What the thread is in: its CodeThread's team. On the stack of enter().
+// The region that the thread is in: its CodeThread's team. On the stack of enter().
 struct Inside {
   Region* region;
   Member* self;
   unsigned team;
-  uint32_t barriers;  // announced, and passed unless the thread is at one
+  uint32_t barriers;  // announced, and passed unless the thread is waiting at one
 };
 
 Inside* inside() noexcept { return static_cast<Inside*>(code_thread.team); }
@@ -92,7 +92,7 @@ void leave_region(Inside& me, std::exception_ptr error) noexcept {
   await_others(me);
 }
 
-// What the team's thread did in the region belongs to the run that entered it.
+// Adds the thread's counts in the region to the run that entered it.
 void hand_in(Region& region, CodeThread& thread, int64_t taken_before) noexcept {
   if (const int64_t taken = thread.taken - taken_before; taken != 0)
     region.taken.fetch_add(taken, std::memory_order_relaxed);
@@ -100,7 +100,7 @@ void hand_in(Region& region, CodeThread& thread, int64_t taken_before) noexcept 
   if (thread.left_at) region.left_at.store(std::exchange(thread.left_at, 0), std::memory_order_relaxed);
 }
 
-// What each thread of the team runs.
+// Executed by each thread of the team.
 void enter(void* shared) noexcept {
   Region& region = *static_cast<Region*>(shared);
   take_over(region);
@@ -152,7 +152,7 @@ class Members {
   Member* members_ = reinterpret_cast<Member*>(stack_);
 };
 
-// Returns the region's exception instead of throwing it, so that leaving its callers loses nothing.
+// Returns the region's exception instead of throwing it, so that abandoning its callers loses nothing.
 std::exception_ptr run(void (*body)(void*), void* data, unsigned threads, unsigned flags, uintptr_t from,
                        TeamArrays& arrays) {
   std::exception_ptr error;
@@ -172,7 +172,7 @@ std::exception_ptr run(void (*body)(void*), void* data, unsigned threads, unsign
   return error;
 }
 
-// Meets the team at its barrier. Returns whether to leave the region.
+// Waits for the team at its barrier. Returns whether to leave the region.
 bool meet(Inside& me) noexcept {
   me.self->barriers.store(++me.barriers, std::memory_order_release);
   GOMP_barrier();
@@ -194,7 +194,7 @@ uintptr_t region_entered_from() noexcept { return inside() ? inside()->region->e
 
 SCONCE_LEAVABLE void region_barrier() {
   Inside* const me = inside();
-  if (!me) {  // a team that others made
+  if (!me) {  // a team that other code made
     if (omp_get_num_threads() > 1) GOMP_barrier();
     return;
   }

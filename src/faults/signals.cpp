@@ -40,7 +40,7 @@ std::array<struct sigaction, kSignals.size()> before{};
 std::atomic<bool> guarded{false};
 bool (*mended)(uintptr_t address) noexcept = nullptr;
 
-// What a package's code did, from the handler to the function that throws it on the same thread.
+// A fault of a package's code, passed from the handler to the function that throws it on the same thread.
 struct Fault {
   int signal, code;
   uintptr_t address;
@@ -50,7 +50,7 @@ struct Fault {
 };
 thread_local Fault fault{};
 
-// "the model's code (cpp_fused_div_0)": of the functions in question, the first that the package exports by name.
+// "the model's code (cpp_fused_div_0)": the first of these functions that the package exports by name.
 std::string place_of(const Fault& what) {
   for (const uintptr_t address : {what.instruction, what.caller, what.region}) {
     Dl_info symbol{};
@@ -72,7 +72,7 @@ std::string text_of(const Fault& what) {
       return "memory that cannot be read (SIGBUS) was accessed by " + place_of(what);
     default:
       if (what.overflow) return place_of(what) + " has overflowed its stack (SIGSEGV)";
-      // Clients read this text, so it has no address of the process but those near null.
+      // Clients read this text, so it contains no address of the process except those near null.
       constexpr uintptr_t kNearNull = 1 << 16;
       const std::string at = what.address < kNearNull ? " at " + std::to_string(what.address) : "";
       return "memory" + at + " that may not be accessed (SIGSEGV) was accessed by " + place_of(what);
@@ -131,8 +131,9 @@ void say(std::string_view text) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-// What the process dies of: system calls only, as far as backtrace() makes no others. Of threads that fail at once one
-// reports, and the others wait for the end. If the report fails itself, it is over.
+// Writes the reason why the process dies. Uses system calls only, as far as backtrace() makes no others. If several
+// threads fail at once, one reports and the others wait for the end of the process. If the report itself fails, it
+// stops.
 void report(const char* name, const char* model) noexcept {
   static std::atomic<pid_t> reporter{0};
   pid_t other = 0;
@@ -151,7 +152,8 @@ void report(const char* name, const char* model) noexcept {
   ::backtrace_symbols_fd(frames, ::backtrace(frames, kMost), STDERR_FILENO);
 }
 
-// Whose code the thread runs, by its own word. A thread that a library started runs it for the frame that it came from.
+// The model whose code the thread runs, from the thread's own record. A thread started by a library runs code of the
+// model whose frame started it.
 const char* running_model(const Raised* raised) noexcept {
   if (code_thread.model) return code_thread.model;
   const Exit exit = find_exit(raised);
@@ -166,7 +168,7 @@ void end_by(int signal) noexcept {
 
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   const struct sigaction& previous = before[index_of(signal)];
-  // After a handler that is to run once, the default action follows: else the instruction would fault for ever.
+  // A handler installed to run once is followed by the default action; otherwise the instruction would fault forever.
   if (previous.sa_flags & static_cast<int>(SA_RESETHAND)) end_by(signal);
   if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
   const bool raised = info->si_code > 0;
@@ -203,7 +205,7 @@ void guard_code(bool (*mend)(uintptr_t address) noexcept) noexcept {
   if (guarded.exchange(true)) return;
   mended = mend;
   void* loaded[1];
-  ::backtrace(loaded, 1);  // its first call opens a library
+  ::backtrace(loaded, 1);  // the first call opens a library
   need_alternate_stacks();
   struct sigaction ours {};
   ours.sa_sigaction = on_signal;

@@ -11,17 +11,17 @@ namespace {
 
 struct Array {
   void* memory;
-  const void* team;  // the region's, null outside of regions
+  const void* team;  // the team of the region, null outside of regions
   uintptr_t stack;   // below it lie the frames of what was called after the array was taken
 };
 
-// More are not freed. A kernel has one or two, a team one for each block that its threads share.
+// Further arrays are not freed. A kernel has one or two, a team one for each block that its threads share.
 constexpr unsigned kMaxArrays = 64;
 thread_local constinit Array arrays[kMaxArrays]{};
 
 int64_t size_of(void* memory) noexcept { return static_cast<int64_t>(::malloc_usable_size(memory)); }
 
-// Removes those that `is_due` names, and hands them to it.
+// Removes the arrays for which `is_due` returns true, after passing them to it.
 template <class F>
 void remove_arrays(F&& is_due) noexcept {
   unsigned kept = 0;

@@ -1,6 +1,7 @@
 // __isoc23_*: the names by which code compiled against glibc 2.38 or later calls strtol, sscanf and similar functions.
-// We export them so that such a model loads on an older glibc, and call the C library's own where it has them. Matches
-// glibc 2.38 (base 0 and 2 accept a 0b prefix), except for scanf's %i and %b, which an older scanf lacks.
+// Sconce exports them so that such a model loads on an older glibc, and calls the C library's own functions if it has
+// them. Matches glibc 2.38 (base 0 and 2 accept a 0b prefix), except for scanf's %i and %b, which an older scanf
+// lacks.
 #include <dlfcn.h>
 
 #include <cctype>
@@ -12,7 +13,8 @@
 
 extern "C" {
 
-// Declared by assembler name, because <cstdlib> of a newer glibc would redirect the usual names back to us.
+// Declared by assembler name, because <cstdlib> of a newer glibc would redirect the usual names back to these
+// functions.
 #define SCONCE_OLD(result, name, Char) result sconce_old_##name(const Char* text, Char** end, int base) __asm__(#name)
 SCONCE_OLD(long, strtol, char);
 SCONCE_OLD(unsigned long, strtoul, char);
@@ -53,7 +55,8 @@ const Char* behind_binary_prefix(const Char* text, bool* negative) {
   return text + 2;
 }
 
-// The sign precedes the prefix, so the conversion of the digits would miss it; we put it in front of them.
+// The sign precedes the prefix, so the conversion of the digits would miss it; this code puts it in front of the
+// digits.
 template <class Result, class Char>
 Result convert(Result (*old)(const Char*, Char**, int), const Char* text, Char** end, int base) {
   bool negative = false;

@@ -9,7 +9,7 @@
 #include "sconce/check.h"
 #include "src/cpu/matmul/gemm/block_product.h"
 
-// Declared only because mangled names contain these types. Pointers to them point to our own element types.
+// Declared only because mangled names contain these types. Pointers to them point to Sconce's element types.
 namespace c10 {
 
 struct Half;
@@ -51,10 +51,11 @@ SCONCE_BRGEMM(unsigned char, signed char, int32_t, unsigned char)
 SCONCE_BRGEMM(signed char, signed char, int32_t, signed char)
 #undef SCONCE_BRGEMM
 
-// Should release the thread's tile registers; our brgemm does not use them.
+// Should release the thread's tile registers; Sconce's brgemm does not use them.
 void brgemm_release(bool) {}
 
-// Whether interleaving elements pays off. It does only for products in the CPU's tile registers, which ours do not use.
+// Whether interleaving elements is worthwhile. It is only for products in the CPU's tile registers, which Sconce does
+// not use.
 bool could_pack(c10::ScalarType) { return false; }
 
 void pack(int64_t k, int64_t n, int64_t ld_in, int64_t ld_out, c10::ScalarType in_type, c10::ScalarType out_type,

@@ -1,5 +1,6 @@
-// C++ functions that torch's header-only code, compiled into models, calls to throw. They throw std::exception, which a
-// model takes for any failure. Names: c10/util/Exception.h and c10/util/TypeCast.h, torch 2.6 to 2.15.
+// C++ functions that throw, called by torch's header-only code, which is compiled into models. They throw
+// std::exception, which a model treats as any failure. Names: c10/util/Exception.h and c10/util/TypeCast.h, torch 2.6
+// to 2.15.
 #include <cstdint>
 #include <string>
 

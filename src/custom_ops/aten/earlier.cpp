@@ -1,5 +1,5 @@
-// Operators that packages of earlier versions (from torch 2.6) call by name. Some have a C function since; others no
-// longer exist.
+// Operators that packages of earlier versions (from torch 2.6) call by name. Some have since got a C function; others
+// no longer exist.
 #include "src/cpu/elementwise/elementwise_ops.h"
 #include "src/cpu/linalg/linalg.h"
 #include "src/custom_ops/aten/aten.h"

@@ -74,7 +74,7 @@ Tensor functional_assert_async(const Tensor& self, std::string_view message, con
 }
 
 using Polynomial = Tensor (*)(const Tensor&, const Tensor&);
-// The number as a tensor, in the dtype that it and the tensor promote to.
+// The number as a tensor, in the promoted dtype of number and tensor.
 Tensor beside(const Tensor& tensor, const Scalar& number) {
   return to_dtype(number_tensor(number), ResultType().add(tensor).add_number(number).get());
 }

@@ -1,6 +1,6 @@
-// Inductor's own operators, which its lite mode (fallback_by_default) calls by name. They match the uncompiled versions
-// in torch/_inductor/inductor_prims.py (torch 2.15): numbers come from the default generator, whatever the seed, and
-// are drawn twice, because PyTorch computes a result once to learn its shape.
+// Inductor's own operators, which its lite mode (fallback_by_default) calls by name. They match the uncompiled
+// versions in torch/_inductor/inductor_prims.py (torch 2.15): numbers come from the default generator, regardless of
+// the seed, and are drawn twice, because PyTorch computes a result once to learn its shape.
 #include "sconce/check.h"
 #include "src/custom_ops/aten/aten.h"
 #include "src/custom_ops/operator/boxed.h"

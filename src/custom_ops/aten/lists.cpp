@@ -1,4 +1,4 @@
-// Operators on lists of tensors, each tensor for itself.
+// Operators on lists of tensors, one tensor at a time.
 #include "sconce/check.h"
 #include "sconce/float_types.h"
 #include "src/cpu/elementwise/arithmetic.h"
@@ -114,7 +114,7 @@ Tensors lerp(TensorList self, TensorList ends, TensorList weights) {
   check_lengths(self.size(), weights.size());
   return mapped(self, [&](const Tensor& tensor, size_t i) { return cpu::lerp(tensor, ends[i], weights[i]); });
 }
-// The numbers come in a 1d tensor, one for each tensor of the list.
+// The numbers are in a 1d tensor, one for each tensor of the list.
 std::vector<Scalar> unpacked(const Tensor& numbers, size_t count) {
   SCONCE_CHECK(numbers.dim() == 1 && static_cast<size_t>(numbers.size(0)) == count, kInvalidArgument,
                "Expected packed scalar Tensor to be of one dimension and length ", count, ", got ", describe(numbers));

@@ -1,5 +1,6 @@
-// Operators that Inductor compiles itself, but calls by name if told to compile nothing (fallback_by_default). Those of
-// max pooling match torch/_inductor/inductor_prims.py, torch 2.15: a position is its offset in the window, as one byte.
+// Operators that Inductor compiles itself, but calls by name if told to compile nothing (fallback_by_default). Those
+// of max pooling match torch/_inductor/inductor_prims.py, torch 2.15: a position is its offset in the window, as one
+// byte.
 #include "sconce/check.h"
 #include "src/cpu/random/ranges.h"
 #include "src/custom_ops/aten/aten.h"
@@ -44,7 +45,7 @@ class Windows {
                    "low_memory_max_pool: sizes, strides and dilations must be positive");
   }
 
-  // Applies each(value, place of its window) to all elements of `from`, as int64; the result has element type To.
+  // Applies each(value, position of its window) to all elements of `from`, as int64; the result has element type To.
   template <class To, class Each>
   Tensor map(const Tensor& from, DType dtype, Each&& each) const {
     SCONCE_CHECK(from.dim() >= static_cast<int64_t>(rank()), kInvalidArgument,

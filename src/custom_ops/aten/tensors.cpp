@@ -50,7 +50,7 @@ bool is_pinned(const Tensor&, OptDevice) { return false; }
 Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
   return cpu::pad(self, pad, mode, value);
 }
-// Windows, whose last four arguments say how to make the tensor.
+// Windows, whose last four arguments describe the new tensor.
 Tensor bartlett(int64_t length, bool periodic, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin) {
   return cpu::bartlett_window(length, periodic, {dtype, layout, device, pin});
 }
@@ -130,7 +130,7 @@ void assert_tensor_metadata(const Tensor& a, std::optional<IntSpan> size, std::o
                ", Got: ", to_string(a.device()));
   check_factory("Tensor layout mismatch!", layout, {}, {});
 }
-// ATen marks a view as negative; we negate.
+// ATen marks a view as negative; Sconce negates.
 Tensor negated(const Tensor& self) { return cpu::neg(self); }
 Tensor negated_copy(const Tensor& self) { return contiguous(cpu::neg(self)); }
 // Zeros of sizes [batch of self..., sizes of other...].
@@ -172,7 +172,7 @@ Tensor set_to(const Tensor& self, const Tensor& source) {
   cpu::set__source_Tensor(out, source);
   return out;
 }
-// The tensor of which src is a slice: src's storage, with self's view.
+// The tensor that src is a slice of: src's storage, with self's view.
 Tensor slice_inverse(const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>, std::optional<int64_t>,
                      int64_t) {
   return self.as_strided(src.sizes(), src.strides(), src.storage_offset());

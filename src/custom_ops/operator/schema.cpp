@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, TypeKind> kTypes[] = {
     {"Generator", TypeKind::kGenerator},
 };
 
-// Names that stand for numbers in defaults.
+// Names of numbers in defaults.
 constexpr std::pair<std::string_view, int64_t> kNamedNumbers[] = {
     {"Mean", 1},
     {"Sum", 2},
