@@ -107,7 +107,7 @@ std::vector<size_t> numbered_leaves(std::span<const TensorSpec> inputs, size_t l
   if (numbers.empty()) return {};
   const auto last_leaf = static_cast<int64_t>(leaves) - 1;
   const int64_t first = numbers.front();
-  // Either nothing was dropped at the ends, or nothing can stand before the first.
+  // Either nothing was dropped at the ends, or nothing can precede the first.
   if (numbers.back() - first != last_leaf && !(first == 0 && numbers.back() <= last_leaf)) return {};
   std::vector<size_t> result;
   for (const int64_t number : numbers) result.push_back(static_cast<size_t>(number - first));

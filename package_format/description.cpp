@@ -83,7 +83,7 @@ Json json_of(const SpecNode& node) {
     json["keys"] = Json::array();
     for (size_t i = 0; i < node.keys.size(); ++i) {
       const bool is_int = i < node.int_keys.size() && node.int_keys[i];
-      // Integers of Python have any length: those that are no JSON number here stay text.
+      // Integers of Python have any length: those that JSON numbers cannot represent here stay text.
       Json number = is_int ? Json::parse(node.keys[i], nullptr, false) : Json();
       json["keys"].push_back(number.is_number_integer() ? std::move(number) : Json(node.keys[i]));
     }
@@ -142,7 +142,7 @@ Json json_of(const ModelSpec& model) {
   return json;
 }
 
-// Names come from the package: bytes that are no UTF-8 become U+FFFD.
+// Names come from the package: bytes that are not UTF-8 become U+FFFD.
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace

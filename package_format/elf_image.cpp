@@ -186,7 +186,7 @@ void ElfImage::read_dynamic() {
           {i, dynamic_[i].d_un.d_val, checked_string(dynamic_[i].d_un.d_val, "name of a needed library")});
 }
 
-// No table has the number of symbols: .hash has one chain entry per symbol, .gnu.hash ends with the last symbol's.
+// No table records the number of symbols: .hash has one chain entry per symbol, .gnu.hash ends with the last symbol's.
 void ElfImage::read_symbol_count(uint64_t gnu_hash, uint64_t hash) {
   SCONCE_CHECK(gnu_hash || hash, kCorruptPackage, "shared object: the file has no symbol hash table: ", name_);
   if (gnu_hash) read_gnu_hash(gnu_hash);

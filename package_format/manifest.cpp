@@ -25,7 +25,7 @@ bool any_ends_with(std::span<const ArchiveMember* const> members, std::string_vi
                      [&](const ArchiveMember* member) { return member->name.ends_with(ending); });
 }
 
-// Refuses a folder without a library, and says what it holds instead.
+// Refuses a folder without a library, and names its content.
 [[noreturn]] void refuse_folder(std::string_view model, std::span<const ArchiveMember* const> members) {
   const bool sources =
       any_ends_with(members, ".cpp") || any_ends_with(members, ".o") || any_ends_with(members, "_compile_flags.json");
@@ -35,7 +35,7 @@ bool any_ends_with(std::span<const ArchiveMember* const> members, std::string_vi
   SCONCE_FAIL(kUnsupported, "package has no compiled library: model ", model);
 }
 
-// Refuses an archive without models, and says what it holds instead.
+// Refuses an archive without models, and names its content.
 [[noreturn]] void refuse_archive(const ArchiveReader& archive) {
   const std::string path = archive.path().native();
   SCONCE_CHECK(

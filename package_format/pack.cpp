@@ -14,7 +14,7 @@
 namespace sconce {
 namespace {
 
-// A member that PyTorch's readers expect, written if the directory lacks it.
+// A member that PyTorch's readers expect; written if the directory lacks it.
 struct Required {
   std::string_view name, content;
 };

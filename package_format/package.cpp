@@ -59,11 +59,11 @@ void read_extern_nodes(const ArchiveReader& archive, const ArchiveMember& member
   }
 }
 
-// When a package is opened, the CRC is compared of libraries up to this size and of larger ones that are mostly code.
-// For a library that is mostly weights it would mean reading all of them: verify() does that.
+// Opening a package compares the CRC of libraries up to this size, and of larger ones that are mostly code. For a
+// library that is mostly weights, all of them would have to be read: verify() does that.
 constexpr uint64_t kCheckedLibraryBytes = uint64_t{16} << 20;
 
-// A bare library has no metadata, nor has a package older than torch 2.4.
+// A bare library has no metadata; neither has a package older than torch 2.4.
 std::string infer_device_key(const ModelSpec& spec) {
   const auto cuda = [](const std::string& name) { return name.starts_with("cuda") || name.starts_with("cuMod"); };
   return std::any_of(spec.imports.begin(), spec.imports.end(), cuda) ? "cuda" : "cpu";

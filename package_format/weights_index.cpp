@@ -50,8 +50,8 @@ Embedded find_embedded(const ElfImage& so, const ModelSpec& model) {
   return found;
 }
 
-// Finds weights after the library's last section. The placeholder tells: its first number is the size of the weights
-// and the magic after them, its second is the magic.
+// Finds weights after the library's last section. The placeholder describes them: its first number is the size of the
+// weights and of the magic after them, its second is the magic.
 std::span<const std::byte> find_appended(std::span<const std::byte> so, std::span<const std::byte> placeholder) {
   if (placeholder.size() != kAppendedPlaceholderBytes) return {};
   uint64_t size, magic, at_end;
@@ -62,7 +62,7 @@ std::span<const std::byte> find_appended(std::span<const std::byte> so, std::spa
   return magic == at_end ? so.last(size).first(size - kMagicBytes) : std::span<const std::byte>();
 }
 
-// Places constants back to back, each as long as the source says.
+// Places constants one after the other, each with the length that the source gives.
 void locate_in_order(std::span<const std::byte> bytes, const ModelSpec& model, const std::string& where,
                      WeightsIndex& index) {
   SCONCE_CHECK(stored_bytes(model) == bytes.size(), kCorruptPackage,
@@ -112,7 +112,7 @@ std::optional<std::vector<int64_t>> integers(const json& list) {
 
 // A constant stored in a file, which others may share.
 struct FileEntry {
-  std::string path;  // without the root
+  std::string path;  // without the root folder
   bool pickled = false;
   int64_t offset = 0;
 };

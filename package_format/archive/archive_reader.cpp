@@ -22,11 +22,11 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kElfMagic = "\177ELF";
 constexpr std::string_view kZipMagic = "PK";
-// Limit on content inflated from an archive: this much, or this many times the archive's size if that is more.
+// Limit on content inflated from an archive: this many bytes, or this many times the archive's size if that is more.
 constexpr uint64_t kMaxInflatedBytes = uint64_t{64} << 20;
 constexpr uint64_t kMaxInflation = 100;
 
-// "model/" for "model/archive_format"; empty where PyTorch's members are at the top or are not found.
+// "model/" for "model/archive_format"; empty if PyTorch's members are at the top or are not found.
 std::string find_root(std::span<const ArchiveMember> members) {
   std::string root;
   for (const ArchiveMember& member : members) {
@@ -224,7 +224,7 @@ std::span<const std::byte> ArchiveReader::read(const ArchiveMember& member) cons
   return member.stored;
 }
 
-// Of a stored member, unless it was compared before.
+// For a stored member, unless it was already compared.
 void ArchiveReader::check_crc(const ArchiveMember& member, const Progress& progress, uint64_t before,
                               uint64_t total) const {
   std::atomic<bool>& checked = checked_[member.index];
@@ -282,7 +282,7 @@ std::string ArchiveReader::why_lost() const {
   return {};
 }
 
-// A file that somebody had open for writing may mix two contents: only checksums tell.
+// A file that was open for writing may mix two contents: only checksums detect that.
 void ArchiveReader::check_not_torn() const {
   for (const MappedFile& file : files_)
     if (file.means() == WriteProtectedFile::Means::kCopyOfWritten) {

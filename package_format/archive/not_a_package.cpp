@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxShownNames = 3;
 
-// What often lies where a package should.
+// Files that are commonly mistaken for a package.
 struct Mistaken {
   std::string_view start, name;
 };

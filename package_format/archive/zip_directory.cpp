@@ -17,7 +17,7 @@ struct Directory {
   uint64_t end;  // of everything before the end records
 };
 
-// A member while it is checked.
+// State of a member during the check.
 struct Entry {
   ZipMember member;
   uint16_t flags;
@@ -31,7 +31,7 @@ struct Entry {
 // Whether [offset, offset + size) lies below `limit`, without a sum that could overflow.
 bool fits(uint64_t offset, uint64_t size, uint64_t limit) noexcept { return offset <= limit && size <= limit - offset; }
 
-// Makes a name fit for messages; it may hold any bytes.
+// Makes a name printable for messages; it may hold any bytes.
 std::string printable(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
@@ -104,7 +104,7 @@ Directory find_directory(std::span<const std::byte> file) {
   return directory;
 }
 
-// Replaces saturated values by those of the zip64 field, which has them in a fixed order.
+// Replaces saturated values by those of the zip64 field, which stores them in a fixed order.
 void read_zip64(std::span<const std::byte> extra, std::initializer_list<uint64_t*> values, const std::string& name) {
   const auto saturated = [](uint64_t value) { return value == zip_format::kSaturated32; };
   bool needed = false;

@@ -29,8 +29,8 @@ struct CloseFile {
   void operator()(zip_file_t* file) const noexcept { zip_fclose(file); }
 };
 
-// Blames the archive, unless memory ran out: libzip may call that "not a zip archive", but the directory was already
-// read successfully.
+// Reports a corrupt archive, unless memory ran out: libzip may call that "not a zip archive", but the directory was
+// already read successfully.
 template <class... Parts>
 [[noreturn]] void fail(const zip_error_t* error, const Parts&... parts) {
   const int code = zip_error_code_zip(error);
@@ -64,7 +64,7 @@ void inflate_member(std::span<const std::byte> bytes, const std::string& path, s
     SCONCE_CHECK(got > 0, kCorruptPackage, "member cannot be inflated: ", path, ": it ends early");
     done += static_cast<size_t>(got);
   }
-  // Reads one byte more, which finds content that is too long and makes libzip compare the CRC.
+  // Reads one more byte, which detects content that is too long and makes libzip compare the CRC.
   std::byte beyond;
   const zip_int64_t got = zip_fread(file.get(), &beyond, 1);
   if (got < 0)

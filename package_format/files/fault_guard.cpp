@@ -50,8 +50,8 @@ bool mend_fault(uintptr_t address) noexcept {
     const uintptr_t begin = range->begin.load(std::memory_order_acquire);
     const uintptr_t end = range->end.load(std::memory_order_acquire);
     if (address < begin || address >= end) continue;
-    note_fault(range->note);  // before anybody can read the zeros
-    // Replaces the whole range, which is useless now, by one mapping instead of one per page.
+    note_fault(range->note);  // before any thread can read the zeros
+    // Replaces the whole range, which is now useless, by one mapping instead of one per page.
     return show_zeros(reinterpret_cast<std::byte*>(begin), end - begin);
   }
   return false;

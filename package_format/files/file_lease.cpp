@@ -17,7 +17,7 @@
 namespace sconce {
 namespace {
 
-// Only this thread blocks it and waits for it, whatever other threads do with the signal.
+// Only this thread blocks it and waits for it, regardless of the other threads' masks.
 constexpr int kSignal = SIGIO;
 
 class Leases {
@@ -106,7 +106,7 @@ class Leases {
     }
   }
 
-  // Signals of one kind do not queue, so check every lease. Allocates nothing.
+  // Pending signals of one kind are merged, so check every lease. Allocates nothing.
   void give_way() noexcept {
     {
       const MutexLock lock(holders_mutex_);
@@ -122,7 +122,7 @@ class Leases {
   }
 
   Mutex control_;        // who starts and stops the thread
-  Mutex holders_mutex_;  // taken second
+  Mutex holders_mutex_;  // locked second
   std::vector<std::shared_ptr<LeaseHolder>> holders_ SCONCE_GUARDED_BY(holders_mutex_);
   pthread_t thread_ SCONCE_GUARDED_BY(control_){};
   bool running_ SCONCE_GUARDED_BY(control_) = false;
@@ -142,8 +142,8 @@ int take_lease(int fd, std::shared_ptr<LeaseHolder> holder) {
 }
 
 bool is_open_for_writing(int fd) noexcept {
-  // A lease for a moment: there is none beside a writer. If one comes in that moment, the kernel's signal is one that
-  // is ignored unless somebody handles it, where SIGIO would end the process.
+  // Takes a lease for a moment: the kernel grants none beside a writer. If a writer arrives in that moment, the kernel
+  // sends a signal that is ignored by default, where SIGIO would end the process.
   const f_owner_ex owner{F_OWNER_TID, static_cast<pid_t>(::syscall(SYS_gettid))};
   if (!is_local(fd) || ::fcntl(fd, F_SETOWN_EX, &owner) != 0 || ::fcntl(fd, F_SETSIG, SIGURG) != 0) return false;
   if (::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN;

@@ -14,7 +14,7 @@
 namespace sconce {
 namespace {
 
-// A path made of pieces. If they are too long it is cut, and names no file.
+// A path made of parts. If they are too long, the path is truncated and names no file.
 class Path {
  public:
   Path(std::initializer_list<std::string_view> pieces) noexcept {
@@ -32,7 +32,7 @@ class Path {
   size_t size_ = 0;
 };
 
-// The start of a file; empty if the file is not there.
+// The start of a file; empty if the file does not exist.
 class Content {
  public:
   explicit Content(const Path& path) noexcept {
@@ -90,7 +90,7 @@ constexpr Names kVersion2{"/memory.max", "/memory.current", "active_file", "inac
 
 uint64_t less(uint64_t from, uint64_t by) noexcept { return from - std::min(from, by); }
 
-// Applies the limits of a group and of the groups around it. In a container, the path may be the host's and not exist
+// Applies the limits of a group and of its parent groups. In a container, the path may be the host's and not exist
 // here; then the mounted folder is the container's own group.
 void narrow(HostMemory& memory, std::string_view root, std::string_view mounted, std::string_view group,
             const Names& names) noexcept {

@@ -21,13 +21,13 @@
 namespace sconce {
 namespace {
 
-// Up to this size, copying costs less than keeping a mapping with its descriptor and lease.
+// Up to this size, copying costs less than a mapping with its descriptor and lease.
 constexpr size_t kSmall = 64 << 10;
-// How much is copied and put in place at once: the copy needs that much more memory while the file's pages are still
-// there.
+// Bytes that are copied and put in place at once: the copy needs that much additional memory while the file's pages
+// are still mapped.
 constexpr size_t kPiece = 64 << 20;
-constexpr uint64_t kSpare = 32 << 20;  // memory that is left to others
-// How often to wait for a writer that may soon be done.
+constexpr uint64_t kSpare = 32 << 20;  // memory left free for others
+// How many times to wait for a writer that may soon finish.
 constexpr int kMaxWaits = 20;
 constexpr timespec kWait{0, 50'000'000};
 
@@ -38,7 +38,7 @@ size_t whole_pages(size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-// Returns 0 when all is read, the system's error, or -1 if the file is shorter.
+// Returns 0 when all bytes are read, the system's error, or -1 if the file is shorter.
 int read_all(int fd, size_t offset, std::span<std::byte> out) noexcept {
   while (!out.empty()) {
     const ssize_t n = ::pread(fd, out.data(), std::min(out.size(), kPiece), static_cast<off_t>(offset));
@@ -67,7 +67,7 @@ std::shared_ptr<WriteProtectedFile> WriteProtectedFile::open(const std::string& 
   struct Opening {
     std::shared_ptr<WriteProtectedFile> file;
     ~Opening() {
-      if (file) file->close();  // the lease thread may still know it
+      if (file) file->close();  // the lease thread may still refer to it
     }
   } opening{std::shared_ptr<WriteProtectedFile>(new WriteProtectedFile(path, concern))};
   opening.file->open_descriptor();
@@ -78,7 +78,7 @@ std::shared_ptr<WriteProtectedFile> WriteProtectedFile::open(const std::string& 
 WriteProtectedFile::~WriteProtectedFile() { close(); }
 
 void WriteProtectedFile::close() noexcept {
-  if (closing_.exchange(true)) return;  // a copy that is being made stops
+  if (closing_.exchange(true)) return;  // stops a copy in progress
   if (means_ == Means::kLease) forget_lease(*this);
   const MutexLock copying(copy_mutex_);
   forget_range(range_);
@@ -88,7 +88,7 @@ void WriteProtectedFile::close() noexcept {
 }
 
 void WriteProtectedFile::open_descriptor() {
-  // Does not block: a FIFO in place of a file must not hold us up before fstat.
+  // Does not block: a FIFO in place of a file must not delay us before fstat.
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   SCONCE_CHECK(fd_ >= 0, kIo, "cannot open file: ", path_, ": ", std::strerror(errno));
   struct stat status {};
@@ -113,7 +113,7 @@ void WriteProtectedFile::keep() {
       const MutexLock looking(look_mutex_);
       leased_ = true;
     }
-    return look_at_leases();  // somebody may have asked before there was anything to copy
+    return look_at_leases();  // a writer may have asked before there was anything to copy
   }
   if (error == EAGAIN) return copy_now(Means::kCopyOfWritten);
   means_ = Means::kClone;
@@ -140,7 +140,7 @@ void WriteProtectedFile::map() {
   SCONCE_CHECK(range_, kOutOfMemory, "no memory to watch the mapping of file: ", path_);
 }
 
-// Copies the file into one without a name, which nobody else can open, on a file system that can share blocks.
+// Copies the file into one without a name, which no other process can open, on a file system that can share blocks.
 bool WriteProtectedFile::clone() {
   const std::string folder = std::filesystem::path(path_).parent_path().string();
   const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, S_IRUSR);
@@ -196,7 +196,7 @@ bool WriteProtectedFile::look() noexcept {
     if (leased_ && ::fcntl(fd_, F_GETLEASE) == F_RDLCK) return true;
     if (stamp_.still_of(fd_)) return true;
   }
-  // Mark it as changed, unless it was copied before.
+  // Mark it as changed, unless it was already copied.
   const MutexLock copying(copy_mutex_);
   if (state_.load() == kMapped) lose(kChanged);
   return state_.load() < kFirstFault;
@@ -237,7 +237,7 @@ void WriteProtectedFile::tell(uint64_t copied) noexcept {
 
 void WriteProtectedFile::lose(State reason) noexcept {
   note_fault({&state_, &concern_, reason});
-  // From now on readers get zeros or a fault instead of new content, and the error when they end.
+  // From now on readers get zeros or a fault instead of new content, and the error when they finish.
   show_zeros(data_, mapped_);
   tell(0);
 }
@@ -255,7 +255,7 @@ void WriteProtectedFile::give_up_pages(std::span<const std::byte> bytes) noexcep
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   if (!copy_mutex_.try_lock()) return;
   const MutexLock copying(copy_mutex_, std::adopt_lock);
-  if (state_.load() != kMapped) return;  // what is not the file's pages would not come back
+  if (state_.load() != kMapped) return;  // pages that are not the file's could not be read again
   const auto first = reinterpret_cast<uintptr_t>(bytes.data());
   const uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
@@ -264,7 +264,7 @@ void WriteProtectedFile::give_up_pages(std::span<const std::byte> bytes) noexcep
 bool WriteProtectedFile::asked() noexcept {
   const MutexLock looking(look_mutex_);
   if (closing_ || !leased_ || fd_ < 0 || ::fcntl(fd_, F_GETLEASE) == F_RDLCK) return false;
-  // The kernel lets a writer in after some time even if the lease is held: until there is a copy, runs must check.
+  // The kernel admits a writer after some time even if the lease is held: until there is a copy, runs must check.
   if (!std::exchange(asked_, true)) concern_.fetch_add(1);
   return true;
 }

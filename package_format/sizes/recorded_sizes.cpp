@@ -35,9 +35,9 @@ void apply(const Json& recorded, Dim& dim, const std::string& place) {
   const auto written = SizeExpression::parse(dim.symbol);
   if (written && written->is_symbol() && expression->is_symbol() && written->text() != expression->text())
     bad(place + " is " + dim.symbol + " in the source");
-  // An expression of the source stays: its text is what outputs are compared with.
+  // An expression of the source stays: outputs are compared with its text.
   if (!written || written->is_symbol()) dim.symbol = expression->text();
-  // The source has what follows from 2 where 0 or 1 was declared.
+  // If 0 or 1 was declared, the source has the values that follow from 2.
   dim.min = std::min(dim.min, bound_of(recorded, "min", dim.min));
   dim.max = std::min(dim.max, bound_of(recorded, "max", dim.max));
   if (dim.min >= dim.max) bad(place + " has no range");

@@ -14,7 +14,7 @@ constexpr int kMaxNesting = 48;
 
 }  // namespace
 
-// A recursive descent; each function returns false where the text is no expression of integers.
+// A recursive descent parser; each function returns false if the text is not an expression of integers.
 class SizeExpressionReader {
  public:
   explicit SizeExpressionReader(std::string_view text) : text_(text) {}
@@ -76,7 +76,7 @@ class SizeExpressionReader {
     return power();
   }
 
-  // A power by a small number is a product.
+  // A power with a small exponent is a product.
   bool power() {
     const size_t from = made_.code_.size();
     if (!atom()) return false;
@@ -135,7 +135,7 @@ class SizeExpressionReader {
     return push(Op::kSymbol, place);
   }
 
-  // The arguments and the bracket behind them.
+  // The arguments and the closing bracket.
   bool call(std::string_view name) {
     if (name == "static_cast" || name == "Identity") return sum() && next(")");
     if (name == "CeilDiv") {  // -(-a // b)
@@ -187,7 +187,7 @@ class SizeExpressionReader {
 std::optional<SizeExpression> SizeExpression::parse(std::string_view text) { return SizeExpressionReader(text).read(); }
 
 std::string SizeExpression::text() const {
-  // What a part binds as: a sum, a product, or something in one piece.
+  // The precedence of a part: a sum, a product, or a single piece.
   struct Part {
     std::string text;
     int binding;  // 1: sum, 2: product, 3: one piece

@@ -16,7 +16,7 @@ using Kind = SizeSystem::Kind;
 // Few models have more symbols.
 constexpr size_t kMaxOnStack = 64;
 
-// Writes what a step expected.
+// Describes the sizes that a step expected.
 class Explanation {
  public:
   Explanation(const SizeSystem& system, std::span<const int64_t> sizes, const SizeRelations::Label& label)
@@ -116,7 +116,7 @@ class Explanation {
   std::vector<int64_t> values_;
 };
 
-// Values of symbols that put all sizes into their ranges.
+// Values of symbols for which all sizes are in their ranges.
 class Choice {
  public:
   Choice(const SizeSystem& system, const std::map<std::string, int64_t>& given)
@@ -153,7 +153,7 @@ class Choice {
     chosen_[symbol] = fixed_[symbol] = true;
   }
 
-  // An expression that has been given a value, and has one symbol that has none.
+  // An expression with a given value, in which exactly one symbol has no value.
   bool solve(const std::string& text, int64_t wanted) {
     const std::optional<SizeExpression> expression = SizeExpression::parse(text);
     if (!expression || expression->is_symbol()) return true;
@@ -163,7 +163,7 @@ class Choice {
       const auto& all = system_.symbols;
       const auto at = std::find_if(all.begin(), all.end(),
                                    [&](const auto& symbol) { return symbol.name == expression->symbols()[k]; });
-      if (at == all.end()) return true;  // none of the model's
+      if (at == all.end()) return true;  // not an expression of the model
       places.push_back(static_cast<size_t>(at - all.begin()));
       if (chosen_[places.back()]) continue;
       if (unknown) return false;
@@ -202,7 +202,7 @@ class Choice {
     return size.expression->is_symbol() ? system_.symbols[size.symbols[0]].accepted : size.accepted;
   }
 
-  // Computes all sizes. The first whose expression leaves its range.
+  // Computes all sizes. Returns the first whose expression leaves its range.
   std::optional<size_t> first_wrong() {
     for (size_t i = 0; i < system_.sizes.size(); ++i) {
       const SizeSystem::Size& size = system_.sizes[i];
@@ -221,7 +221,7 @@ class Choice {
     return std::nullopt;
   }
 
-  // Moves a symbol of the size towards the range, by more each time. Returns false if none can move.
+  // Moves a symbol of the size towards the range, in growing steps. Returns false if none can move.
   bool change_for(size_t i) {
     const SizeSystem::Size& size = system_.sizes[i];
     const bool up = sizes_[i] < accepted(size).least;
@@ -247,7 +247,7 @@ class Choice {
     return false;
   }
 
-  // Makes a tensor larger of which an access would leave it, or else that makes the access smaller. Returns false if no
+  // Enlarges the tensor that an access would leave, or else makes the accessed element smaller. Returns false if no
   // symbol can change.
   bool give_room(size_t bound) {
     const std::vector<size_t> symbols = system_.bounds.symbols(bound);
@@ -322,7 +322,7 @@ SizeRelations::Range SizeRelations::range(Place place) const {
   const SizeSystem::Size& size = system.sizes[program_->index_of(place)];
   if (!size.expression) return size.accepted;
   if (size.expression->is_symbol()) return system.symbols[size.symbols[0]].accepted;
-  // The ends of an expression that grows with each symbol are at the ends of these.
+  // If an expression increases with each symbol, its minimum and maximum are at theirs.
   Range range{std::max<int64_t>(size.accepted.least, 0), size.recorded.most};
   std::vector<int64_t> least, most;
   bool grows = true, bounded = true;

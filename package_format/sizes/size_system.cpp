@@ -12,7 +12,7 @@ using Failure = SizeSystem::Failure;
 using Kind = SizeSystem::Kind;
 using Range = SizeRelations::Range;
 
-// A package may hold anything, and the time to order its expressions grows with their square.
+// A package may hold anything, and the time to order its expressions grows with the square of their number.
 constexpr size_t kMaxExpressions = 1024;
 
 // torch.export specialises 0 and 1, and records 2 where they are allowed.
@@ -60,7 +60,7 @@ SizeSystem::SizeSystem(std::span<const TensorSpec> inputs, std::span<const Acces
   this->bounds = SizeBounds(bounds, told);
 }
 
-// A dimension that is a symbol says its value. Later ones are compared with it.
+// A dimension that is a single symbol defines its value. Later ones are compared with it.
 void SizeSystem::add_plain() {
   for (size_t i = 0; i < sizes.size(); ++i) {
     const Size& size = sizes[i];
@@ -75,7 +75,7 @@ void SizeSystem::add_plain() {
   }
 }
 
-// Repeats until no expression has exactly one symbol that is not known.
+// Repeats until no expression has exactly one unknown symbol.
 void SizeSystem::add_expressions() {
   std::vector<size_t> open;
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -107,8 +107,8 @@ bool SizeSystem::add_expression(size_t i) {
   return true;
 }
 
-// The recorded range of a symbol that only an expression says: PyTorch computed the expression's from it, with the
-// smallest values of the other symbols for the minimum.
+// The recorded range of a symbol that only an expression determines: PyTorch computed the expression's range from it,
+// with the smallest values of the other symbols for the minimum.
 void SizeSystem::learn_range(const Size& size, size_t symbol) {
   std::vector<int64_t> values;
   for (const Symbol& each : symbols) values.push_back(each.recorded.least);
@@ -120,7 +120,7 @@ void SizeSystem::learn_range(const Size& size, size_t symbol) {
   if (!first || !second || *first == *second) return;
   Range& range = symbols[symbol].recorded;
   const bool grows = *second > *first;
-  // The smallest value whose expression is `wanted` or further along.
+  // The smallest value whose expression is `wanted` or beyond.
   const auto reach = [&](int64_t wanted) -> int64_t {
     int64_t below = -1, above = 1;  // in between
     const auto reached = [&](int64_t value) {
@@ -146,12 +146,12 @@ void SizeSystem::learn_range(const Size& size, size_t symbol) {
   if (beyond != INT64_MAX) range.most = std::max(range.least, beyond - 1);
 }
 
-// Sizes whose symbols nothing says. Where one expression, perhaps several times, is all that has them, compiled code
-// cannot have another use of the symbols, and it is a symbol itself.
+// Sizes whose symbols nothing determines. If a single expression contains all uses of the symbols, compiled code
+// cannot use them elsewhere, and the expression counts as a symbol itself.
 void SizeSystem::add_rest() {
   std::vector<bool> placed(sizes.size());
   for (const Step& step : steps) placed[step.size] = true;
-  // By symbol: the size that has it first, and whether one with another expression has it too.
+  // By symbol: the first size that has it, and whether a size with another expression has it too.
   std::vector<size_t> first(symbols.size(), SIZE_MAX);
   std::vector<bool> several(symbols.size());
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -178,7 +178,7 @@ void SizeSystem::finish_ranges() {
     symbol.accepted = accepted_of(symbol.recorded, symbol.smallest);
     values.push_back(symbol.recorded.least);
   }
-  // A minimum that follows from the symbols' is theirs; a larger one is the dimension's own.
+  // A minimum that follows from the symbols belongs to them; a larger one is the dimension's own.
   for (const Step& step : steps) {
     if (step.kind != Kind::kAffine && step.kind != Kind::kStrict && step.kind != Kind::kComputed) continue;
     Size& size = sizes[step.size];

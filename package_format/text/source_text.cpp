@@ -5,7 +5,7 @@
 namespace sconce {
 namespace {
 
-// The character that an escape stands for; `text` starts after the backslash.
+// The character of an escape sequence; `text` starts after the backslash.
 std::optional<char> skip_escape(std::string_view& text) {
   if (text.empty()) return std::nullopt;
   const char c = text.front();

@@ -41,8 +41,8 @@ std::optional<Device> device_constant(std::string_view text) {
   return std::nullopt;
 }
 
-// Operators that often end a model and return the dtype of their first argument. Before torch 2.14 nothing else records
-// that dtype.
+// Operators that often end a model and return the dtype of their first argument. Before torch 2.14 nothing else
+// records that dtype.
 bool keeps_dtype(std::string_view function) {
   for (const std::string_view device : {"cpu_", "cuda_"}) skip(function, device);
   for (const std::string_view name :
@@ -120,7 +120,7 @@ void GraphReader::bind(std::string_view target, int value) {
   }
 }
 
-// Joins the values that a variable has after the two branches of a condition: keeps what they have in common.
+// Merges the values of a variable after the two branches of a condition: keeps the facts that both share.
 int GraphReader::merged(int a, int b) {
   if (a == b || a < 0 || b < 0) return b;
   const Value& x = values_[static_cast<size_t>(a)];
@@ -238,7 +238,7 @@ bool GraphReader::declare_number(std::string_view line) {
   return dtype.has_value();
 }
 
-// The value of an expression; kUnknown if it is no tensor or of an unknown form.
+// The value of an expression; kUnknown if it is not a tensor or has an unknown form.
 int GraphReader::evaluate(std::string_view text) {
   text = trim(text);
   for (;;) {
@@ -381,7 +381,7 @@ void GraphReader::call(std::string_view line) {
   } else if (arguments.size() == 6 && name == "_reinterpret_tensor") {
     bind(arguments[5], view(arguments[0], arguments[2], arguments[3]));
   } else {
-    // The results of an operator; their shape may be asserted later.
+    // The results of an operator; the code may assert their shape later.
     const std::optional<Device> device = name.starts_with("cpu_")    ? std::optional(Device{})
                                          : name.starts_with("cuda_") ? std::optional(Device{DeviceType::kCuda, 0})
                                                                      : std::nullopt;
@@ -432,8 +432,8 @@ void GraphReader::statement(std::string_view line) {
   }
 }
 
-// Up to torch 2.12 only the first of several equal sizes has a symbol. A dimension without one consists of symbols that
-// were bound before it; if exactly one symbol has the same range, it is that one.
+// Up to torch 2.12 only the first of several equal sizes has a symbol. A dimension without one consists of symbols
+// that were bound before it; if exactly one symbol has the same range, it is that symbol.
 void GraphReader::infer_symbols() {
   struct Bound {
     const Dim* dim;

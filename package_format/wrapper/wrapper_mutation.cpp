@@ -10,8 +10,8 @@
 namespace sconce {
 namespace {
 
-// The parameter names of the definition of `function`, which launches a kernel that the compiler wrote; empty if there
-// is none. A user's kernel may write to what it calls in_ptr.
+// The parameter names of the definition of `function`, which launches a kernel that the compiler generated; empty if
+// there is none. A user's kernel may write its in_ptr parameters.
 std::vector<std::string_view> parameters(std::string_view text, std::string_view function) {
   std::string head(function);
   const size_t at = find_text(text, head.append("("));
@@ -39,7 +39,7 @@ std::string_view operator_of(std::string_view function) {
   return function;
 }
 
-// Whether the handle that the function gives shares the memory of its first argument.
+// Whether the returned handle shares the memory of the function's first argument.
 bool makes_view(std::string_view function) {
   static constexpr std::string_view kViews[] = {"_reinterpret_tensor",
                                                 "as_strided",
@@ -89,7 +89,7 @@ class MutationReader {
   bool declares(std::string_view line);
   void statement(std::string_view line);
   void arguments(std::string_view list, const std::vector<bool>& reads);
-  // Calls visit(number, name's place) for each name of a constant or an input.
+  // Calls visit(number, name's position) for each name of a constant or an input.
   template <class Visit>
   void for_each_use(std::string_view line, Visit visit) const;
 
@@ -114,7 +114,7 @@ void MutationReader::for_each_use(std::string_view line, Visit visit) const {
   }
 }
 
-// Handles a variable that is a constant, an input, a view of one or its handle. False if the line is something else.
+// Handles a variable that is a constant, an input, a view of one or its handle. False for any other line.
 bool MutationReader::declares(std::string_view line) {
   skip(line, "[[maybe_unused]] ");
   std::string_view rest = line;
@@ -173,7 +173,7 @@ void MutationReader::statement(std::string_view line) {
       line.find(" = std::move(RAIIAtenTensorHandle(") != std::string_view::npos || line.ends_with(".release();"))
     return;
   if (line.find(".data_ptr())") != std::string_view::npos) {
-    // A compiled kernel: the cast before each pointer says whether it is written.
+    // A compiled kernel: the cast before each pointer shows whether it is written.
     for_each_use(line, [&](size_t constant, size_t at) {
       const std::string_view before = line.substr(0, at);
       const size_t open = before.rfind('(', before.size() < 3 ? 0 : before.size() - 3);

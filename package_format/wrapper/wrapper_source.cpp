@@ -17,7 +17,7 @@ std::string_view behind(std::string_view text, std::string_view mark) {
   return at == std::string_view::npos ? std::string_view() : text.substr(at + mark.size());
 }
 
-// "{8, 3, 3}": integers; a comma may follow the last. Written by hand, as a packed weight has hundreds.
+// "{8, 3, 3}": integers; a comma may follow the last. Parsed by hand, as a packed weight has hundreds.
 template <class T>
 bool read_list(std::string_view text, std::vector<T>& values) {
   const char* at = text.data();
@@ -117,7 +117,7 @@ void resize(std::vector<T>& list, std::string_view& text, const char* what) {
   text.remove_prefix(std::min(text.find_first_not_of(", \n\r\t"), text.size()));
 }
 
-// Reads from "AOTInductorModelBase(" to the end of the constructor; returns the rest.
+// Reads from "AOTInductorModelBase(" to the end of the constructor; returns the remaining text.
 std::string_view read_constructor(std::string_view text, ModelSpec& spec, WrapperSource& source) {
   resize(spec.inputs, text, "inputs");
   resize(spec.outputs, text, "outputs");
@@ -221,7 +221,7 @@ void read_checks(std::string_view text, ModelSpec& spec) {
   }
 }
 
-// "-march=x86-64-v3 -mavx2 -mfma". -mno-NAME removes a name; -mNAME=VALUE is no instruction set.
+// "-march=x86-64-v3 -mavx2 -mfma". -mno-NAME removes a name; -mNAME=VALUE is not an instruction set.
 void read_compile_command(std::string_view command, ModelSpec& spec) {
   constexpr std::string_view kMachine = "-m", kArchitecture = "-march=";
   while (!command.empty()) {

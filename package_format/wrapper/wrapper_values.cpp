@@ -34,7 +34,7 @@ std::optional<Line> product(const Line& a, const Line& b) noexcept {
   return Line{line.parameter, line.scale * by.offset, line.offset * by.offset};
 }
 
-// What a kernel asks of the elements of each parameter.
+// The requirements of a kernel on the elements of each parameter.
 using Wanted = std::vector<ValueBounds>;
 
 // The number of "tmp12".
@@ -80,7 +80,7 @@ class KernelReader {
   Wanted wanted_;
 };
 
-// Goes from mark to mark: definitions, checks.
+// Searches for definitions and checks.
 void KernelReader::read(std::string_view text) {
   constexpr std::string_view kDefines = "auto tmp", kChecks = "\"index out of bounds: 0 <= ";
   size_t check_at = find_text(text, kChecks);
@@ -114,7 +114,7 @@ void KernelReader::define(std::string_view text) {
   names_[*name] = value_of(text, 0);
 }
 
-// A function that stores a vector in an array, or loads one from it, as indices need.
+// A function that stores a vector in an array, or loads one from it, as indices require.
 std::optional<Line> KernelReader::copied(std::string_view text) const {
   std::string_view body = text.substr(3);
   while (!body.empty() && (body.front() == '\n' || body.front() == ' ')) body.remove_prefix(1);
@@ -148,7 +148,7 @@ void KernelReader::check(std::string_view message) {
 // "tmp3 / tmp5", "tmp3 % tmp5", "c10::div_floor_integer(tmp3, tmp5)".
 void KernelReader::divide(std::string_view text) {
   const auto by = [&](std::string_view divisor) {
-    // "decltype(tmp2)::set(decltype(tmp2)(1), tmp2, 8)": ones where a vector has no elements.
+    // "decltype(tmp2)::set(decltype(tmp2)(1), tmp2, 8)": ones in the unused elements of a vector.
     if (skip(divisor, "decltype(") && skip_to(divisor, ")::set")) {
       const std::vector<std::string_view> parts = split_arguments(skip_bracketed(divisor).value_or(std::string_view()));
       divisor = parts.size() > 1 ? parts[1] : std::string_view();
@@ -182,8 +182,8 @@ std::optional<Line> KernelReader::loaded(std::string_view text) const {
   return Line{static_cast<int>(at - parameters_.begin()), 1, 0};
 }
 
-// The sum, difference or product of two parts, or a choice between two that differ by a number: of an index counted
-// from the end, that is the one counted from the start.
+// The sum, difference or product of two parts, or a choice between two parts that differ by a number: for an index
+// counted from the end, the latter is the index counted from the start.
 std::optional<Line> KernelReader::operation(std::string_view text, int depth) const {
   int brackets = 0;
   for (size_t i = 0; i + 2 < text.size(); ++i) {
@@ -217,7 +217,7 @@ std::optional<Line> KernelReader::value_of(std::string_view text, int depth) con
   if (const std::optional<double> number = read_number(text)) return Line{-1, 0, *number};
   if (const std::optional<Line> line = loaded(text)) return line;
   if (const std::optional<Line> line = operation(text, depth + 1)) return line;
-  // A conversion: the bracket at the end, behind a type or the name of a function that keeps the value.
+  // A conversion: the bracket at the end, after a type or the name of a function that preserves the value.
   const size_t open = text.front() == '(' ? 0 : text.find(text.starts_with("decltype(") ? ")" : "(");
   if (open == std::string_view::npos) return std::nullopt;
   std::string_view before = text.substr(0, open), list = text.substr(open);

@@ -1,4 +1,4 @@
-// Models in C: loading, what they say of themselves, replicas.
+// Models in C: loading, descriptions, replicas.
 #include "sconce/model.h"
 
 #include <memory>

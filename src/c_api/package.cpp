@@ -48,7 +48,7 @@ sconce_error* sconce_package_open_memory(const void* bytes, size_t size, const c
     ~Owner() {
       if (release) release(context);
     }
-  } first{release, context};  // releases the bytes if there is no memory to share them
+  } first{release, context};  // releases the bytes if no memory is left to share them
   return guarded([&] {
     auto owner = std::make_shared<Owner>(Owner{nullptr, context});
     owner->release = std::exchange(first.release, nullptr);

@@ -33,7 +33,7 @@ void check_outputs(const Model& model, size_t count) {
   SCONCE_CHECK(count == expected, kInvalidArgument, "expected room for ", expected, " outputs, got ", count);
 }
 
-// A run that the library performs on a lane.
+// A run on a replica thread.
 class Request : public RunRequest {
  public:
   Request(const sconce_model& model, Tensors&& inputs, const sconce_run_options& options)

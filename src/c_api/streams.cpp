@@ -1,4 +1,4 @@
-// Weights that come as a stream of bytes, in C: sconce_update_begin_stream() and sconce_update_stream_*.
+// Weights that arrive as a stream of bytes, in C: sconce_update_begin_stream() and sconce_update_stream_*.
 #include <algorithm>
 #include <cstring>
 
@@ -23,7 +23,7 @@ sconce_update& open_stream(sconce_update* given) {
   return update;
 }
 
-// Runs a step of the stream. If it throws, the stream cannot go on.
+// Runs a step of the stream. If it throws, the stream cannot be used again.
 template <class Step>
 void step_of(sconce_update& update, Step step) {
   update.state = State::kFailed;

@@ -148,7 +148,7 @@ Tensors views_of(const sconce_tensor* const* inputs, size_t count) {
   SCONCE_CHECK(count <= 65536, kInvalidArgument, "input_count is too large: ", count);
   Tensors views(count);
   for (size_t i = 0; i < count; ++i) {
-    // The name is needed for errors only: a string this short takes no memory.
+    // The name is used only in errors; a string this short allocates nothing.
     views.all()[i] = view_of(inputs[i], "input " + std::to_string(i));
   }
   return views;

@@ -1,4 +1,4 @@
-// Weight updates in C: sconce_update_*, and those that take one call.
+// Weight updates in C: sconce_update_*, and updates in one call.
 #include <algorithm>
 #include <memory>
 
@@ -35,7 +35,7 @@ const WeightEntry& declared(const sconce_update& update, size_t index) {
   return entries[index];
 }
 
-// Brings the tensor's values, row-major, to where the entry wants them.
+// Copies the tensor's values, row-major, to the entry's memory.
 void write(WeightUpdate& update, size_t index, const WeightEntry& entry, const Tensor& tensor) {
   SCONCE_CHECK(tensor.dtype() == entry.dtype && std::ranges::equal(tensor.sizes(), entry.shape), kInvalidArgument,
                "constant '", entry.name, "': declared as ", dtype_name(entry.dtype), " ",

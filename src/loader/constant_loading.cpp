@@ -40,7 +40,7 @@ const std::byte* ConstantLoading::archived(const std::byte* from, size_t bytes) 
 void* ConstantLoading::copy(void* destination, const void* source, size_t bytes) noexcept {
   if (loading) {
     const std::byte* found = loading->archived(static_cast<const std::byte*>(source), bytes);
-    // If there is no memory to remember it, make the copy; the constant then counts as untraced.
+    // If no memory is left to record it, make the copy; the constant then counts as untraced.
     if (Copy* copy = found ? new (std::nothrow) Copy{destination, found, bytes, loading->copies_, nullptr} : nullptr) {
       loading->copies_ = copy;
       return destination;

@@ -37,8 +37,8 @@ ContainerApi ContainerApi::resolve(const SharedLibrary& library) {
   return api;
 }
 
-// Throws the error of a failed call: the operator's error if one of ours failed, with the model's own words. Generated
-// code ignores some results, so an operator's error counts even if the call reports success.
+// Throws the error of a failed call: the operator's error if one of ours failed, with the model's own message.
+// Generated code ignores some results, so an operator's error counts even if the call reports success.
 void Container::check(RuntimeError rc, const char* what, ErrorCapture& capture) const {
   std::optional<aoti_abi::ShimError> operator_error = aoti_abi::take_error();
   if (rc == 0 && !operator_error) [[likely]]
@@ -149,7 +149,7 @@ void Container::set_constants(std::span<const std::pair<std::string, Tensor>> co
   const ContainerApi& api = module_->api();
   ErrorCapture capture;
   // The container makes its own handles from these (torch 2.15), or keeps them and never frees them (2.8 to 2.14). So
-  // they stay ours and live as long as the container.
+  // the handles belong to this object and live as long as the container.
   std::vector<AOTInductorConstantMapEntry> pairs;
   for (const auto& [name, tensor] : constants) {
     user_managed_.push_back(std::make_unique<Tensor>(tensor));
@@ -189,7 +189,7 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
   ErrorCapture capture;
   aoti_abi::take_error();
   std::fill(output_handles_.begin(), output_handles_.end(), nullptr);
-  // After its checks, the model takes input handles and nulls them; the others are still ours.
+  // After its checks, the model takes ownership of input handles and nulls them; the remaining handles are freed here.
   struct Handles {
     std::vector<AtenTensorHandle>& handles;
     ~Handles() {
@@ -207,7 +207,7 @@ void Container::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, v
     for (size_t i = 0; i < num_inputs_; ++i) {
       const Tensor& input = inputs[i];
       const bool empty = input.is_cpu() && input.layout() == Layout::kStrided && input.numel() == 0;
-      // Behind the caller's pointer may be anything.
+      // The memory after the caller's array may hold anything.
       input_handles_[i] =
           aoti_abi::new_handle(empty ? Tensor::empty_strided(input.sizes(), input.strides(), input.dtype()) : input);
     }

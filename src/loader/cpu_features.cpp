@@ -76,8 +76,8 @@ constexpr Feature kFeatures[] = {
 };
 static_assert(std::size(kFeatures) <= 64);
 
-// CPUID as the dynamic linker read it when the process started: on a virtual machine, each CPUID instruction is a trip
-// to the hypervisor of several microseconds.
+// CPUID as the dynamic linker read it when the process started: on a virtual machine, each CPUID instruction is an
+// exit to the hypervisor of several microseconds.
 unsigned cpuid(Leaf leaf, Register where) { return __x86_get_cpuid_feature_leaf(leaf)->cpuid_array[where]; }
 
 uint64_t saved_state() {
@@ -99,7 +99,7 @@ uint64_t read_host() {
   return bits;
 }
 
-// A name means its base and some more.
+// A name stands for its base plus further sets.
 struct Architecture {
   std::string_view name, base, features;
 };

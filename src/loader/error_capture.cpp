@@ -43,7 +43,7 @@ void install() { static Tee tee; }
 
 ErrorCapture::ErrorCapture() : previous_(target) {
   install();
-  if (!std::cerr.good()) std::cerr.clear();  // memory for an earlier text was missing
+  if (!std::cerr.good()) std::cerr.clear();  // an earlier text found no memory
   target = &text_;
 }
 

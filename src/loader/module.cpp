@@ -18,8 +18,8 @@ namespace {
 // Below this size, copying is cheaper than a hole in the file.
 constexpr uint64_t kSmallestHole = 64 * 1024;
 
-// The size of weights that follow the code (USE_MMAP_SELF), else 0. The placeholder holds two numbers: that size, which
-// counts the 8 bytes of the second number too, and a magic number, which stands behind the weights as well.
+// The size of weights that follow the code (USE_MMAP_SELF), else 0. The placeholder holds two numbers: that size,
+// which includes the 8 bytes of the second number, and a magic number, which is also at the end of the weights.
 uint64_t appended_weights(std::span<const std::byte> image, const std::byte* placeholder) {
   uint64_t size, magic, tail;
   std::memcpy(&size, placeholder, 8);
@@ -29,7 +29,7 @@ uint64_t appended_weights(std::span<const std::byte> image, const std::byte* pla
   return tail == magic ? size : 0;
 }
 
-// Gives up the pages of the code: the checksum and the copy have read them, and nothing reads them again.
+// Frees the pages of the code: the checksum and the copy have read them, and nothing reads them again.
 void leave_to_page_cache(const ArchiveReader& archive, std::span<const std::byte> image, const std::byte* constants,
                          size_t constants_size) {
   const std::byte* const end = image.data() + image.size();
@@ -115,7 +115,7 @@ std::shared_ptr<const Module> Module::load(std::shared_ptr<const Package> packag
     const size_t constants =
         module->constants_archived_ ? static_cast<size_t>(module->constants_archived_ - image.data()) : image.size();
     module->least_ranks_ = loader::least_ranks(image.first(constants));
-    // The rest may be constants as well, so no more than 64 MiB of it are searched.
+    // The rest may also be constants, so at most 64 MiB of it are searched.
     const auto rest = image.subspan(std::min(constants + module->constants_size_, image.size()));
     const auto after = loader::least_ranks(rest.first(std::min(rest.size(), size_t{64} << 20)));
     module->least_ranks_.resize(std::max(module->least_ranks_.size(), after.size()));
@@ -161,7 +161,7 @@ class Archive final : public Storage::Source {
  public:
   explicit Archive(std::shared_ptr<const Package> package) : package_(std::move(package)) {}
   void give_up(const void* bytes, size_t count) noexcept override {
-    constexpr size_t kPiece = size_t{64} << 10;  // less is not worth a system call
+    constexpr size_t kPiece = size_t{64} << 10;  // smaller ranges are not worth a system call
     if (count >= kPiece) package_->archive().give_up_pages({static_cast<const std::byte*>(bytes), count});
   }
 

@@ -59,7 +59,7 @@ bool has_c_functions(const ElfImage& image) {
   return false;
 }
 
-// What errors call it. A copy in memory that is opened by its descriptor is called as it was when it was made.
+// Its name in errors. A copy in memory that is opened by its descriptor has the name of its creation.
 std::string name_of(const std::filesystem::path& path) {
   constexpr std::string_view kMemory = "/memfd:", kGone = " (deleted)";
   std::error_code problem;

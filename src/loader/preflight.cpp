@@ -46,7 +46,7 @@ const void* owner_of(void* address) {
   return address && dladdr1(address, &info, &map, RTLD_DL_LINKMAP) ? map : nullptr;
 }
 
-// What to do about a missing symbol; the message groups symbols by it. The first matching prefix counts.
+// The remedy for a missing symbol; the message groups symbols by it. The first matching prefix decides.
 struct Advice {
   std::string_view prefix, text;
 };
@@ -81,7 +81,7 @@ std::string_view advice(std::string_view symbol) {
   return driver ? kCuda : kCustomOperator;
 }
 
-// The same for a library of custom operators.
+// As above, for a library of custom operators.
 std::string_view library_advice(std::string_view symbol) {
   const std::string_view text = advice(symbol);
   if (text == kCpp)
@@ -198,7 +198,7 @@ class Preflight {
     }
   }
 
-  // A library's version that symbols require, and the library that has it.
+  // A version of a library that symbols require, and the library.
   struct WantedVersion {
     const ElfImage::NeededVersion* needed;
     const NeededLibrary* library;  // null if the model does not need it or it cannot be opened
@@ -227,7 +227,7 @@ class Preflight {
       if (version->library && dlvsym(version->library->handle.get(), name.c_str(), wanted.c_str())) return true;
       // The dynamic linker's own symbols are only found in the global scope.
       if (dlvsym(program_.get(), name.c_str(), wanted.c_str())) return true;
-      // Our functions replace those that the library is too old for.
+      // libsconce's functions replace those that the library is too old for.
       void* found = dlsym(own_library().handle, name.c_str());
       return found && owner_of(found) == owner_of(reinterpret_cast<void*>(&incompatibilities));
     }
@@ -244,7 +244,7 @@ class Preflight {
       used[ELF64_R_SYM(image_.relocation(i).r_info)] = true;
     const std::vector<WantedVersion> versions = wanted_versions();
 
-    std::map<std::string, std::vector<std::string>> missing;  // by advice
+    std::map<std::string, std::vector<std::string>> missing;  // by remedy
     bool wide_sleef = false;
     for (size_t i = 1; i < image_.symbol_count(); ++i) {
       const Elf64_Sym symbol = image_.symbol(i);

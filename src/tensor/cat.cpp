@@ -1,4 +1,4 @@
-// Matches aten::cat (torch 2.15, CPU). Tensors of one device, which may be another.
+// Matches aten::cat (torch 2.15, CPU). All tensors are on one device, which may be a GPU.
 #include <algorithm>
 #include <vector>
 
@@ -59,8 +59,8 @@ void interleave_rows(const std::vector<const Tensor*>& tensors, int64_t outer, c
 
 namespace cpu {
 
-// Tensors of one shape but for `dim`, any dtypes; 1-D tensors of no elements are skipped. Memory order as ATen chooses:
-// channels-last where all inputs are, else row-major.
+// Tensors of equal shape except in `dim`, any dtypes; 1-D tensors without elements are skipped. Memory order as in
+// ATen: channels-last if all inputs are, else row-major.
 Tensor cat(TensorList tensors, int64_t dim) {
   SCONCE_CHECK(tensors.size() > 0, kInvalidArgument, "cat: expected a non-empty list of Tensors");
   DType dtype = tensors[0].dtype();

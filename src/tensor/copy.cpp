@@ -20,7 +20,8 @@ constexpr int64_t kCopiedChunk = 1024;          // elements converted at a time
 
 bool equal(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
-// Copies a rectangle, converting: gathers a block that is not packed, converts it, scatters it. Blocks stay in cache.
+// Copies a rectangle and converts it: gathers a block that is not packed, converts it, scatters it. Blocks stay in
+// cache.
 void convert_rectangle(DType from, StridedRows s, DType to, StridedRows d, int64_t inner, int64_t outer) {
   alignas(64) std::byte gathered[kCopiedChunk * 16], converted[kCopiedChunk * 16];
   const auto from_item = static_cast<int64_t>(dtype_bytes(from)), to_item = static_cast<int64_t>(dtype_bytes(to));
@@ -85,8 +86,8 @@ struct CopyPlan {
     }
   }
 
-  // The dimension that threads share. Each gets whole stretches of the destination's memory where that gives them equal
-  // parts: lines that other threads write, between its own, come from their caches again and again.
+  // The dimension that threads share. Each thread gets whole stretches of the destination's memory if these are equal
+  // parts: cache lines between its own that other threads write would move between the caches repeatedly.
   int shared_dimension(int threads) const {
     constexpr int64_t kPartsEach = 4;
     int widest = 0, outermost = -1;
@@ -98,7 +99,7 @@ struct CopyPlan {
     return outermost < 0 ? widest : outermost;
   }
 
-  // Puts the dimension along which the source is packed next to the innermost one: what transposes needs.
+  // Puts the dimension along which the source is packed next to the innermost one, as transposes need.
   void pair_packed_source() {
     const int64_t item = static_cast<int64_t>(dtype_bytes(from));
     if (loop.rank < 3 || loop.strides[0][1] == item) return;

@@ -14,7 +14,7 @@
 namespace sconce::cpu {
 namespace {
 
-// dim + rank + 1 for negative dims: where a dimension is put in.
+// dim + rank + 1 for negative dims: the position of an inserted dimension.
 int64_t wrap_new_dim(const char* name, int64_t dim, int64_t rank) { return wrap_dim(name, dim, rank + 1); }
 
 Tensor with_dims(const Tensor& self, const Shape& sizes, const Shape& strides) {
@@ -135,8 +135,8 @@ Tensor expand(const Tensor& self, IntSpan size) {
       sizes[static_cast<int>(d)] = self.size(d - added);
     }
   Shape strides = broadcast_strides("expand", self, sizes);
-  // Matches inferExpandGeometry: a new dimension of size 1 has the stride of one more step. It decides what is
-  // contiguous.
+  // Matches inferExpandGeometry: the stride of a new dimension of size 1 is one step more. It affects whether the
+  // tensor is contiguous.
   if (self.dim() > 0)
     for (auto d = static_cast<int>(added) - 1; d >= 0; --d)
       if (sizes[d] == 1) strides[d] = sizes[d + 1] * strides[d + 1];
@@ -210,7 +210,7 @@ Tensor _stack(TensorList tensors, int64_t dim) {
   return cat(TensorList(pointers.data(), pointers.size()), at);
 }
 
-// A concatenation whose dimension is split: it is as channels-last as the tensors are.
+// A concatenation whose dimension is split: it is channels-last if the tensors are.
 Tensor stack(TensorList tensors, int64_t dim) {
   const int64_t at = check_stack(tensors, dim);
   if (at == tensors[0].dim()) return _stack(tensors, dim);
@@ -305,7 +305,7 @@ Tensor to(const Tensor& self, OptType dtype, OptEnum layout, OptDevice device, O
   check_factory("to", layout, device, pin_memory);
   const MemoryFormat format = memory_format_in("to", memory_format, MemoryFormat::kPreserve);
   const DType type = dtype.value_or(self.dtype());
-  // As ATen decides: a tensor is in the format that its strides suggest, which most suggest to be contiguous.
+  // As in ATen: a tensor has the format that its strides suggest, which for most is contiguous.
   const bool in_format = format == MemoryFormat::kPreserve || format == suggested_format(self);
   if (type == self.dtype() && !copy && in_format) return self;
   Tensor out = empty_in_format("to", self, type, format);

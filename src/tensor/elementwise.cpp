@@ -103,7 +103,7 @@ Tensor make_result(std::string_view name, std::initializer_list<const Tensor*> o
   size_t n = 0;
   for (const Tensor* t : operands) {
     as_met[n] = t;
-    // ATen converts such an operand first, into a tensor without gaps, whose strides then count.
+    // ATen first converts such an operand into a dense tensor, whose strides then count.
     if (t->dtype() != computed && t->dim() > 0 && !t->is_dense()) {
       converted[n] = empty_like(*t, computed);
       as_met[n] = &converted[n];
@@ -138,7 +138,7 @@ void run_rows(std::string_view name, Tensor& out, const std::array<const Tensor*
   }
   if (out.numel() == 0) return;
   const StridedLoop<kOperands> loop(out.sizes(), strides, items);
-  // The functor's loop for rows that need no conversion; null if some operand has another dtype.
+  // The functor's loop for rows that need no conversion; null if an operand has another dtype.
   const ElementRows::Row whole = as_computed ? rows.packed : as_bfloat16 ? rows.bfloat16 : nullptr;
 
   const auto row = [&](char* const* pointers, const int64_t* steps, int64_t count) noexcept {

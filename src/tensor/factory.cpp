@@ -133,7 +133,7 @@ Tensor new_zeros(const Tensor& self, IntSpan size, OptType dtype, OptEnum layout
   return out;
 }
 
-// Zeros. PyTorch's are of no memory until written; the difference does not show.
+// Zeros. PyTorch's take no memory until written; the difference is not visible.
 Tensor _efficientzerotensor(IntSpan size, OptType dtype, OptEnum layout, OptDevice device, OptEnum pin_memory) {
   check_factory("_efficientzerotensor", layout, device, pin_memory);
   Tensor out = empty_checked("_efficientzerotensor", size, dtype.value_or(kDefaultDType));

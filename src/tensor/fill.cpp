@@ -37,7 +37,8 @@ bool fits(double value) {
   if constexpr (std::is_same_v<T, bool>) {
     return true;
   } else if constexpr (std::is_integral_v<T>) {
-    // The limits themselves are exact in double up to 53 bits; above, the next power of two is the first that is out.
+    // The limits themselves are exact in double up to 53 bits; above, the next power of two is the first number out of
+    // range.
     constexpr double kBelow = static_cast<double>(std::numeric_limits<T>::min());
     constexpr double kAbove =
         sizeof(T) < 8 ? static_cast<double>(std::numeric_limits<T>::max()) : (std::is_signed_v<T> ? 0x1p63 : 0x1p64);
@@ -70,13 +71,13 @@ concept SmallFloat = !std::is_integral_v<T> && !kIsComplex<T> && sizeof(T) < siz
 enum class Filled { kMany, kOne };
 
 // The type that the parts of a complex number must fit. ATen fills many complex halves by rounding complex floats, but
-// fills a single one as it is.
+// fills a single one unchanged.
 template <class T, Filled kFilled>
 using PartOf =
     std::conditional_t<std::is_same_v<T, ComplexDouble>, double,
                        std::conditional_t<std::is_same_v<T, ComplexFloat> || kFilled == Filled::kMany, float, Half>>;
 
-// ATen does not check the value for a single element of a small float type, as for tensors without dimensions.
+// ATen does not check the value for a single element of a small float type, or for tensors without dimensions.
 template <class T, Filled kFilled>
 bool real_fits(auto value) {
   if constexpr (kFilled == Filled::kOne && SmallFloat<T>)

@@ -12,7 +12,7 @@
 namespace sconce {
 namespace {
 
-// Null: the tensor has what is wanted.
+// Null: the tensor matches.
 const char* lack(const Tensor& tensor, const LastRows& wanted) noexcept {
   if (!tensor.defined() || tensor.layout() != Layout::kStrided || tensor.dim() == 0 || tensor.numel() == 0)
     return "there are no rows";

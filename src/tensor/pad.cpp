@@ -82,7 +82,7 @@ Tensor pad_constant(const Tensor& self, const Sides& sides, double value) {
   Tensor out = empty_padded(self, sides, suggested_format(self));
   alignas(16) std::byte element[16];
   scalar_bytes(value, self.dtype(), element);
-  // Peels the borders off, dimension by dimension, so that every element is written once.
+  // Removes the borders dimension by dimension, so that every element is written once.
   Tensor rest = out;
   for (int d = sides.first; d < self.dim(); ++d) {
     const int64_t begin = sides.of[d].grow_before(), end = rest.size(d) - sides.of[d].grow_after();
@@ -94,7 +94,7 @@ Tensor pad_constant(const Tensor& self, const Sides& sides, double value) {
   return out;
 }
 
-// Where the value of border position j of a dimension comes from, both counted from the first inner element.
+// The source of border position j of a dimension, both counted from the first inner element.
 int64_t source_of(Border border, int64_t j, int64_t inner) {
   switch (border) {
     case Border::kReflect:
@@ -129,11 +129,11 @@ void fill_borders(const Tensor& out, int d, int64_t begin, int64_t inner, Border
   });
 }
 
-// Row by row, where elements of a row lie together.
+// Row by row, if the elements of a row are consecutive.
 void pad_rows(const Tensor& inner, Tensor& out, const Sides& sides, Border border) {
   const int rank = static_cast<int>(out.dim()), last = rank - 1;
   const int64_t width = out.size(last), kept = inner.size(last), before = sides.of[last].grow_before();
-  std::vector<int64_t> borders;  // places in the row's inner part, of what is before and behind it
+  std::vector<int64_t> borders;  // positions in the row's inner part, for the borders before and after it
   for (int64_t j = 0; j < width; ++j)
     if (j < before || j >= before + kept) borders.push_back(source_of(border, j - before, kept));
   const int64_t height = last ? out.size(last - 1) : 1;
@@ -145,7 +145,7 @@ void pad_rows(const Tensor& inner, Tensor& out, const Sides& sides, Border borde
   dispatch_bytes(out.itemsize(), [&]<class T>() {
     parallel_for(0, out.numel() / width, std::max<int64_t>(1, 32768 / width), [&](int64_t begin, int64_t end) noexcept {
       for (int64_t row = begin, next = begin; row < end; row = next) {
-        // Of a plane, which has its place.
+        // Of a plane, which has its position.
         next = std::min((row / height + 1) * height, end);
         int64_t rest = row / height, to = 0, from = 0;
         for (int d = last - 2; d >= 0; --d) {
@@ -167,8 +167,8 @@ void pad_rows(const Tensor& inner, Tensor& out, const Sides& sides, Border borde
   });
 }
 
-// The padded tensor; every side's padding is positive, but for circular padding, which wraps what is left after
-// cropping.
+// Returns the padded tensor; every side's padding is positive, except for circular padding, which wraps the part left
+// after cropping.
 void pad_border_into(Tensor& out, const Tensor& self, const Sides& sides, Border border) {
   const int rank = static_cast<int>(self.dim());
   const Tensor inner = cropped(self, sides);
@@ -180,7 +180,7 @@ void pad_border_into(Tensor& out, const Tensor& self, const Sides& sides, Border
   for (int d = sides.first; d < rank; ++d)
     region = part(region, d, sides.of[d].grow_before(), sides.of[d].grow_before() + inner.size(d));
   copy(inner, region);
-  // From the last dimension on, each over what the ones before it have completed.
+  // From the last dimension on; each step covers the elements that earlier steps have completed.
   for (int d = rank - 1; d >= sides.first; --d) {
     Tensor slab = out;
     for (int e = sides.first; e < d; ++e)
@@ -232,7 +232,7 @@ Tensor pad_border(const Tensor& self, const Sides& sides, Border border) {
     pad_border_into(out, self, sides, border);
     return out;
   }
-  // The borders may come from what is cropped on the other side.
+  // The borders may come from the part cropped on the other side.
   Sides grown = sides;
   for (int d = sides.first; d < rank; ++d) {
     grown.of[d] = {sides.of[d].grow_before(), sides.of[d].grow_after()};
@@ -247,8 +247,8 @@ Tensor pad_border(const Tensor& self, const Sides& sides, Border border) {
 }  // namespace
 
 // pad: pairs (before, after) from the last dimension on; negative ones crop. mode: "constant" (any number of
-// dimensions; value defaults to 0), "reflect", "replicate" (no bool), "circular" (those three: the last 1, 2 or 3
-// dimensions of a tensor with one or two more). Channels-last stays so, but for "circular". Any dtype, any strides,
+// dimensions; value defaults to 0), "reflect", "replicate" (no bool), "circular" (these three: the last 1, 2 or 3
+// dimensions of a tensor with one or two more). Channels-last stays, except for "circular". Any dtype, any strides,
 // any device. Matches at::pad on the CPU, torch 2.15.
 Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
   const Sides sides = sides_of(self, pad);

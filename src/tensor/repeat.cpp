@@ -8,7 +8,7 @@
 
 namespace sconce::cpu {
 
-// repeats[i] times the number i, for each i: 1-D, of the dtype of repeats (an integer type). output_size, where given,
+// repeats[i] times the number i, for each i: 1-D, of the dtype of repeats (an integer type). output_size, if given,
 // must be the sum of repeats.
 Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> output_size) {
   SCONCE_CHECK(repeats.dim() == 1, kInvalidArgument, "repeat_interleave only accept 1D vector as repeat, got ",

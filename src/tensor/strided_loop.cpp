@@ -23,8 +23,8 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
   return a_begin < b_end && b_begin < a_end ? Overlap::kPartial : Overlap::kNone;
 }
 
-// Dimensions from the innermost outwards, as TensorIterator sorts them: by the strides of the first operand that tells
-// two dimensions apart.
+// Dimensions from the innermost outwards, as TensorIterator sorts them: by the strides of the first operand in which
+// two dimensions differ.
 std::array<int, Tensor::kMaxRank> memory_order(IntSpan shape, std::span<const Shape> strides) {
   const int n = static_cast<int>(shape.size());
   const auto compare = [&](int a, int b) {

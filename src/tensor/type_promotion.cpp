@@ -49,7 +49,7 @@ DType to_complex(DType d) {
   }
 }
 
-// higher's kind decides, lower may only raise the category.
+// The kind of `higher` decides; `lower` can only raise the category.
 std::optional<DType> combine(std::optional<DType> higher, std::optional<DType> lower) {
   if (!higher) return lower;
   if (!lower || is_complex(*higher)) return higher;

@@ -12,7 +12,7 @@
 namespace sconce {
 namespace {
 
-// Grows the storage to at least `bytes`: the old ones, then uninitialised ones.
+// Grows the storage to at least `bytes`: the old bytes, followed by uninitialised ones.
 void make_room(const char* name, Storage& storage, size_t bytes) {
   if (bytes <= storage.bytes()) return;
   SCONCE_CHECK(!storage.immutable(), kFailedPrecondition, name, ": a constant's storage of ", storage.bytes(),
@@ -31,7 +31,7 @@ void make_room(const char* name, Storage& storage, size_t bytes) {
     Tensor to = part(grown->data());
     if (kept > 0) copy(part(storage.data()), to);
   }
-  grown->retain();  // given up by the release below
+  grown->retain();  // dropped by the release below
   storage.reset(
       grown->data(), bytes, [](void*, size_t, void* context) noexcept { static_cast<Storage*>(context)->release(); },
       grown.get());

@@ -12,7 +12,7 @@ namespace sconce {
 std::vector<NamedTensor> read_tensors(const std::filesystem::path& path) {
   std::array<char, 9> start{};
   std::error_code ignored;
-  // Opening a pipe here would block for ever; the readers refuse it by name.
+  // Opening a pipe here would block forever; the readers refuse it by name.
   const bool regular = std::filesystem::is_regular_file(path, ignored);
   if (regular) std::ifstream(path, std::ios::binary).read(start.data(), start.size());
   if (tensor_files::is_npy(std::as_bytes(std::span(start)))) {

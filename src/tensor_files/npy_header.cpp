@@ -106,7 +106,7 @@ void read_descr(std::string_view descr, std::string_view where, NpyHeader& heade
       header.swap_bytes = order == '>' && dtype_bytes(row.dtype) > 1;
       return;
     }
-  // NumPy knows the types of ml_dtypes as bytes of a size.
+  // NumPy treats the types of ml_dtypes as opaque bytes of a size.
   const std::string_view bytes = descr.substr(1);
   SCONCE_FAIL(kUnsupported, "npy: no tensor type for NumPy's type: ", where, ": descr '", excerpt(descr), "'",
               bytes == "V2"   ? ", as NumPy writes bfloat16 of ml_dtypes; a safetensors file carries bfloat16"

@@ -69,7 +69,7 @@ void write_npz(const std::filesystem::path& path, std::span<const NamedTensor> t
   int code = 0;
   Archive archive(zip_open(file.temporary_path().c_str(), ZIP_TRUNCATE, &code));
   SCONCE_CHECK(archive, kIo, "cannot write file: ", path.string(), ": ", reason_of(code));
-  std::vector<std::vector<std::byte>> members;  // until zip_close has written them
+  std::vector<std::vector<std::byte>> members;  // in memory until zip_close has written them
   for (const NamedTensor& t : tensors) {
     const std::string where = path.string() + ": " + t.name;
     const std::string header = make_npy_header(t.tensor.dtype(), t.tensor.sizes(), where);

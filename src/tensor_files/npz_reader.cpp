@@ -14,7 +14,7 @@
 namespace sconce::tensor_files {
 namespace {
 
-// Blames the archive, unless libzip ran out of memory. code: libzip's.
+// Reports a corrupt archive, unless libzip ran out of memory. code: libzip's.
 template <class... Parts>
 [[noreturn]] void refuse(int code, const Parts&... parts) {
   detail::fail(code == ZIP_ER_MEMORY ? ErrorCode::kOutOfMemory : ErrorCode::kCorruptPackage, parts...);
@@ -107,7 +107,7 @@ const NpyHeader& NpzReader::open(size_t member) {
   std::vector<std::byte> start(12);
   SCONCE_CHECK(entry.bytes >= start.size(), kCorruptPackage, "npz: member ends within its header: ", where(member));
   inflate(start);
-  // The length follows the version. Reads as many bytes as it says, but no more than there are.
+  // The length follows the version. Reads that many bytes, but at most those that exist.
   const bool wide = start[6] != std::byte{1};
   const auto byte = [&](size_t i) { return std::to_integer<size_t>(start[i]); };
   const size_t length = (wide ? 12 : 10) + (byte(8) | byte(9) << 8 | (wide ? byte(10) << 16 | byte(11) << 24 : 0));
@@ -118,7 +118,7 @@ const NpyHeader& NpzReader::open(size_t member) {
   }
   header_ = parse_npy_header(start, where(member));
   check_data_bytes(header_, entry.bytes - header_.header_bytes, where(member), "npz");
-  // The header was shorter than what was read: the rest is data.
+  // The header was shorter than the bytes read: the rest is data.
   early_.assign(start.begin() + static_cast<std::ptrdiff_t>(header_.header_bytes), start.end());
   return header_;
 }

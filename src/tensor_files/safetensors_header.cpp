@@ -17,8 +17,8 @@ namespace {
 using Json = nlohmann::json;
 constexpr std::string_view kMetadata = "__metadata__";
 
-// Reads the header while it is parsed, which builds no tree and sees repeated names. The first error stops the parser
-// and is kept in reason().
+// Reads the header during parsing: builds no tree and detects repeated names. The first error stops the parser and is
+// kept in reason().
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(SafetensorsHeader& header) : header_(header) {}
@@ -51,7 +51,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
                  : text == "shape"        ? &has_shape_
                  : text == "data_offsets" ? &has_offsets_
                                           : nullptr;
-    // The library leaves unknown fields out, too.
+    // The library also ignores unknown fields.
     if (!seen) return other_ = true;
     if (*seen) return fail("unexpected field \"" + excerpt(text) + "\" of tensor: " + excerpt(name_));
     return *seen = true;
@@ -137,7 +137,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::unordered_set<std::string> names_;
   std::vector<uint64_t> numbers_;
   bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false, unsupported_ = false;
-  bool other_ = false;  // within the value of an unknown field
+  bool other_ = false;  // inside the value of an unknown field
   size_t nested_ = 0;   // arrays and objects in it that are open
 };
 
@@ -159,7 +159,7 @@ uint64_t count_bytes(SafetensorsEntry& entry, std::string_view where) {
   return empty ? 0 : static_cast<uint64_t>(bytes);
 }
 
-// "__metadata__" may hold any text, so only what says one of the header's names counts.
+// "__metadata__" may hold any text, so only entries that name one of the header's tensors count.
 void note_tied_names(SafetensorsHeader& header) {
   if (header.metadata.empty()) return;
   std::unordered_map<std::string_view, SafetensorsEntry*> by_name;

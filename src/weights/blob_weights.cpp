@@ -40,7 +40,7 @@ std::unique_ptr<WeightFile> open_blob(InputFile input, const FileOptions& option
     if (constant.folded) continue;
     const uint64_t start = at;
     at += constant.data_size;
-    if (constant.mutated && !constant.assumed) continue;  // what may be a weight must not stay behind
+    if (constant.mutated && !constant.assumed) continue;  // a possible weight must not be left out
     WeightEntry entry = entry_of(constant, where);
     const size_t item = dtype_bytes(entry.dtype);
     const uint64_t bytes = storage_bytes_needed(constant.shape, constant.strides, constant.offset, item);

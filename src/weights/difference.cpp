@@ -50,7 +50,7 @@ void add(Difference& d, std::span<const std::byte> a, std::span<const std::byte>
   for (size_t i = 0; i < a.size() / sizeof(T); ++i) {
     const T from = element<T>(a, i), to = element<T>(b, i);
     const double x = value(from), y = value(to);
-    // Doubles do not tell large integers apart.
+    // Doubles cannot distinguish large integers.
     if constexpr (std::is_integral_v<T> && sizeof(T) == sizeof(int64_t))
       count(d, x, y, from == to);
     else

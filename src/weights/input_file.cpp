@@ -16,7 +16,7 @@
 namespace sconce::weights {
 namespace {
 
-// Most bytes of one read, so that progress is visible; the kernel's own limit is higher.
+// Upper limit of one read, so that progress is visible; the kernel's own limit is higher.
 constexpr size_t kMaxInputBytes = size_t{64} << 20;
 
 }  // namespace
@@ -54,7 +54,8 @@ void InputFile::settle() {
   constexpr int kMaxLooks = 200;
   constexpr timespec kBetweenLooks{0, 5'000'000};
   for (int i = 0; i < kMaxLooks; ++i) {
-    // In this order: who opened the file before the stamp was taken is seen, and who writes after it changes the stamp.
+    // In this order: a writer that opened the file before the stamp is detected, and one that writes after it changes
+    // the stamp.
     stamp_ = ContentStamp::settled(fd_);
     SCONCE_CHECK(stamp_.is_known(), kIo, "cannot read file: ", path_.string(), ": ", std::strerror(errno));
     if (!is_open_for_writing(fd_)) return;

@@ -46,7 +46,7 @@ std::optional<Directory> find_directory(const InputFile& file) {
   }
 }
 
-// Replaces saturated values by those of the zip64 field, which has them in a fixed order. False if one is missing.
+// Replaces saturated values by those of the zip64 field, which stores them in a fixed order. False if one is missing.
 bool widen(std::span<const std::byte> extra, std::initializer_list<uint64_t*> values) {
   for (; extra.size() >= 4;) {
     const size_t bytes = load<uint16_t>(extra.data() + 2);

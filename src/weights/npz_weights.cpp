@@ -25,7 +25,7 @@ class NpzWeights final : public StoredWeights {
       const tensor_files::NpyHeader& header = reader_.open(i);
       StoredWeights::add({reader_.name(i), header.dtype, header.sizes},
                          {header.strides, header.data_bytes, header.swap_bytes});
-      // Both readers of the directory must see the same members.
+      // Both readers of the directory must find the same members.
       if (places_[i].bytes != header.header_bytes + header.data_bytes) places_[i].offset = 0;
     }
   }

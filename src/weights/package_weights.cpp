@@ -1,5 +1,5 @@
-// The stored constants of a package. The package's mapping says where they are; their bytes are read from the file,
-// unless the archive has them deflated.
+// The stored constants of a package. The package's mapping gives their offsets; their bytes are read from the file,
+// unless they are deflated in the archive.
 #include <algorithm>
 #include <map>
 #include <memory>

@@ -51,7 +51,7 @@ void PlacedWeights::read_file(size_t file, uint64_t offset, std::span<std::byte>
 void PlacedWeights::check_whole() {
   if (expected_) {
     const InputFile& file = files_.front();
-    // It was read out of order or with gaps, so read it again from the start.
+    // The file was read out of order or with gaps, so read it again from the start.
     check_digest(digested_ == file.size() ? digest_->finish() : file.sha256(), *expected_, file.path().string());
   }
   for (const InputFile& file : files_) file.check_unchanged();

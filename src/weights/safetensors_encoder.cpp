@@ -55,7 +55,8 @@ size_t SafetensorsEncoder::read(std::span<std::byte> out) {
 std::span<const std::byte> SafetensorsEncoder::next(std::span<std::byte> scratch) {
   if (sent_ == header_.size() && entry_ < file_->entries().size()) {
     const std::span<const std::byte> values = file_->in_place(entry_);
-    // Small entries leave together. read() may have given the beginning, but never gives the end of what begins here.
+    // Small entries are returned together. read() may have returned the beginning, but never the end of an entry that
+    // begins here.
     if (values.size() > kSmallBytes) {
       const auto from = static_cast<size_t>(position_);
       const std::span<const std::byte> piece = values.subspan(from, std::min(values.size() - from, kMaxBytes));

@@ -12,10 +12,10 @@
 namespace sconce {
 namespace {
 
-// Large enough to make calls cheap, small enough that a digest finds its bytes in the cache.
+// Large enough to make calls cheap, small enough that a digest finds the bytes in the cache.
 constexpr size_t kBlock = size_t{4} << 20, kDigestedBlock = size_t{256} << 10;
 
-// Whether the update reads each entry from the file itself; never if a digest is wanted.
+// Whether the update reads each entry from the file itself; never if a digest is requested.
 std::vector<bool> take_from_files(WeightUpdate& update, const WeightFile& file, const FileOptions& options,
                                   const std::function<void(uint64_t)>& tick) {
   std::vector<bool> taken(file.entries().size());

@@ -16,9 +16,9 @@ namespace sconce {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-// Memory for a header grows with the bytes that have come.
+// Memory for a header grows with the bytes received.
 constexpr size_t kFirstHeaderBytes = size_t{64} << 10;
-// Smaller entries come through a buffer, many with one read.
+// Smaller entries pass through a buffer, many per read.
 constexpr size_t kSmallBytes = size_t{32} << 10, kBufferBytes = size_t{256} << 10;
 
 }  // namespace

@@ -30,7 +30,7 @@ std::optional<Multiple> positive_multiple(const Term& of, const Term& by) {
 
 }  // namespace
 
-// A loop over a size that is 1 has one place, so that each of its ends stands for all of it.
+// A loop over a size that is 1 has one iteration, so that each of its ends covers it.
 Polynomial AccessBounds::at_end(const Polynomial& difference, bool last) const {
   Polynomial result;
   for (const Term& term : difference.terms()) {
@@ -74,13 +74,13 @@ bool AccessBounds::not_negative(const Polynomial& value, int depth) const {
   if (depth == 0) return false;
   std::vector<Polynomial> facts = facts_;
   atoms_.add_facts(value, facts);
-  // A fact times a factor that takes away the first term that may be negative; the others follow in turn.
+  // A fact times a factor that cancels the first term that may be negative; the others follow in turn.
   const auto first = std::find_if(value.terms().begin(), value.terms().end(), [&](const Term& term) {
     return !term.atoms.empty() && (term.factor < 0 || std::any_of(term.atoms.begin(), term.atoms.end(), [&](Atom atom) {
                                      return atoms_.may_be_negative(atom);
                                    }));
   });
-  // Only a number is negative: a fact times a factor that takes away one of the others.
+  // Only a constant is negative: a fact times a factor that cancels one of the other terms.
   const bool any = first == value.terms().end();
   for (const Term& term : value.terms()) {
     if (any ? term.atoms.empty() : &term != &*first) continue;
@@ -97,8 +97,8 @@ bool AccessBounds::not_negative(const Polynomial& value, int depth) const {
   return false;
 }
 
-// A tensor that is the same for all sizes, and an element that a larger size reads too: loops over larger sizes take
-// all places that loops over smaller ones take.
+// For a tensor that is the same for all sizes, and an element that a larger size reads too: loops over larger sizes
+// cover all iterations of loops over smaller ones.
 bool AccessBounds::shared(const Polynomial& element, const Polynomial& elements) const {
   if (sized(elements) || !element.known()) return false;
   for (const Term& term : element.terms())
@@ -107,7 +107,7 @@ bool AccessBounds::shared(const Polynomial& element, const Polynomial& elements)
   return true;
 }
 
-// Tries each size at its smallest value and, where that is 0, at 1, with all loops at their first or last place.
+// Tries each size at its smallest value (at 1 if that is 0), with all loops at their first or last iteration.
 bool AccessBounds::has_example(const Polynomial& element, const Polynomial& elements) const {
   if (guarded_ || !element.known() || !elements.known()) return false;
   for (const int64_t zero : {0, 1})
@@ -116,7 +116,8 @@ bool AccessBounds::has_example(const Polynomial& element, const Polynomial& elem
         if (atoms_.is_size(atom)) return atoms_.may_be_zero(atom) ? zero : smallest(atom);
         if (!atoms_.is_loop(atom)) return std::nullopt;
         const std::optional<int64_t> end = atoms_.number(atoms_.last(atom), places);
-        return !end || *end < 0 ? std::nullopt : last ? end : std::optional<int64_t>(0);  // no place of an empty loop
+        // an empty loop has no iteration
+        return !end || *end < 0 ? std::nullopt : last ? end : std::optional<int64_t>(0);
       };
       const std::optional<int64_t> at = atoms_.number(element, places), count = atoms_.number(elements, places);
       const auto holds = [&](const Polynomial& fact) { return atoms_.number(fact, places).value_or(-1) >= 0; };
@@ -125,7 +126,7 @@ bool AccessBounds::has_example(const Polynomial& element, const Polynomial& elem
   return false;
 }
 
-// Of a size for which the facts say `size - number >= 0`, the number.
+// The number in a fact `size - number >= 0` about the size.
 int64_t AccessBounds::smallest(Atom size) const {
   int64_t least = 1;
   for (const Polynomial& fact : facts_) {
@@ -160,7 +161,7 @@ bool AccessBounds::follows(const Polynomial& value, const std::vector<Polynomial
   const size_t mark = this->mark();
   facts_.insert(facts_.end(), facts.begin(), facts.end());
   std::swap(steps_, steps_of_ends_);
-  // A number that a fact has, too, goes first.
+  // Cancels a number that a fact also contains first.
   const bool result =
       not_negative(value, kMaxBoundDepth) || std::any_of(facts.begin(), facts.end(), [&](const Polynomial& fact) {
         return --steps_ > 0 && not_negative(value - fact, kMaxBoundDepth);

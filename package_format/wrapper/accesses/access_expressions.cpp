@@ -8,12 +8,12 @@
 namespace sconce::rows {
 namespace {
 
-// Longer expressions are left out: a request would spend its time on them.
+// Longer expressions are left out: evaluating them would slow down each request.
 constexpr size_t kMaxExpressionText = 1'000;
-// Of the same element of a tensor, or of the same number of elements; more are not compared with each other.
+// Limit per element of a tensor, or per number of elements; further accesses are not compared with each other.
 constexpr size_t kMaxCompared = 64;
 
-// An access with all loops at one end: all values are made of sizes.
+// An access with all loops at one end: all its values consist of sizes.
 struct Ended {
   std::string tensor;
   Polynomial element, elements;
@@ -24,7 +24,7 @@ class LoopEnd {
  public:
   LoopEnd(Atoms& atoms, bool last) : atoms_(atoms), last_(last) {}
 
-  // nullopt: it is not made, or sizes do not tell whether and where.
+  // nullopt: the access does not happen, or sizes determine neither that nor its element.
   std::optional<Ended> of(const OpenAccess& access) {
     Ended ended{access.tensor, placed(access.element), placed(access.elements), {}};
     for (const Polynomial& fact : access.facts) add_fact(placed(fact));
@@ -34,7 +34,7 @@ class LoopEnd {
   }
 
  private:
-  // What every accepted size fulfils is left out.
+  // Facts that every accepted size fulfils are left out.
   void add_fact(Polynomial fact) {
     const std::vector<Term>& terms = fact.terms();
     never_ = never_ || !fact.known();
@@ -50,7 +50,7 @@ class LoopEnd {
     if (!least && std::find(facts_.begin(), facts_.end(), fact) == facts_.end()) facts_.push_back(std::move(fact));
   }
 
-  // The value as one of sizes. Unknown where it has another index than a loop's.
+  // Rewrites the value in terms of sizes. Unknown if it has an index other than a loop's.
   Polynomial placed(const Polynomial& value) {
     if (!value.known()) return value;
     Polynomial result;
@@ -72,7 +72,7 @@ class LoopEnd {
     }
     if (!atoms_.is_loop(atom)) return Polynomial::unknown();
     const Polynomial end = placed(atoms_.last(atom));
-    add_fact(end);  // a loop over nothing has no places
+    add_fact(end);  // an empty loop has no iterations
     return last_ ? end : Polynomial();
   }
 
@@ -129,7 +129,7 @@ bool same_facts(const std::vector<Polynomial>& a, const std::vector<Polynomial>&
   return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
 }
 
-// The facts without the one that only one of both has and the other one denies: a loop's main part and its rest.
+// The facts without one that only one side has and the other denies: a loop's main part and its remainder.
 std::optional<std::vector<Polynomial>> without_case(const std::vector<Polynomial>& a,
                                                     const std::vector<Polynomial>& b) {
   if (a.size() != b.size()) return std::nullopt;
@@ -181,7 +181,7 @@ std::vector<AccessBound> open_bounds(AccessBounds& bounds, Atoms& atoms, const S
     for (const auto& [element, group] : places)
       for (const Ended& ended : group) all.emplace_back(&element, &ended);
     for (const auto& [element, ended] : all) {
-      // One that a further element implies is left out.
+      // An access implied by another element is left out.
       const auto implies = [&, ended = ended](const auto& other) {
         return other.second != ended && same_facts(other.second->facts, ended->facts) &&
                bounds.follows(other.second->element - ended->element, ended->facts) &&

@@ -232,7 +232,7 @@ Polynomial Atoms::largest(const Polynomial& value) const {
   return result;
 }
 
-// Of a polynomial of sizes: whether each negative term is outweighed by a positive one with all its atoms, and no
+// For a polynomial of sizes: whether each negative term is outweighed by a positive term with all its atoms, and no
 // others that may be 0.
 bool Atoms::not_negative(const Polynomial& value) const {
   if (!value.known()) return false;
@@ -260,7 +260,7 @@ bool Atoms::not_negative(const Polynomial& value) const {
   return true;
 }
 
-// The smallest value has indices of 0 where they add, and the largest ones where they subtract.
+// At the smallest value, indices that add are 0, and indices that subtract are largest.
 bool Atoms::at_least_zero(const Polynomial& value) const {
   return not_negative(largest(value * Polynomial(-1)) * Polynomial(-1));
 }
@@ -313,7 +313,7 @@ Polynomial Atoms::quotient(const Polynomial& value, const Polynomial& divisor) {
   Polynomial ends, behind;
   if (most.split(divisor, ends, behind) && !ends.is(0) && at_least_zero(Polynomial() - behind - Polynomial(1)))
     last = ends - Polynomial(1);
-  // Only a positive number of which the bound is a number has a bound else.
+  // Otherwise, only a positive number with a numeric bound has a bound.
   const auto number = [](const Polynomial& p) {
     return p.known() && p.terms().size() == 1 && p.terms()[0].atoms.empty();
   };

@@ -141,7 +141,7 @@ Value GraphReader::view_of(const Expression& call) {
   if (state_.bounds() && view.storage >= 0) {
     Storage& storage = state_.storage(view.storage);
     if (!storage.elements.known() && view.offset.is(0)) {
-      // What an operator has returned: it was checked when the view was made.
+      // The result of an operator: it was checked when the view was made.
       const int mixed = storage.mixed;
       view.storage = state_.add_storage(storage.name, view.sizes, view.strides);
       state_.storage(view.storage).mixed = mixed;
@@ -272,7 +272,7 @@ Value GraphReader::evaluate(Index at) {
           expression.text.starts_with("cached_torch_"))
         return literal();
       if (expression.text == "constants_") value.kind = Value::Kind::kConstants;
-      // A size that no input has as its own dimension before.
+      // A size that no input has as its own dimension.
       const std::string_view word = expression.text;
       if (word.size() > 1 && word[0] == 's' && word[1] >= '0' && word[1] <= '9')
         return integer(symbols_.emplace(word, Polynomial::of(state_.atoms().size())).first->second);

@@ -16,7 +16,7 @@ std::string GraphReader::not_understood(std::string_view text) {
 void GraphReader::declare(const Statement& statement) {
   Value value = evaluate(statement.first);
   const std::string_view word = syntax_.word(statement.name);
-  // A size of an input has its symbol's name already.
+  // A size of an input already has its symbol's name.
   if (value.kind == Value::Kind::kInteger && symbols_.contains(word) && value.integer != symbols_.at(word))
     return fail(statement.text);
   if (value.kind == Value::Kind::kTensor && value.name >= 0) value.name = -1;
@@ -24,8 +24,8 @@ void GraphReader::declare(const Statement& statement) {
 }
 
 // "auto buf5 = std::move(buf3);", or "auto buf5 = wrap_with_raii_handle_if_needed(reinterpret_tensor_wrapper(buf3,
-// ...)); buf3.reset();": another tensor in memory that is free. Where it has the rows elsewhere, or the old tensor was
-// mixed, it begins anew, and its elements are those of a row once they are written.
+// ...)); buf3.reset();": another tensor in freed memory. If its rows are placed differently, or the old tensor was
+// mixed, its state is reset, and its elements belong to a row once they are written.
 void GraphReader::reuse(Index declaration, Index next) {
   const Statement& statement = syntax_.statement(declaration);
   if (statement.deed != Deed::kDeclare || statement.first == kNothing) return;
@@ -66,7 +66,7 @@ void GraphReader::empty_strided(const Expression& call) {
   values_[handle.name] = tensor(std::move(view));
 }
 
-// assert_size_stride(tensor, {sizes}, {strides}, ...): tells the shape of an operator's result.
+// assert_size_stride(tensor, {sizes}, {strides}, ...): states the shape of an operator's result.
 void GraphReader::assert_shape(const Expression& call) {
   if (call.children.size() < 3) return;
   const Expression& target = syntax_.expression(call.children[0]);
@@ -92,7 +92,7 @@ void GraphReader::assert_shape(const Expression& call) {
   check_place(target.text, view, expected);
 }
 
-// Mixes a result that does not have the rows where its operator has them.
+// Marks a result as mixed if its rows are not where its operator puts them.
 void GraphReader::check_place(std::string_view name, const View& view, const BatchPlace& expected) {
   state_.settle(view, expected);
   const BatchPlace place = state_.place_of(view);
@@ -150,7 +150,7 @@ void GraphReader::bind_results(std::vector<Value>& arguments, std::string_view n
   }
 }
 
-// An argument of a call. A tensor that stands there by its name has the name, and is used from now on.
+// An argument of a call. A tensor passed by its name gets the name, and counts as used from now on.
 Value GraphReader::used(Index at) {
   Value value = evaluate(at);
   const Expression& expression = syntax_.expression(at);
@@ -164,9 +164,9 @@ Value GraphReader::used(Index at) {
   return value;
 }
 
-// An operator accesses the tensors that it is given within their sizes. Of its results, what was checked is known.
+// An operator accesses its arguments within their sizes. Of its results, only asserted facts are known.
 void GraphReader::call_outside(const Expression& call) {
-  bool sized = false;  // it is given a value that depends on a size
+  bool sized = false;  // an argument depends on a size
   for (const Index child : call.children) {
     const Value value = used(child);
     const bool tensor = value.kind == Value::Kind::kTensor && value.tensor.storage >= 0;
@@ -311,7 +311,7 @@ void GraphReader::execute(Index at) {
     }
     case Deed::kWhile:
       if (!state_.bounds() || statement.children.size() != 1) return fail(statement.text);
-      state_.bounds()->set_guarded(true);  // for all that follows: it may not end
+      state_.bounds()->set_guarded(true);  // for all following code, because the loop may not end
       return execute(statement.children[0]);
     case Deed::kThrow:
       if (!state_.bounds()) return fail(statement.text);
@@ -335,7 +335,7 @@ void GraphReader::execute(Index at) {
   }
 }
 
-// A result of one branch of a condition, or of a loop's body: another branch may give it another size.
+// A result of one branch of a condition, or of a loop's body: another branch may have another size.
 void GraphReader::assign(Name name, Value value) {
   Value& target = values_[name];
   if (target.kind == Value::Kind::kTensor && value.kind == Value::Kind::kTensor && target.tensor.storage >= 0 &&

@@ -20,7 +20,7 @@ Dependence KernelReader::data_of(const Value& value) {
   }
 }
 
-// Values that are no integers known here become atoms.
+// Values that are not known integers become atoms.
 Polynomial KernelReader::index_of(const Value& value) {
   if (value.kind == Value::Kind::kInteger) return value.integer;
   return Polynomial::of(state_.data(data_of(value)));
@@ -69,7 +69,7 @@ Polynomial KernelReader::variable(Name name, const Value& value) {
   return Polynomial::of(*variable.number);
 }
 
-// What the condition says of integers, if it holds or if it does not.
+// Adds the facts that follow from the condition, if it holds or if it does not.
 bool KernelReader::assume(Index condition, bool holds) {
   if (!going()) return false;
   const Expression& expression = syntax_.expression(condition);
@@ -124,22 +124,22 @@ Value KernelReader::choice(const Expression& expression) {
   return data(all);
 }
 
-// The elements of a vector: the place of its first one, and a lane's place from there. In a loop over vectors that span
-// rows, its variable stands for a lane's place less the lane.
+// The elements of a vector: the position of the first one, and a SIMD lane's offset from it. In a loop over vectors
+// that span rows, the loop's variable represents a lane's position minus the lane.
 Polynomial KernelReader::lanes(Polynomial element) {
   if (lane_ >= 0) return element + Polynomial::of(lane_);
   Polynomial factor, rest;
   for (const Atom atom : vectors_)
-    if (element.coefficient(atom, factor, rest) && factor.is(1)) return element;  // stands for all lanes
+    if (element.coefficient(atom, factor, rest) && factor.is(1)) return element;  // represents all lanes
   return element + Polynomial::of(state_.atoms().index(kFixed));
 }
 
-// A value made of all lanes of a vector.
+// A value computed from all SIMD lanes of a vector.
 Dependence KernelReader::across_lanes(const Dependence& from) {
   return lane_ >= 0 && from.row >= 0 ? state_.mixed(kMeet) : from;
 }
 
-// An array's element belongs to the lane of the same number.
+// An array's element belongs to the SIMD lane of the same number.
 bool KernelReader::same_lane(const Polynomial& element, bool vector) const {
   return lane_ < 0 || (vector ? element.is(0) : element == Polynomial::of(lane_));
 }
@@ -207,7 +207,7 @@ Value KernelReader::joined(const Expression& expression, size_t from) {
   return data(all);
 }
 
-// A check of an index that comes from values: where the bound is the number of rows, values choose rows.
+// A check of an index that comes from values: if the bound is the batch size, values choose rows.
 void KernelReader::check(const Expression& expression) {
   if (state_.bounds()) {
     if (!expression.children.empty()) assume(expression.children[0], true);
@@ -233,7 +233,7 @@ void KernelReader::transpose(const Expression& expression) {
   Value from = evaluate(expression.children[0]), to = evaluate(expression.children[2]);
   const auto widen = [&](Value& value, Index stride) {
     if (value.kind != Value::Kind::kPointer) return;
-    if (state_.bounds()) return;  // loops over tiles take all places
+    if (state_.bounds()) return;  // loops over tiles cover all positions
     value.integer = value.integer + index(stride) * Polynomial::of(state_.atoms().index(kFixed)) +
                     Polynomial::of(state_.atoms().index(kFixed));
   };
@@ -332,7 +332,7 @@ Value KernelReader::element(const Expression& expression) {
     base.integer = base.integer + at;
     return load(base, false);
   }
-  // A lane of a vector.
+  // A SIMD lane of a vector.
   const Dependence from = data_of(base);
   if (lane_ >= 0 && from.row >= 0 && at != Polynomial::of(lane_)) return data(state_.mixed(kMeet));
   return data(from);

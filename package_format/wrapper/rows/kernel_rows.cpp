@@ -72,7 +72,7 @@ void KernelReader::leave_scope(size_t mark, size_t assigned) {
 void KernelReader::branch(const Statement& statement) {
   const Expression& condition = syntax_.expression(statement.first);
   const Dependence outer = control_;
-  // A loop's main part and its rest; a mask of nothing, for which the result is that of the mask.
+  // A loop's main part and its remainder; for an empty mask, the result is that of the mask.
   const bool tile = condition.form == Form::kCall && condition.text.starts_with("C10_");
   const bool shortcut = condition.form == Form::kMethod && condition.text == "all_zero";
   if (!tile && !shortcut) control_ = state_.join(control_, data_of(evaluate(statement.first)));
@@ -96,7 +96,7 @@ void KernelReader::branch(const Statement& statement) {
   control_ = outer;
 }
 
-// Runs the body until what it finds does not change.
+// Evaluates the body until its results no longer change.
 void KernelReader::run_body(const Statement& loop, Atom row) {
   const WrittenElements before = row >= 0 ? WrittenElements() : elements_;
   for (int pass = 0; pass < 6 && problem_.empty(); ++pass) {
@@ -105,7 +105,7 @@ void KernelReader::run_body(const Statement& loop, Atom row) {
     const int mixes = state_.mixes();
     execute(loop.children[0]);
     bool changed = state_.mixes() != mixes;
-    std::unordered_map<Name, Dependence> earliest;  // what variables were before the body
+    std::unordered_map<Name, Dependence> earliest;  // values of variables before the body
     for (size_t i = assigned_.size(); i-- > first;) {
       const Assigned each = assigned_[i];
       Dependence& now = slot(each.name).value.from;
@@ -139,7 +139,7 @@ void KernelReader::loop(const Statement& statement) {
   if (fixed(from) && from.integer.is(0) && bound.kind == Value::Kind::kInteger) inner = state_.per_row(bound.integer);
   Atom row = -1;
   Polynomial place;
-  // A vector's variable stands for the places of all lanes already.
+  // A vector's variable already represents the positions of all SIMD lanes.
   const bool lanes_of_vector =
       bounds && word.ends_with("_inner") && std::any_of(vectors_.begin(), vectors_.end(), [&](Atom atom) {
         return vector_names_[atom] == word.substr(0, word.size() - 6);
@@ -272,7 +272,7 @@ std::string run_once(const Syntax& syntax, const std::vector<Parameter>& paramet
 std::string run_kernel(const Syntax& syntax, const std::vector<Parameter>& parameters, Index body,
                        const std::vector<KernelArgument>& arguments, RowState& state, int64_t& steps) {
   if (parameters.size() != arguments.size()) return "a call with another number of arguments";
-  // What one loop over places and rows means depends on which of them are outermost in the tensors.
+  // The meaning of a single loop over positions and rows depends on which of them are outermost in the tensors.
   std::vector<std::optional<Polynomial>> meanings{std::nullopt};
   for (const KernelArgument& argument : arguments) {
     if (argument.storage < 0 || !state.storage(argument.storage).outer) continue;

@@ -46,7 +46,7 @@ class Operator {
   RowState& state_;
 };
 
-// Where the result of an elementwise operator has the batch. `rank` is the result's; shapes align at their last
+// The batch dimension of the result of an elementwise operator. `rank` is the result's; shapes align at their last
 // dimensions.
 BatchPlace merged(const BatchPlace& a, size_t rank_a, const BatchPlace& b, size_t rank_b, size_t rank) {
   if (a.kind == Kind::kUnclear || b.kind == Kind::kUnclear || rank_a > rank || rank_b > rank) return unclear();
@@ -223,12 +223,12 @@ OperatorResults elementwise(const Operator& op) {
   return same(op, place);
 }
 
-// Checks of values: one that fails ends the run, and its requests run again by halves.
+// Checks of values: a failed check ends the run, and its requests run again in halves.
 OperatorResults checked(const Operator&) { return {.known = true, .list = {}}; }
 
 OperatorResults viewed(const Operator& op) { return same(op, op.place(0)); }
 
-// Boundaries are the same for all.
+// Boundaries are the same for all rows.
 OperatorResults bucketed(const Operator& op) { return op.shared(1) ? same(op, op.place(0)) : same(op, unclear()); }
 
 // Pictures and volumes with all dimensions, [batch, channels, ...].

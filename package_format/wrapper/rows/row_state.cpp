@@ -6,7 +6,7 @@ namespace sconce::rows {
 namespace {
 
 constexpr std::string_view kMeet = "values of several rows meet";
-// How far a tensor reaches.
+// The number of elements that a tensor spans.
 Polynomial elements_of(const std::vector<Polynomial>& sizes, const std::vector<Polynomial>& strides) {
   if (sizes.size() != strides.size()) return Polynomial::unknown();
   Polynomial last(1);
@@ -122,10 +122,10 @@ void RowState::mix(int storage, int reason) {
   ++mixes_;
 }
 
-// The element is stride * row + rest, and the rest is the same for all rows and any number of rows. The code stays
-// within the storage for every row, the first and the last included, so that 0 <= rest < stride.
+// The element is stride * row + rest, and the rest is the same for all rows and any batch size. The code stays within
+// the storage for every row, the first and the last included, so 0 <= rest < stride.
 //
-// With other dimensions outside the batch that does not follow: bounds must show it.
+// With other dimensions outside the batch, this does not follow: bounds must prove it.
 std::optional<Atom> RowState::row_of(const Storage& storage, const Polynomial& element) {
   if (!element.known()) return std::nullopt;
   Atom row = -1;
@@ -215,7 +215,7 @@ BatchPlace RowState::place_of(const View& view) {
     batch = d;
   }
   if (storage.kind == Storage::Kind::kShared) {
-    // The same for all rows, perhaps expanded to as many.
+    // The same for all rows, possibly expanded to the batch.
     if (carries(view.offset)) return place;
     for (size_t d = 0; d < view.sizes.size(); ++d)
       if (!view.sizes[d].is(1) && (d == batch ? !view.strides[d].is(0) : carries(view.strides[d]))) return place;

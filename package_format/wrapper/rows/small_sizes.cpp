@@ -10,7 +10,7 @@
 namespace sconce {
 namespace {
 
-// A package with more is looked at with all of them at once.
+// A package with more symbols is examined with all of them at once.
 constexpr size_t kMaxAlone = 8;
 
 class SmallSizes {
@@ -36,7 +36,7 @@ class SmallSizes {
         for (const std::string& symbol : symbols_of(dim.symbol)) dim.smallest = std::max(dim.smallest, least_[symbol]);
   }
 
-  // A symbol that no dimension says alone has the minimum of 2 that torch.export assumes.
+  // A symbol that is not a dimension by itself has the minimum of 2 that torch.export assumes.
   void add(const Dim& dim) {
     if (dim.is_static()) return;
     for (const std::string& symbol : symbols_of(dim.symbol)) {
@@ -49,9 +49,9 @@ class SmallSizes {
       if (least == 2) open_.push_back(symbol);
   }
 
-  // Gives the symbols the value unless an access is known to leave its tensor; else says which. Code of which that is
-  // not known is taken for what nearly all code is, and what torch.export says of it: right for the sizes that were
-  // declared, which the source does not tell.
+  // Gives the symbols the value unless an access is known to leave its tensor; else returns that access. If this is
+  // unknown, the code counts as correct for the declared sizes, which the source does not contain: nearly all code is,
+  // and torch.export asserts it.
   std::string lower(const std::vector<std::string>& symbols, int64_t value) {
     const rows::LeastSizes before = least_;
     for (const std::string& symbol : symbols) least_[symbol] = value;

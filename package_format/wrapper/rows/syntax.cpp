@@ -53,7 +53,7 @@ class Parser {
   const Token& token(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
   bool next(std::string_view text) const {
     const Token& token = this->token();
-    // Nearly all differ in the first character, which costs no call.
+    // Nearly all differ in the first character, and comparing it costs no call.
     return token.text.size() == text.size() && (text.empty() || token.text.front() == text.front()) &&
            token.text == text && token.kind != TokenKind::kString;
   }
@@ -126,7 +126,7 @@ class Parser {
   std::string_view problem_;
 };
 
-// The place after "<...>" at `from`, if that can be a list of template arguments; else `from`.
+// The position after "<...>" at `from`, if that can be a list of template arguments; else `from`.
 size_t Parser::template_end(size_t from) const {
   if (tokens_[from].text != "<") return from;
   int depth = 0, brackets = 0;
@@ -156,7 +156,7 @@ size_t Parser::bracket_end(size_t from) const {
   return tokens_.size() - 1;
 }
 
-// The place after a type ("const at::vec::Vectorized<float>*", "auto&", "decltype(auto)"), or `from`.
+// The position after a type ("const at::vec::Vectorized<float>*", "auto&", "decltype(auto)"), or `from`.
 size_t Parser::type_end(size_t from) const {
   size_t i = from;
   while (tokens_[i].text == "const" || tokens_[i].text == "static" || tokens_[i].text == "constexpr" ||

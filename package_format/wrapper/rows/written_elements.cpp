@@ -7,8 +7,8 @@ namespace {
 
 constexpr size_t kMaxWrites = 64;
 
-// The set of elements, as text: loop variables stand for their ranges, but for those in `same`. nullopt if a variable
-// is there more than once, so that the set is not that of all combinations.
+// The set of elements, as text: loop variables are replaced by their ranges, except those in `same`. nullopt if a
+// variable occurs more than once, so that the set does not contain all combinations.
 std::optional<std::string> elements_of(const Polynomial& element, const std::vector<Atom>& same,
                                        const RowState& state) {
   if (!element.known()) return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<Dependence> WrittenElements::read(Name array, const Polynomial& el
                                                 const RowState& state) const {
   for (const Write& each : writes_) {
     if (each.array != array) continue;
-    // A loop that is under way has written the element of this iteration, and maybe no other.
+    // An enclosing loop has written the element of this iteration, and possibly no other.
     std::vector<Atom> shared;
     for (const Atom atom : open) {
       Polynomial factor, rest;

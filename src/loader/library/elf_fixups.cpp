@@ -87,7 +87,7 @@ class Patcher {
     result_.patches.push_back(std::move(patch));
   }
 
-  // Data are left alone: a variable or type that several libraries define must be one.
+  // Data are not bound: a variable or type that several libraries define must be one.
   void bind_own_functions(const ByteRange& table) {
     Patch patch = copy(table.offset, table.size);
     bool changed = false;
@@ -188,7 +188,7 @@ class Patcher {
     }
   }
 
-  // Offset in the string table of a name that ours may overwrite: long enough, and read by nobody else.
+  // Offset in the string table of a name that ours may overwrite: long enough, and read by no other entry.
   std::optional<uint64_t> find_name_slot() const {
     for (const ElfImage::Needed& needed : image_.needed())
       if (is_torch_library(needed.name) && !is_cuda_slot(needed) && usable(needed.name_offset, needed.name, 0))

@@ -35,7 +35,8 @@ int open_memory(const std::string& name) {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   int fd = memfd_create(name.c_str(), kFlags | MFD_EXEC);
   if (fd < 0 && errno == EINVAL) fd = memfd_create(name.c_str(), kFlags);  // older kernel
-  // vm.memfd_noexec=2 refuses executable ones. The other kind can be mapped executable too, only execve refuses it.
+  // vm.memfd_noexec=2 refuses executable ones. A non-executable one can also be mapped executable; only execve refuses
+  // it.
   if (fd < 0 && errno == EACCES) fd = memfd_create(name.c_str(), kFlags | MFD_NOEXEC_SEAL);
   return fd;
 }

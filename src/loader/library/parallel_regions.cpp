@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *kParallel = "GOMP_parallel", *kBarrier = "GOMP_barrier";
 
-// A team of another run time is not one that ours could count.
+// Leaves a team of another OpenMP run time alone: our functions cannot count its threads.
 void rebind_own(SharedLibrary& library, const char* name, void* own, void* replacement) {
   void* const before = library.rebind(name, replacement);
   if (before && before != own) library.rebind(name, before);

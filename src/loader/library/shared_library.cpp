@@ -30,10 +30,10 @@ std::string dl_error() {
   return text ? text : "no reason given";
 }
 
-// The code for the dynamic linker's refusal, by its words: something is missing, or the file is wrong.
+// The error code for the dynamic linker's message: something is missing, or the file is wrong.
 ErrorCode code_of_refusal(std::string_view reason) noexcept {
   const auto says = [&](std::string_view words) { return reason.find(words) != std::string_view::npos; };
-  // Also a file name without more words: no memory for the name.
+  // A file name without further words also means that memory for the name was missing.
   if (says("cannot allocate") || reason.ends_with("Cannot allocate memory") ||
       reason.ends_with("cannot open shared object file"))
     return ErrorCode::kOutOfMemory;
@@ -118,7 +118,7 @@ SharedLibrary SharedLibrary::load(const ElfImage& image, std::span<const ByteRan
   return library;
 }
 
-// Copies the image to the first place from which it loads, and loads it.
+// Copies the image to the first place from which it can be loaded, and loads it.
 void SharedLibrary::place(const ElfImage& image, const Fixups& fixups, std::span<const ByteRange> copied,
                           const std::function<void()>& still_good) {
   const std::vector<ByteRange> tables = united(image.tables(), image.bytes().size());
@@ -266,8 +266,8 @@ void SharedLibrary::unload() noexcept {
     destroy_thread_locals(reinterpret_cast<uintptr_t>(base_ + layout_.first),
                           reinterpret_cast<uintptr_t>(base_ + layout_.last));
   dlclose(std::exchange(handle_, nullptr));
-  // A library that asks to stay (DF_1_NODELETE) keeps its descriptor, so that no other file gets its path. Ask by the
-  // path: another library, which may be going, could be at the address now.
+  // A library with DF_1_NODELETE stays loaded. Keep its descriptor, so that no other file gets its path. Look it up by
+  // path: by now, another library may be at the address.
   void* const still = base_ ? dlopen(file_.path().c_str(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
   if (!still) return;
   dlclose(still);
@@ -276,7 +276,7 @@ void SharedLibrary::unload() noexcept {
 
 void* SharedLibrary::find(const char* symbol) const noexcept {
   if (!handle_) return nullptr;
-  auto* found = static_cast<std::byte*>(dlsym(handle_, symbol));  // also searches the libraries that this one needs
+  auto* found = static_cast<std::byte*>(dlsym(handle_, symbol));  // also searches the library's dependencies
   return found >= base_ + layout_.first && found < base_ + layout_.last ? found : nullptr;
 }
 
@@ -320,7 +320,7 @@ void* SharedLibrary::rebind(const char* imported, void* replacement) {
   if (!wanted) return nullptr;
 
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  // The pages that the dynamic linker has made read-only: whole pages only, also at the end.
+  // The pages that the dynamic linker has made read-only: only whole pages, also at the end.
   const uint64_t relro_begin = layout_.relro.offset & ~(page - 1);
   const uint64_t relro_end = layout_.relro.end() & ~(page - 1);
   void* before = nullptr;

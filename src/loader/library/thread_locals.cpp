@@ -17,7 +17,7 @@ extern "C" void* __tls_get_addr(sconce::loader::ThreadLocalIndex* index);
 namespace sconce::loader {
 namespace {
 
-// A reserve of destructors and blocks for when memory runs out.
+// A reserve of destructors and blocks for the case that memory runs out.
 constexpr size_t kReserve = 256, kReservedBytes = 256, kAlignment = 64;
 
 struct Entry {
@@ -65,15 +65,15 @@ struct Thread {
   Entry* entries;
   Block* blocks;
   Thread* next;
-  bool listed, gone;  // gone: its list was destroyed
+  bool listed, gone;  // gone: its list is destroyed
 };
 
-// Recursive, and there as long as the data below.
+// Recursive; its lifetime is that of the data below.
 class SCONCE_THREAD_SAFETY(capability("mutex")) RecursiveMutex {
  public:
   void lock() noexcept SCONCE_ACQUIRE() { pthread_mutex_lock(&mutex_); }
   void unlock() noexcept SCONCE_RELEASE() { pthread_mutex_unlock(&mutex_); }
-  // In a child of fork(), where the owner has another number.
+  // In a child of fork(), where the owner has another thread id.
   void unlock_in_child() noexcept SCONCE_RELEASE() { mutex_ = pthread_mutex_t PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; }
 
  private:
@@ -94,7 +94,7 @@ constinit Thread* first SCONCE_GUARDED_BY(registry) = nullptr;
 constinit Reserve<Entry> reserved_entries SCONCE_GUARDED_BY(registry){};
 constinit Reserve<ReservedBlock> reserved_blocks SCONCE_GUARDED_BY(registry){};
 
-// A child of fork() has one thread. The lists of the others are in memory that it gives to its next threads.
+// A child of fork() has one thread. The lists of the others are in memory that the child's next threads reuse.
 void lock_before_fork() noexcept SCONCE_ACQUIRE(registry) { registry.lock(); }
 void unlock_after_fork() noexcept SCONCE_RELEASE(registry) { registry.unlock(); }
 void forget_other_threads() noexcept SCONCE_RELEASE(registry) {
@@ -140,7 +140,7 @@ void end_thread(void*) noexcept {
   self.gone = true;
 }
 
-// Calls end_thread() at the end of threads that set it. While a process has few keys, setting one needs no memory.
+// Calls end_thread() at the end of threads that set it. While a process has few keys, setting one allocates nothing.
 class EndKey {
  public:
   EndKey() noexcept : made_(pthread_key_create(&key_, &end_thread) == 0) {}
@@ -191,7 +191,7 @@ void* add_block(ThreadLocalIndex* index) noexcept {
   const Lock lock;
   const auto image = std::find_if(images().begin(), images().end(),
                                   [&](const ThreadImage& one) { return one.module == index->module; });
-  if (image == images().end()) return __tls_get_addr(index);  // a library that we do not manage, such as libstdc++
+  if (image == images().end()) return __tls_get_addr(index);  // a library not managed here, such as libstdc++
   // If the thread has ended or cannot be listed, the block is never freed.
   if (!self.gone) list_thread();
   Block* const block = make_block(*image);
@@ -219,7 +219,7 @@ bool destroy_one_of(Thread& thread, uintptr_t begin, uintptr_t end) noexcept SCO
 }  // namespace
 
 int add_thread_local(void (*destroy)(void*), void* object, void* library) noexcept {
-  // The thread's list is gone, so nobody will destroy the object, as in a process that exits.
+  // The thread's list is gone, so the object is never destroyed, as in a process that exits.
   if (self.gone) return 0;
   const Lock lock;
   if (!list_thread()) return -1;
@@ -261,7 +261,7 @@ void destroy_thread_locals(uintptr_t begin, uintptr_t end) noexcept {
 
 }  // namespace sconce::loader
 
-// For libsconce's own objects: glibc would end the process if it found no memory to register one.
+// For libsconce's own objects: glibc would end the process if it had no memory to register one.
 extern "C" __attribute__((visibility("hidden"))) int __cxa_thread_atexit(void (*destroy)(void*), void* object,
                                                                          void* library) noexcept {
   return sconce::loader::add_thread_local(destroy, object, library);

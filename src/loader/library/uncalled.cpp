@@ -27,7 +27,7 @@ void* failing() {
   return reinterpret_cast<void*>(&fail<kName>);
 }
 
-// Stands in for an object of which only the address is used.
+// Replaces an object of which only the address is used.
 alignas(16) std::byte object[512];
 
 const Uncalled kUncalled[] = {

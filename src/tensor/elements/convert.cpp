@@ -11,7 +11,7 @@
 namespace sconce {
 namespace {
 
-// Elements per step where a conversion goes through an intermediate type: stays in the first-level cache.
+// Elements per step of a conversion through an intermediate type: fits the first-level cache.
 constexpr int64_t kChunk = 1024;
 
 template <class From, class To>
@@ -70,7 +70,7 @@ Run run_for() {
   return convert_run<From, To>;
 }
 
-// The types that are converted directly; every other one has one of these as its intermediate.
+// The types that are converted directly; every other type uses one of these as its intermediate.
 template <class F>
 decltype(auto) dispatch_direct(DType dtype, F&& f) {
   return detail::dispatch_list<DType::kFloat32, DType::kInt64, DType::kInt32, DType::kFloat64, DType::kUInt8,
@@ -133,7 +133,7 @@ void narrow(const void* source, DType to, void* destination, int64_t n) {
   }
 }
 
-// bfloat16 NaNs of every payload become one; lanes are 32 bits wide.
+// bfloat16 NaNs of every payload become one; SIMD lanes are 32 bits wide.
 __m256i round_to_bfloat16(__m256 value) {
   const __m256i bits = _mm256_castps_si256(value);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

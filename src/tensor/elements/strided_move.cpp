@@ -94,7 +94,7 @@ void transpose(StridedRows s, StridedRows d, int64_t inner, int64_t outer) noexc
   } else {
     constexpr int64_t kItem = sizeof(E);
     constexpr int64_t kColumns = 16 / kItem, kRows = 2 * kColumns;
-    // Neighbouring cache lines of the source at a time; but one, where lines above each other share a cache set.
+    // Processes neighbouring cache lines of the source together; only one if consecutive lines share a cache set.
     const bool crowded = s.inner % 1024 == 0 || d.outer % 1024 == 0;
     const int64_t tile = std::max<int64_t>((crowded ? 64 : 256) / kItem, kRows);
     for (int64_t j0 = 0; j0 < outer; j0 += tile) {

@@ -129,7 +129,7 @@ void IndexPlan::broadcast_indices() {
   }
   for (Tensor& index : indices_)
     if (to_string(index.sizes()) != to_string(IntSpan(index_sizes_))) index = expand("index", index, index_sizes_);
-  // ATen converts every index. The result may have other strides, which influence the order of the walk.
+  // ATen converts every index. The result may have other strides, which affect the order of the walk.
   const auto is_long = [](const Tensor& t) { return t.dtype() == DType::kInt64; };
   if (std::any_of(indices_.begin(), indices_.end(), [&](const Tensor& t) { return is_long(t) || !t.is_dense(); }))
     for (Tensor& index : indices_) index = to_dtype(index, DType::kInt64);
@@ -152,14 +152,14 @@ Shape IndexPlan::result_strides() const {
   });
   for (const Tensor& index : indices_) {
     for (int d = 0; d < rank; ++d) sizes[d] = d >= before_ && d < before_ + index_rank ? index.size(d - before_) : 1;
-    // ATen reshapes: the strides of dimensions of size 1 count where the result has size 1 there, too. What is
-    // contiguous but for those is not copied.
+    // ATen reshapes: the strides of dimensions of size 1 count even if the result has size 1 there. A tensor that is
+    // contiguous except for those dimensions is not copied.
     const auto viewed = view_strides(index.sizes(), index.strides(), sizes);
     if (viewed && (!copied || index.is_contiguous()))
       strides = *viewed;
     else
       contiguous_strides(sizes, strides.data());
-    // Only sizes and strides are looked at: what they describe need not lie in the index's own storage.
+    // Only sizes and strides are read: they need not describe the index's own storage.
     tensors.push_back(Tensor::from_blob(index.data(), sizes, strides, index.dtype(), index.device()));
   }
   std::vector<const Tensor*> operands;

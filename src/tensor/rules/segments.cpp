@@ -39,7 +39,7 @@ SegmentShape segment_shape(const Tensor& data, const Tensor* lengths, const Tens
 
 void check_segment_reduce(const Tensor& data, const Tensor* lengths, const Tensor* indices, bool unsafe) {
   SCONCE_CHECK(data.dim() > 0, kInvalidArgument, "segment_reduce(): data must have dimensions, got ", describe(data));
-  // ATen looks for the smallest length.
+  // ATen searches for the smallest length.
   SCONCE_CHECK(unsafe || !lengths || lengths->numel() > 0, kInvalidArgument,
                "segment_reduce(): lengths must not be empty");
   SCONCE_CHECK(!indices, kUnsupported, "segment_reduce(): indices based reduction is not supported yet.");

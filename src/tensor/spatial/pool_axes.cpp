@@ -7,7 +7,7 @@
 namespace sconce {
 namespace {
 
-// "NAME: kernel_size must ..." One number stands for all dimensions.
+// "NAME: kernel_size must ..." One number applies to all dimensions.
 int64_t setting(std::string_view name, const char* what, IntSpan values, int dims, int i) {
   SCONCE_CHECK(values.size() == 1 || values.size() == static_cast<size_t>(dims), kInvalidArgument, name, ": ", what,
                " must be a single int or ", dims, " ints, got ", values.size());
@@ -35,7 +35,7 @@ PoolAxis pool_axis(std::string_view name, int64_t input, int64_t kernel, int64_t
   return axis;
 }
 
-// From dimension `first` on, none may be empty.
+// From dimension `first` on, no dimension may be empty.
 void check_sizes(std::string_view name, const Tensor& self, int dims, int64_t first) {
   SCONCE_CHECK(self.dim() == dims + 1 || self.dim() == dims + 2, kInvalidArgument, name, ": Expected ", dims + 1,
                "D or ", dims + 2, "D tensor for input, but got: ", to_string(self.sizes()));

@@ -102,7 +102,7 @@ void check_deform(const DeformTensors& tensors, DeformGeometry& g) {
                  ") - computed output dims: (", g.out_height, ", ", g.out_width, ")");
   };
   fits("offset", offset);
-  // torchvision passes a mask of the batch's size even where none is used, and checks that.
+  // torchvision passes a mask of the batch's size even if it is unused, and checks that.
   SCONCE_CHECK(mask.dim() > 0 && mask.size(0) == g.batch, kInvalidArgument,
                "deform_conv2d: invalid batch size of mask");
   if (g.masked) fits("mask", mask);

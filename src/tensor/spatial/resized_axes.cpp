@@ -32,7 +32,7 @@ std::array<ResampledAxis, 3> resized_axes(std::string_view name, const Tensor& g
 
 ResampleModes resample_modes(const std::array<ResampledAxis, 3>& axes, int dims, ResampleMode mode) noexcept {
   if (mode != ResampleMode::kCubic) return {mode, mode, mode};
-  // A cubic resize to the same sizes copies, whatever the scales say.
+  // A cubic resize to the same sizes copies, regardless of the scales.
   const bool same = axes[1].input == axes[1].output && axes[2].input == axes[2].output;
   ResampleModes modes;
   for (size_t a = 0; a < 3; ++a) modes[a] = same || a < 3 - static_cast<size_t>(dims) ? ResampleMode::kLinear : mode;
