@@ -41,19 +41,19 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Of the children that try models: this program, also where its file has been replaced.
+// The program for trial children: this program, even if its file was replaced.
 constexpr const char* kProgram = "/proc/self/exe";
-// How often to look at the files of tokens, certificates and keys.
+// Interval of polling the files of tokens, certificates and keys.
 constexpr std::chrono::seconds kLook{1};
-// How long a connection has, in a shutdown, for the answer that its time is up.
+// Time that a connection has, in a shutdown, for the answer that it has timed out.
 constexpr std::chrono::seconds kLastWords{1};
-// When the process ends whatever happens, after the time that a shutdown may take.
+// When the process ends in any case, after the time that a shutdown may take.
 constexpr std::chrono::seconds kCutOff{8};
-// How long a load may go on after the last request of a drain.
+// How long a load may continue after the last request of a drain.
 constexpr std::chrono::seconds kLastLoad{2};
 
-// Each connection needs a descriptor, so use all that the limit allows, and take no more connections than it has room
-// for.
+// Each connection needs a descriptor. Raises the soft limit to the hard limit, and limits connections to the available
+// descriptors.
 void fit_to_descriptors(ServerConfig& config) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -78,8 +78,8 @@ size_t io_threads(const ServerConfig& config) {
   return static_cast<size_t>(std::clamp(count, 1, 8));
 }
 
-// Whether weights may be in the file, or in the folder, that have a child make a warm-up run. What a package does not
-// record of its outputs is not known yet.
+// Whether the file or folder may have weights large enough for a warm-up run in a child. Facts about outputs that the
+// package lacks are unknown before the package is opened.
 bool may_be_tried_first(const PackageFile& file) {
   std::error_code problem;
   const uintmax_t bytes = std::filesystem::file_size(file.path, problem);
@@ -91,7 +91,7 @@ uint64_t request_memory(const ServerConfig& config) {
   return config.request_memory > 0 ? static_cast<uint64_t>(config.request_memory) : host_memory().limit / kShare;
 }
 
-// The main thread: waits for signals and goes through the phases of a shutdown.
+// The main thread: waits for signals and runs the phases of a shutdown.
 class Server {
  public:
   explicit Server(const ServerConfig& config)
@@ -160,7 +160,8 @@ class Server {
         log_error("model {} version {}: what was kept of its last push or watch is lost: {}", served->interface().name,
                   served->interface().version, printable(problem));
     });
-    // The last I/O thread accepts connections, serves metrics and administration: a busy model does not delay these.
+    // The last I/O thread accepts connections and serves metrics and administration, so that a busy model does not
+    // delay these.
     const HttpShared shared{config_,           service_.counters, connections_, request_memory_, service_.credentials,
                             service_.refusals, service_.failures};
     for (size_t i = 0; i <= threads_; ++i) {
@@ -170,7 +171,7 @@ class Server {
     std::vector<IoThread*> io;
     for (size_t i = 0; i < threads_; ++i) io.push_back(io_threads_[i].get());
     IoThread& side = *io_threads_.back();
-    // scope: the one that clients of other hosts must not have without a token.
+    // scope: must be protected if other hosts can reach the listener.
     const auto listen = [&](const Address& address, Listeners kind, std::vector<IoThread*> io_threads, const char* what,
                             TlsMode tls, uint8_t scope) {
       if (!address.enabled()) return;
@@ -203,20 +204,20 @@ class Server {
   }
 
   ~Server() {
-    if (remote_) remote_->stop();  // it tells the others
+    if (remote_) remote_->stop();  // it notifies the following parts
     control_.stop();
     grpc_.reset();
     service_.operations.stop();
-    service_.admin_threads.stop();  // they give their answers to the I/O threads
-    service_.heavy_work.stop();     // it does so too
+    service_.admin_threads.stop();  // they pass their answers to the I/O threads
+    service_.heavy_work.stop();     // likewise
     for (auto& io_thread : io_threads_) io_thread->stop();
     listeners_.clear();
-    // The accepting thread goes first, because its work refers to the other event loops.
+    // The accepting thread is destroyed first, because its work refers to the other event loops.
     io_threads_.pop_back();
     if (service_.otlp) service_.otlp->stop();
   }
 
-  // Returns after a drain; throws if a model could not be loaded at the start.
+  // Returns after a drain; throws if a model could not be loaded at start.
   void run() {
     wait_for_signal();
     wait_for_hangup();
@@ -248,8 +249,8 @@ class Server {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 
-  // Checks what the public listener offers besides inference at an address that others reach. Clients with a
-  // certificate are not thereby administrators.
+  // Checks the routes that the public listener offers besides inference at an address that other hosts reach. A client
+  // certificate does not make its owner an administrator.
   void check_reach(const std::string& address) const {
     const auto known = service_.credentials.snapshot();
     SCONCE_CHECK(
@@ -265,7 +266,7 @@ class Server {
         address);
   }
 
-  // Whether a model of the file may be pinned: a package of several has names that continue its stem.
+  // Whether a model in the file may be pinned: in a package with several models, names continue after its stem.
   bool may_be_pinned(const PackageFile& file) const {
     return std::any_of(config_.model_settings.begin(), config_.model_settings.end(), [&](const ModelSetting& setting) {
       const std::string& model = setting.model;
@@ -282,7 +283,7 @@ class Server {
     return std::move(found.unread);
   }
 
-  // A child that waits for its task is ready when the first package is open. Without it, the load starts one.
+  // A child process that waits for its task is ready when the first package is open. Without it, the load starts one.
   std::unique_ptr<TrialProcess> start_child() const {
     std::unique_ptr<TrialProcess> child;
     if (config_.tries_at_start() && std::any_of(files_.begin(), files_.end(), may_be_tried_first))
@@ -305,7 +306,7 @@ class Server {
       if (names.empty() || names.back() != package.name) names.push_back(package.name);
     }
     if (finder_.has_repository()) {
-      // A model that a setting names may come later.
+      // A model that a setting names may be added later.
       for (const ModelSetting& setting : config_.model_settings) {
         const auto is_named = [&](const std::string& name) {
           return setting.model == name || (finder_.loads_on_demand() && setting.model.starts_with(name + "."));
@@ -319,7 +320,7 @@ class Server {
     return packages;
   }
 
-  // With weights_keep, a restart knows what became of a push. Those of named sets are noted in the sets' files.
+  // With weights_keep, a restart knows the results of pushes. Those of named sets are stored in the sets' files.
   void keep_end(const PushRecord& push) noexcept {
     if (!push.terms.set.empty()) return;
     succeeds([&] {
@@ -365,8 +366,8 @@ class Server {
     });
   }
 
-  // Waits for the load that runs, if there is one: in a drain, no longer than requests may take. It changes nothing
-  // that must be whole, and its model would serve nobody.
+  // Waits for the load in progress, if there is one: in a drain, no longer than for requests. A load can be aborted,
+  // because it changes no durable state and its model would serve no requests.
   void stop_control() {
     if (!draining_) return control_.stop();
     std::promise<void> stopped;
@@ -431,8 +432,8 @@ class Server {
         if (version.model) version.model->end_loops("the server is shutting down");
   }
 
-  // Ends connections that are not done after drain_timeout: first tells clients that have not sent their request, then
-  // closes connections. Requests to a model that does not answer end with the process.
+  // Ends connections that are not done after drain_timeout: first answers clients that have not sent their whole
+  // request, then closes connections. Requests to a model that does not answer end with the process.
   void end_clients() {
     switch (endings_++) {
       case 0:
@@ -452,34 +453,34 @@ class Server {
     drain_end_ = IoThread::Clock::now() + kLastWords;
   }
 
-  // Called on the control thread, which is joined before the failure is read. Allocates nothing, because the failure
-  // may be a lack of memory.
+  // Called on the loader thread, which is joined before the failure is read. Allocates nothing, because the failure may
+  // be a lack of memory.
   void fail(std::exception_ptr failure) noexcept {
     service_.draining = true;
     failure_ = std::move(failure);
     context_.stop();
   }
 
-  const std::unique_ptr<RemoteSources> remote_;  // null: nothing is remote
-  const ServerConfig config_;                    // with folders here in the place of what is remote
+  const std::unique_ptr<RemoteSources> remote_;  // null: no remote sources
+  const ServerConfig config_;                    // with local folders in place of remote addresses
   const size_t threads_;
   SignatureRule signatures_;
   const PackageFinder finder_;
-  std::vector<PackageFile> files_;  // of models that are loaded on demand, until these are known
+  std::vector<PackageFile> files_;  // of models that are loaded on demand, until on_demand_ has them
   const std::vector<UnreadFolder> unread_;
-  std::unique_ptr<TrialProcess> trial_;  // until control_ has it
-  std::vector<PackageEntry> packages_;   // what the control thread loads first
+  std::unique_ptr<TrialProcess> trial_;  // until control_ takes it
+  std::vector<PackageEntry> packages_;   // the packages that the loader thread loads first
   ModelBudget budget_;
   asio::io_context context_{1};
   RequestBudget request_memory_;                       // outlives the models, which may keep inputs
   OpenConnections connections_;                        // outlives the I/O threads
   TimerQueue clock_;                                   // outlives the models that set it
-  IdleWatch idle_watch_{[this] { control_.wake(); }};  // outlives the models that tell it
-  DeferredDeleter reaper_;                             // outlives whoever holds a model
-  std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the requests, whose lanes post to them
+  IdleWatch idle_watch_{[this] { control_.wake(); }};  // outlives the models that notify it
+  DeferredDeleter reaper_;                             // outlives all owners of models
+  std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the requests, whose replica threads post to them
   Repository repository_;
   WeightStore store_;
-  std::unique_ptr<OnDemand> on_demand_;  // null: all models are loaded at the start
+  std::unique_ptr<OnDemand> on_demand_;  // null: all models are loaded at start
   ModelLoader control_;
   Service service_;
   PushSettler settler_;
@@ -491,7 +492,7 @@ class Server {
   std::unique_ptr<GrpcFront> grpc_;
   IoThread::Clock::time_point drain_end_, load_end_;
   int endings_ = 0;
-  bool draining_ = false;  // a signal has come
+  bool draining_ = false;  // a signal has arrived
   std::exception_ptr failure_;
 };
 
@@ -519,7 +520,7 @@ bool run_server(const ServerConfig& config, std::span<const std::string> warning
   } last_lines;
   on_mapped_file_event(&log_file_event);
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is its writer's error
+  std::signal(SIGXFSZ, SIG_IGN);  // the write to a file at its size limit reports the error
   write_nan_as_null(config.nan_as_null);
   log_info("sconce {}", version());
   for (const std::string& warning : warnings) log_warn("{}", printable(warning));

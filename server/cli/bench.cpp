@@ -32,7 +32,7 @@ struct BenchOptions {
   LoadSettings load;
   InputOptions inputs;
   std::vector<int> replicas{1}, threads{0};
-  int callers = 0;  // 0: as many as replicas
+  int callers = 0;  // 0: number of replicas
   double duration_s = 3;
   bool json = false;
   std::string html, against;  // files
@@ -40,7 +40,7 @@ struct BenchOptions {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Memory of this process: private pages, and its share of shared ones.
+// Memory of this process: private pages, and its share of shared pages.
 uint64_t proportional_bytes() {
   std::ifstream file("/proc/self/smaps_rollup");
   for (std::string line; std::getline(file, line);)
@@ -52,7 +52,7 @@ uint64_t proportional_bytes() {
 struct Samples {
   std::vector<float> times;
   double elapsed_s = 0;
-  // Nearest rank.
+  // Nearest-rank percentile.
   double percentile(double p) {
     const auto rank = static_cast<size_t>(std::ceil(p * static_cast<double>(times.size())));
     const size_t i = std::max<size_t>(rank, 1) - 1;
@@ -79,13 +79,13 @@ Samples run_for(Model& model, const std::vector<Tensor>& inputs, double duration
   return samples;
 }
 
-// Runs on `callers` threads at full speed, and throws here the error of any of them.
+// Runs on `callers` threads at full speed, and throws the error of any of them.
 Samples run_concurrently(Model& model, const BenchOptions& options, int callers) {
   std::vector<std::vector<Tensor>> inputs;
   for (int i = 0; i < callers; ++i) inputs.push_back(make_inputs(model.info().spec, options.inputs));
   run_for(model, inputs[0], 0);  // throws errors of the inputs on this thread
   const Clock::time_point start = Clock::now();
-  std::vector<std::future<Samples>> running;  // get() throws what the thread threw
+  std::vector<std::future<Samples>> running;  // get() throws the thread's exception
   for (const std::vector<Tensor>& tensors : inputs)
     running.push_back(std::async(std::launch::async, [&] { return run_for(model, tensors, options.duration_s); }));
   std::vector<Samples> all;
@@ -155,7 +155,7 @@ std::string cpu_name() {
   return "a CPU without a name";
 }
 
-// All but the measurements.
+// Everything except the measurements.
 OrderedJson describe_host(const BenchOptions& options) {
   return {{"package", options.load.path},
           {"sconce", version()},
@@ -166,7 +166,7 @@ OrderedJson describe_host(const BenchOptions& options) {
 }
 
 int bench(const BenchOptions& options) {
-  // Before minutes of measuring, so that a wrong name costs nothing.
+  // Before the long measurements, so that a wrong file name is reported at once.
   std::optional<OrderedJson> earlier;
   if (!options.against.empty()) earlier = read_bench(options.against);
   OrderedJson document = describe_host(options);

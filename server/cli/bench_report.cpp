@@ -20,10 +20,10 @@ namespace sconce::server::commands {
 namespace {
 
 constexpr int kPerOctave = 16;
-// The figures of a page, for a later call. A browser does not run it.
+// The measurements in the page, for a later call. A browser does not execute this element.
 constexpr std::string_view kDataBegin = "<script type=\"application/json\" id=\"sconce-bench\">";
 constexpr std::string_view kDataEnd = "</script>";
-// A smaller change may be chance.
+// A smaller change may be noise.
 constexpr double kWorthColour = 0.03;
 
 enum class Unit : int8_t { kSeconds, kBytes, kPerSecond };
@@ -47,7 +47,7 @@ constexpr Figure kFigures[] = {
     {"weights", "", "constant_bytes", Unit::kBytes},
 };
 
-// A file of another origin may have anything in it.
+// A file of unknown origin may contain any JSON.
 const OrderedJson* member(const OrderedJson& object, const char* key) {
   if (!object.is_object()) return nullptr;
   const auto at = object.find(key);
@@ -96,7 +96,7 @@ Change change_of(double now, double before, Unit unit) {
   return result;
 }
 
-// Share of all runs by bin.
+// Share of all runs, by bin.
 std::map<int, double> shares_of(const OrderedJson& measurement, const char* key) {
   std::map<int, double> shares;
   const OrderedJson* const bins = member(measurement, key);
@@ -116,7 +116,7 @@ std::map<int, double> shares_of(const OrderedJson& measurement, const char* key)
 
 double begin_of(int bin) { return std::exp2(static_cast<double>(bin) / kPerOctave); }
 
-// The bins from the first to where all but 5 in a thousand runs are; what is later is drawn in the last one.
+// The bins from the first to the 99.5th percentile; later runs are drawn in the last bin.
 struct Range {
   int first = 0, last = 0;
 };
@@ -130,7 +130,7 @@ Range range_of(const std::vector<const std::map<int, double>*>& all) {
       left -= share;
     }
   }
-  // A few bins at least, so that one bar is no wall.
+  // A minimum number of bins, so that a single bar does not fill the chart.
   constexpr int kLeast = 12;
   if (const int lacking = kLeast - (range.last - range.first + 1); lacking > 0) {
     range.first -= lacking / 2;
@@ -260,7 +260,7 @@ std::string made_by(const OrderedJson& document) {
 OrderedJson time_bins(std::span<const float> seconds) {
   std::map<int, int64_t> counts;
   for (const float time : seconds) {
-    // A clock that does not move between two runs counts as its smallest step.
+    // If the clock does not advance between two runs, the time counts as its smallest step.
     const double time_s = std::max(static_cast<double>(time), 1e-9);
     ++counts[static_cast<int>(std::floor(std::log2(time_s) * kPerOctave))];
   }
@@ -324,7 +324,7 @@ std::string bench_page(const OrderedJson& document, const OrderedJson* earlier) 
     }
     body += "</section>\n";
   }
-  // "</script>" cannot stand in it.
+  // "</script>" must not occur in it.
   std::string data = dump(document);
   for (size_t at = 0; (at = data.find('<', at)) != std::string::npos;) data.replace(at, 1, "\\u003c");
   body += std::string(kDataBegin) + data + std::string(kDataEnd) + "\n";

@@ -19,7 +19,7 @@ struct CheckOptions {
   std::vector<std::string> op_libraries;
 };
 
-// main() chooses the exit status of errors: 1 if the package would not run, 2 if it cannot be read.
+// main() sets the exit status of errors: 1 if the package would not run, 2 if it cannot be read.
 int check(const CheckOptions& options) {
   const std::shared_ptr<const Package> package = Package::open(options.path);
   {
@@ -32,7 +32,7 @@ int check(const CheckOptions& options) {
   else
     check_runnable(*package, options.model, libraries);
   std::cout << fmt::format("{}: {}\n", options.path, green("ok"));
-  // Where a batch is, requests could share runs.
+  // A model with a batch dimension may share runs.
   for (const ModelSpec& model : package->models()) {
     const bool batch = std::any_of(model.inputs.begin(), model.inputs.end(), [](const TensorSpec& input) {
       return !input.dims.empty() && !input.dims[0].is_static();

@@ -23,11 +23,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Longest list that describe_text prints in full.
+// Maximum length of lists that describe_text prints in full.
 constexpr size_t kShortList = 24;
 
-// Names come from the package: a terminal must not follow control characters in them, which are ASCII's and, in UTF-8,
-// those from U+0080 to U+009F.
+// Names come from the package: a terminal must not interpret control characters in them: ASCII's and, in UTF-8, U+0080
+// to U+009F.
 std::string escaped(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -153,7 +153,7 @@ void add_model(std::string& out, const ModelSpec& model, bool all) {
   add_operators(out, model);
 }
 
-// Inputs or outputs with their protocol names; what the generated code calls them comes second.
+// Inputs or outputs with their protocol names; the names in the generated code come second.
 void name_tensors(Json& tensors, const TensorNames& names) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     Json named = {{"name", names.name(i)}, {"code_name", tensors[i]["name"]}};

@@ -1,4 +1,4 @@
-// `sconce health`: asks a server whether it is ready, for health checks of containers, which have no curl.
+// `sconce health`: asks a server whether it is ready, for health checks of containers without curl.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -22,7 +22,7 @@ struct HealthOptions {
   bool live = false;
 };
 
-// A host with IPv6 alone has no 127.0.0.1, and one without IPv6 no ::1.
+// A host with only IPv6 has no 127.0.0.1, and one without IPv6 no ::1.
 bool has_ipv6_loopback() noexcept {
   const Descriptor probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in6 address{};
@@ -31,7 +31,8 @@ bool has_ipv6_loopback() noexcept {
   return probe.get() >= 0 && ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-// The URL of a server with the same settings: a listener without TLS, so no certificate has to fit this host's name.
+// The URL of a server with the same settings: a listener without TLS, so that no certificate must match this host's
+// name.
 std::string own_url(const HealthOptions& options) {
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);

@@ -19,7 +19,7 @@ struct InspectOptions {
 
 int inspect(const InspectOptions& options) {
   const std::shared_ptr<const Package> package = Package::open(options.path);
-  if (!options.model.empty()) package->model(options.model);  // kNotFound names what there is
+  if (!options.model.empty()) package->model(options.model);  // kNotFound lists the available models
   std::vector<const ModelSpec*> models;
   for (const ModelSpec& model : package->models())
     if (options.model.empty() || model.name == options.model) models.push_back(&model);

@@ -35,7 +35,7 @@ class HtmlTable {
     html_ += fmt::format("<td class=\"{}\">{}</td>", kind, escape_html(cell));
     return *this;
   }
-  // A size, and its share of the whole as a bar.
+  // A size, and its share of the total as a bar.
   HtmlTable& bytes(uint64_t size, uint64_t whole) {
     const double share = whole == 0 ? 0 : 100 * static_cast<double>(size) / static_cast<double>(whole);
     html_ += fmt::format(
@@ -81,10 +81,10 @@ const char* kind_word(SpecNode::Kind kind) {
   return "";
 }
 
-// Classes of the model's author, whose names say something.
+// Classes of the model's author, whose names are informative.
 bool is_named(SpecNode::Kind kind) { return kind == SpecNode::Kind::kNamedTuple || kind == SpecNode::Kind::kDataclass; }
 
-// What stands in each leaf of the call: a name and a description; empty names: the compiler dropped it.
+// The name and description of each leaf of the call; empty names: the compiler dropped the leaf.
 struct NamedLeaf {
   std::string name, text;
 };

@@ -1,5 +1,5 @@
-// The program: chooses the subcommand, prints errors, sets the exit status: 0 success, 1 failed or would not run, 2
-// wrong usage or a file that cannot be read.
+// The program: selects the subcommand, prints errors, sets the exit status: 0 success, 1 failed or would not run, 2
+// usage error or unreadable file.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -44,7 +44,7 @@ constexpr Command kCommands[] = {
 
 constexpr int kFailed = 1, kUnusable = 2;
 
-// parsed: the command line has been understood.
+// parsed: the command line was parsed successfully.
 int status_of(const sconce::Error& error, bool parsed) {
   using sconce::ErrorCode;
   if (!parsed) return kUnusable;
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   sconce::guard_package_faults();
   bool parsed = false;
   try {
-    // The child of another process of this program: it has nothing to parse, and its start counts.
+    // The child process of another process of this program: it parses no options, because its start time matters.
     if (argc == 2 && std::string_view(argv[1]) == sconce::kTrialCommand) sconce::server::commands::run_trial_task();
     CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
     try {

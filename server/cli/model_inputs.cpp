@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 Tensor in_recorded_layout(const Tensor& tensor, TensorSpec spec) {
   if (!spec.has_shape || spec.dims.size() != static_cast<size_t>(tensor.dim())) return tensor;
-  spec.strides.resize(spec.dims.size());  // row-major where none are recorded
+  spec.strides.resize(spec.dims.size());  // row-major if none are recorded
   const std::vector<int64_t> strides = strides_for(spec, tensor.sizes());
   if (std::equal(strides.begin(), strides.end(), tensor.strides().begin())) return tensor;
   Tensor out = Tensor::empty_strided(tensor.sizes(), strides, tensor.dtype());
@@ -48,7 +48,7 @@ std::vector<Tensor> random_inputs(const ModelSpec& spec, const TensorNames& name
     SCONCE_CHECK(specs[i].has_shape && specs[i].dtype, kInvalidArgument,
                  "the package does not record dtype and shape, give a file with --input for: ", names.name(i));
     shown.push_back(names.name(i));
-    specs[i].strides.resize(specs[i].dims.size());  // row-major where none are recorded
+    specs[i].strides.resize(specs[i].dims.size());  // row-major if none are recorded
   }
   std::vector<Tensor> inputs = dummy_inputs(
       specs, {.chosen = read_sizes(options.sizes), .others = 2, .most_elements = INT64_MAX, .bounds = spec.bounds},
@@ -70,7 +70,7 @@ class InputFiles {
 
   void add(const std::string& argument) {
     const size_t equals = argument.find('=');
-    // A file's name may contain '='.
+    // A file name may contain '='.
     if (equals == std::string::npos || fs::exists(argument))
       add_all(argument);
     else

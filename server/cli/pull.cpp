@@ -1,4 +1,4 @@
-// `sconce pull`: brings packages from elsewhere here.
+// `sconce pull`: downloads remote packages.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -53,7 +53,7 @@ class Pull {
   void bring_package(const RemoteUrl& url) {
     SCONCE_CHECK(options_.to.empty() || is_safe_path(url.file()), kInvalidArgument, url.shown(), " names no file");
     tell(obtain(url, "", url.file()));
-    // Without --to, a signature would have no place beside its package.
+    // Without --to, there is no place for a signature beside its package.
     if (options_.to.empty()) return;
     const RemoteUrl signature = url.beside(".sig");
     const std::exception_ptr problem = exception_of([&] { tell(obtain(signature, "", signature.file())); });
@@ -89,7 +89,7 @@ class Pull {
 };
 
 int pull(const PullOptions& options) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is its writer's error
+  std::signal(SIGXFSZ, SIG_IGN);  // the write to a file at its size limit reports the error
   std::vector<RemoteUrl> urls;
   for (const std::string& text : options.urls) urls.push_back(parse_remote_url(text));
   Pull run(options);

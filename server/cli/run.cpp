@@ -30,7 +30,7 @@ struct RunOptions {
   std::string output, format = "npy";
 };
 
-// Makes a name fit for a file: characters that could leave the folder or confuse a shell become '_'.
+// Converts a name to a safe file name: characters that could leave the folder or confuse a shell become '_'.
 std::string file_stem(const std::string& name) {
   std::string stem = name;
   for (char& c : stem)

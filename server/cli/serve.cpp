@@ -34,7 +34,7 @@ struct ServeOptions {
   bool print_config = false;
 };
 
-// Replaces this process by a new run of the program with the same arguments, which frees its devices and files.
+// Replaces this process with a new run of the program with the same arguments, which frees its devices and files.
 [[noreturn]] void start_anew() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -52,7 +52,7 @@ struct ServeOptions {
   SCONCE_FAIL(kInternal, "the program cannot be started anew: ", std::generic_category().message(errno));
 }
 
-// What the command line itself sets.
+// The settings on the command line.
 void take_arguments(const ServeOptions& options, ServerConfig& config) {
   for (const auto& [key, value] : options.flags) config.set(key, value, flag_name(key));
   for (const std::string& assignment : options.model_settings) config.set_model(assignment, "--set");
@@ -61,7 +61,7 @@ void take_arguments(const ServeOptions& options, ServerConfig& config) {
   if (!options.serve.empty()) config.serve = options.serve;
 }
 
-// What the environment says in vain: a line for OpenTelemetry's variables, and one for Sconce's own.
+// Warnings about ignored environment variables: one line for OpenTelemetry's, and one for Sconce's own.
 std::vector<std::string> warnings_of(const ServeOptions& options, const ServerConfig& config,
                                      const OtelProblems& otel) {
   std::vector<std::string> warnings;
@@ -80,7 +80,7 @@ int serve(const ServeOptions& options) {
     return 0;
   }
   end_on_signals();
-  std::signal(SIGHUP, SIG_IGN);  // until the server reads its files again at it
+  std::signal(SIGHUP, SIG_IGN);  // until the server handles it by reading its files again
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);
   const auto lookup = [](const char* name) { return std::getenv(name); };

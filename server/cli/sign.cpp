@@ -1,4 +1,4 @@
-// `sconce sign`: signs packages and other files, so that servers with require_signature take them.
+// `sconce sign`: signs packages and other files for servers with require_signature.
 #include <fmt/format.h>
 
 #include <iostream>

@@ -26,12 +26,12 @@ std::string try_dummy_inputs(const LoadSettings& load, const InputOptions& input
   request.op_libraries = load.op_libraries;
   request.check_inputs = options.check_inputs;
   request.inputs = {.seed = inputs.seed, .sizes = inputs.sizes};
-  // The user waits for the run and may end it, so it takes what it needs.
+  // The user waits for the run and may abort it, so it has no limits.
   const TrialSettings settings{
       .program = options.trial.program, .time = std::chrono::hours(24 * 365), .memory = UINT64_MAX};
   const TrialEnd end = TrialProcess(settings, *package, to_text(request)).wait();
   const TrialReport report = read_trial_report(end.lines);
-  // An error of the run comes again in this process, with its code.
+  // An error of the run occurs again in this process, with its code.
   if (report.inputs) return {};
   return "the model cannot run on made-up inputs: its run in a child process " +
          (end.problem.empty() ? "reports nothing" : end.problem) + "; give inputs with --input";

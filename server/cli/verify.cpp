@@ -1,6 +1,6 @@
-// `sconce verify`: with --key, checks signatures. Otherwise compares with the PyTorch model, so Python does it, with
-// the options that are checked here. Without a Python that has Sconce it says so: the packages of distributions bring
-// none.
+// `sconce verify`: with --key, checks signatures. Otherwise compares with the PyTorch model, which Python does, with
+// the options that are checked here. Without a Python that has Sconce it reports an error, because packages of
+// distributions do not include it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ except ModuleNotFoundError as missing:
                    file=sys.stderr) or 2)
 sys.exit(main()))";
 
-// 0 if each file has a good signature.
+// Returns 0 if each file has a valid signature.
 int verify_signatures(const VerifyOptions& options) {
   std::vector<Key> keys;
   for (const std::string& path : options.keys) {
@@ -67,7 +67,7 @@ int verify_signatures(const VerifyOptions& options) {
 
 int verify(const VerifyOptions& options) {
   if (!options.keys.empty()) return verify_signatures(options);
-  // A package without its module is run by this program.
+  // The Python module runs packages with this program.
   setenv("SCONCE_PROGRAM", std::filesystem::read_symlink("/proc/self/exe").c_str(), 0);
   std::vector<std::string> words = {"python3", "-c", kStart};
   if (!options.tolerance.empty()) words.insert(words.end(), {"--tolerance", options.tolerance});

@@ -1,4 +1,4 @@
-// The log over HTTP: its last lines as a document, and lines as they come.
+// The log over HTTP: its last lines as a document, and new lines as a stream.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -16,12 +16,12 @@
 namespace sconce::server {
 namespace {
 
-constexpr size_t kMaxLines = 2000;  // of an answer
+constexpr size_t kMaxLines = 2000;  // maximum per answer
 constexpr size_t kMaxOfPiece = 200;
-// A stream says something at least so often, so that a proxy keeps it and a client that is gone is noticed.
+// Maximum silence of a stream, so that a proxy keeps it open and a disconnected client is noticed.
 constexpr std::chrono::seconds kSilence{15};
 
-// Lines of this level and above.
+// The minimum level of lines.
 LogLevel least_level(const Query& query) {
   const auto name = query.text("level");
   if (!name) return LogLevel::kTrace;
@@ -49,7 +49,7 @@ class LogFeed final : public Feed {
     const uint64_t last = ring.last();
     if (last != after_) {
       const LogRing::Lines lines = ring.after(after_, least_, kMaxOfPiece);
-      // Those that are not of the level are behind it too.
+      // Skips lines of other levels, too.
       after_ =
           lines.size() == kMaxOfPiece ? lines.back()->number : std::max(last, lines.empty() ? 0 : lines.back()->number);
       for (const auto& line : lines) {
@@ -68,7 +68,7 @@ class LogFeed final : public Feed {
  private:
   uint64_t after_;
   const LogLevel least_;
-  std::optional<Clock::time_point> said_;  // when it said something last
+  std::optional<Clock::time_point> said_;  // time of the last output
   std::string event_;
 };
 

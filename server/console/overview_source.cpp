@@ -15,7 +15,7 @@
 namespace sconce::server {
 namespace {
 
-// How long an operation is shown after its end.
+// Seconds for which an operation is shown after its end.
 constexpr double kShown = 10;
 
 double now_seconds() {
@@ -139,7 +139,7 @@ Overview overview_of(const Service& service, int64_t readers) {
   return now;
 }
 
-// What was found out of other weights than those that are served now is out of date.
+// Findings about weights that are no longer served are outdated.
 void add_peers(const PeerWatch::Others& others, Overview& overview) {
   for (Overview::Model& model : overview.models) {
     const auto found = others.find({model.name, model.version});
@@ -178,18 +178,18 @@ const std::string* OverviewSource::Reader::next(Clock::time_point now) {
 
 void OverviewSource::make(Clock::time_point now) {
   Overview next = overview_of(service_, readers_);
-  // The driver's library is opened only if a model uses its devices.
+  // The driver's library is loaded only if a model uses its devices.
   if (on_gpus(next)) next.gpus = gpus_.look();
   add_peers(peers_.look(now), next);
   const std::vector<Alert> alerts = alerts_of(next, last_ ? &*last_ : nullptr);
   event_ = "event: overview\ndata: " + overview_document(next, alerts) + "\n\n";
   last_ = std::move(next);
   ++number_;
-  // Looks keep their pace, unless one was late.
+  // Events keep a fixed period, unless one was late.
   due_ = now - due_ < kPeriod ? due_ + kPeriod : now + kPeriod;
 }
 
-// What was counted before nobody read is nothing new to the next reader.
+// Changes during a time without readers are not new to the next reader.
 void OverviewSource::forget() noexcept {
   last_.reset();
   event_ = {};

@@ -9,7 +9,7 @@
 namespace sconce::server {
 namespace {
 
-// The page runs its own scripts and asks its own server, and nobody else's.
+// The page runs only its own scripts and sends requests only to its own server.
 constexpr std::string_view kPolicies =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'\r\n"
@@ -18,7 +18,7 @@ constexpr std::string_view kPolicies =
     "Cache-Control: no-cache\r\n"
     "Vary: Accept-Encoding\r\n";
 
-// Header fields, which a response refers to.
+// Header fields to which a response refers.
 struct Fields {
   std::string plain, gzip;
 };

@@ -13,14 +13,14 @@ namespace sconce::server {
 namespace {
 
 constexpr std::chrono::seconds kPeriod{10}, kPatience{2};
-constexpr size_t kMaxPeers = 16;  // of a model
+constexpr size_t kMaxPeers = 16;  // per model
 
 std::string shown(const std::string& version, uint64_t generation) {
   const std::string number = std::to_string(generation);
   return version == number ? "generation " + number : fmt::format("{} (generation {})", version, number);
 }
 
-// What a server serves, by its answer to GET .../weights; empty if it does not say.
+// The weights in a server's answer to GET .../weights; empty if unknown.
 std::string served_by(const Answer& answer) {
   const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object()) return {};
@@ -32,7 +32,7 @@ std::string served_by(const Answer& answer) {
 
 }  // namespace
 
-// A model whose weights came by a push, and where else that push went.
+// A model whose weights came with a push, and the other servers of that push.
 struct PeerWatch::Question {
   std::string model;
   int64_t version = 1;
@@ -74,7 +74,7 @@ PeerWatch::Others PeerWatch::ask(const Service& service, const std::vector<Quest
     for (const std::string& url : question.urls) {
       if (service.operations.stopping()) return others;
       std::string theirs;
-      // A server that this one may not ask, or cannot, is no news.
+      // A server that must not be asked, or cannot be reached, is not reported.
       const bool asked = succeeds([&] {
         const std::string path = admin_path(question.model, std::to_string(question.version)) + "/weights";
         theirs = served_by(service.peers.client(url, question.authorization, kPatience).get(path));

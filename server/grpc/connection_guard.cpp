@@ -20,17 +20,17 @@ namespace {
 using Clock = ConnectionGuard::Clock;
 using Why = ConnectionRecord::Why;
 
-// gRPC's counters of a connection are asked for once in a while, or after so many bytes.
+// gRPC's counters of a connection are read at this interval, or after this number of bytes.
 constexpr std::chrono::seconds kAskEach{1};
 constexpr uint64_t kAskAfter = 64 * 1024;
-// A connection that brings a message gives no way to others meanwhile.
+// A connection that has sent a message within this time is not shut down to make room.
 constexpr std::chrono::seconds kBrings{1};
-// For a connection that was shut down to be closed, until another one is.
+// Maximum wait for a shut-down connection to close, before another one is shut down.
 constexpr std::chrono::seconds kCloses{1};
-// Calls that have ended are counted for a moment more than HTTP/2 has streams.
+// Ended calls are still counted for a moment, so there may be more calls than HTTP/2 streams.
 constexpr uint64_t kCallsPerStream = 2;
 
-// The kernel's tcp_info, which has more members than that of the C library.
+// The kernel's tcp_info, which has more members than the C library's.
 struct TcpCounters {
   tcp_info known;
   uint64_t pacing_rate, max_pacing_rate, bytes_acked, bytes_received;
@@ -43,7 +43,7 @@ uint64_t received_by(int descriptor) noexcept {
   return ::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &counters, &size) == 0 ? counters.bytes_received : 0;
 }
 
-// As gRPC names a client: without the zone of an address, and IPv4 within IPv6 as IPv4.
+// A client's address in gRPC's form: without a zone, and IPv4-mapped IPv6 as IPv4.
 std::string peer_of(int descriptor) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
@@ -65,7 +65,7 @@ std::string peer_of(int descriptor) {
   return std::string("[").append(text).append("]:").append(port);
 }
 
-// What one client may have many of: an address, of IPv6 the first half of it.
+// The unit of which a client may own many: an address; for IPv6, its first half.
 std::string network_of(const std::string& peer) {
   const std::string address = peer.substr(0, peer.rfind(':'));
   if (!address.starts_with('[')) return address;
@@ -163,7 +163,7 @@ void ConnectionGuard::look_at(Connection& connection, GrpcServer& server, Clock:
     connection.moved = now;
     busy_ = true;
   }
-  // A kernel that does not count bytes leaves 0.
+  // A kernel that does not count bytes returns 0.
   const bool news =
       received - seen >= kAskAfter || ((received != seen || received == 0) && now - connection.asked >= kAskEach);
   if (connection.shut || (!news && now < connection.record.stalls())) return;
@@ -207,7 +207,7 @@ bool ConnectionGuard::make_room(GrpcServer& server, Clock::time_point now) noexc
         idlest = &connection;
       }
       if (idlest == nullptr) return;
-      // It may have brought a message since the last look.
+      // It may have sent a message since the last poll.
       const Clock::time_point useful = idlest->record.useful();
       idlest->asked = {};
       look_at(*idlest, server, now);
@@ -221,7 +221,7 @@ bool ConnectionGuard::make_room(GrpcServer& server, Clock::time_point now) noexc
 }
 
 void ConnectionGuard::shut_down(Connection& connection, Why why, Clock::time_point now) noexcept {
-  // The number may be another file's by now, as gRPC closes it when it likes; that of a copy stays.
+  // gRPC may close the descriptor at any time, and its number may then be another file's; a duplicate is safe.
   const int copy = ::fcntl(connection.descriptor, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return;
   struct stat about {};

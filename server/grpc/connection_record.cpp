@@ -33,7 +33,7 @@ ConnectionRecord::Why ConnectionRecord::count(const ConnectionLook& now, Clock::
   }
   if (time < stalls_) suspicions_ = 0;
 
-  // Calls under way have yet to bring their messages.
+  // Calls in progress have not sent their messages yet.
   if (debt_.empty > most_empty + static_cast<double>(open())) return Why::kEmptyStreams;
   const auto allowed =
       static_cast<double>(kFreeBytes) + static_cast<double>(1 + open()) * static_cast<double>(limits.message);

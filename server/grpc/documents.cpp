@@ -33,20 +33,20 @@ Json trace_settings(const Json& settings) {
   return body;
 }
 
-// {"log_info": {"bool_param": true}} becomes {"log_info": true}; so for parameters of a load.
+// {"log_info": {"bool_param": true}} becomes {"log_info": true}; likewise for parameters of a load.
 Json bare_values(const Json& settings) {
   Json body = Json::object();
   for (const auto& [key, setting] : settings.items()) {
     SCONCE_CHECK(setting.size() == 1, kInvalidArgument, "'", excerpt(key), "' has no value");
     const auto value = setting.begin();
-    // Protobuf's JSON has 64-bit numbers as strings.
+    // 64-bit numbers are strings in Protobuf's JSON.
     body[key] = value.key() == "int64_param" ? parse_document(value->get<std::string>()) : *value;
   }
   return body;
 }
 
 Json bytes_as_number(const Json& message, const char* key) {
-  // Protobuf's JSON has 64-bit numbers as strings, and leaves out zeros.
+  // 64-bit numbers are strings in Protobuf's JSON, and zeros are omitted.
   const auto found = message.find(key);
   return found == message.end() ? Json(0) : parse_document(found->get<std::string>());
 }

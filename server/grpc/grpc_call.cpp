@@ -14,7 +14,7 @@
 namespace sconce::server {
 namespace {
 
-constexpr size_t kKeptMemory = 256 * 1024;  // of a free call
+constexpr size_t kKeptMemory = 256 * 1024;  // maximum memory kept by a free call
 
 const Route& infer_route() {
   static const Route& route = *std::find_if(kRoutes.begin(), kRoutes.end(),
@@ -122,7 +122,7 @@ bool GrpcCall::begin(const TensorRequest& request, Turn& turn) {
   return call_.choose_weights(request_id_) ? run_decoded() : wait();
 }
 
-// Waits for the holder's notice or the deadline. No deadline ends the read of weights.
+// Waits for the holder's notice or the deadline. Reading weights is not aborted by the deadline.
 bool GrpcCall::wait() {
   state_ = State::kWaiting;
   if (!call_.loading() && !call_.running()) return false;
@@ -155,7 +155,7 @@ bool GrpcCall::answer_run() {
   return true;
 }
 
-// The next answer of a loop. The model has the inference until the loop is over.
+// The next answer of a decode loop. The model holds the inference until the loop has ended.
 bool GrpcCall::answer_token() {
   const DecodeLoop::Look look = call_.take_tokens(1);
   if (look == DecodeLoop::Look::kWait) {
@@ -185,7 +185,7 @@ void GrpcCall::next() noexcept {
   tell(finished);
 }
 
-// Gives the call the status of an exception. Only if there is no memory for that, the message is a shorter one.
+// Sets the call's status from an exception; if memory is short, with a shorter message.
 bool GrpcCall::fail(const std::exception_ptr& problem) noexcept {
   state_ = State::kFinished;
   encoded_ = Clock::now();
@@ -221,7 +221,7 @@ void GrpcCall::resume() noexcept {
   if (forgotten) room_.give(*this);
 }
 
-// After the notice of a call that its client waits for.
+// Handles the notice of a call whose client still waits.
 bool GrpcCall::go_on(Turn& turn) {
   switch (call_.noticed()) {
     case Call::Holder::kLoader:
@@ -240,7 +240,7 @@ void GrpcCall::cancel() noexcept {
   {
     const MutexLock lock(mutex_);
     const bool late = Clock::now() >= deadline_;
-    // The answer that is being sent will have been the last one.
+    // The answer that is being sent is the last one.
     if (state_ == State::kFinished && call_.running() && call_.inference().streams()) call_.cancel();
     finished = late ? end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, "Deadline Exceeded")
                     : end_waiting(GrpcCode::kCancelled, ErrorCode::kCancelled, "the client cancelled the request");
@@ -262,7 +262,7 @@ void GrpcCall::ring() noexcept {
   tell(finished);
 }
 
-// Ends a call that has no answer yet. If its run has begun, that goes on, and nobody will see its outputs.
+// Ends a call that has no answer yet. A run in progress continues, and its outputs are dropped.
 bool GrpcCall::end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept {
   if (state_ != State::kAdmitted && state_ != State::kWaiting) return false;
   const bool queued = call_.cancel();
@@ -309,7 +309,7 @@ void GrpcCall::release() noexcept {
   room_.give(*this);
 }
 
-// The access log, metrics and the trace.
+// Writes the access log, metrics and the trace.
 void GrpcCall::record() noexcept {
   Service& service = room_.service();
   const Clock::duration time = Clock::now() - start_;
@@ -370,7 +370,7 @@ void CallRoom::give(GrpcCall& call) noexcept {
         free_.push_back(std::move(owned));
       });
   }
-  taken_.fetch_sub(1, std::memory_order_release);  // last: the room may go
+  taken_.fetch_sub(1, std::memory_order_release);  // last, because the room may be destroyed
 }
 
 void CallRoom::resume_later(ThreadPool::Task& task) noexcept {

@@ -31,14 +31,14 @@ using tcp = asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLibrary = "libsconcegrpc.so.0";
-constexpr std::chrono::milliseconds kLook{250};     // between looks at readiness and slow clients
-constexpr std::chrono::milliseconds kBusyLook{50};  // between looks at connections that bring bytes
+constexpr std::chrono::milliseconds kLook{250};     // interval of polling readiness and slow clients
+constexpr std::chrono::milliseconds kBusyLook{50};  // interval of polling connections that send bytes
 constexpr std::chrono::seconds kComplainEvery{10};
 constexpr uint64_t kMaxStatusText = 64 * 1024;  // as BodyLimit::kText
-constexpr int64_t kStreamWindow = 32;           // requests of a stream under way
+constexpr int64_t kStreamWindow = 32;           // requests of one stream in progress
 constexpr size_t kWithoutRoute = SIZE_MAX;
 
-// Beside the program's libsconce first, then wherever the dynamic linker looks.
+// First beside the program's libsconce, then by the dynamic linker's search.
 OpenGrpcServer* open_library() {
   std::string problem;
   void* library = nullptr;
@@ -92,7 +92,7 @@ ConnectionRecord::Limits limits_of(const ServerConfig& config) {
           Pace::of(config.body_timeout, config.min_rate)};
 }
 
-// The route of a method, as the table has it.
+// The index of a method's route in the table.
 size_t route_index(Method method, std::string_view path) {
   for (size_t i = 0; i < kRoutes.size(); ++i) {
     if (kRoutes[i].method != method || (kRoutes[i].listeners & kPublic) == 0) continue;
@@ -114,7 +114,7 @@ const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
   return routes;
 }
 
-// What answers a call whose work the control thread does.
+// Answers a call whose work the loader thread does.
 struct Pending {
   GrpcMethod method;
   GrpcHost::Done done;
@@ -125,8 +125,8 @@ struct Pending {
 
 }  // namespace
 
-// A call that waits for its model. Its caller's views are gone by then. It keeps itself until it was told, or
-// cancelled.
+// A call that waits for its model. By then its caller's views are invalid. It keeps itself alive until it is notified
+// or cancelled.
 class GrpcFront::ColdCall final : public GrpcAnswering {
  public:
   ColdCall(GrpcFront& front, GrpcMethod method, const GrpcCaller& caller, std::string_view message, Done done)
@@ -146,7 +146,7 @@ class GrpcFront::ColdCall final : public GrpcAnswering {
     task_.work = [](void* context) noexcept { static_cast<ColdCall*>(context)->go_on(); };
   }
 
-  // Throws why the model cannot be loaded.
+  // Throws if the model cannot be loaded.
   void ask(std::string_view model, std::shared_ptr<ColdCall> self) {
     self_ = std::move(self);
     if (const std::exception_ptr problem =
@@ -162,7 +162,7 @@ class GrpcFront::ColdCall final : public GrpcAnswering {
                                     : GrpcStatus{GrpcCode::kCancelled, "the client cancelled the request"});
       return;
     }
-    // It was told, and may wait once more.
+    // It was notified, and may wait once more.
     std::shared_ptr<GrpcAnswering> next;
     {
       const MutexLock lock(mutex_);
@@ -245,7 +245,7 @@ GrpcFront::~GrpcFront() {
   stop(Clock::now());
   if (stopper_.joinable()) stopper_.join();
   server_.reset();
-  // A call may have ended while its run goes on. That run still uses the room.
+  // A call may have ended while its run continues. That run still uses the room.
   while (!room_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
@@ -284,7 +284,7 @@ void GrpcFront::run() noexcept {
     }
     if (const Clock::time_point now = Clock::now(); now >= next_guard) {
       note_connections(guard_.look(*server_, now));
-      // Many connections are looked at less often, so that this takes a tenth of a core at most.
+      // Many connections are polled less often, so that this takes at most a tenth of a core.
       const Clock::time_point end = Clock::now();
       next_guard = end + (guard_.is_busy() ? std::max<Clock::duration>(kBusyLook, 10 * (end - now)) : kLook);
     }
@@ -292,14 +292,14 @@ void GrpcFront::run() noexcept {
     pollfd both[] = {{wake_, POLLIN, 0}, {listener_, POLLIN, 0}};
     if (::poll(both, 2, wait) <= 0 || (both[1].revents & POLLIN) == 0) continue;
     if (has_room() && accept_one()) continue;
-    // Somebody waits who has no place, or the process has no descriptor left.
+    // A client waits for a free connection, or the process has run out of descriptors.
     guard_.make_room(*server_, Clock::now());
     ::poll(both, 1, static_cast<int>(kBusyLook.count()));
   }
   listener_.reset(-1);
 }
 
-// Returns false if the machine has no descriptor or memory for a connection now.
+// Returns false if descriptors or memory for a connection are short.
 bool GrpcFront::accept_one() noexcept {
   const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (descriptor < 0) {
@@ -322,7 +322,7 @@ bool GrpcFront::accept_one() noexcept {
 
 void GrpcFront::note_connections(size_t closed) noexcept {
   service_.calls.connections.store(static_cast<int64_t>(guard_.size()), std::memory_order_relaxed);
-  // Their buffers were gRPC's, so the end of no run gives that memory back.
+  // Their buffers belonged to gRPC, so the end of a run does not free that memory.
   if (closed > 0) service_.repository.leaves_memory();
 }
 
@@ -430,7 +430,7 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
   return nullptr;
 }
 
-// Answers once the model is loaded. Throws why it cannot be, and then nobody was answered.
+// Answers once the model is loaded. Throws if it cannot be loaded; then `done` was not called.
 std::shared_ptr<GrpcFront::ColdCall> GrpcFront::answer_loaded(GrpcMethod method, const GrpcCaller& caller,
                                                               std::string_view message, const Done& done,
                                                               std::string_view model) {

@@ -11,7 +11,8 @@ double seconds_of(PeerDebts::Clock::duration time) noexcept { return std::chrono
 
 ConnectionRecord::Debt PeerDebts::left(const Kept& kept, Clock::time_point now) const noexcept {
   const double passed = seconds_of(now - kept.since);
-  // No more than what one connection may use: whoever comes next from the address may do what time forgives.
+  // At most the allowance of one connection, so that later connections of the address are allowed again after some
+  // time.
   const auto most_empty = static_cast<double>(limits_.empty_streams);
   const double most_bytes = ConnectionRecord::kFreeBytes + static_cast<double>(limits_.message);
   const auto rest = [](double debt, double most, double passed_share) {

@@ -39,7 +39,7 @@ size_t limit_of(const Query& query) {
   return *most;
 }
 
-// Answers a change that is done and stays done: if there is no memory to describe it, the answer is just {}.
+// Answers a completed change that stays in force: if memory for its description is short, the answer is {}.
 template <class Describe>
 std::string told(const Describe& describe) {
   std::string text;
@@ -47,8 +47,7 @@ std::string told(const Describe& describe) {
   return text;
 }
 
-// change: changes the model. done: what was changed, for the log. noted: tells the push that is under way, if there is
-// one.
+// change: changes the model. done: the change, for the log. noted: notifies the push in progress, if there is one.
 template <class Change>
 std::string change_weights(Service& service, const AdminRequest& request, const Change& change, const char* done,
                            void (*noted)(PushLedger&, const PushPlace&, uint64_t generation)) {
@@ -203,7 +202,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
   const size_t before = model.replicas().size();
   served->reserve_replicas(static_cast<int64_t>(before + count));
-  // Also if this throws, requests are admitted for as many replicas as there are.
+  // Also if this throws, as many requests are admitted as there are replicas.
   struct Recount {
     ServedModel& served;
     int64_t count;

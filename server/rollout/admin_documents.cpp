@@ -36,7 +36,8 @@ const char* replica_state(const Operation::View& view, const Operation::Replica&
   return replica.state == State::kWaiting ? "waiting" : replica.state == State::kFolding ? "folding" : "ready";
 }
 
-// By hand, because these documents are needed when memory is short, and nlohmann's values allocate on destruction.
+// Written by hand, because these documents are needed when memory is short, and nlohmann's values allocate in their
+// destructors.
 void append_member(std::string& text, const char* key, std::string_view value) {
   text.append(text.back() == '{' ? "\"" : ",\"").append(key).append("\":");
   append_json_string(text, value);

@@ -16,7 +16,7 @@
 namespace sconce::server {
 namespace {
 
-// How the set that is published is to be watched; window zero: it is not.
+// The guard of the published set; window zero: none.
 GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
   GuardBounds bounds = served.guard();
   bounds.window = wish.window.value_or(bounds.window);
@@ -26,7 +26,7 @@ GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
   return bounds;
 }
 
-// The push that this publication commits or undoes, as it is kept with the set.
+// The push that this publication commits or undoes, in the form that is stored with the set.
 std::optional<KeptPush> push_note(const Service& service, const ServedModel& served, const PublishOptions& options,
                                   PushState state, uint64_t generation) {
   const ModelSignature& interface = served.interface();
@@ -37,7 +37,7 @@ std::optional<KeptPush> push_note(const Service& service, const ServedModel& ser
   return note_of(*record);
 }
 
-// The set is published, so nothing here throws. Returns whether it is kept.
+// The set is already published, so this must not throw. Returns whether the set is stored.
 bool keep(ServedModel& served, StoredWeights& kept, const PublishOptions& options,
           const std::function<StoredWeights::Notes()>& notes) SCONCE_REQUIRES(kept.turn()) {
   const ModelSignature& interface = served.interface();
@@ -46,7 +46,7 @@ bool keep(ServedModel& served, StoredWeights& kept, const PublishOptions& option
     succeeds([&] { kept.report(kept.status().generation, problem); });
     return false;
   }
-  const bool told = succeeds([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {  // the caller has the turn
+  const bool told = succeeds([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {  // the caller has locked the store
     problem = kept.keep(served.model().open_weights(WeightState::kActive), notes());
     if (!problem.empty())
       log_error("model {} version {}: weights are not kept: {}", interface.name, interface.version, printable(problem));
@@ -60,7 +60,7 @@ bool has_complete_previous(const Model& model) {
   return sets.size() > 1 && sets[1].state == WeightState::kPrevious && sets[1].missing.empty();
 }
 
-// The set is published, so nothing here throws.
+// The set is already published, so this must not throw.
 void guard(Service& service, ServedModel& served, const Published& published, const GuardBounds& bounds,
            const std::string& push) {
   if (bounds.window.count() == 0) return;
@@ -92,12 +92,12 @@ void tell(Service& service, const ServedModel& served, const char* event, uint64
   });
 }
 
-// What is published, and how.
+// A publication and its parameters.
 struct Publication {
   const char* event;        // for the audit log
   PushState push_state;     // of the push that it commits or undoes
-  GuardBounds bounds = {};  // window zero: it is not watched
-  std::string set = {};     // a named one; empty: it is none
+  GuardBounds bounds = {};  // window zero: no guard
+  std::string set = {};     // a named set; empty: none
 };
 
 template <class Commit>

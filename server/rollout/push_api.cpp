@@ -18,10 +18,10 @@ namespace {
 using Clock = PushLedger::Clock;
 using Json = OrderedJson;
 
-// How long a request waits for another one that works on the same model.
+// Maximum wait for another request that works on the same model.
 constexpr std::chrono::milliseconds kClaimPatience{10'000};
 
-// Whether what the push published, or what undoing it published, is what the model has.
+// Whether the model serves the set that the push, or its undo, published.
 bool is_served(const PushRecord& record, const ServedModel& served) {
   if (record.served.lock().get() != &served) return false;
   const std::string& set = record.terms.set;
@@ -71,7 +71,7 @@ bool has_state(Service& service, const PushPlace& place, const std::string& id, 
 
 bool holds_set(PushState state) noexcept { return state == PushState::kStaged || state == PushState::kPrepared; }
 
-// It has happened, so nothing here throws.
+// The event has already happened, so this must not throw.
 void tell_set(Service& service, const ServedModel& served, const PushRecord& record, uint64_t generation,
               const char* event, const char* words) {
   succeeds([&] {
@@ -165,7 +165,7 @@ std::string commit_push(Service& service, const AdminRequest& request, const std
     SCONCE_CHECK(record->terms.set.empty() || !options.guard.any(), kInvalidArgument,
                  "a named set is not watched: the active one is");
     const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being committed", kClaimPatience);
-    // The same request may have come twice.
+    // A repeated request must not commit twice.
     if (!has_state(service, place, id, PushState::kCommitted))
       publish_push(service, place, *served, id, published_by(request), options);
   }

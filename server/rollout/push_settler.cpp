@@ -16,9 +16,9 @@ namespace {
 using Clock = PushLedger::Clock;
 using Verdict = PushFinding::Verdict;
 
-// When to repeat work that failed, and when to ask the other servers again.
+// Intervals of retrying failed work, and of asking the other servers again.
 constexpr std::chrono::milliseconds kAgain{200}, kAskPeersAgain{1000};
-// How long to wait for another server's answer.
+// Maximum wait for another server's answer.
 constexpr std::chrono::seconds kPeerPatience{2};
 
 PushAnswer read_answer(const Answer& answer) {
@@ -45,8 +45,8 @@ PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self) {
     ended |= state == PushState::kAborted || state == PushState::kExpired;
   }
   if (committed) return {Verdict::kCommit, "another server has committed it"};
-  // A server that has prepared a push ends it only if that was asked of it, or if it found out that nobody committed
-  // it. So one server that has ended it is proof enough.
+  // A server that has prepared a push ends it only on request, or if it found out that no server has committed it.
+  // Therefore one server that has ended the push is sufficient proof.
   if (ended) return {Verdict::kAbort, "another server has ended it"};
   const PushAnswer& first = answers.front();
   if (!first.answered) return {Verdict::kWait, "the server that decides does not answer"};
@@ -78,7 +78,7 @@ void PushSettler::settle(const PushRecord& record) {
   std::shared_ptr<ServedModel> served;
   if (!succeeds(
           [&] { served = service_.repository.snapshot()->loaded(record.model, std::to_string(record.version)); })) {
-    (void)service_.pushes.list({record.model, record.version, nullptr});  // notices that the model has gone
+    (void)service_.pushes.list({record.model, record.version, nullptr});  // detects that the model was unloaded
     return;
   }
   const PushPlace place = place_of(served);
@@ -120,7 +120,8 @@ PushFinding PushSettler::ask_members(const PushRecord& record) const {
   }
   PushFinding finding = judge_push(answers, terms.member);
   if (finding.verdict == Verdict::kWait && !silence.empty()) finding.why += " (" + silence + ")";
-  // The first server has lost the push. The others abort it before this one does, so that nobody can commit it later.
+  // The first server has lost the push. The others abort it before this server does, so that no server can commit it
+  // later.
   const PushAnswer& first = answers.front();
   if (finding.verdict != Verdict::kAbort || !first.answered || first.state) return finding;
   for (size_t i = 0; i < terms.members.size(); ++i)

@@ -14,7 +14,7 @@
 namespace sconce::server {
 namespace {
 
-// All whole numbers up to this one are exact in every reader of JSON.
+// Every JSON reader represents whole numbers up to this one exactly.
 constexpr uint64_t kMaxGeneration = uint64_t{1} << 53;
 
 }  // namespace
@@ -63,9 +63,9 @@ AuditEntry audit_of(std::string_view event, const Service& service, const Served
   const Model& model = served.model();
   for (const WeightSetInfo& set : model.weight_sets())
     if (set.state == state) entry.label = set.label;
-  // If libcrypto is missing, the entry has no digest.
+  // Without libcrypto, the entry has no digest.
   if (service.audit.has_file()) succeeds([&] { entry.digest = model.weights_digest(state); });
-  // A rollback to the active set will have to say its digest; it should not have to read the set for that.
+  // A later rollback to the active set logs its digest, and should not have to read the set then.
   if (service.audit.has_file() && state == WeightState::kStaged)
     succeeds([&] { (void)model.weights_digest(WeightState::kActive); });
   return entry;

@@ -73,7 +73,7 @@ std::string sets_text(const ServedModel& served) {
   const std::vector<ModelSets::Count> counts = own ? own->counts() : std::vector<ModelSets::Count>();
   const std::vector<NamedSetInfo> infos = served.model().named_sets();
   for (const NamedSetInfo& info : infos) {
-    // Both lists are by name.
+    // Both lists are sorted by name.
     const auto at = std::lower_bound(counts.begin(), counts.end(), info.name,
                                      [](const ModelSets::Count& c, const std::string& name) { return c.name < name; });
     const size_t found = at != counts.end() && at->name == info.name;
@@ -99,7 +99,7 @@ std::string set(Service& service, const AdminRequest& request) {
 std::string remove_set(Service& service, const AdminRequest& request) {
   const std::shared_ptr<ServedModel> served = served_of(service, request);
   sets_of(*served).remove(request.set);
-  // It is removed, so nothing here throws.
+  // The set is already removed, so this must not throw.
   succeeds([&] {
     AuditEntry entry = audit_of("set_removed", *served);
     entry.set = request.set;
@@ -119,7 +119,7 @@ std::string promote_set(Service& service, const AdminRequest& request) {
   const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
   service.guards.check_over(*served);
   require_good(service, *served, judge_set(*served, request.set, [&] { check_served(service, *served); }), rule);
-  // As when a set is staged: a rollback should not have to read the set that is active now.
+  // As in staging: a rollback should not have to read the currently active set.
   if (service.audit.has_file()) succeeds([&] { (void)served->model().weights_digest(WeightState::kActive); });
   const uint64_t generation = publish_set(service, *served, request.set, published_by(request), options).generation;
   log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
@@ -143,7 +143,7 @@ std::string renumber_set(Service& service, const AdminRequest& request) {
                ", and numbers only grow: it cannot be ", wanted.generation);
   if (wanted.generation > before.generation) {
     check_served(service, *served);
-    // Fails if the set is another one by now.
+    // Fails if the set has changed meanwhile.
     model.renumber_set(name, before.generation, wanted.generation);
     service.pushes.renumbered(place_of(served), name, before.generation, wanted.generation);
     succeeds([&] {

@@ -9,7 +9,7 @@
 namespace sconce::server {
 namespace {
 
-// How often a session looks whether it is cancelled.
+// Interval at which a session checks for cancellation.
 constexpr std::chrono::milliseconds kLook{200};
 
 }  // namespace
@@ -21,7 +21,7 @@ void TrainerSessions::Session::end(const std::string& reason) {
   changed.notify_all();
 }
 
-// Begins the update, and a thread that ends it when nothing comes any more.
+// Starts the update, and a thread that aborts it when no more requests come.
 void TrainerSessions::Session::start(Service& service, const std::shared_ptr<ServedModel>& served,
                                      const std::shared_ptr<Session>& self) {
   update = std::make_unique<TrainerUpdate>(service, served, options);
@@ -109,7 +109,7 @@ uint64_t TrainerSessions::finish(const ServedModel& served, const std::string& l
   const std::shared_ptr<Session> session = find(served);
   SCONCE_CHECK(session, kFailedPrecondition, "no update of the model was begun");
   {
-    // The session is over even if publishing fails.
+    // The session ends even if publishing fails.
     const MutexLock lock(mutex_);
     if (const auto it = sessions_.find(key_of(served)); it != sessions_.end() && it->second == session)
       sessions_.erase(it);

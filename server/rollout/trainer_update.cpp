@@ -31,7 +31,7 @@ TrainerUpdate::~TrainerUpdate() {
   if (update_) succeeds([this] { give_up("it was not finished"); });
 }
 
-// Does `work`. Any exception ends the update and is passed on.
+// Calls `work`. Any exception ends the update and is passed on.
 template <class Work>
 void TrainerUpdate::guarded(const Work& work) {
   SCONCE_CHECK(update_, kFailedPrecondition, "the update is over");
@@ -99,7 +99,7 @@ uint64_t TrainerUpdate::publish(std::string label) {
     update_->finish();
     StagedSet staged(served_->model());
     check();
-    // An update without tensors only changes the label, so there is nothing to judge.
+    // An update without tensors changes only the label, so there is nothing to judge.
     if (entries_ > 0 && served_->golden()) {
       operation_->enter(Operation::Phase::kJudging);
       const std::optional<GoldenVerdict> verdict = judge_staged(*served_, [this] { check(); });

@@ -15,7 +15,7 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kReadAtOnce = size_t{1} << 20;
-constexpr size_t kMaxNamed = 10;  // in an error
+constexpr size_t kMaxNamed = 10;  // maximum number of names in an error
 
 std::string digest_of(WeightFile& file, size_t entry, std::vector<std::byte>& block,
                       const WeightChecker::Check& check) {

@@ -81,7 +81,7 @@ void WeightsDownload::run() {
 
 void WeightsDownload::fail(const std::exception_ptr& problem) {
   const Failure failure = describe_failure(problem);
-  // The client sees that bytes are missing.
+  // The client detects that bytes are missing.
   if (download_.sent() > 0) log_warn("a file was not sent to the end: {}", printable(failure.message));
   answer({failure.status, error_document(failure.message)});
 }

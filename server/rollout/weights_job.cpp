@@ -23,7 +23,7 @@
 namespace sconce::server {
 namespace {
 
-// Allowance for a stream's header, besides the weights.
+// Allowance for a stream's header, in addition to the weights.
 constexpr uint64_t kHeaderBytes = 32 * 1024 * 1024;
 
 WeightFormat format_from(std::string_view name) {
@@ -181,7 +181,7 @@ void WeightsJob::read_options() {
                "a named set is not committed: POST .../sets/NAME/promote publishes it");
 }
 
-// The set waits, with a note by which a later process knows the push that filled it.
+// The set waits for its name, with a note from which a later process knows its push.
 void WeightsJob::hold_for_push() {
   PushRecord record;
   record.terms = *options_.push;
@@ -195,7 +195,7 @@ void WeightsJob::find_model() {
   place_ = place_of(model_);
 }
 
-// Stops an update that was cancelled, whose model was replaced, or whose push was aborted or has expired.
+// Aborts an update that was cancelled, whose model was replaced, or whose push was aborted or has expired.
 void WeightsJob::check_going_on() {
   operation_->check_cancelled();
   if (const uint64_t now = service_.repository.revision(); now != revision_) {
@@ -302,7 +302,7 @@ void WeightsJob::read_file(WeightUpdate& update) {
   stage_file(update, copy ? copy->path() : file.path(), options);
 }
 
-// Runs the model's golden requests, while the servers behind this one in a relay run theirs.
+// Runs the model's golden requests, while the later servers of a relay run theirs.
 void WeightsJob::judge() {
   if (!model_->golden()) return;
   operation_->enter(Operation::Phase::kJudging);
@@ -311,7 +311,7 @@ void WeightsJob::judge() {
   require_good(service_, *model_, verdict, options_.golden, options_.push ? options_.push->id : "");
 }
 
-// Returns the generation; 0 if the set stays staged.
+// Returns the weight version; 0 if the set stays staged.
 uint64_t WeightsJob::publish() {
   operation_->check_cancelled();
   check_served(service_, *model_);
@@ -332,7 +332,7 @@ uint64_t WeightsJob::publish() {
   return published.generation;
 }
 
-// Makes an entry in the audit log. The event has happened already, so a failure here is no error.
+// Adds an entry to the audit log. The event has already happened, so a failure here is not an error.
 void WeightsJob::tell(std::string_view event, const std::string& reason) noexcept {
   succeeds([&] {
     AuditEntry entry = event == "staged" && !named() ? audit_of(event, service_, *model_, WeightState::kStaged)
@@ -346,12 +346,12 @@ void WeightsJob::tell(std::string_view event, const std::string& reason) noexcep
 }
 
 void WeightsJob::fail(const std::exception_ptr& problem) {
-  // The work is done, but there was no memory for the answer's text.
+  // The work is done, but memory for the answer's text was short.
   if (over_) return answer(200, {});
   Failure failure = describe_failure(problem);
-  // The client sent or named a file that has no weights, which is its mistake.
+  // The client sent or named a file without weights, which is the client's error.
   if (failure.code == ErrorCode::kUnsupported) failure.status = http_status(ErrorCode::kInvalidArgument);
-  // The client knows the file by the name it sent, not by the path it was opened under.
+  // The client knows the file by the name it sent, and not by the path under which it was opened.
   if (const size_t at = opened_.empty() ? std::string::npos : failure.message.find(opened_); at != std::string::npos) {
     failure.message.replace(at, opened_.size(), excerpt(file_));
   }

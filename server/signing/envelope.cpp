@@ -48,7 +48,7 @@ void read_envelope(JsonCursor& json, Envelope& envelope) {
       type = json.string("'payloadType'");
     } else if (key == "signatures") {
       json.array("'signatures'", [&](size_t) {
-        // Of all lists with this name: each signature takes a digest of the payload for each key.
+        // Counted over all lists with this name, because each signature costs a digest of the payload per key.
         SCONCE_CHECK(envelope.signatures.size() < kMaxSignatures, kInvalidArgument, "more than ", kMaxSignatures,
                      " signatures");
         envelope.signatures.push_back(read_signature(json));

@@ -28,7 +28,7 @@ const unsigned char* raw(std::string_view bytes) noexcept {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-// Keeps OpenSSL from asking for a passphrase on the terminal.
+// Prevents OpenSSL from asking for a passphrase on the terminal.
 int refuse_passphrase(char*, int, int, void*) noexcept { return -1; }
 
 EVP_PKEY* read_pem(std::string_view pem, Key::Kind kind) {

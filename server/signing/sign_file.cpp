@@ -39,7 +39,7 @@ bool write_all(int file, std::string_view bytes) noexcept {
   return true;
 }
 
-// The file is there with all its bytes, or as it was; who may read it stays as it was too.
+// Replaces the file atomically: it has either all new bytes or the old ones. Its permissions are preserved.
 void write_whole(const fs::path& path, std::initializer_list<std::string_view> parts) {
   fs::path unfinished = path;
   unfinished += ".unfinished";
@@ -47,7 +47,7 @@ void write_whole(const fs::path& path, std::initializer_list<std::string_view> p
   fs::remove(unfinished, ignored);
   struct stat before {};
   const bool replaces = ::stat(path.c_str(), &before) == 0;
-  // Not through a link that somebody else puts there meanwhile.
+  // Does not follow a link that another process creates meanwhile.
   const Descriptor file(
       ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, replaces ? 0600 : 0666));
   SCONCE_CHECK(file.get() >= 0, kIo, "cannot write ", unfinished.native(), ": ", std::strerror(errno));
@@ -106,7 +106,7 @@ void sign_beside(const fs::path& file, const Key& key, const fs::path& signature
   check_file(file);
   const PrivateCopy copy(file);
   Statement statement = describe(copy, file);
-  // Here the file counts with all its bytes, a signature inside too.
+  // Here the file counts with all its bytes, including a signature inside.
   if (find_archive_signature(copy.bytes())) statement.file = SignedBytes{copy.bytes().size(), sha256_of(copy.bytes())};
   write_whole(signature, {sign_payload(statement_text(std::move(statement)), key)});
 }

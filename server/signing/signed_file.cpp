@@ -19,7 +19,7 @@ namespace sconce::server {
 namespace {
 
 constexpr const char* kNoSignature = "it has no signature, neither beside it (.sig) nor inside";
-// As long as a comment of an archive can be, with what comes before it in the end record.
+// The maximum length of an archive's comment, plus the preceding part of the end record.
 constexpr size_t kLongestEnd = 22 + UINT16_MAX;
 
 // The file's size, and its last bytes.
@@ -28,7 +28,7 @@ struct End {
   std::string text;
 };
 
-// nullopt for what is no regular file or cannot be opened, which whoever copies it then says.
+// nullopt if it is not a regular file or cannot be opened; copying it then reports the error.
 std::optional<End> end_of(const std::filesystem::path& file) {
   const Descriptor source(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
@@ -49,8 +49,8 @@ void check_size(uint64_t bytes, uint64_t were_signed) {
   SCONCE_CHECK(bytes == were_signed, kForbidden, "it has ", bytes, " bytes, but ", were_signed, " were signed");
 }
 
-// The most bytes that a copy of the file may have. A stranger's file may be of any size, so that a signature says how
-// much memory it takes. One of another program (`Statement::file`) does not: then it is as large as the file is.
+// Maximum bytes of a copy of the file. An untrusted file may have any size, so the signature limits the memory. A
+// signature of another program (without `Statement::file`) does not; then the limit is the file's size.
 uint64_t most_bytes(const std::filesystem::path& file, const std::optional<Verified>& beside,
                     std::span<const Key> keys) {
   const std::optional<End> found = end_of(file);
@@ -63,13 +63,14 @@ uint64_t most_bytes(const std::filesystem::path& file, const std::optional<Verif
   const auto inside = find_archive_signature(std::as_bytes(std::span<const char>(end.text)));
   SCONCE_CHECK(inside, kForbidden, kNoSignature);
   const Verified verified = verify_bundle(inside->bundle, keys);
-  // The archive as it was ends with the two bytes of an empty comment's length.
+  // The original archive ends with the two length bytes of an empty comment.
   const uint64_t archive = end.bytes - (end.text.size() - inside->archive.size()) + 2;
   check_size(archive, verified.statement.file ? verified.statement.file->bytes : 0);
   return end.bytes;
 }
 
-// The text of a signature inside an archive is not signed itself, so it must be the one that `sconce sign` writes.
+// The text of a signature inside an archive is not itself signed, so it must have the exact form that `sconce sign`
+// writes.
 void check_own_form(std::string_view bundle, const Verified& verified) {
   const Envelope envelope = parse_bundle(bundle);
   SCONCE_CHECK(bundle_text(envelope, verified.key_id) == bundle, kForbidden,

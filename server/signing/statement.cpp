@@ -17,7 +17,7 @@ constexpr const char *kType = "https://in-toto.io/Statement/v1",
                      *kPredicateType = "https://model_signing/signature/v1.0";
 constexpr size_t kMaxResources = 100'000;
 
-// The subject's digest: that of all resources' digests, one after the other.
+// The subject's digest: the digest of all resources' digests, concatenated.
 Sha256Digest digest_of_all(const std::vector<SignedResource>& resources) {
   Sha256 digest;
   for (const SignedResource& resource : resources) digest.update(resource.digest);

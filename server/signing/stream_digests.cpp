@@ -8,17 +8,17 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kHeadLengthBytes = 8;
-// As long as safetensors lets the JSON of a file be.
+// The maximum length of the JSON in a safetensors file.
 constexpr uint64_t kLongestHead = 100'000'000;
 
-// The bytes of a head that begins with this length.
+// The number of bytes of a head that begins with this length.
 uint64_t head_bytes_of(std::string_view length) noexcept {
   uint64_t bytes = 0;
   for (size_t i = kHeadLengthBytes; i-- > 0;) bytes = bytes << 8 | static_cast<unsigned char>(length[i]);
   return bytes > kLongestHead ? 0 : bytes + kHeadLengthBytes;
 }
 
-// Moves bytes to the end of `start` until it has so many.
+// Moves bytes to the end of `start` until it has `most` bytes.
 void take(std::span<const std::byte>& bytes, std::string& start, size_t most) {
   const size_t count = std::min(bytes.size(), most - start.size());
   start.append(reinterpret_cast<const char*>(bytes.data()), count);

@@ -19,7 +19,7 @@
 namespace sconce::server {
 namespace {
 
-// Where a value came from, for errors.
+// The source of a value, for errors.
 struct Source {
   std::string_view key, value, origin;
   [[noreturn]] void fail(std::string_view expected) const {
@@ -30,7 +30,7 @@ struct Source {
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kDurations = "a duration such as 200us, 250ms, 10s or 2m, a year at most";
 
-// Splits a number from the unit after it.
+// Splits a text into a number and a unit.
 std::optional<std::pair<int64_t, std::string_view>> number_and_unit(std::string_view text) {
   int64_t number = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -37,7 +37,7 @@ void add(std::vector<int>& cores, int core) {
   if (std::find(cores.begin(), cores.end(), core) == cores.end()) cores.push_back(core);
 }
 
-// The cores of this process. Machines may have more than a cpu_set_t holds.
+// The cores that this process may use. Machines may have more than a cpu_set_t holds.
 std::vector<bool> usable_cores() {
   std::vector<bool> usable(kMaxCores);
   const size_t bytes = CPU_ALLOC_SIZE(kMaxCores);

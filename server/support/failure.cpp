@@ -10,7 +10,7 @@ namespace sconce::server {
 
 namespace {
 
-// Models may produce long messages. What clients sent is cut where it is repeated.
+// Models may produce long messages; quoted client texts are cut before.
 constexpr size_t kMaxMessage = 1500;
 
 Failure described(ErrorCode code, const char* message) {

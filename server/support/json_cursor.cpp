@@ -56,10 +56,10 @@ void JsonCursor::fail_expected(std::string_view what, std::string_view kind) con
 std::string_view JsonCursor::string_token(bool& escaped) {
   const char* start = ++p_;
   escaped = false;
-  // Passes over what needs no look of its own, sixteen bytes at a time: most strings end in the first ones.
+  // Skips ordinary characters, sixteen bytes at a time; most strings end in the first block.
   for (constexpr ptrdiff_t kBlock = sizeof(__m128i); end_ - p_ >= kBlock; p_ += kBlock) {
     const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p_));
-    // As signed numbers, bytes beyond ASCII are less than a space too.
+    // As signed numbers, non-ASCII bytes are less than a space too.
     const __m128i special = _mm_or_si128(
         _mm_cmplt_epi8(block, _mm_set1_epi8(' ')),
         _mm_or_si128(_mm_cmpeq_epi8(block, _mm_set1_epi8('"')), _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'))));
@@ -236,14 +236,14 @@ std::string_view JsonCursor::skip() {
     expect(':');
   };
   for (;;) {
-    // One value.
+    // Skips one value.
     switch (const char c = peek()) {
       case '[':
       case '{':
         if (depth_ + open >= kMaxDepth) fail("nested deeper than 100 levels");
         ++p_;
         closers[open++] = c == '[' ? ']' : '}';
-        if (peek() == closers[open - 1]) break;  // closed below
+        if (peek() == closers[open - 1]) break;  // handled below
         if (c == '{') key();
         continue;
       case '"':
@@ -288,7 +288,7 @@ std::string_view JsonCursor::skip_unchecked() {
   for (;;) {
     while (end_ - p_ >= 32) {
       const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p_));
-      // '[' and ']' differ from '{' and '}' in bit 5 only.
+      // '[' and ']' differ from '{' and '}' only in bit 5.
       const __m256i folded = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
       const auto mask = [](__m256i a, char c) {
         return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, _mm256_set1_epi8(c))));
@@ -299,7 +299,7 @@ std::string_view JsonCursor::skip_unchecked() {
       open += opening - closing;
       p_ += 32;
     }
-    // Goes byte by byte through a stretch with a string, the end, or too many brackets for counting.
+    // Processes byte by byte a stretch with a string, the end, or too many brackets to count.
     const char* const stop = end_ - p_ >= 32 ? p_ + 32 : end_;
     while (p_ < stop) {
       switch (*p_) {

@@ -31,21 +31,21 @@ spdlog::level::level_enum spdlog_level(LogLevel level) noexcept {
 
 constexpr uint32_t bit(LogLevel level) noexcept { return 1U << static_cast<unsigned>(level); }
 
-// The levels that are written, one bit each.
+// The enabled levels, one bit each.
 std::atomic<uint32_t> enabled{bit(LogLevel::kInfo) | bit(LogLevel::kWarn) | bit(LogLevel::kError)};
 std::atomic<bool> json_lines{false}, short_dates{false};
-// Of log_from_signal(), which may ask nobody for them.
+// State for log_from_signal(), which cannot take locks.
 std::atomic<bool> log_started{false};
 std::atomic<int> minutes_from_utc{0};
 thread_local LogRequest::Context current;
 
-// How many bytes may wait for the log's reader: some thousand lines.
+// Maximum bytes in the queue: some thousand lines.
 constexpr size_t kRoom = 1024 * 1024;
 constexpr std::chrono::milliseconds kLastLines{1000};
 
 std::atomic<TakeLogLine*> take_line{nullptr};
 
-// Formats one line at a time and gives it to the writer, if there is one.
+// Formats one line at a time and passes it to the writer, if there is one.
 class Sink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void start();
@@ -67,7 +67,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     const std::string line = formatted(message);
     if (writer_) return writer_->put(line);
-    // tools, and messages before a server starts
+    // for tools, and messages before a server starts
     for (std::string_view left = line; !left.empty();) {
       const ssize_t done = ::write(STDERR_FILENO, left.data(), left.size());
       if (done <= 0) return;
@@ -165,7 +165,7 @@ std::string line_of(std::string_view message) {
     append_json_string(line, message);
     return line;
   }
-  // ModelLoader characters must not make two lines of one.
+  // Control characters must not split a line in two.
   for (const char c : message) {
     const auto byte = static_cast<unsigned char>(c);
     byte < 0x20 || byte == 0x7f ? (void)(line += fmt::format("\\x{:02x}", byte)) : (void)(line += c);
@@ -173,7 +173,7 @@ std::string line_of(std::string_view message) {
   return line;
 }
 
-// A line in place of lost ones. It does not go through the logger, whose locks are held.
+// A line in place of lost ones. It bypasses the logger, whose locks are held.
 std::string notice_of(uint64_t lost) {
   const std::string text = line_of(fmt::format("{} lines were lost: the log was not read in time", lost));
   spdlog::pattern_formatter formatter(json_lines ? kJsonPattern : short_dates ? kShortPattern : kIsoPattern);
@@ -182,13 +182,13 @@ std::string notice_of(uint64_t lost) {
   return {buffer.data(), buffer.size()};
 }
 
-// A line that a signal handler makes: no allocation, no lock, no calendar of the C library.
+// A line written by a signal handler: no allocation, no lock, no calendar functions of the C library.
 class SignalLine {
  public:
   void text(const char* piece) noexcept {
     while (*piece != '\0' && size_ < sizeof bytes_) bytes_[size_++] = *piece++;
   }
-  // As the log's ISO form.
+  // In the log's ISO format.
   void time_of_day() noexcept {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);

@@ -13,7 +13,7 @@
 namespace sconce::server {
 namespace {
 
-// Returns false if the descriptor will never take it.
+// Returns false if the descriptor will never accept the text.
 bool write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t done = ::write(descriptor, text.data(), text.size());
@@ -53,14 +53,14 @@ struct LogWriter::State {
   Mutex mutex;
   ConditionVariable wake, written;
   std::string waiting SCONCE_GUARDED_BY(mutex);
-  std::shared_ptr<const std::function<std::string()>> status SCONCE_GUARDED_BY(mutex);  // null: there is none
+  std::shared_ptr<const std::function<std::string()>> status SCONCE_GUARDED_BY(mutex);  // null: no status
   bool status_changed SCONCE_GUARDED_BY(mutex) = false;
   bool writing SCONCE_GUARDED_BY(mutex) = false, stopping SCONCE_GUARDED_BY(mutex) = false;
-  // told: of the lost, those that a line tells of
+  // told: number of lost lines that were reported
   uint64_t lost SCONCE_GUARDED_BY(mutex) = 0, told SCONCE_GUARDED_BY(mutex) = 0;
 
   void count_lost(uint64_t lines) noexcept SCONCE_REQUIRES(mutex) { lost += lines; }
-  // Reports lost lines by a line in their place. Returns false if there is no room for it.
+  // Reports lost lines by a line in their place. Returns false if the queue has no room for it.
   bool tell() SCONCE_REQUIRES(mutex) {
     if (lost == told) return true;
     const std::string line = notice(lost - told);
@@ -87,8 +87,8 @@ void LogWriter::put(std::string_view line) noexcept {
   const MutexLock lock(state.mutex);
   const bool kept = succeeds([&] {
     state.mutex.assert_held();
-    // A line longer than all the room is always lost. After a loss, lines are dropped until the loss is reported, so
-    // that the report stands in the right place.
+    // A line longer than the queue is always lost. After a loss, lines are dropped until the loss is reported, so that
+    // the report is at the right position.
     if (state.waiting.size() + line.size() > state.room || !state.tell() ||
         state.waiting.size() + line.size() > state.room) {
       return state.count_lost(1);
@@ -137,7 +137,7 @@ void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
     state.mutex.assert_held();
     state.tell();
   };
-  bool drawn = false;  // a status stands below the lines
+  bool drawn = false;  // a status is shown below the lines
   MutexLock lock(state.mutex);
   for (;;) {
     const auto redraw = std::chrono::steady_clock::now() + kRedraw;
@@ -148,7 +148,7 @@ void LogWriter::run(const std::shared_ptr<State>& kept) noexcept {
         break;
       }
     }
-    // If there is no memory for the report, the next line brings it.
+    // If memory for the report is short, the next line reports the loss.
     if (!succeeds(tell) && state.waiting.empty()) {
       lock.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -15,7 +15,7 @@ constexpr size_t kLongest = 128;
 
 uint64_t random_number() { return (static_cast<uint64_t>(std::random_device()()) << 32) | std::random_device()(); }
 
-// Numbers that differ from each other and from those of other processes.
+// Numbers that are unique in this process and differ from those of other processes.
 uint64_t next_number() {
   static const uint64_t base = random_number();
   static std::atomic<uint64_t> count{0};

@@ -11,7 +11,7 @@
 namespace sconce::server {
 namespace {
 
-// All cores but a few, which the models need.
+// All cores but a few, which are left to the models.
 size_t threads_at_most() noexcept {
   constexpr int kMost = 4;
   cpu_set_t cores;
@@ -31,7 +31,7 @@ void ThreadPool::submit(Task& task) {
       threads_.reserve(most_);
       threads_.emplace_back([this] { run(); });
     };
-    // If no thread can be started, the threads that run already do the work.
+    // If no thread can be started, the running threads do the work.
     threads_.empty() ? start() : (void)succeeds(start);
   }
   add(task);
@@ -39,7 +39,7 @@ void ThreadPool::submit(Task& task) {
   wake_.notify_one();
 }
 
-// Few clients wait at a time, and each for work of a hundred microseconds or more.
+// A linear search, because few clients wait at a time, each for work of a hundred microseconds or more.
 void ThreadPool::add(Task& task) noexcept {
   task.next = task.after = nullptr;
   task.last = &task;
@@ -52,7 +52,7 @@ void ThreadPool::add(Task& task) noexcept {
   last_ = &task;
 }
 
-// The client's next task waits behind one of each other client.
+// The client's next task is queued behind one task of each other client.
 ThreadPool::Task& ThreadPool::take() noexcept {
   Task& task = *first_;
   first_ = task.next;
@@ -70,7 +70,7 @@ void ThreadPool::run() noexcept {
   bool worked = false;
   for (;;) {
     ++idle_;
-    // Tasks leave large memory that other threads freed: an idle thread gives it back.
+    // Tasks leave large memory that other threads freed: an idle thread returns it to the system.
     const auto rested = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     while (worked && !called()) {
       if (wake_.wait_until(mutex_, rested) == std::cv_status::no_timeout || called()) continue;

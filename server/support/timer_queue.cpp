@@ -17,7 +17,7 @@ void TimerQueue::Alarm::set(Clock::time_point time) noexcept {
   if (time >= time_) return;
   time_ = time;
   if (place_ == kNowhere) {
-    clock_.heap_.push_back(this);  // there is room
+    clock_.heap_.push_back(this);  // capacity was reserved
     place_ = clock_.heap_.size() - 1;
   }
   clock_.sift_up(*this, place_);

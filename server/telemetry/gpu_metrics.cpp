@@ -17,14 +17,14 @@ struct Memory {
 };
 constexpr int kSuccess = 0;
 
-// Calls a function of the library; false if it is missing or fails.
+// Calls a function of the library; returns false if it is missing or fails.
 template <class... Parameters, class... Arguments>
 bool call(void* library, int (*)(Parameters...), const char* name, Arguments... arguments) {
   const auto function = reinterpret_cast<int (*)(Parameters...)>(dlsym(library, name));
   return function != nullptr && function(arguments...) == kSuccess;
 }
 
-// The type of a function that takes these.
+// The type of a function with these parameters.
 template <class... Parameters>
 constexpr int (*kTakes)(Parameters...) = nullptr;
 

@@ -33,17 +33,18 @@ struct Sample {
   std::string labels;  // model="m",version="1"
   const ServedModel* model;
   Totals totals;
-  // Of its replicas on CUDA devices.
+  // Totals of its replicas on CUDA devices.
   int64_t devices = 0, graphs = 0, graph_fallbacks = 0;
   uint64_t graph_replays = 0;
-  int64_t waiting = 0, running = 0;  // requests that wait for a run; runs under way, or loops
+  int64_t waiting = 0,
+          running = 0;  // waiting: requests that wait for a run; running: runs in progress, or decode loops
 };
 
 Sample sample_of(std::string labels, const ServedModel& model) {
   Sample sample{std::move(labels), &model, model.statistics().totals()};
-  if (model.pipeline()) return sample;  // its steps are requests to its models
+  if (model.pipeline()) return sample;  // its steps are requests to other models
   const int64_t running = model.statistics().loops().running.load(std::memory_order_relaxed);
-  // Steps of loops are no requests.
+  // Steps of decode loops do not count as requests.
   sample.waiting = model.loop() ? 0 : model.pending();
   sample.running = model.loop() ? running : 0;
   for (const ReplicaInfo& replica : model.model().replicas()) {
@@ -92,12 +93,12 @@ class TextSink final : public MetricSink {
   const MetricRow* row_ = nullptr;
 };
 
-// Gives a sink the values of the table's rows.
+// Passes the values of the table's rows to a sink.
 class Rows {
  public:
   explicit Rows(MetricSink& sink) : sink_(sink) {}
   void head(MetricId id) { sink_.begin(kRows[id]); }
-  // Of the row that head() began.
+  // A value of the row that head() began.
   void value(std::string_view labels, auto number) {
     if constexpr (std::is_floating_point_v<decltype(number)>) {
       sink_.real(labels, number);
@@ -176,7 +177,7 @@ void named_sets(Rows& rows, std::span<const Sample> samples) {
   each(kSetSeconds, [](const ModelSets::Count& c) { return static_cast<double>(c.total_ns) * 1e-9; });
 }
 
-// What a share of places, and the times of token streams, are made of.
+// Metrics of decode loops: the utilisation of slots, and the times of token streams.
 void loops(Rows& rows, std::span<const Sample> samples) {
   const auto places = [&](MetricId id, int64_t (ServedModel::*count)() const noexcept) {
     rows.head(id);
@@ -275,7 +276,7 @@ void exported(Rows& rows, const OtlpCounters* otlp) {
           otlp->pushes[signal][i].load());
 }
 
-// 0 if the system does not say.
+// 0 if unknown.
 int64_t open_files() {
   std::error_code ec;
   const size_t count = names_in("/proc/self/fd", ec).size();
@@ -309,13 +310,13 @@ std::pair<uint64_t, uint64_t> host_memory() {
   return {total, total - std::min(total, available)};
 }
 
-// The use of all processors since the last look.
+// Utilisation of all processors since the last call.
 double processor_use(HostLook& look) {
   std::ifstream file("/proc/stat");
   std::string cpu;
   file >> cpu;
   uint64_t total = 0, idle = 0, value = 0;
-  // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted as users.
+  // user, nice, system, idle, iowait, irq, softirq, steal; guest time is included in user time.
   for (int i = 0; i < 8 && file >> value; ++i) {
     total += value;
     if (i == 3 || i == 4) idle += value;
@@ -329,7 +330,7 @@ double processor_use(HostLook& look) {
   return std::clamp(use, 0.0, 1.0);
 }
 
-// By OpenTelemetry's conventions; a label that has no value is left out.
+// In the form of OpenTelemetry's conventions; a label without a value is omitted.
 void call_durations(MetricSink& sink, const CallCounters& calls, std::span<const std::string_view> methods) {
   for (size_t method = 0; method < methods.size(); ++method) {
     for (size_t code = 0; code < CallCounters::kCodes; ++code) {
@@ -542,7 +543,7 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   single(kCpuUse, processor_use(look));
   single(kCpuMemory, total_memory);
   single(kCpuMemoryUsed, used_memory);
-  // Opens the driver's library only if a model uses its devices.
+  // Loads the driver's library only if a model uses its devices.
   const bool on_gpus = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.devices > 0; });
   rows.gpus(on_gpus ? look.gpus.look() : std::vector<GpuState>{});
   single(kReceived, sum(&ConnectionCounters::received));

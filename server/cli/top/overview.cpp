@@ -10,7 +10,7 @@
 namespace sconce::server::commands {
 namespace {
 
-// Latencies and batches are those of so many events: single ones have few requests.
+// Number of events for latencies and batch sizes, because single events have few requests.
 constexpr size_t kEvents = 11;
 constexpr size_t kRatesKept = 60;
 
@@ -80,7 +80,7 @@ const LiveModel* find_model(const Overview& overview, const LiveModel& wanted) {
   return nullptr;
 }
 
-// What was counted since then. A model that was loaded again began anew, so all of its count is new.
+// The increase since then. A reloaded model counts from 0, so its whole count is new.
 uint64_t since(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }
 
 std::optional<double> per_second(uint64_t count, const Overview& before, const Overview& now) {
@@ -88,7 +88,7 @@ std::optional<double> per_second(uint64_t count, const Overview& before, const O
   return seconds > 0 ? std::optional(static_cast<double>(count) / seconds) : std::nullopt;
 }
 
-// Within its bucket, the time is taken to be spread evenly.
+// Assumes that times are spread evenly within a bucket.
 std::optional<double> percentile_of(const std::vector<uint64_t>& counts, const std::vector<double>& bounds,
                                     double share) {
   uint64_t all = 0;
@@ -142,7 +142,7 @@ Overview overview_of(const OrderedJson& document) {
 }
 
 void History::add(Overview overview) {
-  // Another process answers: its counts have nothing to do with the earlier ones.
+  // Another process answers, so its counts are unrelated to the earlier ones.
   if (!events_.empty() &&
       (overview.started != now().started || overview.instance != now().instance || overview.time <= now().time)) {
     events_.clear();

@@ -15,18 +15,18 @@ namespace {
 
 enum class Style : int8_t { kPlain, kBold, kFaint, kGood, kBad, kWarning };
 
-// A line that is cut where the screen ends.
+// A line that is cut at the edge of the screen.
 class ScreenLine {
  public:
   ScreenLine(size_t columns, bool colours) : left_(columns), colours_(colours) {}
 
-  // width: its columns, if these are not its bytes.
+  // width: number of columns, if it differs from the number of bytes.
   ScreenLine& add(std::string_view text, Style style = Style::kPlain, size_t width = SIZE_MAX) {
     static constexpr const char* kCodes[] = {"", "1", "2", "32", "31", "33"};
     const bool bytes = width == SIZE_MAX;
     if (bytes) width = text.size();
     if (width > left_) {
-      // Half of it would be no character.
+      // A partial character must not be written.
       if (!bytes) {
         left_ = 0;
         return *this;
@@ -41,7 +41,7 @@ class ScreenLine {
       line_ += text;
     return *this;
   }
-  // In so many columns and a blank; what is longer ends with "~".
+  // Adds a cell of `width` columns and a blank; a longer text is cut and ends with "~".
   ScreenLine& cell(std::string text, size_t width, bool right, Style style = Style::kPlain) {
     if (text.size() > width) text = text.substr(0, width - 1) + "~";
     return add(right ? fmt::format("{:>{}} ", text, width) : fmt::format("{:<{}} ", text, width), style);
@@ -180,7 +180,7 @@ std::vector<std::string> screen_lines(const History& history, const std::string&
   add(head.add("WEIGHTS", Style::kFaint));
   size_t left = now.models.size();
   for (const LiveModel& model : now.models) {
-    // Room for what comes after the models.
+    // Reserves room for the lines after the models.
     if (lines.size() + 2 + now.operations.size() > size.rows && left > 1) {
       add(line().add(fmt::format("... and {} more", left), Style::kFaint));
       break;

@@ -1,4 +1,4 @@
-// `sconce top`: what a server does, in a terminal or as lines.
+// `sconce top`: shows a server's activity, in a terminal or as lines.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -31,16 +31,16 @@ struct TopOptions {
 };
 
 constexpr char kTarget[] = "/v2/admin/live";
-// Events come each second, so a server that says nothing for so long is not there.
+// Events come every second, so a server that is silent for this long is considered unreachable.
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::seconds kTryAgain{1};
 constexpr std::chrono::milliseconds kLook{50};
-// Events are a little earlier or later than a second after the one before.
+// Events come slightly earlier or later than one second after the previous one.
 constexpr double kEarly = 0.2;
 
 std::atomic<bool> ended{false}, resized{false};
 
-// The terminal while the overview is drawn in it: a screen of its own, keys that come at once. As before at the end.
+// The terminal's alternate screen with unbuffered keys. The destructor restores the terminal.
 class DrawnScreen {
  public:
   DrawnScreen() {
@@ -73,7 +73,7 @@ class DrawnScreen {
     std::cout << text << "\x1b[J" << std::flush;
   }
 
-  // Whether a key says that it is enough.
+  // Whether a key to quit was pressed.
   bool quits() {
     pollfd one{STDIN_FILENO, POLLIN, 0};
     while (has_keys_ && ::poll(&one, 1, 0) == 1) {
@@ -107,7 +107,7 @@ class Top {
                    ": this server has no live overview (GET /v2/admin/live): it is older than this program, or the "
                    "address is not its admin listener");
       SCONCE_CHECK(answer.status == 0, kUnavailable, options_.url, ": ", answer.reason());
-      // Who looks at a screen may wait for a server that starts again; a script shall know.
+      // On a screen, wait for a restarting server; a script gets an error.
       SCONCE_CHECK(screen_, kUnavailable, options_.url, ": ", answer.problem);
       problem_ = printable(answer.problem) + "; trying again";
       draw();
@@ -151,7 +151,7 @@ class Top {
 
   const AdminClient& client_;
   const TopOptions& options_;
-  std::unique_ptr<DrawnScreen> screen_;  // null: there are only lines
+  std::unique_ptr<DrawnScreen> screen_;  // null: output as lines
   History history_;
   std::string problem_;
   bool done_ = false;

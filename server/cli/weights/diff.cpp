@@ -86,7 +86,7 @@ int diff_weights(const DiffOptions& options) {
     std::cout << dump(whole) << "\n";
     return same == tensors.size() ? 0 : 1;
   }
-  // What is missing or of another shape first, then those that moved most.
+  // Missing tensors and tensors of another shape first, then the largest changes.
   std::stable_sort(tensors.begin(), tensors.end(), [](const TensorDifference& x, const TensorDifference& y) {
     if (x.kind != y.kind) return x.kind > y.kind;
     return x.difference.relative() > y.difference.relative();

@@ -36,7 +36,7 @@ Progress progress_of(const Answer& answer) {
   return {recording->value("state", ""), "", recording->value("recorded", uint64_t{0})};
 }
 
-// The file is there as a whole, or not at all.
+// Writes the file atomically.
 Answer fetch_recording(const AdminClient& server, const std::string& target, const std::string& path) {
   const std::string part = path + ".part";
   std::ofstream file(part, std::ios::binary | std::ios::trunc);
@@ -86,7 +86,7 @@ int record_golden(const AdminClient& server, const GoldenOptions& options) {
   if (!ended.ok()) return failed(ended.reason());
   const Answer taken = fetch_recording(server, target + "/recording", options.out);
   if (!taken.ok()) return failed(taken.reason());
-  // It is held no longer than it is needed.
+  // The recording on the server is no longer needed.
   const Answer dropped = server.post(target + "/record", dump({{"requests", 0}}));
   if (!dropped.ok()) return failed("the recording is not dropped: " + dropped.reason());
   if (progress.state == "running") progress = {"ended", "", progress.recorded};

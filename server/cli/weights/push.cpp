@@ -26,7 +26,7 @@ namespace {
 
 std::atomic<bool> interrupted{false};
 
-// While weights are sent, Ctrl-C stops that and drops what is staged.
+// While weights are sent, Ctrl-C aborts the upload and drops the staged sets.
 class Interruption {
  public:
   Interruption() : before_(std::signal(SIGINT, [](int) { interrupted = true; })) {}
@@ -36,14 +36,14 @@ class Interruption {
   void (*before_)(int);
 };
 
-// What a server that does not answer is asked again after, and how often.
+// Interval and number of retries for a server that does not answer.
 constexpr std::chrono::milliseconds kAskAgain{200};
 constexpr int kAsks = 5;
-// How often servers are asked for their watch over new weights.
+// Interval of polling the servers' guards.
 constexpr std::chrono::milliseconds kLookAgain{500};
-// Longest list of members in a query; servers limit a request's head to 16 KiB.
+// Longest list of members in a query; servers limit a request's header to 16 KiB.
 constexpr size_t kMaxMembers = 8000;
-// Bytes that are read at once to sign them.
+// Bytes read at once for the signature.
 constexpr size_t kBlock = size_t{1} << 20;
 
 std::string random_id() {
@@ -57,11 +57,11 @@ class Push {
       : servers_(servers), options_(options), id_(random_id()), states_(servers.size()) {
     for (const AdminClient& server : servers_)
       members_ += (members_.empty() ? "" : ",") + percent_encoded(url_of(server.server()));
-    // The first one decides, so a list that has only that one still tells whom to ask.
+    // The first server decides, so a list with only that server still names the one to ask.
     if (members_.size() > kMaxMembers) members_ = percent_encoded(url_of(servers_.front().server()));
   }
 
-  // If an error is thrown before it is decided to commit, nothing stays staged.
+  // If an exception is thrown before the decision to commit, nothing stays staged.
   ~Push() { abort_staged(); }
 
   int run() {
@@ -96,7 +96,7 @@ class Push {
     return weights_target(options_.model, options_.version, action);
   }
 
-  // Where the weights go.
+  // The target of the upload.
   std::string place() const {
     return options_.set.empty() ? target() : set_target(options_.model, options_.version, options_.set);
   }
@@ -108,8 +108,8 @@ class Push {
     return 1;
   }
 
-  // Before large reads or sends, checks that all servers answer, have the model and admit us, and settles what earlier
-  // pushes left undecided, unless nothing is to change.
+  // Before large reads or uploads, checks that all servers answer, have the model and grant access, and reconciles
+  // earlier pushes, unless this is a dry run.
   bool look() {
     bool good = true;
     if (options_.dry_run) {
@@ -137,7 +137,7 @@ class Push {
     return text;
   }
 
-  // The body's digest, and its signature if it is to have one.
+  // The body's digest, and its signature if requested.
   UploadFields fields_of_body() const {
     SafetensorsEncoder body(open());
     if (options_.sign.empty()) return {digest_field(digest_of(body)), {}};
@@ -159,12 +159,12 @@ class Push {
 
   bool stage(const UploadFields& fields) {
     const Interruption interruption;
-    // With a relay, the first server sends it on to the others.
+    // With a relay, the first server forwards it to the others.
     const size_t uploads = options_.relay ? 1 : servers_.size();
     if (options_.relay)
       for (State& state : states_) state.staged = !options_.dry_run;
     std::vector<std::future<Answer>> running = start_asking(uploads, [this, &fields](size_t i) {
-      // The first failure stops the others.
+      // The first failure aborts the other uploads.
       struct StopAll {
         Push& push;
         bool good = false;
@@ -209,7 +209,7 @@ class Push {
     }
   }
 
-  // Drops what is or may be staged, on every server.
+  // Drops the set on every server on which it is or may be staged.
   void abort_staged() {
     const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
       return states_[i].staged ? servers_[i].post(target("/abort" + by_id())) : Answer();
@@ -227,7 +227,8 @@ class Push {
     return false;
   }
 
-  // From here on no server drops the set by itself, except the first one, which commits before the others.
+  // From here on no server drops the set without asking the others, except the first one, which commits before the
+  // others.
   bool prepare() {
     bool good = true;
     if (!options_.digest.empty()) {
@@ -245,7 +246,8 @@ class Push {
     return good ? true : give_up();
   }
 
-  // Commits on a server. Without an answer, asks it what it did. Returns its state of the push, or "" if it says none.
+  // Commits on a server. Without an answer, asks the server for the result. Returns its state of the push, or "" if
+  // unknown.
   std::string commit_on(size_t i, Answer& answer) {
     std::string state;
     for (int asks = 0; asks < kAsks; ++asks) {
@@ -318,7 +320,7 @@ class Push {
     return text;
   }
 
-  // Waits until all servers have watched the weights for long enough. If one rolled them back, the others do, too.
+  // Waits until the guards on all servers have ended. If one server rolled back, the others are rolled back, too.
   int watch() {
     std::vector<Guard> guards(servers_.size());
     const auto any = [&](const char* state) {
@@ -334,7 +336,7 @@ class Push {
         all &= said.has_value();
         if (said) guards[i] = *said;
       }
-      // One that is silent may be starting again; without weights_keep, it does not watch any more then.
+      // A silent server may be restarting; without weights_keep, its guard does not continue then.
       silent = all ? 0 : silent + 1;
       if (any("rolled_back") || any("failed") || (!any("watching") && (all || silent >= kAsks))) break;
       std::this_thread::sleep_for(kLookAgain);
@@ -360,7 +362,7 @@ class Push {
     return good ? 0 : 1;
   }
 
-  // The first server again before the others: that it has undone the push decides for all.
+  // Again the first server before the others, because its undo decides for all.
   void roll_back() {
     std::vector<Answer> answers(servers_.size());
     const auto undo = [&](size_t i) {

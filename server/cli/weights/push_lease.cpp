@@ -13,7 +13,7 @@ PushLease::PushLease(const std::vector<AdminClient>& servers, const std::string&
             ending_.wait_for(mutex_, pause);
             if (ended_) return;
             lock.unlock();
-            // A server that has not begun does not know the push yet; one that has ended it says so when it matters.
+            // A server that has not started does not know the push yet; a server that has ended it reports that later.
             (void)client.post(target);
             lock.lock();
           }

@@ -28,7 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// How long the lease of a push is watched for being prolonged, beyond its end.
+// How long after the end of a push's lease a renewal is still awaited.
 constexpr auto kBeyond = 500ms;
 
 enum class Decision : int8_t { kNone, kCommit, kUndo, kAbort, kWait };
@@ -36,7 +36,7 @@ enum class Decision : int8_t { kNone, kCommit, kUndo, kAbort, kWait };
 struct Finding {
   Decision decision = Decision::kNone;
   std::string why;
-  double wait = 0;  // seconds until the server that decides has decided
+  double wait = 0;  // seconds until the deciding server has decided
 };
 
 class Settling {
@@ -56,7 +56,7 @@ class Settling {
       if (!states_[i].answered) report(servers_[i], false, states_[i].problem);
   }
 
-  // Decides what can be decided. Returns whether nothing is open any more.
+  // Decides all pushes that can be decided. Returns whether none is open.
   bool settle() {
     bool good = true;
     for (const std::string& id : open_ids()) good &= settle(id);
@@ -68,7 +68,7 @@ class Settling {
     return weights_target(options_.model, options_.version, action);
   }
 
-  // Pushes that some server has not decided, and those that were undone on some servers and not on others.
+  // Pushes that at least one server has not decided, and pushes that were undone on some servers only.
   std::set<std::string> open_ids() const {
     std::set<std::string> ids, undone;
     for (const ServerPushes& server : states_)
@@ -86,7 +86,7 @@ class Settling {
       const Finding finding = judge(id);
       if (finding.decision == Decision::kNone) return true;
       if (finding.decision != Decision::kWait) return carry_out(id, finding);
-      // Its pusher may live: then it prolongs the lease.
+      // Its coordinator may be alive: then it renews the lease.
       if (finding.wait > 0 && end == Clock::time_point::max())
         end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(finding.wait * 1000)) + kBeyond;
       const bool prolonged = left > 0 && finding.wait > left;
@@ -106,8 +106,8 @@ class Settling {
                        [&](const std::string& gone) { return url_of(parse_admin_server(gone)) == url; });
   }
 
-  // The rule: what one server undid, all undo; what one has committed, all commit; what the first server of the push,
-  // or one that asked it, has ended, all end.
+  // The rule: if one server has undone the push, all undo it; if one has committed, all commit; if the first server of
+  // the push, or one that asked it, has ended the push, all end it.
   Finding judge(const std::string& id) const {
     const PushStatus* any = nullptr;
     bool open = false, committed = false, undone = false, ended = false, active = false, silent = false;
@@ -136,7 +136,7 @@ class Settling {
     for (const ServerPushes& server : states_)
       if (const PushStatus* const push = server.find(id); push && push->member == 0 && push->open())
         return {Decision::kWait, "its lease is prolonged", std::max(push->expires_in, 0.05)};
-    // The server that decides does not know the push, or is not among ours.
+    // The deciding server does not know the push, or is not among the given servers.
     size_t unheard = 0;
     for (size_t i = 0; i < members.size(); ++i) {
       if (seen.contains(i) || is_gone(members[i])) continue;
@@ -191,7 +191,7 @@ class Settling {
   std::vector<ServerPushes> states_;
 };
 
-// A file of its own that goes with it.
+// A temporary weights file with a signature file.
 struct TemporaryFile {
   std::string path = (std::filesystem::temp_directory_path() / "sconce-settle-XXXXXX.safetensors").string();
   TemporaryFile() {
@@ -227,7 +227,7 @@ Answer fetch_weights(const AdminClient& from, const std::string& target, const s
   return answer;
 }
 
-// What the servers serve, and which of them has the set that counts.
+// The servers' weight sets, and which servers have the chosen set.
 class Difference {
  public:
   explicit Difference(const SettleOptions& options) : options_(options), servers_(options.servers) {
@@ -256,7 +256,7 @@ class Difference {
   bool complete() const { return complete_; }
   bool has(size_t i) const { return active_[i].has_value(); }
 
-  // The server named, or the one that published last what a push gave it, or any if all serve the same.
+  // The named server, or the one with the latest publication by a push, or any server if all serve the same set.
   std::optional<size_t> source() const {
     std::optional<size_t> best;
     for (size_t i = 0; i < servers_.size(); ++i) {
@@ -280,8 +280,8 @@ class Difference {
 
   const Active& active(size_t i) const { return *active_[i]; }
 
-  // Servers that serve the source's set under a smaller number than others take the largest one. Whether all serve that
-  // set under one number then.
+  // Raises the weight version on servers that serve the source's set under a lower version than others. Returns whether
+  // all servers then serve that set under one version.
   bool level(size_t source) {
     if (active_[source]->generation == 0) return others(source).empty();  // no server has the named set
     uint64_t most = 0;

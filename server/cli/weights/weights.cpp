@@ -37,7 +37,7 @@ struct WeightsOptions {
   bool json = false, digest = false;
 };
 
-// What is wrong with --to and the options that go with it, as far as they tell by themselves.
+// Checks --to and related options, without contacting servers.
 void check_servers(const WeightsOptions& options) {
   std::vector<std::string> seen;
   for (const std::string& text : options.to) {
@@ -92,7 +92,7 @@ std::vector<AdminClient> clients_of(const WeightsOptions& options) {
   return clients;
 }
 
-// A member as text, whatever its type; "" for null or no member.
+// A member as text, whatever its type; "" for null or an absent member.
 std::string text_of(const Json& object, const char* key) {
   const auto at = object.find(key);
   if (at == object.end() || at->is_null()) return "";
@@ -149,7 +149,7 @@ int rollback(const WeightsOptions& options) {
   const auto target = [&](const char* action) {
     return weights_target(options.push.model, options.push.version, action);
   };
-  // Look at all servers first, so that none is changed if another one cannot be.
+  // Check all servers first, so that none is changed if another one cannot be.
   const std::vector<Answer> sets = ask_all(clients.size(), [&](size_t i) { return clients[i].get(target("")); });
   bool ready = true;
   for (size_t i = 0; i < sets.size(); ++i) {

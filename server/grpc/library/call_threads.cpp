@@ -12,18 +12,18 @@ namespace sconce::server {
 namespace {
 
 using Clock = CallThreads::Clock;
-constexpr std::chrono::microseconds kPeriod{500};  // after which a thread judges how much it has to do
-constexpr int kBusy = 65;                          // percent of a period: the leader needs help, if events wait,
-constexpr uint32_t kTogether = 6;                  // which is so if as many come together, on average
-constexpr int kIdle = 35;                          // percent: a helper leaves
-constexpr int kFull = 90;                          // percent: a helper needs help
-constexpr std::chrono::milliseconds kStay{1};      // a helper waits for an event
-constexpr std::chrono::milliseconds kLook{1};      // between looks at whether all are held up
-constexpr int kQuietLooks = 20;                    // without any step, until nobody looks any more
-constexpr std::chrono::microseconds kLong{100};    // a step for which another thread takes over the queue
-constexpr std::chrono::milliseconds kRest{500};    // idle, until a thread gives free memory back
-// Looking for busy_poll pays where the next event comes within so many times that: where the leader slept, its waking
-// is a part of it.
+constexpr std::chrono::microseconds kPeriod{500};  // interval at which a thread evaluates its load
+constexpr int kBusy = 65;                          // percent of a period: the leader needs help if events are queued
+constexpr uint32_t kTogether = 6;                  // events are queued if this many arrive together, on average
+constexpr int kIdle = 35;                          // percent: a helper leaves below this
+constexpr int kFull = 90;                          // percent: a helper needs help above this
+constexpr std::chrono::milliseconds kStay{1};      // how long a helper waits for an event
+constexpr std::chrono::milliseconds kLook{1};      // interval of checking whether all threads are blocked
+constexpr int kQuietLooks = 20;                    // checks without any step until checking stops
+constexpr std::chrono::microseconds kLong{100};    // for a longer step another thread takes over the queue
+constexpr std::chrono::milliseconds kRest{500};    // idle time after which a thread returns free memory
+// Polling for busy_poll pays if the next event comes within this multiple of it; after a sleep, the time includes
+// waking the leader.
 constexpr int kWorth = 2;
 
 int cores() noexcept {
@@ -46,7 +46,7 @@ Clock::duration thread_time() noexcept {
 
 }  // namespace
 
-// What one thread knows of its events.
+// One thread's measurements of its events.
 struct CallThreads::Poll {
   void* tag = nullptr;
   bool ok = false;
@@ -61,7 +61,7 @@ struct CallThreads::Poll {
 CallThreads::CallThreads(grpc::CompletionQueue& queue, GrpcHost& host, std::chrono::nanoseconds busy_poll)
     : queue_(queue),
       host_(host),
-      // On a single core, polling keeps clients from asking.
+      // On a single core, polling prevents clients from running.
       busy_poll_(cores() < 2 ? std::chrono::nanoseconds(0) : busy_poll),
       most_(std::clamp(cores() / 2, 2, 16)) {}
 
@@ -82,7 +82,7 @@ void CallThreads::stop() noexcept {
 }
 
 CallThreads::Next CallThreads::next(Poll& poll, Clock::time_point until) noexcept {
-  // A time that has passed: gRPC looks once and does not wait.
+  // A time in the past: gRPC polls once and does not wait.
   const Next next = queue_.AsyncNext(&poll.tag, &poll.ok, grpc_time(until));
   poll.now = Clock::now();
   return next;
@@ -92,9 +92,9 @@ void CallThreads::lead() noexcept {
   Poll poll;
   BusyPoll busy(kWorth * busy_poll_);
   Clock::time_point empty_at = poll.now;
-  Clock::time_point waited{};  // a clock that stands still while there are events
+  Clock::time_point waited{};  // a clock that is stopped while there are events
   Clock::duration idle{};
-  uint32_t events = 0, waits = 0;  // like idle, of the period
+  uint32_t events = 0, waits = 0;  // of the period, like idle
   bool rested = true, found_nothing = false;
   for (;;) {
     const bool alone = active_.load(std::memory_order_relaxed) == 1;
@@ -152,7 +152,7 @@ void CallThreads::help() noexcept {
     if (found == Next::SHUTDOWN) return;
     if (found == Next::GOT_EVENT) step(poll);
     if (!poll.is_over()) continue;
-    // gRPC reads and writes within next(), so the time that this took says nothing.
+    // gRPC reads and writes within next(), so the duration of next() is not idle time.
     const Clock::duration before = std::exchange(ran, thread_time());
     const int64_t busy = poll.percent(ran - before);
     if (busy < kIdle && !leader_works_.load(std::memory_order_relaxed)) return;
@@ -191,7 +191,7 @@ void CallThreads::wake_watch() noexcept {
   wake_.notify_one();
 }
 
-// Returns false at the end.
+// Returns false at shutdown.
 bool CallThreads::wait_for_call() noexcept {
   MutexLock lock(mutex_);
   bool rested = false;
@@ -214,11 +214,11 @@ bool CallThreads::wait_for_call() noexcept {
   }
   called_ = std::max(called_ - 1, 0);
   active_.fetch_add(1, std::memory_order_relaxed);
-  wake_.notify_one();  // another one looks from here on
+  wake_.notify_one();  // another thread checks from here on
   return true;
 }
 
-// Whether all threads at the queue are within the steps in which they were at the last look.
+// Whether all threads at the queue are still in the same steps as at the last check.
 bool CallThreads::look() noexcept {
   const uint64_t steps = steps_.load(std::memory_order_relaxed);
   const bool none = std::exchange(seen_steps_, steps) == steps;

@@ -12,10 +12,10 @@
 namespace sconce::server {
 namespace {
 
-// How many calls of a kind wait. A client whose call finds none waits for a step of the others.
+// Number of waiting calls of each kind. If none is waiting, a client's call waits for a step of another one.
 constexpr int kWaiting[Calls::kKinds] = {64, 16, 16};
 
-// A message that gRPC left as it came.
+// A message that gRPC left unparsed.
 class RawReader : public grpc::ProtoBufferReader {
  public:
   explicit RawReader(grpc::ByteBuffer& message) : ProtoBufferReader(&message) {}
@@ -77,7 +77,7 @@ std::string Call::peer() noexcept { return peer_of(context().peer()); }
 
 void Call::came(bool ok) {
   if (!ok) {
-    // The server ends. gRPC owes no other event.
+    // The server shuts down. gRPC sends no other event.
     holds_.store(1, std::memory_order_relaxed);
     return;
   }
@@ -116,7 +116,7 @@ void Call::let_go() noexcept {
 
 GrpcCaller::Clock::time_point steady_time(gpr_timespec deadline) noexcept {
   using Clock = GrpcCaller::Clock;
-  // In seconds, because nanoseconds hold 292 years alone, and a client may ask for more.
+  // In seconds, because nanoseconds cover only 292 years, and a client may send more.
   constexpr int64_t kTenYears = int64_t{10} * 365 * 24 * 3600;
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
   if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0 || left.tv_sec > kTenYears)
@@ -129,7 +129,7 @@ GrpcCaller caller_of(const grpc::ServerContext& context) {
   GrpcCaller caller;
   for (const auto& [name, value] : context.client_metadata()) {
     const std::string_view key(name.data(), name.size()), text(value.data(), value.size());
-    // The first of a name counts.
+    // The first field of a name counts.
     const auto take = [&](const char* of, std::string_view& to) {
       if (key == of && to.data() == nullptr) to = text;
     };

@@ -15,8 +15,8 @@ struct Free {
 };
 using Text = std::unique_ptr<char, Free>;
 
-// Calls back with what stands between the quotes of each member of this name. gRPC writes numbers as strings, without
-// blanks, and no value of these documents has a quote within.
+// Calls `found` with the quoted value of each member of this name. gRPC writes numbers as strings, without blanks, and
+// no value in these documents contains a quote.
 template <class Found>
 void each(std::string_view document, std::string_view name, const Found& found) {
   const std::string key = std::string("\"").append(name).append("\":\"");
@@ -71,7 +71,7 @@ void Channelz::connections(int64_t after,
     last = after;
     const Text text(grpc_channelz_get_server_sockets(server_, after + 1, kPage));
     if (!text) return;
-    // Each one is {"name":"chttp2 ipv4:127.0.0.1:38140","socketId":"5"}.
+    // Each entry is {"name":"chttp2 ipv4:127.0.0.1:38140","socketId":"5"}.
     std::string peer;
     const std::string_view document = text.get();
     each(document, "name", [&](std::string_view name) {

@@ -18,7 +18,7 @@ const GrpcStatus kDraining{GrpcCode::kUnavailable,
                            "the server ends, and takes no more requests of this stream: send them to another one"};
 const GrpcStatus kNoMemoryStatus{GrpcCode::kResourceExhausted, "no memory"};
 
-// Ends a call from another thread, as long as the call is there.
+// Ends a call from another thread, if the call still exists.
 class CancelLater : public std::enable_shared_from_this<CancelLater> {
  public:
   explicit CancelLater(grpc::ServerContext& context) : context_(&context) {}
@@ -38,16 +38,16 @@ class CancelLater : public std::enable_shared_from_this<CancelLater> {
   grpc::ServerContext* context_;
 };
 
-// Larger messages are read on a thread for long work: a millisecond of reading.
+// Larger messages are parsed on a thread for long work: about a millisecond of parsing.
 constexpr size_t kLongMessage = 8 * 1024 * 1024;
 constexpr size_t kLongCompressed = 1024;
 
-// One request for an inference, with what it views. Lives until its waiter and gRPC's sending have let go.
+// One inference request and the objects that it views. Lives until its waiter and gRPC's sending release it.
 class Inference final : private GrpcWaiter, public std::enable_shared_from_this<Inference> {
  public:
-  using Finished = std::function<void()>;  // the call is over, or has its answer; must not throw
+  using Finished = std::function<void()>;  // the call has ended, or has its answer; must not throw
 
-  // handed: is called once the program has the request, or it is over; null: nobody wants to know. Must not throw.
+  // handed: called once the program has the request, or it has ended; may be null. Must not throw.
   Inference(Calls& calls, GrpcMethod method, std::shared_ptr<CancelLater> canceller, Finished finished,
             Finished handed = nullptr)
       : calls_(calls),
@@ -59,7 +59,7 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
     if (GrpcInference* const call = call_) call->release();
   }
 
-  // Ends in Finished. False: there is not even memory to refuse it, or there are too many.
+  // Calls Finished at the end. False: memory is too short even for a refusal, or there are too many calls.
   bool start(const GrpcCaller& caller, ByteBuffer& message) {
     GrpcInference* const call = calls_.host.inference();
     if (call == nullptr) return false;
@@ -89,12 +89,12 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
     calls_.threads.waits(1);
     call_.load()->next();
   }
-  // After Finished: whether another answer follows this one.
+  // Call this after Finished. Whether another answer follows this one.
   bool more() const noexcept { return status().code == GrpcCode::kOk && !answer().last; }
   const GrpcStatus& status() const noexcept { return call_.load()->status(); }
   const TensorAnswer& answer() const noexcept { return call_.load()->answer(); }
   const std::string& id() const noexcept { return id_; }
-  // False: there is no memory.
+  // False: no memory.
   bool respond(bool streamed, ByteBuffer& to) noexcept {
     if (!has_memory([&] {
           ByteBuffer response = infer_response(answer(), shared_from_this(), message_.wants_final(), streamed);
@@ -199,9 +199,10 @@ class InferCall final : public Call {
   Event<InferCall, &InferCall::finished> finished_{*this};
 };
 
-// Requests of one stream run side by side, as many as the window; their answers leave in the order of the requests, but
-// those of requests with several answers leave as they come: each is in the list of entries until its last one. The
-// program gets one after the other, because steps of a sequence run in the order in which it gets them.
+// Requests of one stream run in parallel, up to the window. Answers are sent in the order of the requests, except those
+// of requests with several answers, which are sent as they come: such a request stays in the list of entries until its
+// last answer. The program receives the requests one after the other, because steps of a sequence run in the order of
+// receipt.
 class StreamCall final : public Call {
  public:
   explicit StreamCall(Calls& calls) : Call(calls, Calls::kStream), canceller_(std::make_shared<CancelLater>(context_)) {
@@ -219,7 +220,7 @@ class StreamCall final : public Call {
     const bool entered;
     std::shared_ptr<Inference> inference;
     bool ready = false;                   // has its answer, or failed
-    const GrpcStatus* refused = nullptr;  // there is no inference; why
+    const GrpcStatus* refused = nullptr;  // reason for which there is no inference
     bool several = false;                 // has several answers
   };
 
@@ -274,7 +275,7 @@ class StreamCall final : public Call {
       more = ok && !cancelled_ && over->refused == nullptr && over->inference->more();
       entries_.erase(std::find(entries_.begin(), entries_.end(), over));
       if (more) {
-        // Others with several answers have their turn.
+        // Other requests with several answers are served first.
         over->ready = false;
         entries_.push_back(over);
         users_++;
@@ -300,7 +301,7 @@ class StreamCall final : public Call {
       const MutexLock lock(mutex_);
       cancelled_ = true;
       all = entries_;
-      users_++;  // while this uses it, the stream does not end
+      users_++;  // while this is not 0, the stream does not end
     }
     for (const auto& entry : all) entry->inference->cancel();
     const MutexLock lock(mutex_);
@@ -309,13 +310,13 @@ class StreamCall final : public Call {
   }
   void over() noexcept override {
     canceller_->done();
-    { const MutexLock lock(mutex_); }  // whoever called finish() has left
+    { const MutexLock lock(mutex_); }  // the thread that called finish() has left
   }
   bool works() noexcept override {
     const MutexLock lock(mutex_);
     return !entries_.empty();
   }
-  // Requests that have come are answered.
+  // Requests that have arrived are answered.
   void drain() noexcept override {
     const MutexLock lock(mutex_);
     if (ended_ || cancelled_ || draining_) return;
@@ -335,7 +336,7 @@ class StreamCall final : public Call {
     entry.several = entry.several || entry.inference->more();
     go_on();
   }
-  // The first that may leave; null: none.
+  // The first entry whose answer may be sent; null: none.
   std::shared_ptr<Entry> next_ready() const {
     bool in_turn = true;
     for (const auto& entry : entries_) {
@@ -345,7 +346,7 @@ class StreamCall final : public Call {
     return nullptr;
   }
 
-  // Under the mutex: reads the next request, writes the next answer, ends the stream, whichever can be.
+  // Under the mutex. Reads the next request, writes the next answer, or ends the stream, whichever is possible.
   void go_on() {
     if (finished_) return;
     if (!writing_ && !cancelled_) {
@@ -360,7 +361,7 @@ class StreamCall final : public Call {
     if (writing_ || starting_ || users_ > 0) return;
     const bool all_ready =
         std::all_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->ready; });
-    // gRPC ends a read that is still under way then.
+    // gRPC then ends a read in progress.
     if (cancelled_ ? all_ready : ended_ && (draining_ || !reading_) && entries_.empty()) {
       finished_ = true;
       finish(status_);
@@ -393,11 +394,11 @@ class StreamCall final : public Call {
   Mutex mutex_;
   ByteBuffer read_, write_;
   std::deque<std::shared_ptr<Entry>> entries_;
-  std::shared_ptr<Entry> written_;  // whose answer is being written
+  std::shared_ptr<Entry> written_;  // the entry whose answer is being written
   bool reading_ = false, writing_ = false, starting_ = false;
-  int users_ = 0;           // how many threads use the entries without the mutex
+  int users_ = 0;           // number of threads that use the entries without the mutex
   bool ended_ = false;      // no more requests are read
-  bool draining_ = false;   // because the server ends
+  bool draining_ = false;   // because of shutdown
   bool cancelled_ = false;  // no more answers are written
   bool finished_ = false;
   grpc::Status status_;

@@ -21,9 +21,9 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kRawInput = inference::ModelInferRequest::kRawInputContentsFieldNumber;
 constexpr uint32_t tag_of_bytes(uint32_t field) { return field << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED; }
-// A list of gRPC's pieces grows by doubling.
+// gRPC's list of slices grows by doubling.
 constexpr size_t kPerSlice = 3 * sizeof(grpc_slice);
-// Smaller tensors are cheaper to copy than to refer to.
+// Smaller tensors are cheaper to copy than to reference.
 constexpr size_t kCopied = 4096;
 
 std::string_view view(const std::string& text) { return text; }
@@ -75,7 +75,7 @@ bool append_bytes(CodedInputStream& input, size_t bytes, std::string& to) {
   return input.ReadRaw(to.data() + at, static_cast<int>(bytes));
 }
 
-// Appends a field whose tag was read. A group is none: measure() refuses it.
+// Appends a field whose tag was read. Groups do not occur, because measure() refuses them.
 bool append_field(CodedInputStream& input, uint32_t tag, std::string& to) {
   append_varint(to, tag);
   switch (tag & 7) {
@@ -119,7 +119,7 @@ std::string InferMessage::problem() const {
       .append(cost_.excess);
 }
 
-// Notes where tensors' bytes are, and copies all else to text_.
+// Records the positions of tensors' bytes, and copies everything else to text_.
 bool InferMessage::split() {
   text_.reserve(cost_.text);
   raw_at_.reserve(cost_.raw);
@@ -165,7 +165,7 @@ bool InferMessage::read() {
   request_.model = head_->model_name();
   request_.version = head_->model_version();
   request_.id = head_->id();
-  // Triton's, for clients of models that give any number of answers.
+  // Triton's parameter for clients of models with any number of answers.
   constexpr const char* kFinal = "triton_enable_empty_final_response";
   if (const auto found = head_->parameters().find(kFinal); found != head_->parameters().end()) {
     wants_final_ = found->second.bool_param();
@@ -197,7 +197,7 @@ struct Kept {
 
 grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_ptr<const void>& owner, bool final,
                                 bool streamed) {
-  alignas(8) char first[1024];  // most answers need no more
+  alignas(8) char first[1024];  // enough for most answers
   google::protobuf::Arena arena(first, sizeof first);
   auto& response = *google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&arena);
   response.set_model_name(answer.model.data(), answer.model.size());
@@ -253,7 +253,7 @@ grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_pt
 grpc::ByteBuffer stream_error(const std::string& id, const std::string& message) {
   inference::ModelStreamInferResponse response;
   response.set_error_message(message);
-  // Says which request it is about, as Triton does.
+  // Identifies the request, as in Triton.
   response.mutable_infer_response()->set_id(id);
   const grpc::Slice slice(response.SerializeAsString());
   return {&slice, 1};
@@ -261,7 +261,7 @@ grpc::ByteBuffer stream_error(const std::string& id, const std::string& message)
 
 Inflated inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm, size_t most,
                  const std::function<bool(size_t)>& room, GrpcStatus& status) {
-  constexpr size_t kStep = 64 * 1024, kZlib = 64 * 1024;  // zlib's own memory, at most
+  constexpr size_t kStep = 64 * 1024, kZlib = 64 * 1024;  // kZlib: maximum of zlib's own memory
   const auto refuse = [&](GrpcCode code, const char* text) {
     status = {code, text};
     return Inflated::kRefused;
@@ -280,7 +280,7 @@ Inflated inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm
   stream.next_out = step.data();
   stream.avail_out = kStep;
   Inflated problem = Inflated::kDone;
-  // What the step has becomes a piece of the message.
+  // Appends the step's output to the message.
   const auto keep = [&] {
     const size_t got = step.size() - stream.avail_out;
     if (got == 0) return true;
@@ -306,7 +306,7 @@ Inflated inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm
       if (stream.avail_out == 0 && !keep()) return problem;
     }
   }
-  // What zlib still holds after the last byte of input.
+  // Output that zlib still holds after the last input byte.
   while (result == Z_OK) {
     result = ::inflate(&stream, Z_NO_FLUSH);
     if (stream.avail_out != 0) break;

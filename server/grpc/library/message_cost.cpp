@@ -21,20 +21,21 @@ using Output = inference::ModelInferRequest::InferRequestedOutputTensor;
 
 constexpr uint32_t kRaw = inference::ModelInferRequest::kRawInputContentsFieldNumber;
 
-// What protobuf's arena takes for an object beside its size: the note that its destructor is due, and alignment.
+// Bytes that protobuf's arena needs for an object in addition to its size: the record of its destructor, and alignment.
 constexpr size_t kNote = 32;
-constexpr size_t kHeap = 32;  // of an allocation: its header, and what it is rounded up to
-// A list in the arena grows by doubling, and the arrays before the last one stay: up to four times its elements.
+constexpr size_t kHeap = 32;  // overhead of an allocation: its header and rounding
+// A list in the arena grows by doubling, and earlier arrays are not freed: up to four times its elements.
 constexpr size_t kGrowth = 4;
 constexpr size_t kPointer = kGrowth * sizeof(void*);
 constexpr size_t kString = sizeof(std::string) + kNote;
-constexpr size_t kInline = 15;  // bytes that a std::string has in itself
-// A map's entry: its node, the entry that a repeated key is read into, and its share of the table of buckets.
+constexpr size_t kInline = 15;  // bytes that a std::string stores inline
+// A map's entry: its node, the entry into which a repeated key is parsed, and its share of the bucket table.
 constexpr size_t kParameter = 2 * (sizeof(std::string) + sizeof(inference::InferParameter) + kNote) +
                               16 * sizeof(void*) + sizeof(RequestParameter);
 constexpr size_t kUnknown = 3 * 16 + sizeof(std::string) + kHeap;  // UnknownFieldSet's list grows on the heap
-// The arena's first block is within the message's object. Further ones double from 2 to 8 KiB or are as large as the
-// object that needs them; the last one may stay empty, and each may end with a gap that the next object did not fit in.
+// The arena's first block is inside the message object. Further blocks double from 2 to 8 KiB or have the size of the
+// object that needs them. The last block may stay empty, and each block may end with a gap that was too small for the
+// next object.
 constexpr size_t kFirstBlock = 512, kSecondBlock = 2 * 1024, kLargestBlock = 8 * 1024, kGaps = 2;
 
 // Elements of one field of `contents`, over all of its occurrences in an input.
@@ -89,7 +90,7 @@ class Measurement {
     cost_.bytes = heap_;
     if (const size_t arena = kGaps * arena_; arena > kFirstBlock)
       cost_.bytes += arena + std::min(kSecondBlock + arena, kLargestBlock) + kHeap;
-    // The message's text, and lists of views: each is as long as it will be when it is made.
+    // The message's text, and lists of views; each list is allocated with its final length.
     cost_.bytes += cost_.text + kHeap;
     if (cost_.raw > 0) cost_.bytes += cost_.raw * (sizeof(size_t) + sizeof(int)) + 2 * kHeap;
     cost_.bytes += cost_.inputs * sizeof(TensorRequest::Input) + cost_.outputs * sizeof(TensorRequest::Output) +
@@ -115,7 +116,7 @@ class Measurement {
   }
   bool text() { return string(0); }
 
-  // A field that ModelInferRequest does not know. Groups are not read: no client has ever sent one.
+  // Skips a field that ModelInferRequest does not know. Groups are refused, because clients do not send them.
   bool skip(uint32_t tag) {
     if (!count(cost_.unknown, "unknown fields")) return false;
     heap_ += kUnknown;
@@ -214,7 +215,7 @@ class Measurement {
     Wire wire;
     size_t bytes;  // of an element in memory
   };
-  // The fields 1 to 7 of InferTensorContents; bytes_contents is the eighth.
+  // The fields 1 to 7 of InferTensorContents; bytes_contents is field 8.
   static constexpr Field kFields[] = {{Wire::kVarint, sizeof(bool)},     {Wire::kVarint, sizeof(int32_t)},
                                       {Wire::kVarint, sizeof(int64_t)},  {Wire::kVarint, sizeof(uint32_t)},
                                       {Wire::kVarint, sizeof(uint64_t)}, {Wire::kFixed32, sizeof(float)},
@@ -233,7 +234,7 @@ class Measurement {
     return true;
   }
 
-  // Elements are packed, or one in each field; both are read, whatever the .proto file says.
+  // Elements are packed, or one per field; both forms are accepted, whatever the .proto file says.
   bool elements(uint32_t tag, Wire wire, Elements& to) {
     uint64_t number = 0;
     switch (tag & 7) {
@@ -263,7 +264,7 @@ class Measurement {
       to.count += bytes / (wire == Wire::kFixed32 ? sizeof(uint32_t) : sizeof(uint64_t));
       return in_.Skip(static_cast<int>(bytes));
     }
-    // A number ends with a byte whose highest bit is not set.
+    // A varint ends with a byte whose highest bit is 0.
     for (int left = static_cast<int>(bytes); left > 0;) {
       const void* data = nullptr;
       int size = 0;
@@ -278,7 +279,7 @@ class Measurement {
     }
     return true;
   }
-  // One packed field of fixed size is as long as it will be when it is made.
+  // A single packed field of fixed size is allocated with its final length.
   void add(const Elements& elements, size_t bytes, bool fixed) {
     if (elements.count == 0) return;
     arena_ += (fixed && elements.pieces == 1 ? 1 : kGrowth) * elements.count * bytes + kNote;

@@ -1,4 +1,4 @@
-// All calls but those for inferences: methods that the program answers as text, health, reflection.
+// All calls except inference: methods that the program answers as text, health, reflection.
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
 #include <health.pb.h>
@@ -84,7 +84,7 @@ class OtherCall final : public Call, private Health::Watcher {
   }
   void over() noexcept override {
     if (kind_ == Kind::kWatch) calls_.health.remove(*this);
-    { const MutexLock lock(mutex_); }  // whoever called finish() has left
+    { const MutexLock lock(mutex_); }  // the thread that called finish() has left
   }
   void finish(const grpc::Status& status) noexcept override { to_.Finish(status, finished_.tag()); }
   void refuse(const GrpcStatus& status) {
@@ -115,7 +115,7 @@ class OtherCall final : public Call, private Health::Watcher {
   }
   void finished(bool) {}
 
-  // What throws does so before the call's last operation.
+  // Exceptions are only thrown before the call's last operation.
   void answer() {
     GrpcStatus status;
     if (message_.Length() > calls_.options.most_text)
@@ -190,7 +190,7 @@ class OtherCall final : public Call, private Health::Watcher {
   std::atomic<Kind> kind_{Kind::kUnknown};
   GrpcMethod method_{};
   ByteBuffer message_, answer_;
-  Mutex mutex_;  // of a watcher's state, and of what waits for the program
+  Mutex mutex_;  // guards a watcher's state, and data of calls that wait for the program
   std::shared_ptr<GrpcAnswering> answering_ SCONCE_GUARDED_BY(mutex_);
   Health::Status status_ SCONCE_GUARDED_BY(mutex_) = Health::Status::kUnknown;
   Health::Status told_ SCONCE_GUARDED_BY(mutex_) = Health::Status::kUnknown;

@@ -22,7 +22,7 @@ using google::protobuf::FileDescriptor;
 using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 
-// The files with our services. To name them makes their descriptors known to the pool.
+// The files of this server's services. The references register their descriptors in the pool.
 const FileDescriptor* const* services() {
   static const FileDescriptor* const files[] = {inference::ModelInferRequest::descriptor()->file(),
                                                 grpc::health::v1::HealthCheckRequest::descriptor()->file(),
@@ -35,7 +35,7 @@ void not_found(ServerReflectionResponse& answer, const std::string& what) {
   answer.mutable_error_response()->set_error_message(what + " not found");
 }
 
-// The file after those that it imports and that the answer does not have yet.
+// Adds the file after its imports, unless the answer already has it.
 void add_file(const FileDescriptor& file, std::set<std::string>& added, ServerReflectionResponse& answer) {
   if (!added.insert(file.name()).second) return;
   google::protobuf::FileDescriptorProto described;

@@ -1,4 +1,4 @@
-// The library's only function: a gRPC server with the limits that the options give.
+// The library's only function: creates a gRPC server with the limits in the options.
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
@@ -35,7 +35,7 @@ int limited(uint64_t value) { return static_cast<int>(std::min<uint64_t>(value, 
 
 std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcOptions& options) {
   if (!options.tls) return grpc::InsecureServerCredentials();
-  constexpr unsigned kLook = 1;  // seconds between looks at the files
+  constexpr unsigned kLook = 1;  // seconds between polls of the files
   namespace tls = grpc::experimental;
   const auto provider =
       options.mutual ? std::make_shared<tls::FileWatcherCertificateProvider>(options.key, options.certificate,
@@ -62,7 +62,7 @@ class Server final : public GrpcServer {
     builder.SetMaxReceiveMessageSize(limited(options.most_message));
     builder.SetMaxSendMessageSize(-1);
     const auto set = [&](const char* name, int value) { builder.AddChannelArgument(name, value); };
-    set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);  // gRPC's has no limit
+    set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);  // gRPC's decompression has no limit
     set(GRPC_ARG_MAX_CONCURRENT_STREAMS, limited(static_cast<uint64_t>(options.streams)));
     set(GRPC_ARG_MAX_METADATA_SIZE, limited(options.most_header));
     set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limited(static_cast<uint64_t>(options.handshake.count())));
@@ -71,8 +71,8 @@ class Server final : public GrpcServer {
       set(GRPC_ARG_MAX_CONNECTION_AGE_MS, limited(static_cast<uint64_t>(options.age.count())));
     if (options.age_grace.count() > 0)
       set(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, limited(static_cast<uint64_t>(options.age_grace.count())));
-    set(GRPC_ARG_ENABLE_CHANNELZ, 1);  // connections() and traffic()
-    // A peer that is gone is found out, and one that floods with pings is sent away.
+    set(GRPC_ARG_ENABLE_CHANNELZ, 1);  // for connections() and traffic()
+    // Detects a dead peer, and disconnects a peer that floods with pings.
     constexpr int kKeepalive = 60'000, kKeepaliveTimeout = 20'000, kMinPing = 5'000, kStrikes = 3;
     set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepalive);
     set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeout);
@@ -81,7 +81,7 @@ class Server final : public GrpcServer {
     set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     queue_ = builder.AddCompletionQueue();
     calls_ = std::make_unique<Calls>(host, options_, health_, *queue_);
-    // With a method that is not of this kind, gRPC would start threads of its own, which take turns with ours.
+    // For a method of another kind, gRPC would start its own threads, which compete with this server's.
     builder.RegisterService(&calls_->service);
     builder.RegisterAsyncGenericService(&calls_->others);
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
@@ -102,8 +102,8 @@ class Server final : public GrpcServer {
   void serve(int descriptor) noexcept override {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = descriptor;
-    // gRPC sets this for sockets that it accepts itself. Without it, an answer of a stream waits until the client has
-    // acknowledged what was sent before, 40 ms.
+    // gRPC sets this option for sockets that it accepts itself. Without it, an answer in a stream waits up to 40 ms for
+    // the acknowledgement of earlier data.
     const int on = 1;
     ::setsockopt(connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     acceptor_->HandleNewConnection(&connection);
@@ -124,7 +124,7 @@ class Server final : public GrpcServer {
     calls_->close();
     health_.end();
     calls_->visit([](Call& call) { call.drain(); });
-    // By the steady clock: the system's may jump meanwhile.
+    // Uses the steady clock, because the system clock may jump meanwhile.
     const auto left =
         std::max(deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero());
     const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();

@@ -68,7 +68,7 @@ void PushLedger::end(PushRecord& record, PushState state) noexcept {
   record.told = false;
 }
 
-// What has happened stands, so nothing here throws. Without memory, the next call tells.
+// The pushes have already ended, so this must not throw. Without memory, the next call notifies.
 void PushLedger::tell_ends() noexcept {
   if (!end_hook_) return;
   std::vector<PushRecord> ended;
@@ -87,7 +87,7 @@ void PushLedger::restore(const PushPlace& place, std::span<const KeptPush> pushe
   const MutexLock lock(mutex_);
   for (const KeptPush& push : pushes) {
     const std::optional<PushState> state = push_state_from(push.state);
-    if (!state || *state <= PushState::kPrepared || !is_push_id(push.id)) continue;  // of a later release
+    if (!state || *state <= PushState::kPrepared || !is_push_id(push.id)) continue;  // a state of a later release
     PushRecord* record = look_up(place.model, place.version, push.id);
     if (!record) {
       PushTerms terms;
@@ -102,7 +102,7 @@ void PushLedger::restore(const PushPlace& place, std::span<const KeptPush> pushe
       record->told = true;
     }
     if (!push.set.empty()) {
-      // Its set is there, so that is what became of it.
+      // Its set exists, so this is the result of the push.
       record->state = *state;
       record->generation = push.generation;
       record->served = place.served;
@@ -130,7 +130,7 @@ PushRecord& PushLedger::known(const PushPlace& place, std::string_view id) {
   return *record;
 }
 
-// If the model was loaded again since, the set that the push staged is gone.
+// If the model was reloaded meanwhile, the staged set of the push is gone.
 void PushLedger::notice_reload(PushRecord& record, const PushPlace& place) noexcept {
   if (!record.open() || (place.served && record.served.lock() == place.served)) return;
   end(record, record.state == PushState::kPrepared ? PushState::kLost : PushState::kExpired);
@@ -186,7 +186,7 @@ void PushLedger::prolong(const PushPlace& place, std::string_view id, Clock::tim
     record.deadline = deadline = now + record.terms.lease;
     record.in_doubt = false;
   }
-  // A longer lease needs no new alarm: the old one rings, finds the new deadline and is set again.
+  // A longer lease needs no new alarm: the current one fires, finds the new deadline and is set again.
   if (lease.count() > 0) expect(deadline);
 }
 

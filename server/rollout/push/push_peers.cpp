@@ -73,7 +73,7 @@ PushPeers::Rule PushPeers::rule(const std::string& text) {
     check(rule.scheme == "http" || rule.scheme == "https");
     rest.remove_prefix(scheme + 3);
   }
-  // An IPv6 address without brackets has no port behind it.
+  // An IPv6 address without brackets has no port.
   const bool bare = !rest.starts_with('[') && rest.find(':') != rest.rfind(':');
   const size_t end = bare ? std::string_view::npos : rest.find(rest.starts_with('[') ? ']' : ':');
   if (rest.starts_with('[')) {
@@ -135,7 +135,7 @@ std::shared_ptr<const TlsContext> PushPeers::tls() const {
   bool renewed = !tls_;
   for (StampedFile& file : certificates_) renewed |= file.changed();
   if (!renewed) return tls_;
-  // If the files cannot be read, or do not belong together yet, the next use tries again.
+  // If the files cannot be read, or do not match each other yet, the next use retries.
   tls_.reset();
   certificates_.clear();
   for (const std::string* path : {&config_.weights_peers_ca, &config_.tls_certificate, &config_.tls_key})

@@ -8,7 +8,7 @@
 namespace sconce::server {
 namespace {
 
-// How long to wait for the answer, which comes when the last server of the chain has folded.
+// Maximum wait for the answer, which comes after the last server of the chain has folded the weights.
 constexpr std::chrono::seconds kAnswerPatience{3600};
 
 ErrorCode code_of(int status) noexcept {
@@ -40,7 +40,7 @@ Relay::Relay(const PushPeers& peers, const PushTerms& terms, std::chrono::second
 void Relay::fail() {
   const Answer& answer = upload_->answer(std::chrono::seconds(1));
   std::string reason = answer.reason();
-  // If the error is of a server behind the next one, it names that server already.
+  // An error of a later server already names that server.
   const size_t status = reason.find(": ");
   if (status != std::string::npos && reason.find("relay: ") == status + 2)
     reason.erase(0, status + 2);

@@ -10,10 +10,10 @@
 namespace sconce::server {
 namespace {
 
-// Of values that are still to be used, of marks, and of values that may be recalled.
+// Maximum number of values on the stack, of marks, and of memoized values.
 constexpr size_t kMaxStack = size_t{1} << 20;
 
-// The codes of pickle's instructions.
+// The opcodes of pickle.
 enum Op : uint8_t {
   kMark = '(',
   kStop = '.',
@@ -69,7 +69,7 @@ enum Op : uint8_t {
   kReadOnlyBuffer = 0x98,
 };
 
-// What protocol 2 has for bytes: their Latin-1 text in UTF-8. nullopt if that is no such text.
+// Decodes protocol 2's form of bytes: Latin-1 text in UTF-8. nullopt for other texts.
 std::optional<std::string> from_latin1(std::string_view text) {
   std::string bytes;
   bytes.reserve(text.size());
@@ -170,7 +170,7 @@ class Pickle::Machine {
   }
   void extend(Kind kind, const std::vector<Value>& items) {
     const Value to = top();
-    if (pickle_.kind(to) == Kind::kCall) return;  // a subclass of list or dict fills itself: it stays a call
+    if (pickle_.kind(to) == Kind::kCall) return;  // a subclass of list or dict fills itself, so it stays a call
     if (pickle_.kind(to) != kind) fail("elements are added to what has none");
     if (kind == Kind::kDict && items.size() % 2 != 0) fail("a key without a value");
     count(items.size());
@@ -217,7 +217,7 @@ class Pickle::Machine {
     push_new(Kind::kCall, {}, 0, {function, arguments});
   }
 
-  // Returns whether that was the end.
+  // Returns whether this was the last instruction.
   bool step() {
     begin_ = at_;
     const auto op = static_cast<Op>(little(1));
@@ -237,7 +237,7 @@ class Pickle::Machine {
         marks_.push_back(stack_.size());
         return false;
       case kPop:
-        // As in Python, it takes away a mark if nothing is above that.
+        // As in Python, it removes a mark if no value is above the mark.
         if (!marks_.empty() && stack_.size() == marks_.back())
           marks_.pop_back();
         else
@@ -397,7 +397,7 @@ class Pickle::Machine {
 
   Pickle& pickle_;
   const std::string_view bytes_;
-  size_t at_ = 0, begin_ = 0;  // begin_: of the instruction
+  size_t at_ = 0, begin_ = 0;  // begin_: of the current instruction
   Left& left_;
   std::vector<Value> stack_;
   std::vector<size_t> marks_;
@@ -427,7 +427,7 @@ std::optional<Pickle::Value> Pickle::member(Value dict, std::string_view key) co
   const std::vector<Value>& all = items(dict);
   SCONCE_CHECK(all.size() <= 2 * kMaxMembers, kInvalidArgument, "expected a dict of at most ", kMaxMembers,
                " entries, got ", describe(dict));
-  // The last one of a key counts.
+  // The last entry with the key counts.
   for (size_t i = all.size(); i >= 2; i -= 2)
     if (text(all[i - 2]) == key) return all[i - 1];
   return std::nullopt;

@@ -19,8 +19,8 @@ std::string_view plain_uuid(std::string_view uuid) {
   return uuid;
 }
 
-// Devices that may have the memory: the one with the trainer's UUID or, without a UUID, all of them, beginning with the
-// trainer's index. The trainer's index may mean another device here, if it sees other devices than this process.
+// Devices that may own the memory: the one with the trainer's UUID or, without a UUID, all devices, beginning with the
+// trainer's index. That index may denote another device here, if the trainer sees other devices than this process.
 std::vector<Device> candidates(const TrainerMemory& memory) {
   std::vector<Device> devices = visible_devices(DeviceType::kCuda);
   SCONCE_CHECK(!devices.empty(), kInvalidArgument, "it is in memory of a GPU, and this server sees none");
@@ -32,13 +32,13 @@ std::vector<Device> candidates(const TrainerMemory& memory) {
   return devices;
 }
 
-// Host memory of so many bytes, aligned for any dtype.
+// Host memory of `bytes` bytes, aligned for any dtype.
 StoragePtr host_memory_of(uint64_t bytes) {
   const auto size = static_cast<int64_t>(bytes);
   return Tensor::empty({&size, 1}, DType::kUInt8).storage();
 }
 
-// Part of another storage, which it keeps.
+// Part of another storage, to which it holds a reference.
 StoragePtr part_of(const StoragePtr& whole, uint64_t offset, uint64_t bytes) {
   auto owner = std::make_unique<StoragePtr>(whole);
   auto part = StoragePtr::adopt(new Storage(
@@ -121,7 +121,7 @@ SharedTensors::Opened SharedTensors::open(const TrainerMemory& memory) {
       return {copy, 0};
     }
     case TrainerMemory::Where::kObject: {
-      const TorchObject object(memory.object, memory.bytes);  // it has so many bytes
+      const TorchObject object(memory.object, memory.bytes);  // checks the size
       const StoragePtr copy = host_memory_of(memory.bytes);
       object.read({static_cast<std::byte*>(copy->data()), static_cast<size_t>(memory.bytes)});
       return {copy, 0};

@@ -17,7 +17,7 @@ namespace sconce::server {
 namespace {
 
 constexpr off_t kHeader = 64;
-constexpr uint64_t kMaxCounters = 10000;  // of one object
+constexpr uint64_t kMaxCounters = 10000;  // per object
 
 // "/torch_PID_RANDOM_NUMBER"
 bool is_torch_name(std::string_view name) noexcept {

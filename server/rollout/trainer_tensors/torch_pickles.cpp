@@ -16,9 +16,9 @@ namespace sconce::server {
 namespace {
 
 using Value = Pickle::Value;
-constexpr int kDeepest = 4;  // parameters in serialized tensors in...
+constexpr int kDeepest = 4;  // maximum depth of parameters in serialized tensors
 
-// A tensor without its name, and its storage's dtype where only that is known.
+// A tensor without a name; or only a storage with its dtype.
 struct Form {
   std::optional<DType> dtype;
   std::vector<int64_t> sizes, strides;
@@ -28,7 +28,7 @@ struct Form {
 
 using TypedMemory = TrainerTensors::Storage;
 
-// Texts that are kept for each tensor. A pickle may name one text many times.
+// A text that is stored for each tensor; short, because a pickle may refer to one text many times.
 std::string short_text(std::string_view text, const char* what) {
   SCONCE_CHECK(text.size() <= Pickle::kLongestName, kInvalidArgument, what, " of ", text.size(), " bytes; ",
                Pickle::kLongestName, " are read");
@@ -67,13 +67,13 @@ class TensorReader {
     SCONCE_FAIL(kInvalidArgument, "expected a tensor, got ", pickle_.describe(value));
   }
 
-  // The arguments of torch's rebuild_cuda_tensor. uuid: of the device, if the sender names it beside them.
+  // The arguments of torch's rebuild_cuda_tensor. uuid: of the device, if the sender gives it separately.
   Form on_device(const std::vector<Value>& given, std::string_view uuid) {
     SCONCE_CHECK(given.size() >= kDeviceArguments, kInvalidArgument,
                  "expected the 15 arguments of rebuild_cuda_tensor, got ", given.size());
     const size_t index = to_.memories.size();
     TrainerMemory& kept = to_.memories.emplace_back();
-    // The counter is read first, so that the reference is given back even if the rest is wrong.
+    // The counter is read first, so that the reference is released even if the rest is invalid.
     if (const auto counter = pickle_.bytes(given[11])) {
       kept.counter_place = whole(given[12], "the place of the reference counter");
       kept.counter = short_text(*counter, "a name of reference counters");
@@ -100,7 +100,7 @@ class TensorReader {
   }
 
  private:
-  // Two bytes before CUDA's handle say what kind it is.
+  // Two bytes before CUDA's handle give its kind.
   static void take_handle(std::string_view handle, TrainerMemory& memory) {
     if (handle.size() > 1 && handle.size() != kDeviceMemoryHandleBytes) {
       SCONCE_CHECK(handle[1] != 'e', kInvalidArgument,
@@ -120,7 +120,7 @@ class TensorReader {
     std::memcpy(memory.event.emplace().data(), bytes->data(), bytes->size());
   }
 
-  // A tensor that was pickled for each rank by itself.
+  // A tensor that was pickled separately for each rank.
   Form serialized(Value value) {
     const auto state = pickle_.state(value);
     const auto values = state ? pickle_.member(*state, "values") : std::nullopt;
@@ -169,10 +169,10 @@ class TensorReader {
       SCONCE_CHECK(object, kInvalidArgument, "expected the name of a shared-memory object, got ",
                    pickle_.describe(given[2]));
       memory.where = TrainerMemory::Where::kObject;
-      // Kept first, so that the reference is given back even if the rest is wrong.
+      // Stored first, so that the reference is released even if the rest is invalid.
       memory.object = short_text(*object, "a name of a shared-memory object");
       memory.bytes = whole(given[3], "the size of the storage");
-      if (given.size() > 4) {  // the size is one of elements then
+      if (given.size() > 4) {  // then the size is in elements
         result.dtype = dtype(given[4]);
         SCONCE_CHECK(!__builtin_mul_overflow(memory.bytes, dtype_bytes(*result.dtype), &memory.bytes), kInvalidArgument,
                      "the storage is too large");
@@ -192,7 +192,7 @@ class TensorReader {
     return result;
   }
 
-  // What torch.save() writes without a zip archive: five pickles, then the number of elements and the bytes.
+  // The format of torch.save() without a zip archive: five pickles, then the number of elements and the bytes.
   std::optional<DType> saved_storage(std::string_view bytes, TrainerMemory& memory) {
     constexpr std::string_view kMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
     const auto next = [&]() -> const Pickle& {
@@ -204,7 +204,7 @@ class TensorReader {
     SCONCE_CHECK(ours, kInvalidArgument, "a storage in a form of torch.save() that is not read here");
     next();  // the magic number
     next();  // the version
-    next();  // about the writer's machine
+    next();  // information about the writer's machine
     const Pickle& object = next();
     next();  // keys of the storages
     const Value root = object.root();
@@ -263,7 +263,7 @@ class TensorReader {
     SCONCE_CHECK(known, kInvalidArgument, "expected a dtype, got ", pickle_.describe(value));
     return *known;
   }
-  // Of a class such as torch.FloatStorage; nullopt for one without a dtype.
+  // For a class such as torch.FloatStorage; nullopt for a class without a dtype.
   static std::optional<DType> storage_dtype(Pickle::Name type) {
     constexpr std::pair<std::string_view, DType> kTypes[] = {{"torch.FloatStorage", DType::kFloat32},
                                                              {"torch.DoubleStorage", DType::kFloat64},
@@ -292,8 +292,8 @@ void add(TrainerTensors& to, std::string name, Form form) {
   to.add({std::move(name), *form.dtype, std::move(form.sizes), std::move(form.strides), form.offset, form.memory});
 }
 
-// Calls read(i) for each, even if some throw, so that the references of all are given back. Then throws what the
-// first one threw.
+// Calls read(i) for each element, even if some throw, so that all references are released. Then throws the first
+// exception.
 template <class F>
 void each(size_t count, const F& read) {
   std::exception_ptr first;
@@ -314,7 +314,7 @@ struct Part {
 
 Part part_of(const Pickle& pickle, const TensorReader& reader, Value value) {
   auto members = pickle.state(value);
-  // Of a class with slots: (None, members).
+  // State of a class with slots: (None, members).
   if (const auto* const pair = members ? pickle.sequence(*members) : nullptr; pair && pair->size() == 2)
     members = (*pair)[1];
   if (pickle.kind(value) == Pickle::Kind::kDict) members = value;
@@ -367,7 +367,7 @@ void read_flat_bucket(std::string_view bytes, TrainerTensors& to) {
   for (const Value value : *metadata) {
     const Part part = part_of(pickle, reader, value);
     const std::string shown = excerpt(part.name);
-    // A bucket of bytes holds any dtypes.
+    // A bucket of bytes may hold any dtype.
     SCONCE_CHECK(part.dtype == *whole.dtype || *whole.dtype == DType::kUInt8, kInvalidArgument, "tensor '", shown,
                  "' is ", dtype_name(part.dtype), " in a flat tensor of ", dtype_name(*whole.dtype),
                  ": send one bucket for each dtype");
@@ -383,7 +383,7 @@ void read_flat_bucket(std::string_view bytes, TrainerTensors& to) {
 
 namespace {
 
-// The memory that {UUID: (function, arguments)} or {UUID: arguments} describes.
+// The memory in {UUID: (function, arguments)} or {UUID: arguments}.
 Form of_handles(const Pickle& pickle, TensorReader& reader, Value handles, std::span<const std::string> uuids) {
   std::optional<Value> handle;
   std::string_view uuid;
@@ -392,7 +392,7 @@ Form of_handles(const Pickle& pickle, TensorReader& reader, Value handles, std::
   SCONCE_CHECK(handle, kInvalidArgument, "no handle for a GPU of this server in ", pickle.describe(handles),
                "; this server's are: ", uuids.empty() ? "none" : uuids.front(), uuids.size() > 1 ? "..." : "");
   const auto* const items = pickle.sequence(*handle);
-  // Later releases of vLLM leave the function out.
+  // Later releases of vLLM omit the function.
   if (items && items->size() >= TensorReader::kDeviceArguments) return reader.on_device(*items, uuid);
   const auto* const given = items && items->size() == 2 ? pickle.sequence((*items)[1]) : nullptr;
   const Pickle::Name function = given ? pickle.name((*items)[0]) : Pickle::Name{};

@@ -27,7 +27,7 @@ void TrainerTensors::add(TrainerTensor tensor) {
   const std::string shown = excerpt(tensor.name);
   SCONCE_CHECK(tensor.sizes.size() == tensor.strides.size(), kInvalidArgument, "tensor '", shown,
                "': ", tensor.sizes.size(), " sizes and ", tensor.strides.size(), " strides");
-  row_major_strides(tensor.sizes);  // they do not overflow
+  row_major_strides(tensor.sizes);  // checks for overflow
   const auto negative = [](int64_t value) { return value < 0; };
   SCONCE_CHECK(std::none_of(tensor.strides.begin(), tensor.strides.end(), negative), kInvalidArgument, "tensor '",
                shown, "': a negative stride");
@@ -101,7 +101,7 @@ void read_tensor(JsonCursor& json, TrainerTensors& to) {
   tensor.dtype = *dtype;
   tensor.strides = strides ? *strides : row_major_strides(tensor.sizes);
   memory.where = TrainerMemory::Where::kDevice;
-  // Only the handle says how much memory there is.
+  // Only the handle determines the size of the memory.
   SCONCE_CHECK(memory.offset <= INT64_MAX, kInvalidArgument, "'offset' is too large");
   memory.bytes = UINT64_MAX - memory.offset;
   tensor.memory = to.memories.size();

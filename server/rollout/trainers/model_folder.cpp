@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr uintmax_t kMaxIndex = uintmax_t{64} << 20;
 
-// Trainers name files by absolute paths. Removes the directory from a path that begins with it.
+// Trainers name files by absolute paths. Removes the directory from the beginning of a path.
 std::string below(const std::string& directory, const std::string& path) {
   if (!path.starts_with('/') || directory.empty()) return path;
   std::error_code ignored;
@@ -78,7 +78,7 @@ ModelFolder::ModelFolder(const std::string& directory, const std::string& path) 
     return;
   }
   const std::string prefix = name.empty() || name == "." ? "" : name + "/";
-  // The folder has one file, or an index of several.
+  // The folder has a single file, or an index of several files.
   std::filesystem::path single;
   const std::exception_ptr problem = exception_of([&] { single = open(prefix + "model.safetensors"); });
   if (!problem) {

@@ -38,7 +38,7 @@ std::string document(bool success, const Told& told) {
   return dump(json);
 }
 
-// SGLang and vLLM answer every mistake in a request with 400.
+// SGLang and vLLM answer every invalid request with 400.
 int status_of(const Failure& failure) {
   if (failure.code == ErrorCode::kNotFound || failure.code == ErrorCode::kUnsupported) return 400;
   return failure.status;
@@ -62,7 +62,7 @@ void start(Service& service, AdminRequest request, AdminDone done, TrainerWork& 
 
 std::string published(uint64_t generation) { return "weights published: generation " + std::to_string(generation); }
 
-// The members that both bodies may have. False for another one.
+// Reads a member that both bodies may have. Returns false for another member.
 bool read_common(JsonCursor& json, std::string_view key, std::string& format, std::string& version) {
   if (key == "load_format") {
     format = text_or_null(json, "'load_format'");
@@ -129,7 +129,7 @@ Told from_tensor(Service& service, const AdminRequest& request) {
   return {published(update.publish(version))};
 }
 
-// A new name makes a new generation of the same set, so that the generation in an answer tells the name.
+// A new name makes a new weight version of the same set, so that the version in an answer identifies the name.
 Told new_version(Service& service, const AdminRequest& request) {
   const Query query = query_of(request);
   std::string version;
@@ -200,7 +200,8 @@ Told ended(Service& service, const AdminRequest& request) {
   return {generation != 0 ? published(generation) : "no tensors came, and nothing was published"};
 }
 
-// As SGLang makes one of those of all tensors, of which a rank has its own; this server is one rank.
+// The result for one rank, in SGLang's format: it combines the checksums of all tensors of the rank. This server is one
+// rank.
 OrderedJson ranks_of(const WeightChecker::Checksums& checksums, std::string& of_all) {
   FileDigest digest;
   OrderedJson tensors = OrderedJson::object();

@@ -16,7 +16,7 @@ Query query_of(const AdminRequest& request) {
                                "timeout", "name", "truncate_size"});
 }
 
-// The model that ?model=NAME means, else the only one.
+// The model in ?model=NAME, else the only model.
 std::shared_ptr<ServedModel> model_of(Service& service, const Query& query) {
   const std::shared_ptr<const Catalog> catalog = service.repository.snapshot();
   if (const auto name = query.text("model")) return catalog->loaded(*name, {});

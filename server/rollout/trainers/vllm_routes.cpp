@@ -19,8 +19,9 @@ namespace {
 
 std::string message(const char* text) { return dump(OrderedJson{{"message", text}}); }
 
-// What init_weight_transfer_engine and update_weights are given, in `key`: an object, or a list with one for each
-// worker, null for those that get nothing. Returns false if it is null for this server, which is one worker.
+// Reads the value of `key` in the body of init_weight_transfer_engine and update_weights: an object, or a list with one
+// entry per worker, null for workers without one. Returns false if the entry for this server, which is one worker, is
+// null.
 template <class F>
 bool read_info(const AdminRequest& request, std::string_view key, F&& member) {
   bool given = false, any = false;
@@ -162,7 +163,7 @@ std::string world_size(Service& service, const AdminRequest& request) {
   return dump(OrderedJson{{"world_size", 1}});
 }
 
-// Requests are not aborted: each ends with the weights with which it began.
+// Requests are not aborted: each one finishes with its initial weights.
 std::string abort_requests(Service& service, const AdminRequest& request) {
   trainer::check_body(request);
   trainer::model_of(service, trainer::query_of(request));

@@ -22,12 +22,12 @@ namespace {
 using Clock = Guards::Clock;
 
 constexpr std::chrono::milliseconds kEvery{100};
-// For another server of a push that is to roll back too: how long an answer may take, how often it is asked, and when
-// again.
+// For other servers of a push that must roll back too: maximum wait for an answer, number of requests, and their
+// interval.
 constexpr std::chrono::seconds kRollbackPatience{10};
 constexpr int kAsks = 5;
 constexpr std::chrono::milliseconds kRollbackAgain{500};
-// What is left of a window is kept so often, but not more often than each second.
+// The remaining window is stored this many times per window, but at most once per second.
 constexpr int kNotes = 8;
 
 std::chrono::microseconds left_of(const GuardRecord& record) {
@@ -35,7 +35,7 @@ std::chrono::microseconds left_of(const GuardRecord& record) {
   return std::max(left, std::chrono::microseconds(0));
 }
 
-// change: of what is kept of the watch.
+// change: of the stored guard.
 void change_kept(const GuardRecord& record, StoredWeights& kept,
                  const std::function<void(std::optional<KeptGuard>&)>& change) SCONCE_REQUIRES(kept.turn()) {
   const std::string problem = kept.change_guard(record.generation, change);
@@ -52,7 +52,7 @@ GuardKeeper::GuardKeeper(TimerQueue& clock, Service& service)
 }
 
 void GuardKeeper::work() {
-  // One look at a time. A watch that begins meanwhile is seen below.
+  // One thread at a time. A guard that begins meanwhile is handled below.
   if (!looking_.try_lock()) return;
   {
     const MutexLock looking(looking_, std::adopt_lock);
@@ -70,11 +70,11 @@ void GuardKeeper::look_at(const GuardRecord& record) {
   const std::shared_ptr<ServedModel> served = record.served.lock();
   const auto end = [&](GuardState state, std::string reason) { service_.guards.end(record, state, std::move(reason)); };
   const bool found = served && succeeds([&] { check_served(service_, *served); });
-  if (served && !found && record.loading) return;  // nobody can find it yet
+  if (served && !found && record.loading) return;  // no other thread can find it yet
   if (!found) return end(GuardState::kEnded, "the model was unloaded or replaced");
   if (record.loading) service_.guards.found(record);
   if (const uint64_t now = served->model().generation(); now != record.generation) {
-    // What was published need not be kept.
+    // A published set need not be stored.
     if (over(record, *served)) end(GuardState::kEnded, "generation " + std::to_string(now) + " was published");
     return;
   }
@@ -93,14 +93,15 @@ void GuardKeeper::note(const GuardRecord& record, const ServedModel& served) {
   const auto every = std::max(record.bounds.window / kNotes, std::chrono::microseconds(std::chrono::seconds(1)));
   if (!record.kept || record.noted - left < every) return;
   StoredWeights& kept = *served.kept();
-  // While a set is written, other watches go on: another time.
+  // While a set is being written, other guards continue; this one is retried later.
   if (!kept.turn().try_lock()) return;
   const MutexLock turn(kept.turn(), std::adopt_lock);
   change_kept(record, kept, [&](std::optional<KeptGuard>& guard) { guard->left = left; });
   service_.guards.noted(record, left);
 }
 
-// Nothing is left for a restart to go on with. False: a set is being written, so the next look must say it again.
+// Removes the stored guard, so that a restart does not continue it. False: a set is being written, so the next check
+// must retry.
 bool GuardKeeper::over(const GuardRecord& record, const ServedModel& served) {
   if (!record.kept) return true;
   StoredWeights& kept = *served.kept();
@@ -113,7 +114,7 @@ bool GuardKeeper::over(const GuardRecord& record, const ServedModel& served) {
 void GuardKeeper::leave() {
   for (const GuardRecord& record : service_.guards.watching()) {
     const std::shared_ptr<ServedModel> served = record.served.lock();
-    // A device that was lost while the weights were watched may be their doing.
+    // A device that was lost while the weights were guarded may have been lost because of them.
     if (!record.kept || !served || served->model().failed()) continue;
     succeeds([&] {
       const MutexLock turn(served->kept()->turn());
@@ -153,7 +154,7 @@ void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, cons
   {
     const ModelClaims::Claim claim(service_.claims, served, "a guard rolls its weights back", {},
                                    ModelClaims::By::kServer);
-    if (served.model().generation() != record.generation) return;  // seen at the next look
+    if (served.model().generation() != record.generation) return;  // detected at the next check
     uint64_t generation = 0;
     problem = problem_of([&] {
       PublishOptions options;

@@ -71,7 +71,7 @@ AuditLog::~AuditLog() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-// Opens the file, again if its name was removed or means another file by now.
+// Opens the file; opens it again if its name was removed or refers to another file by now.
 int AuditLog::open() noexcept {
   struct stat named {
   }, opened{};
@@ -79,7 +79,7 @@ int AuditLog::open() noexcept {
       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
     return 0;
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  // O_NONBLOCK: a FIFO without a reader must not stop the server.
+  // O_NONBLOCK: a FIFO without a reader must not block the server.
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
   torn_ = false;
   return descriptor_ >= 0 ? 0 : errno;
@@ -96,7 +96,7 @@ int AuditLog::write(std::string_view line) noexcept {
     return ENOSPC;
   }
   torn_ = false;
-  // Devices and pipes cannot be synchronised, which is no error.
+  // Devices and pipes cannot be synced, which is not an error.
   return ::fdatasync(descriptor_) == 0 || errno == EINVAL || errno == EROFS ? 0 : errno;
 }
 

@@ -11,7 +11,7 @@
 namespace sconce::server {
 namespace {
 
-// How soon the end of the server is noticed while the client takes nothing.
+// Delay until a shutdown is noticed while the client reads nothing.
 constexpr std::chrono::milliseconds kSlice{50};
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace sconce::server {
 ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what,
                           std::chrono::milliseconds patience, By by)
     : claims_(claims), model_(&model) {
-  Shadow& shadow = model.shadow();  // a pipeline has none, and nothing that could be claimed
+  Shadow& shadow = model.shadow();  // throws for a pipeline, which has no shadow and nothing to claim
   enter(std::move(what), patience, by);
   shadow.weights_change();
 }

@@ -153,7 +153,7 @@ std::shared_ptr<Operation> OperationLog::open(std::string model, int64_t version
   }
   auto operation =
       std::make_shared<Operation>(++last_id_, std::move(model), version, std::move(label), std::move(replicas));
-  // stop() came in the meantime: cancel this one too.
+  // stop() was called meanwhile: cancel this operation too.
   if (stopping_) operation->cancel(kShutdown);
   records_.push_back(operation);
   return operation;

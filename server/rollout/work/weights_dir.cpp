@@ -16,7 +16,7 @@
 namespace sconce::server {
 namespace {
 
-// O_NONBLOCK: opening a FIFO must not wait.
+// O_NONBLOCK: opening a FIFO must not block.
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 int open_below(int directory, const std::string& name) {

@@ -17,7 +17,7 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;
-// The kernel takes names of 249 bytes.
+// The kernel accepts names of up to 249 bytes.
 constexpr size_t kLongestLabel = 200;
 
 std::string reason() { return std::strerror(errno); }
@@ -35,7 +35,7 @@ void append(int memory, std::span<const std::byte> bytes, const std::string& nam
 
 PrivateCopy::PrivateCopy(const std::filesystem::path& file, uint64_t most) {
   const std::string& name = file.native();
-  // O_NONBLOCK: opening a FIFO must not wait.
+  // O_NONBLOCK: opening a FIFO must not block.
   const Descriptor source(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   SCONCE_CHECK(source.get() >= 0, kIo, "cannot open ", name, ": ", reason());
   struct stat status {};

@@ -19,16 +19,16 @@
 namespace sconce::server {
 namespace {
 
-// Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020) for four floats at a time. A float is
-// c * 2^q. With k = floor(log10(2^q)), the interval of what rounds to it is wider than 10^k and not wider than
-// 10^(k+1), so the shortest decimal in it is a multiple of 10^(k+1) if one lies there, else one of the two multiples of
-// 10^k beside the float.
+// Schubfach (Raffaello Giulietti, "The Schubfach way to render doubles", 2020) for four floats at a time. A float is c
+// * 2^q. With k = floor(log10(2^q)), the interval of numbers that round to it is wider than 10^k and not wider than
+// 10^(k+1). The shortest decimal in it is therefore a multiple of 10^(k+1) if the interval contains one, else one of
+// the two multiples of 10^k next to the float.
 constexpr int kFractionBits = 23, kBias = 127;
 constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000, kOne = 0x3f800000;
 constexpr uint32_t kMinPlain = std::bit_cast<uint32_t>(0.001f);
-constexpr uint32_t kMinLarge = std::bit_cast<uint32_t>(16777216.0f);  // from here on not all whole numbers are floats
+constexpr uint32_t kMinLarge = std::bit_cast<uint32_t>(16777216.0f);  // from here on not every whole number is a float
 
-// floor(log10(2^q)); for a power of two, below which floats lie closer: floor(log10(3/4 * 2^q)).
+// floor(log10(2^q)); for a power of two, below which floats are closer: floor(log10(3/4 * 2^q)).
 constexpr int decimal_exponent(int q, bool close_below) noexcept {
   return (q * 1262611 - (close_below ? 524031 : 0)) >> 22;
 }
@@ -38,7 +38,7 @@ constexpr int kMinPower = -31, kMaxPower = 45;
 // The 64 highest bits of 10^n, plus one.
 constexpr auto kPowersOfTen = [] {
   std::array<uint64_t, kMaxPower - kMinPower + 1> powers{};
-  using Words = std::array<uint32_t, 10>;  // the lowest first
+  using Words = std::array<uint32_t, 10>;  // lowest first
   const auto highest = [](const Words& words) {
     size_t top = words.size() - 1;
     while (words[top] == 0) --top;
@@ -70,13 +70,13 @@ constexpr auto kPowersOfTen = [] {
   return powers;
 }();
 
-// What turns a float of some exponent into a multiple of 10^k.
+// Parameters that convert a float of a given exponent to a multiple of 10^k.
 struct alignas(16) Scale {
   uint64_t power;  // of 10^-k
-  int32_t shift;   // of c, before it is multiplied
+  int32_t shift;   // of c, before the multiplication
   int32_t exponent;
 };
-// By the float's exponent bits; the second half for powers of two.
+// By the float's exponent bits; the second half is for powers of two.
 constexpr auto kScales = [] {
   std::array<Scale, 512> scales{};
   for (size_t i = 0; i < scales.size(); ++i) {
@@ -89,8 +89,8 @@ constexpr auto kScales = [] {
 
 // Four decimals of up to nine digits: digits * 10^exponent.
 struct Decimals {
-  alignas(32) int64_t first[4];  // the ninth digit from behind, in the highest byte
-  alignas(32) int64_t rest[4];   // the other eight as bytes, the first of them in the lowest byte
+  alignas(32) int64_t first[4];  // the ninth digit from the end, in the highest byte
+  alignas(32) int64_t rest[4];   // the other eight digits as bytes, the first one in the lowest byte
   int32_t exponents[4];
 
   __m128i digits(size_t i) const noexcept { return _mm_set_epi64x(rest[i], first[i]); }
@@ -114,7 +114,7 @@ inline uint32_t magnitude(const float* value) noexcept {
 inline void shorten(const float* values, Decimals& out) noexcept {
   const auto scale_of = [&](size_t i) {
     const uint32_t bits = magnitude(values + i);
-    const uint32_t size = bits == 0 ? kOne : bits;  // as if it were 1: a number with a point
+    const uint32_t size = bits == 0 ? kOne : bits;  // 0 is treated as 1, a number with a point
     const bool power_of_two = size << (32 - kFractionBits) == 0;
     const Scale& scale = kScales[size >> kFractionBits | static_cast<uint32_t>(power_of_two) << 8];
     out.exponents[i] = scale.exponent;
@@ -128,15 +128,15 @@ inline void shorten(const float* values, Decimals& out) noexcept {
   const Lanes size = lanes(_mm256_cvtepu32_epi64(bits));
   const Lanes fraction = size & 0x7fffff;
   const Lanes c = fraction | ((size > 0x7fffff) & 0x800000);
-  const Lanes close_below = (fraction == 0) & (size > 0xffffff);  // -1 where it is so
-  // Quarters of multiples of 10^k. A bit below the lowest says that something was cut off.
+  const Lanes close_below = (fraction == 0) & (size > 0xffffff);  // -1 if true
+  // Quarters of multiples of 10^k. A bit below the lowest marks a truncated remainder.
   const Lanes high_power = right<32>(power);
   const auto scaled = [&](Lanes quarters) {
     const Lanes shifted = lanes(_mm256_sllv_epi64(raw(quarters), raw(shift)));
     const Lanes bits96 = product(high_power, shifted) + right<32>(product(power, shifted));
     return right<32>(bits96) | (((bits96 & 0xffffffff) > 1) & 1);
   };
-  const Lanes odd = c & 1;  // the ends of an odd float's interval round away from it
+  const Lanes odd = c & 1;  // the bounds of an odd float's interval round away from it
   const Lanes value = scaled(4 * c);
   const Lanes low = scaled(4 * c - 2 - close_below) + odd, high = scaled(4 * c + 2) - odd;
   const Lanes below = right<2>(value);
@@ -152,7 +152,7 @@ inline void shorten(const float* values, Decimals& out) noexcept {
   const Lanes is_short = ten_is_in ^ next_ten_is_in;
   const Lanes number = ((is_short & short_form) | (~is_short & long_form)) & (size != 0);
 
-  // Divisions by 10^4, 100 and 10 are multiplications; they are exact for what is below 10^8, 10^4 and 100.
+  // Divisions by 10^4, 100 and 10 are multiplications; they are exact below 10^8, 10^4 and 100.
   const Lanes has_nine = number > 99'999'999;  // the first of nine digits is 1: the number is below 10 * 2^24
   const Lanes eight = number - (has_nine & 100'000'000);
   const Lanes upper_four = right<45>(product(eight, Lanes{} + 3'518'437'209));
@@ -169,12 +169,12 @@ inline void shorten(const float* values, Decimals& out) noexcept {
                      _mm256_slli_epi64(_mm256_and_si256(raw(has_nine), _mm256_set1_epi64x(1)), 56));
 }
 
-// Moves digits around a point: text[i] is digit from[i] of those that begin with the first one to be written.
+// Moves digits around a point: text[i] is digit from[i], counted from the first digit to write.
 struct alignas(16) Layout {
   int8_t from[16];
   char text[16];
 };
-// By the number of digits before the point.
+// Index: the number of digits before the point.
 constexpr auto kLayouts = [] {
   std::array<Layout, 17> layouts{};
   for (int whole = 0; whole <= 16; ++whole) {
@@ -192,7 +192,7 @@ inline unsigned nonzero(__m128i digits) noexcept {
   return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(digits, _mm_setzero_si128()))) ^ 0xffff;
 }
 
-// With at least one digit on each side of the point. -15 <= exponent <= 0.
+// Writes at least one digit on each side of the point. -15 <= exponent <= 0.
 inline char* write_plain(char* p, __m128i digits, int exponent) noexcept {
   const unsigned used = nonzero(digits), point = static_cast<unsigned>(16 + exponent);
   const unsigned first = std::min(static_cast<unsigned>(std::countr_zero(used)), point - 1);
@@ -207,7 +207,7 @@ inline char* write_plain(char* p, __m128i digits, int exponent) noexcept {
   return p + (end - first) + 1;
 }
 
-// How std::to_chars writes `count` digits times 10^exponent.
+// Whether std::to_chars writes `count` digits times 10^exponent without an exponent.
 bool fits_plain(int count, int exponent) noexcept {
   return count == 1 ? exponent >= -3 && exponent <= 4 : exponent >= -(count + 3) && exponent <= 5;
 }
@@ -242,12 +242,12 @@ char* write_large_whole(char* p, double value) noexcept {
   return p;
 }
 
-// A float that is not from 0.001 to 2^24. size: its bits without the sign.
+// A float outside 0.001 to 2^24. size: its bits without the sign.
 [[gnu::noinline]] char* write_other(char* p, uint32_t size, __m128i digits, int exponent) noexcept {
   if (size >= kInfinity) return write_token(p, size > kInfinity);
   const unsigned used = nonzero(digits);
   const int first = std::countr_zero(used), end = static_cast<int>(std::bit_width(used)), count = end - first;
-  const int last = exponent + 16 - end;  // the exponent of the last digit that is not zero
+  const int last = exponent + 16 - end;  // exponent of the last nonzero digit
   if (fits_plain(count, last))
     return size < kMinLarge ? write_plain(p, digits, exponent) : write_large_whole(p, std::bit_cast<float>(size));
   char text[16];
@@ -271,7 +271,7 @@ void write_nan_as_null(bool on) noexcept { nan_is_null = on; }
 char* write_floats(char* p, const float* values, size_t count) noexcept {
   float rest[4] = {1, 1, 1, 1};
   Decimals decimals;
-  // What is smaller has its sign.
+  // Smaller numbers keep their sign.
   const uint32_t signed_below = kInfinity + (nan_is_null.load(std::memory_order_relaxed) ? 0 : 1);
   for (size_t i = 0; i < count; i += 4) {
     const size_t n = std::min<size_t>(count - i, 4);
@@ -312,7 +312,7 @@ char* write_double(char* p, double value) noexcept {
   const int count = static_cast<int>(about + (number >= kPow10U[about]));
 
   constexpr int kDigits = 24;
-  char digits[kDigits + 24];  // and room to copy from
+  char digits[kDigits + 24];  // and room for copies of whole blocks
   put_eight(digits, number / kPow10U[16]);
   put_eight(digits + 8, number / kPow10U[8] % kPow10U[8]);
   put_eight(digits + 16, number % kPow10U[8]);

@@ -16,7 +16,7 @@ struct Float8Format {
   int mantissa_bits;
   int bias;
   uint8_t largest;  // code of the largest finite value
-  int infinity;     // code of +infinity, -1 where there is none
+  int infinity;     // code of +infinity, -1 if there is none
   uint8_t nan;
   bool is_signed;
 };
@@ -95,7 +95,7 @@ std::optional<uint8_t> encode_float8(float value, DType dtype) noexcept {
   }
   const float above = magnitude(static_cast<uint8_t>(low), f);
   if (above < size) {
-    // Beyond the largest value, up to half a step still rounds to it.
+    // Above the largest value, numbers up to half a step away still round to it.
     const float step = above - magnitude(static_cast<uint8_t>(low - 1), f);
     const bool odd = (low & 1) != 0;
     const double limit = static_cast<double>(above) + 0.5 * step;

@@ -9,7 +9,7 @@ inline const char* skip_space(const char* p, const char* end) noexcept {
   return p;
 }
 
-// Tracks nesting. The first row that closes at a level fixes the length there.
+// Tracks nesting. The first row that closes at a level fixes the row length of that level.
 class ShapeTracker {
  public:
   int depth() const noexcept { return depth_; }
@@ -98,7 +98,7 @@ void read_all(JsonCursor& in, ElementSink& sink, NestedShape* shape) {
       tracker.count(static_cast<int64_t>(sink.count - first));
       if (p != end && *p == '[') continue;
     }
-    // Rows that end here.
+    // Rows that end at this position.
     while (p != end && *p == ']') {
       if (!tracker.close() && shape != nullptr) reader.fail(p, ragged);
       p = skip_space(p + 1, end);

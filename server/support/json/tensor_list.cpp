@@ -8,7 +8,7 @@
 namespace sconce::server {
 namespace {
 
-// Room for so many elements at first.
+// Initial room, in elements.
 constexpr size_t kFirst = 64;
 
 }  // namespace

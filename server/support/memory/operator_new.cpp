@@ -1,5 +1,5 @@
-// operator new of the program: malloc, and std::bad_alloc without memory. mimalloc's own operator new, built as C,
-// cannot throw and ends the process instead.
+// The program's operator new: malloc, and std::bad_alloc if memory is short. mimalloc's own operator new is built as C,
+// so it cannot throw and terminates the process instead.
 #include <cstdlib>
 #include <new>
 

@@ -13,16 +13,16 @@ namespace sconce::server {
 namespace {
 
 constexpr size_t kSmallestBlock = 16 * 1024;
-// A body gets so much before any of it has come.
+// Initial memory of a body, before any of it arrives.
 constexpr size_t kFirstBytes = 64 * 1024;
-// Then it grows to this multiple of what has come. A larger multiple means less copying.
+// Then it grows to this multiple of the received bytes. A larger multiple means fewer copies.
 constexpr size_t kGrowth = 4;
 
 size_t round_up(size_t bytes) noexcept { return (bytes + kTensorAlignment - 1) & ~(kTensorAlignment - 1); }
 
-// had: bytes of the storage that this one replaces, which soon goes and is not counted any more. While few connections
-// are open, the smallest blocks are not counted, as a connection has few: so a full budget refuses no probe, scrape or
-// small request.
+// had: bytes of the storage that this one replaces, which is freed soon and no longer counted. While few connections
+// are open, their smallest blocks are not counted, because a connection has few: so a full budget does not refuse
+// probes, scrapes and small requests.
 StoragePtr new_storage(size_t bytes, RequestBudget* budget, size_t had = 0) {
   const bool small = bytes <= kSmallestBlock;
   if (small && budget != nullptr && !budget->counts_small()) budget = nullptr;
@@ -51,7 +51,7 @@ StoragePtr new_storage(size_t bytes, RequestBudget* budget, size_t had = 0) {
   return storage;
 }
 
-// Calls copy(pointer into the strided tensor, contiguous offset in elements, count) for runs of the last dimension.
+// Calls copy(pointer into the strided tensor, contiguous offset in elements, count) for each run of the last dimension.
 template <class F>
 void for_each_row(const Tensor& tensor, F&& copy) {
   const int64_t rank = tensor.dim();
@@ -183,7 +183,7 @@ TensorScratch::Piece TensorScratch::grow(const Piece& last, size_t bytes) {
 
 void TensorScratch::reset() noexcept {
   for (size_t i = 0; i < used_views_; ++i) {
-    if (views_[i]->references() != 1) views_[i] = {};  // whoever keeps the tensor keeps its bytes
+    if (views_[i]->references() != 1) views_[i] = {};  // the owner of the tensor keeps its bytes
     if (views_[i]) views_[i]->reset(nullptr, 0, nullptr, nullptr);
   }
   used_views_ = 0;

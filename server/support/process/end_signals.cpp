@@ -17,7 +17,7 @@ namespace {
 
 enum class EndPhase { kStarting, kServing, kDraining };
 
-// What a handler may read: lock-free, never destroyed.
+// State for the signal handler: lock-free, never destroyed.
 std::atomic<EndPhase> end_phase{EndPhase::kStarting};
 std::atomic<int> end_descriptor{-1};
 std::atomic<unsigned> end_seconds{0};

@@ -12,7 +12,7 @@ namespace sconce::server {
 namespace {
 
 constexpr std::string_view kPrefix = "SCONCE_";
-// Read by the library, the Python package, and `./dev`.
+// Variables of the library, the Python package, and `./dev`.
 constexpr std::string_view kOtherNames[] = {"SCONCE_SET",          "SCONCE_CPU_ISA", "SCONCE_PROGRAM", "SCONCE_PRESET",
                                             "SCONCE_TORCH_PYTHON", "SCONCE_CASES",   "SCONCE_PYTHON"};
 
@@ -20,7 +20,7 @@ bool is_number(std::string_view text) noexcept {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// SCONCE_SERVICE_HOST, SCONCE_WEB_SERVICE_PORT_HTTP, SCONCE_PORT, SCONCE_PORT_8000_TCP_ADDR.
+// For example SCONCE_SERVICE_HOST, SCONCE_WEB_SERVICE_PORT_HTTP, SCONCE_PORT, SCONCE_PORT_8000_TCP_ADDR.
 bool is_of_kubernetes(std::string_view name) noexcept {
   if (name.ends_with("_SERVICE_HOST") || name.ends_with("_SERVICE_PORT") || name.ends_with("_PORT") ||
       name.find("_SERVICE_PORT_") != std::string_view::npos)
@@ -31,7 +31,7 @@ bool is_of_kubernetes(std::string_view name) noexcept {
   return is_number(rest.substr(0, rest.find('_')));
 }
 
-// Levenshtein's.
+// Levenshtein distance.
 size_t distance_of(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

@@ -15,10 +15,10 @@
 namespace sconce::server {
 namespace {
 
-// Packages of fewer bytes in all are loaded before a line could be read.
+// Smaller packages, in total, are loaded before a line could be read.
 constexpr uint64_t kLarge = uint64_t{64} << 20;
 
-// Bytes of memory that this process uses: what has been read of a package, or copied from it.
+// Bytes of memory that this process uses, as a measure of the bytes read or copied from a package.
 uint64_t memory_in_use() noexcept {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"), &std::fclose);
   unsigned long all = 0, resident = 0;
@@ -38,8 +38,8 @@ struct LoadProgress::State {
   const std::vector<Part> parts;
   const uint64_t total;
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  std::atomic<size_t> begun{0};              // parts whose load has begun
-  std::atomic<uint64_t> resident_before{0};  // when the last of these began
+  std::atomic<size_t> begun{0};              // number of started parts
+  std::atomic<uint64_t> resident_before{0};  // when the last part started
 
   explicit State(std::vector<Part> all) : parts(std::move(all)), total(bytes_of(parts)) {}
 

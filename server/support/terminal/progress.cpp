@@ -25,7 +25,7 @@ std::string duration_text(double seconds) {
 }
 
 void write_errors(const std::string& text) {
-  // A terminal that does not take it misses a drawing.
+  // If the terminal does not accept it, one drawing is lost.
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 
@@ -51,7 +51,7 @@ std::string progress_line(std::string_view label, uint64_t done, uint64_t total,
   if (total > 0) {
     const double share = std::min(static_cast<double>(done) / static_cast<double>(total), 1.0);
     text = fmt::format("{:3.0f} %  {}", std::floor(100 * share), text);
-    constexpr size_t kWidest = 30, kLeast = 5, kAround = 4;  // the brackets and two blanks
+    constexpr size_t kWidest = 30, kLeast = 5, kAround = 4;  // kAround: the brackets and two blanks
     const size_t used = label.size() + text.size() + kAround;
     if (columns > used + kLeast) {
       const size_t width = std::min(columns - used - 1, kWidest);
@@ -60,7 +60,7 @@ std::string progress_line(std::string_view label, uint64_t done, uint64_t total,
     }
   }
   std::string line = label.empty() ? text : std::string(label) + " " + text;
-  // The last column stays free: some terminals go on to the next line behind it.
+  // The last column stays free, because some terminals wrap after it.
   if (line.size() >= columns) line.resize(columns > 0 ? columns - 1 : 0);
   return line;
 }

@@ -17,8 +17,8 @@ namespace {
 
 struct OtelVariable {
   const char* name;
-  std::string_view key, unit;                 // unit: what numbers are, which the setting says
-  void (*check)(const ServerConfig& config);  // throws what keeps the setting from being used; null: nothing does
+  std::string_view key, unit;                 // unit: of plain numbers; the setting needs a unit
+  void (*check)(const ServerConfig& config);  // throws if the setting cannot be used; null: no check
 };
 
 void check_endpoint(const ServerConfig& config) { (void)parse_otlp_url(config.otlp); }
@@ -54,7 +54,7 @@ void add_problem(std::string& problems, std::string_view name, std::string_view 
   problems.append(problems.empty() ? "" : "; ").append(name).append(": ").append(why);
 }
 
-// Takes the setting if it can be used.
+// Applies the setting if it is usable.
 void take_variable(ServerConfig& config, const OtelVariable& variable, std::string_view value, std::string& problems) {
   if (value.empty()) return;
   ServerConfig changed = config;

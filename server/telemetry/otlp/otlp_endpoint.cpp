@@ -18,7 +18,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr std::chrono::milliseconds kFirstPause{1000}, kLongestPause{30'000};
-// What a collector may ask for: beyond that, what waits would be dropped anyway.
+// Maximum delay that a collector may request; beyond it, queued data would be dropped anyway.
 constexpr seconds kMaxRetryAfter{300};
 
 bool is_token(std::string_view name) noexcept {
@@ -36,7 +36,7 @@ uint64_t count_of(const OrderedJson& json, const char* member) {
   return at->is_string() ? parse_number<uint64_t>(at->get<std::string>()).value_or(0) : 0;
 }
 
-// Reads a varint of protobuf from the beginning of `text`. False if there is none.
+// Reads a protobuf varint from the beginning of `text`. Returns false if there is none.
 bool take_varint(std::string_view& text, uint64_t& value) noexcept {
   value = 0;
   for (int shift = 0; shift < 64 && !text.empty(); shift += 7) {
@@ -48,7 +48,8 @@ bool take_varint(std::string_view& text, uint64_t& value) noexcept {
   return false;
 }
 
-// Calls number(field, value) and bytes(field, value) for each field of a message. False if it is none.
+// Calls number(field, value) and bytes(field, value) for each field of a message. Returns false for a malformed
+// message.
 template <class Number, class Bytes>
 bool read_message(std::string_view text, const Number& number, const Bytes& bytes) {
   while (!text.empty()) {
@@ -66,8 +67,8 @@ bool read_message(std::string_view text, const Number& number, const Bytes& byte
   return true;
 }
 
-// ExportTraceServiceResponse and its like: field 1 is a partial success, of which 1 is the number rejected and 2 the
-// message. False if the text is none of these.
+// ExportTraceServiceResponse and similar messages: field 1 is a partial success; its field 1 is the number of rejected
+// items, its field 2 the message. Returns false for other texts.
 bool read_partial_success(std::string_view text, OtlpPush& push) {
   const auto nothing = [](uint64_t, uint64_t) {};
   return read_message(text, nothing, [&](uint64_t outer, std::string_view partial) {
@@ -133,7 +134,8 @@ OtlpPush judge_otlp(const Answer& answer) {
     if (answer.body.empty()) return push;
     const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
     if (!json.is_object()) {
-      // Some collectors answer JSON in protobuf. A page comes from something else, which took nothing.
+      // Some collectors answer JSON in protobuf. An HTML page comes from another program, which has not accepted the
+      // data.
       if (!trim(answer.body, " \t\r\n").starts_with('<')) {
         OtlpPush read = push;
         return read_partial_success(answer.body, read) ? read : push;
@@ -163,7 +165,7 @@ OtlpPush judge_otlp(const Answer& answer) {
 std::chrono::milliseconds otlp_pause(int tries, std::optional<seconds> retry_after, double random) noexcept {
   if (retry_after) return *retry_after;
   const auto longest = std::min(kFirstPause * (int64_t{1} << std::clamp(tries - 1, 0, 10)), kLongestPause);
-  // From half of it on, so that many servers do not come back at the same time.
+  // At least half of the delay, plus a random part, so that many servers do not retry at the same time.
   return std::chrono::milliseconds(static_cast<int64_t>(static_cast<double>(longest.count()) * (0.5 + random / 2)));
 }
 

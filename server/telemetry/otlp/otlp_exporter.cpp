@@ -12,16 +12,16 @@
 namespace sconce::server {
 namespace {
 
-// Of what waits; the batch that is being pushed comes on top.
+// Limits of queued data; the batch that is being pushed is in addition.
 constexpr size_t kMaxSpans = 4096, kMaxBytes = size_t{8} << 20;
-// Of one push.
+// Limits of one push.
 constexpr size_t kBatchSpans = 512, kBatchBytes = size_t{2} << 20;
-// With pauses of 1, 2, 4, 8, 16 and 30 seconds, a collector may be away for a minute.
+// With delays of 1, 2, 4, 8, 16 and 30 seconds, a collector may be unreachable for one minute.
 constexpr int kMaxSendTries = 7;
 constexpr std::chrono::seconds kLastPushes{5}, kNoteEach{10};
 
 size_t bytes_of(const TraceRecord& record) {
-  // What a span takes as JSON, without what its client chose.
+  // Bytes of a span as JSON, without texts of its client.
   constexpr size_t kSpan = 256;
   size_t bytes = kSpan + record.method_and_path.size() + record.request_id.size();
   for (const TraceTensor& tensor : record.tensors) bytes += kSpan + tensor.data.size() + tensor.name.size();
@@ -100,7 +100,7 @@ void OtlpExporter::enqueue(Item item) {
   if (tell) wake_.notify_one();
 }
 
-// When the thread has something to do.
+// When the thread has work.
 OtlpExporter::Clock::time_point OtlpExporter::due() const {
   Clock::time_point spans = Clock::time_point::max();
   if (!spans_out_.body.empty()) {
@@ -140,7 +140,7 @@ std::vector<OtlpExporter::Item> OtlpExporter::wait(bool& stopping) {
   waiting_.erase(waiting_.begin(), end);
   waiting_spans_ -= spans;
   waiting_bytes_ -= bytes;
-  // The others came later, but it is not known when.
+  // The others arrived later, at an unknown time.
   first_ = Clock::now();
   return batch;
 }
@@ -173,7 +173,7 @@ void OtlpExporter::make_metrics() {
   metrics_out_.next = Clock::now();
 }
 
-// Ends a push that is under way when the time for the last ones is over.
+// Aborts a push in progress when the time for the last pushes has passed.
 void OtlpExporter::check_end() {
   const MutexLock lock(mutex_);
   SCONCE_CHECK(!stopping_ || Clock::now() < end_, kCancelled, "the server ends");
@@ -197,7 +197,7 @@ void OtlpExporter::push(Outgoing& outgoing, bool last) {
   succeeds([&] { note(outgoing, result); });
 }
 
-// Says in the log that pushes fail, and that they work again, but seldom, however often that changes.
+// Logs that pushes fail, and that they succeed again; limits the rate of these lines.
 void OtlpExporter::note(Outgoing& outgoing, const OtlpPush& result) {
   const Clock::time_point now = Clock::now();
   if (result.result == OtlpPush::Result::kTaken) {
@@ -219,7 +219,7 @@ void OtlpExporter::note(Outgoing& outgoing, const OtlpPush& result) {
 void OtlpExporter::run() noexcept {
   for (bool stopping = false;;) {
     std::vector<Item> items;
-    // Without memory for a batch, the spans wait on.
+    // If memory for a batch is short, the spans stay queued.
     if (!succeeds([&] { items = wait(stopping); })) std::this_thread::sleep_for(std::chrono::seconds(1));
     if (!items.empty()) make_body(items);
     items.clear();

@@ -17,7 +17,7 @@
 namespace sconce::server {
 namespace {
 
-// The version of the semantic conventions whose names are used.
+// The version of the semantic conventions that defines the names.
 constexpr std::string_view kSchema = "https://opentelemetry.io/schemas/1.27.0";
 
 std::string host_name() {

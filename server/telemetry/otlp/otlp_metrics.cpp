@@ -11,7 +11,7 @@
 namespace sconce::server {
 namespace {
 
-// In UCUM, by the ends of names.
+// UCUM unit, from the suffix of the name.
 std::string_view unit_of(std::string_view name) noexcept {
   constexpr std::string_view kTotal = "_total";
   if (name.ends_with(kTotal)) name.remove_suffix(kTotal.size());
@@ -23,14 +23,14 @@ std::string_view unit_of(std::string_view name) noexcept {
   return "1";
 }
 
-// proto3's JSON has these three as text.
+// proto3's JSON has NaN and infinities as text.
 std::string double_text(double number) {
   if (std::isnan(number)) return "\"NaN\"";
   if (std::isinf(number)) return number > 0 ? "\"Infinity\"" : "\"-Infinity\"";
   return fmt::format("{}", number);
 }
 
-// Names of OpenTelemetry's own, which Prometheus writes with underscores.
+// OpenTelemetry's own names, which Prometheus writes with underscores.
 std::string_view otlp_name(std::string_view name) noexcept {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"rpc_server_call_duration_seconds", "rpc.server.call.duration"},

@@ -13,7 +13,7 @@ using Clock = TraceRecord::Clock;
 
 enum SpanKind : int8_t { kInternal = 1, kServer = 2 };
 constexpr int kErrorStatus = 2;
-// W3C's flags of a span: sampled; it is known whether its parent is remote; it is.
+// W3C's span flags: sampled; it is known whether the parent is remote; the parent is remote.
 constexpr int kSampled = 1, kParentKnown = 0x100, kParentRemote = 0x200;
 
 struct Place {
@@ -41,7 +41,7 @@ Place place_of_root(const std::string& trace, const std::optional<TraceParent>& 
   return {trace, parent ? std::string(parent->span_id.data(), parent->span_id.size()) : "", parent.has_value(), epoch};
 }
 
-// What a request is, by the conventions for HTTP or RPC.
+// The attributes of a request, by the conventions for HTTP or RPC.
 void describe_request(const TraceRecord& record, OrderedJson& span) {
   OrderedJson attributes = OrderedJson::array();
   bool failed = false;

@@ -17,7 +17,7 @@ namespace {
 
 using Json = OrderedJson;
 
-// Reads a number, which Triton's clients send as text.
+// Reads a number, which Triton's clients may send as text.
 template <class T>
 T number_from_text(JsonCursor& json, std::string_view what) {
   const std::string_view text = json.string(what);
@@ -90,7 +90,8 @@ void Tracer::record(TraceRecord record) {
   record.trace_id =
       record.parent ? std::string(record.parent->trace_id.data(), record.parent->trace_id.size()) : random_hex(32);
   record.span_id = random_hex(16);
-  std::shared_ptr<const TraceRecord> light;  // without tensors, of which a ring could hold too many
+  std::shared_ptr<const TraceRecord>
+      light;  // without tensors, because many records with tensors would need too much memory
   if (!record.tensors.empty()) {
     std::vector<TraceTensor> tensors = std::exchange(record.tensors, {});
     light = std::make_shared<const TraceRecord>(record);
@@ -98,7 +99,7 @@ void Tracer::record(TraceRecord record) {
   }
   auto whole = std::make_shared<const TraceRecord>(std::move(record));
   ring_.add(light ? std::move(light) : whole);
-  // Whoever made the trace decided whether it is collected.
+  // The creator of the trace has decided whether it is collected.
   if (exporter_ && (!whole->parent || whole->parent->sampled)) exporter_->add(whole);
   if (writer_) writer_->add(std::move(whole));
 }
@@ -138,7 +139,7 @@ void Tracer::change(std::string_view model, std::string_view body) {
   const MutexLock lock(mutex_);
   const auto known = models_.find(model);
   Changes changes = known != models_.end() ? known->second : Changes{};
-  // Changes of the server's settings; null restores the setting at start.
+  // Changes of the server's settings; null restores the initial setting.
   Changes defaults;
   const uint64_t records_before = records_each_;
   uint64_t records_each = records_before;

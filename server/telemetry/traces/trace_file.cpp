@@ -24,7 +24,7 @@ bool TraceFile::write(std::string_view piece) noexcept {
     }
     if (done < 0 && errno == EINTR) continue;
     const int why = done == 0 ? ENOSPC : errno;
-    // Both fail on a pipe or a device, from which nothing can be taken back.
+    // Both fail on a pipe or a device, where nothing can be undone.
     if (::ftruncate(descriptor_, bytes_) == 0) (void)::lseek(descriptor_, bytes_, SEEK_SET);
     errno = why;
     return false;

@@ -28,7 +28,7 @@ OrderedJson ring_document_of(const TraceRecord& record, std::chrono::nanoseconds
 }  // namespace
 
 void TraceRing::add(std::shared_ptr<const TraceRecord> record) noexcept {
-  // The oldest record is freed after the lock is.
+  // The oldest record is freed after the lock is released.
   const MutexLock lock(mutex_);
   records_[next_].swap(record);
   next_ = (next_ + 1) % kMost;

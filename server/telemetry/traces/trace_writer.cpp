@@ -16,9 +16,9 @@
 namespace sconce::server {
 namespace {
 
-// Records that may wait to be written.
+// Maximum number of queued records.
 constexpr size_t kMaxWaiting = 65536;
-// Bytes of the waiting records' tensors.
+// Maximum bytes of the queued records' tensors.
 constexpr size_t kMaxWaitingBytes = 64 * 1024 * 1024;
 constexpr std::chrono::seconds kNoteAgain{10};
 
@@ -55,7 +55,7 @@ void TraceWriter::add(std::shared_ptr<const TraceRecord> record) {
     }
     waiting_.push_back(std::move(record));
     waiting_bytes_ += bytes;
-    if (waiting_.size() > 1) return;  // the thread was told already
+    if (waiting_.size() > 1) return;  // the thread was already notified
   }
   wake_.notify_one();
 }
@@ -94,7 +94,7 @@ bool TraceWriter::choose_file(uint64_t records_each) {
 }
 
 void TraceWriter::end_file() {
-  // Tools read the file without the bracket, too.
+  // Tools also read the file without the closing bracket.
   if (file_.is_open() && format_ == TraceFormat::kChrome) (void)file_.write(in_file_ == 0 ? "[]\n" : "\n]\n");
   file_.close();
   in_file_ = 0;
@@ -113,7 +113,7 @@ bool TraceWriter::write(const TraceRecord& record) {
   return true;
 }
 
-// Logs that records are lost, and that no more are, but seldom, however often that changes.
+// Logs that records are lost, and that no more are lost; limits the rate of these lines.
 void TraceWriter::note(bool written) {
   const int why = errno;
   if (!written) failed_.fetch_add(1, std::memory_order_relaxed);
