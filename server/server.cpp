@@ -157,8 +157,8 @@ class Server {
         if (served->kept()) guard_keeper_.loaded(served, start);
       });
       if (!problem.empty())
-        log_error("model {} version {}: what was kept of its last push or watch is lost: {}", served->interface().name,
-                  served->interface().version, printable(problem));
+        log_error("model {} version {}: the stored state of its last push or guard is lost: {}",
+                  served->interface().name, served->interface().version, printable(problem));
     });
     // The last I/O thread accepts connections and serves metrics and administration, so that a busy model does not
     // delay these.
@@ -312,7 +312,7 @@ class Server {
           return setting.model == name || (finder_.loads_on_demand() && setting.model.starts_with(name + "."));
         };
         if (setting.model != "*" && std::none_of(names.begin(), names.end(), is_named))
-          log_warn("setting {} is for a model that is not there: {}", setting.key, setting.model);
+          log_warn("setting {} is for an unknown model: {}", setting.key, setting.model);
       }
     } else {
       config_.check_model_names(names);
@@ -329,8 +329,8 @@ class Server {
       const MutexLock turn(kept->turn());
       const std::string problem = kept->note(note_of(push));
       if (!problem.empty())
-        log_warn("model {} version {}: what became of push {} is not kept: {}", push.model, push.version, push.terms.id,
-                 printable(problem));
+        log_warn("model {} version {}: the result of push {} is not stored: {}", push.model, push.version,
+                 push.terms.id, printable(problem));
     });
   }
 
@@ -437,7 +437,7 @@ class Server {
   void end_clients() {
     switch (endings_++) {
       case 0:
-        log_warn("{} connections still busy after drain_timeout: those that wait for their client are closed",
+        log_warn("{} connections still busy after drain_timeout: connections that wait for their client are closed",
                  service_.connections.all());
         end_loops();
         for (auto& io_thread : io_threads_) io_thread->end_clients(true);

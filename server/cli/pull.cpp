@@ -116,7 +116,7 @@ Action add_pull(CommandLine& app) {
       .positive();
   app.option("--ca", options->ca, "Certificates in PEM to trust [the system's]").placeholder("FILE");
   app.footer(
-      "Prints the SHA-256 and the path of each file. What was interrupted goes on where it ended.\n"
+      "Prints the SHA-256 and the path of each file. An interrupted download is resumed.\n"
       "Credentials: AWS_ACCESS_KEY_ID and others as for the AWS CLI, GS_ACCESS_KEY_ID, HF_TOKEN, ~/.netrc.");
   return [options] { return pull(*options); };
 }

@@ -49,7 +49,7 @@ struct ServeOptions {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   execv("/proc/self/exe", arguments.data());
-  SCONCE_FAIL(kInternal, "the program cannot be started anew: ", std::generic_category().message(errno));
+  SCONCE_FAIL(kInternal, "the program cannot be restarted: ", std::generic_category().message(errno));
 }
 
 // The settings on the command line.

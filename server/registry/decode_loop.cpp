@@ -295,7 +295,7 @@ void DecodeLoop::settle(End end, std::exception_ptr problem, bool picked) noexce
 void DecodeLoop::go_on() noexcept {
   if (!wanted() || model_->loops_end()) {
     const std::exception_ptr problem = exception_of([&] {
-      SCONCE_CHECK(wanted(), kCancelled, "nobody waits for the loop's tokens any more");
+      SCONCE_CHECK(wanted(), kCancelled, "client disconnected: decode loop stopped");
       SCONCE_FAIL(kUnavailable, "the loop of model '", model_->interface().name, "' ended: ", model_->loops_end());
     });
     return settle(End::kFailed, problem, false);

@@ -94,7 +94,7 @@ void ModelLoader::follow_folders() {
   if (!failure.empty()) problem = failure;
   followed_ = problem.empty();
   if (!followed_ && problem != events_problem_)
-    log_info("repositories are looked at every {} ms, because the kernel does not tell of changes: {}",
+    log_info("repositories are polled every {} ms, because the kernel does not report changes: {}",
              config_.watch.count() / 1000, printable(problem));
   events_problem_ = problem;
 }

@@ -404,7 +404,7 @@ bool OnDemand::unload_unused(const std::string& name) {
   repository_.forget(leaving.names);
   retirement.are_gone();
   evictions_.fetch_add(1, std::memory_order_relaxed);
-  log_debug("model {} is unloaded to make room", name);
+  log_debug("model {} is evicted to free memory", name);
   return true;
 }
 

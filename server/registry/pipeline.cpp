@@ -115,7 +115,7 @@ class Pipeline::Run final : public BatchRun::Keep {
         step.error = std::move(problem);
         finish_step(step);
       } else if (!failed_.exchange(true)) {
-        run_->error = std::make_exception_ptr(Error(ErrorCode::kCancelled, "nobody waits for the request any more"));
+        run_->error = std::make_exception_ptr(Error(ErrorCode::kCancelled, "the request was abandoned"));
       }
       Step* more = complete(step);
       while (more) {

@@ -370,9 +370,9 @@ void Repository::weights_changed(const ServedModel& model) {
     }
   });
   if (held.empty())
-    log_info("model {} version {} is ready by its new weights", name, model.interface().version);
+    log_info("model {} version {} is ready: its new weights are complete", name, model.interface().version);
   else
-    log_warn("model {} version {} is not ready any more: {}", name, model.interface().version, printable(held));
+    log_warn("model {} version {} is no longer ready: {}", name, model.interface().version, printable(held));
 }
 
 void Repository::set_away(const std::string& name, const Catalog::Away& away) {

@@ -64,8 +64,8 @@ void PushSettler::work() {
   for (const PushRecord& record : service_.pushes.due(Clock::now())) {
     const std::string problem = problem_of([&] { settle(record); });
     if (!problem.empty())
-      log_debug("model {} version {}: push {} cannot be settled now: {}", record.model, record.version, record.terms.id,
-                printable(problem));
+      log_debug("model {} version {}: push {} cannot be reconciled now: {}", record.model, record.version,
+                record.terms.id, printable(problem));
     const Clock::time_point now = Clock::now();
     service_.pushes.postpone(record.model, record.version, record.terms.id, now,
                              now + (record.in_doubt ? kAskPeersAgain : kAgain));

@@ -254,7 +254,7 @@ Action add_weights(CommandLine& app) {
   add_server_options(golden, *options);
   golden.option("--requests", options->golden.requests, "How many");
   golden.option("--out", options->golden.out, "The .safetensors file to write").required();
-  golden.option("--for", options->golden.longest_s, "Take what there is after so many seconds; 0: wait for all");
+  golden.option("--for", options->golden.longest_s, "Stop recording after this number of seconds; 0: wait for all");
   golden.checked([options] { check_golden(*options); });
   app.footer(
       "Exit status of diff: 0 all tensors are equal, 1 some are not, 2 a file cannot be read. Of the others: 0 done on "

@@ -143,7 +143,7 @@ ListedPage parse_listing(std::string_view text) {
   SCONCE_CHECK(status == XML_STATUS_OK, kUnavailable,
                "not a listing of a store: ", XML_ErrorString(XML_GetErrorCode(parser.get())));
   SCONCE_CHECK(reading.truncated == !reading.page.next.empty(), kUnavailable,
-               "not a listing of a store: it does not say how it goes on");
+               "not a listing of a store: its truncation flag and its next token do not match");
   for (ListedObject& object : reading.page.objects) {
     if (!reading.url_encoded) break;
     std::optional<std::string> key = decoded_form(object.key);

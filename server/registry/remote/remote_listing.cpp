@@ -79,7 +79,7 @@ void RemoteLister::next_of_hub(Transfer& transfer, std::vector<RemoteFile>& file
   for (RemoteFile& file : parse_tree(transfer.document(request, prefix_.shown(), &next), prefix_.path))
     add(std::move(file), files);
   SCONCE_CHECK(next.empty() || next.starts_with(access_.hub_endpoint + "/"), kForbidden, prefix_.shown(),
-               ": its list goes on at another host, which is not asked");
+               ": its list continues at another host, which is not queried");
   token_ = std::move(next);
 }
 

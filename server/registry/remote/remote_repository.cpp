@@ -98,7 +98,7 @@ bool RemoteRepository::fetch(const std::string& path, const std::string& validat
   const RemoteCache::Obtained obtained = shared_.cache.obtain(url, shared_.access, validator, place, options);
   if (obtained.fetched) {
     ++shared_.counters.downloads;
-    log_info("{} is here: {} bytes in {:.1f} s, sha256 {}", printable(url.shown()), obtained.bytes,
+    log_info("{} downloaded: {} bytes in {:.1f} s, sha256 {}", printable(url.shown()), obtained.bytes,
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), hex_of(obtained.digest));
   }
   return obtained.fetched;
@@ -122,7 +122,7 @@ void RemoteRepository::attempt(const std::function<void()>& work) {
     known_ = known_ || known;
   }
   if (!problem.empty() && problem != before) {
-    log_warn("{} cannot be brought here{}: {}", printable(url_.shown()),
+    log_warn("{} cannot be downloaded{}: {}", printable(url_.shown()),
              known ? "; what the cache has from earlier is served" : "", printable(problem));
   } else if (problem.empty() && !before.empty()) {
     log_info("{} can be reached again", printable(url_.shown()));
@@ -462,7 +462,7 @@ std::shared_ptr<const void> RemoteRepository::bring(const fs::path& file) {
   {
     const MutexLock lock(mutex_);
     const auto known = groups_.find(stem);
-    SCONCE_CHECK(known != groups_.end(), kNotFound, url_of(path).shown(), " is not there any more");
+    SCONCE_CHECK(known != groups_.end(), kNotFound, url_of(path).shown(), " no longer exists");
     group = known->second;
   }
   if (!group.problem.empty()) throw Error(group.code, group.problem);

@@ -89,7 +89,8 @@ void RowChecks::run() noexcept {
     // If memory is short, there may be none for the reason either.
     succeeds([&] {
       const std::string problem = problem_of([&] { ending = !perform(*check); });
-      if (!problem.empty()) log_warn("model {}: the trial of shared runs ends: {}", check->model, printable(problem));
+      if (!problem.empty())
+        log_warn("model {}: the batch invariance check was aborted: {}", check->model, printable(problem));
     });
     if (ending) return close();
   }

@@ -60,7 +60,7 @@ TrainerTensors tensors_of(const Service& service) {
 }
 
 void refuse_unsigned(const Service& service) {
-  if (service.signatures) service.signatures->refuse_unsigned("weights that a trainer brings");
+  if (service.signatures) service.signatures->refuse_unsigned("weights from a trainer");
 }
 
 }  // namespace sconce::server::trainer

@@ -40,7 +40,7 @@ void change_kept(const GuardRecord& record, StoredWeights& kept,
                  const std::function<void(std::optional<KeptGuard>&)>& change) SCONCE_REQUIRES(kept.turn()) {
   const std::string problem = kept.change_guard(record.generation, change);
   if (!problem.empty())
-    log_warn("model {} version {}: how long generation {} is watched is not kept: {}", record.model, record.version,
+    log_warn("model {} version {}: the guard of generation {} is not stored: {}", record.model, record.version,
              record.generation, printable(problem));
 }
 
@@ -59,7 +59,7 @@ void GuardKeeper::work() {
     for (const GuardRecord& record : service_.guards.watching()) {
       const std::string problem = problem_of([&] { look_at(record); });
       if (!problem.empty())
-        log_debug("model {} version {}: generation {} cannot be looked at now: {}", record.model, record.version,
+        log_debug("model {} version {}: generation {} cannot be checked now: {}", record.model, record.version,
                   record.generation, printable(problem));
     }
   }
@@ -84,7 +84,7 @@ void GuardKeeper::look_at(const GuardRecord& record) {
   if (!over(record, *served)) return;
   end(GuardState::kPassed, {});
   audit(record, *served, "guard_passed", {});
-  log_info("model {} version {}: generation {} was watched and stays: {} answers, {} failures, p99 {} us", record.model,
+  log_info("model {} version {}: generation {} passed its guard: {} answers, {} failures, p99 {} us", record.model,
            record.version, record.generation, record.totals.answers, record.totals.failures, record.totals.p99.count());
 }
 
@@ -131,7 +131,7 @@ void GuardKeeper::loaded(const std::shared_ptr<ServedModel>& served, const Start
   if (start.guard) {
     const KeptGuard& guard = *start.guard;
     service_.guards.begin(served, {start.generation, guard.bounds, guard.left, guard.push, true, true});
-    log_info("model {} version {}: generation {} is watched for {} s more", interface.name, interface.version,
+    log_info("model {} version {}: generation {} is guarded for {} s more", interface.name, interface.version,
              start.generation, std::chrono::ceil<std::chrono::seconds>(start.guard->left).count());
   }
   if (!start.gone_back || start.gone_back->to == 0) return;

@@ -283,7 +283,7 @@ void DecodeBatch::gather(Group& group) {
   for (const Group::Stepping& one : group.dropped)
     tell(*one.step, one.step->wanted() ? late_error(interface_.name, group.started - one.submitted)
                                        : unwanted_error(interface_.name));
-  SCONCE_CHECK(!group.stepping.empty(), kCancelled, "no loop of the group wants a step any more");
+  SCONCE_CHECK(!group.stepping.empty(), kCancelled, "all decode loops of the group were abandoned");
   group.weights = group.begun ? nullptr : group.stepping.front().step->weights;
   group.device_outputs = all_on_device;
   group.last_rows = group.stepping.front().step->last_rows;

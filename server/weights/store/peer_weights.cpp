@@ -90,7 +90,7 @@ void take(const StartingModel& start, const AdminClient& client, uint64_t newer_
   taker.begin = [&](const AnswerHead& head) {
     const std::string number = head.field("Sconce-Generation");
     std::from_chars(number.data(), number.data() + number.size(), generation);
-    SCONCE_CHECK(generation > newer_than, kFailedPrecondition, "its weights are no newer any more");
+    SCONCE_CHECK(generation > newer_than, kFailedPrecondition, "its weights are no longer newer");
     label = percent_decoded(head.field("Sconce-Weights-Label"));
     digest = head.field("Sconce-Weights-Digest");
     update = std::make_unique<FittingUpdate>(start.model.begin_update({.full = false, .label = label}),

@@ -119,7 +119,7 @@ void take_one_before(const StartingModel& start, const std::vector<KeptSet>& set
   if (start.config.weights.empty() || start.model.generation() + 1 >= sets.front().generation) return;
   const std::string problem = problem_of([&] { take_file(start, 0); });
   if (!problem.empty())
-    log_error("model {} version {}: a guard cannot go back to the file of weights: {}", start.name, start.version,
+    log_error("model {} version {}: a guard cannot roll back to the file of weights: {}", start.name, start.version,
               printable(problem));
 }
 
@@ -127,7 +127,7 @@ void take_one_before(const StartingModel& start, const std::vector<KeptSet>& set
 void check_way_back(const StartingModel& start, StartingWeights& result) {
   const std::vector<WeightSetInfo> sets = start.model.weight_sets();
   if (sets.size() > 1 && sets[1].missing.empty()) return;
-  log_error("model {} version {}: generation {} is not watched any more: there is no complete set to go back to",
+  log_error("model {} version {}: generation {} is no longer guarded: there is no complete set to roll back to",
             start.name, start.version, result.generation);
   const MutexLock turn(start.kept->turn());
   (void)start.kept->change_guard(result.generation, [](std::optional<KeptGuard>& guard) { guard.reset(); });

@@ -148,7 +148,7 @@ void Recording::check_inputs() {
       const std::byte* const now = scratch.row_major(inputs[i]);
       SCONCE_CHECK(part.bytes == 0 || std::memcmp(now, answer->block.data() + part.offset, part.bytes) == 0,
                    kFailedPrecondition, "the model writes its input '", interface_.input_names.name(i),
-                   "': what came with the requests is not known any more");
+                   "': the original inputs are lost");
     }
   }
   rehearsal_ = nullptr;

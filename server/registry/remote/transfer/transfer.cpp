@@ -233,7 +233,7 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
                  "a redirect from ", origin_of(request.url), " to ", excerpt(host),
                  " is not followed: it is not https");
     SCONCE_CHECK(host.find('@') == std::string::npos, kForbidden, "a redirect from ", origin_of(request.url),
-                 " brings credentials, and is not followed");
+                 " carries credentials, and is not followed");
     RemoteRequest next;
     next.url = to;
     next.netrc = request.netrc;
