@@ -4,7 +4,7 @@
 namespace sconce {
 namespace {
 
-// exp(x) for x <= 0 and NaN: 2^n * e^r with |r| <= ln(2) / 2, e^r by its series; below the smallest normal number 0.
+// exp(x) for x <= 0 and NaN: 2^n * e^r with |r| <= ln(2) / 2, e^r by its series; 0 below the smallest normal number.
 // float: relative error below 2^-22.
 struct ExpF32 : VectorF32 {
   static constexpr float kLog2e = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
@@ -31,7 +31,7 @@ inline __m512 nearest(__m512 v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_N
 inline __m512d nearest(__m512d v) { return _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline __m512 times_power(__m512 v, __m512 n) { return _mm512_scalef_ps(v, n); }
 inline __m512d times_power(__m512d v, __m512d n) { return _mm512_scalef_pd(v, n); }
-// v, but 0 where x is below the limit.
+// v, or 0 if x is below the limit.
 inline __m512 zero_below(__m512 v, __m512 x, __m512 limit) {
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_NLT_UQ), v);
 }
@@ -100,7 +100,7 @@ typename V::R exp_negative(typename V::R x) {
   return zero_below(times_power(y, n), x, lowest);
 }
 
-// Adds the mask, if there is one, and returns the largest score that is a number.
+// Adds the mask, if there is one, and returns the largest score that is not NaN.
 template <class V, class T>
 T masked_maximum(T* scores, const T* mask, int64_t n) {
   const auto lowest = V::broadcast(-std::numeric_limits<T>::infinity());

@@ -17,7 +17,7 @@ struct SoftmaxBlock {
   int64_t padded;       // columns from `columns` up to this one are set to 0
   int64_t visible;      // row i sees the columns below visible + i, and at most `columns`; the others weigh 0
   const T* mask;        // added to the scores, [rows, columns] with unit column stride, or null
-  int64_t mask_stride;  // 0 where all rows share one
+  int64_t mask_stride;  // 0 if all rows share one
   T* maximum;           // [rows], -infinity before the first block; where a row has seen nothing but -infinity it stays
   T* sum;               // [rows], of the weights; 0 before the first block
   T* correction;        // [rows], out: what the sums and products of the blocks before are to be multiplied by
@@ -25,13 +25,13 @@ struct SoftmaxBlock {
 
 template <class T>
 struct SoftmaxKernels {
-  // A row whose scores are all -infinity gets weights 0. NaN in a score makes the row's sum NaN.
+  // A row with all scores -infinity gets weights 0. NaN in a score makes the row's sum NaN.
   void (*block)(const SoftmaxBlock<T>& block) noexcept;
   // to[i] = factor * from[i].
   void (*scale)(const T* from, T factor, T* to, int64_t n) noexcept;
 };
 
-// For a few queries, which read each key and each value once: keys and values of a half type as they lie in memory.
+// For few queries, which read each key and each value once: keys and values of a half type are read in place.
 template <class S>
 struct FewRowsKernels {
   // scores[rows, columns] = query[rows, depth], packed, times keys[columns, depth], `stride` apart.

@@ -1,4 +1,4 @@
-// Convolutions of every kind: picks the way to compute one and runs it.
+// Convolutions of every kind: chooses the algorithm and runs it.
 #pragma once
 
 #include "src/cpu/convolution/direct/convolution_operands.h"

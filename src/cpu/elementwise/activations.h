@@ -1,5 +1,5 @@
-// Activation functions and their gradients. Floats of every width, halves computed in float; integers only where said
-// so. Any strides; gradients of operands that broadcast. Match aten's of the same names, torch 2.15.
+// Activation functions and their gradients. Floats of every width, halves computed in float; integers only if said so.
+// Any strides; gradients of operands that broadcast. Match aten's of the same names, torch 2.15.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Addition, subtraction and multiplication with numbers of any kind: the operators behind those of elementwise_ops.h,
-// whose numbers are always floating. Match aten::add, sub and mul, torch 2.15.
+// Addition, subtraction and multiplication with numbers of any kind; the operators of elementwise_ops.h take only
+// floating numbers. Match aten::add, sub and mul, torch 2.15.
 #pragma once
 
 #include "src/tensor/scalar.h"

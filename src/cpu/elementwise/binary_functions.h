@@ -1,6 +1,6 @@
-// Operators of two or three tensors that compiled code leaves to an operator where elements are complex: quotients,
-// comparisons, choices, interpolation. Operands broadcast and are promoted as by at::TensorIterator; numbers keep the
-// kind they were written with. Any dtypes but float8, any strides. Match aten's of the same names, torch 2.15.
+// Operators of two or three tensors that compiled code leaves to an operator if elements are complex: quotients,
+// comparisons, choices, interpolation. Operands broadcast and are promoted as by at::TensorIterator; numbers keep
+// their original kind. Any dtypes except float8, any strides. Match aten's of the same names, torch 2.15.
 #pragma once
 
 #include "src/tensor/scalar.h"
@@ -34,7 +34,7 @@ Tensor addcdiv(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2,
 Tensor ldexp(const Tensor& self, const Tensor& other);                                           // self * 2^other
 Tensor nextafter(const Tensor& self, const Tensor& other);                                       // floats
 
-// The gradient of hardshrink and softshrink: grad_output where self is outside of [-lambd, lambd], else 0.
+// The gradient of hardshrink and softshrink: grad_output if self is outside of [-lambd, lambd], else 0.
 Tensor shrink_backward(const Tensor& grad_output, const Tensor& self, Scalar lambd);
 
 // Powers with numbers of any kind; integers to whole powers stay integers.

@@ -1,5 +1,5 @@
 // Order among elements: comparisons, extrema of two, limits, signs. Operands broadcast and are promoted as by
-// at::TensorIterator; no complex numbers but where said so. Any strides. Match aten's of the same names, torch 2.15.
+// at::TensorIterator; complex numbers only if said so. Any strides. Match aten's of the same names, torch 2.15.
 #pragma once
 
 #include <optional>
@@ -25,12 +25,12 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool assume_uni
 Tensor isin_number(const Tensor& elements, Scalar test_element, bool assume_unique, bool invert);
 Tensor isin_of_number(Scalar element, const Tensor& test_elements, bool assume_unique, bool invert);
 
-// NaN wins; of fmax and fmin it loses.
+// NaN wins; in fmax and fmin it loses.
 Tensor maximum(const Tensor& self, const Tensor& other);
 Tensor minimum(const Tensor& self, const Tensor& other);
 Tensor fmax(const Tensor& self, const Tensor& other);
 Tensor fmin(const Tensor& self, const Tensor& other);
-// No bool between two limits. NaN stays, a limit that is NaN wins; where the limits cross, the upper one.
+// No bool between two limits. NaN stays, a limit that is NaN wins; if the limits cross, the upper one wins.
 Tensor clamp(const Tensor& self, std::optional<Scalar> min, std::optional<Scalar> max);
 Tensor clamp_tensor(const Tensor& self, const Tensor* min, const Tensor* max);
 Tensor clamp_min(const Tensor& self, Scalar min);
@@ -40,7 +40,7 @@ Tensor clamp_max_tensor(const Tensor& self, const Tensor& max);
 
 Tensor sign(const Tensor& self);
 Tensor heaviside(const Tensor& self, const Tensor& values);  // of one dtype
-// NaN by `nan` (0), infinities by the others (the largest numbers). Complex numbers by their parts.
+// Replaces NaN by `nan` (0), infinities by the others (the largest numbers). Complex numbers by their parts.
 Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
                   std::optional<double> neginf);
 

@@ -1,4 +1,4 @@
-// In which type a function of elements computes: what operators of one, two or three tensors have in common.
+// The type in which a function of elements computes: shared by operators of one, two or three tensors.
 #pragma once
 
 #include <type_traits>
@@ -27,7 +27,7 @@ void dispatch_any(DType dtype, const char* name, F&& f) {
 
 inline DType floating_result(DType dtype) { return is_integral(dtype, true) ? DType::kFloat32 : dtype; }
 
-// Operands are rounded to a small dtype before they meet, as ATen converts them; numbers beside a tensor, too.
+// Operands are rounded to a small dtype before the operation, as ATen converts them; so are numbers beside a tensor.
 inline Tensor met(const Tensor& operand, DType dtype) {
   const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kComplex32;
   return small && operand.dtype() != dtype ? to_dtype(operand, dtype) : operand;
@@ -73,7 +73,7 @@ void dispatch_ordered_wide(DType dtype, const char* name, F&& f) {
 inline DType promoted(const Tensor& a, const Tensor& b) { return ResultType().add(a).add(b).get(); }
 inline DType promoted(const Tensor& a, const Scalar& b) { return ResultType().add(a).add_number(b).get(); }
 
-// f, in lanes where T is a real number.
+// f, in SIMD lanes if T is a real number.
 template <class T, class F>
 auto in_lanes(F f) {
   if constexpr (kIsComplex<T>)
@@ -82,7 +82,7 @@ auto in_lanes(F f) {
     return InLanes<F>{f};
 }
 
-// f(T) -> T of floats, best written for lanes; integers and bool give float32.
+// f(T) -> T of floats, preferably written for SIMD lanes; integers and bool give float32.
 template <class F>
 Tensor map_floats(const char* name, const Tensor& self, F f) {
   require_library(sleef_library());
@@ -108,7 +108,7 @@ template <class F>
 Tensor map_floats(const char* name, const Tensor& self, const Tensor& other, F f) {
   return map_floats(name, self, other, promoted(self, other), f);
 }
-// f(T, T) -> T of whatever is ordered.
+// f(T, T) -> T of any ordered type.
 template <class F>
 Tensor map_ordered(const char* name, const Tensor& self, const Tensor& other, DType dtype, F f) {
   Tensor out = make_result(name, {&self, &other}, dtype, dtype);

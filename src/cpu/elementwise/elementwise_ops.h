@@ -1,4 +1,4 @@
-// What kernels of elementwise operators share with other families and devices.
+// Kernels of elementwise operators that other families and devices share.
 #pragma once
 
 #include "src/operators/arguments.h"

@@ -1,6 +1,6 @@
-// Functions of one tensor, element by element, that compiled code leaves to an operator where elements are complex.
-// Floats of every width and complex ones; integers and bool are taken as float32 unless said otherwise.
-// Strides accepted: any; result strides as at::TensorIterator's. Match aten's of the same names, torch 2.15.
+// Functions of one tensor, element by element, that compiled code leaves to an operator if elements are complex.
+// Floats of every width and complex ones; integers and bool are converted to float32 unless said otherwise. Any
+// strides; result strides as at::TensorIterator's. Match aten's of the same names, torch 2.15.
 #pragma once
 
 #include "sconce/tensor.h"

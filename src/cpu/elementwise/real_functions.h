@@ -1,6 +1,6 @@
-// Functions of real numbers, element by element, beside those of functions.h and special.h. Operands broadcast and are
-// promoted as by at::TensorIterator; integers give float32 unless said otherwise; no complex numbers but where said so.
-// Any strides. Match aten's of the same names, torch 2.15.
+// Functions of real numbers, element by element, in addition to those of functions.h and special.h. Operands broadcast
+// and are promoted as by at::TensorIterator; integers give float32 unless said otherwise; complex numbers only if said
+// so. Any strides. Match aten's of the same names, torch 2.15.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// Special functions and orthogonal polynomials, element by element, computed in double: floats of every width; integers
-// and bool give float32. Any strides, operands broadcast. Match aten's of the same names (torch 2.15) but for the last
-// digits.
+// Special functions and orthogonal polynomials, element by element, computed in double: floats of every width;
+// integers and bool give float32. Any strides, operands broadcast. Match aten's of the same names (torch 2.15) except
+// for the last digits.
 #pragma once
 
 #include "src/cpu/elementwise/functions.h"

@@ -1,5 +1,5 @@
 // Indexing with tensors. Matches aten::index.Tensor and index_put (torch 2.15, CPU): index tensors of int64, int32 or
-// bool/uint8 masks, negative indices count from the end, kInvalidArgument where one is out of bounds.
+// bool/uint8 masks, negative indices count from the end, kInvalidArgument if one is out of bounds.
 #pragma once
 
 #include <span>

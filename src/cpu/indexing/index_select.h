@@ -1,11 +1,11 @@
-// Slices chosen by their positions. Matches aten::index_select (torch 2.15).
+// Slices selected by position. Matches aten::index_select (torch 2.15).
 #pragma once
 
 #include "sconce/tensor.h"
 
 namespace sconce::cpu {
 
-// The slices of self at the positions of `index`, [n] or []: row-major. kInvalidArgument where one is out of range.
+// The slices of self at the positions of `index`, [n] or []: row-major. kInvalidArgument if one is out of range.
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index);
 
 }  // namespace sconce::cpu

@@ -7,8 +7,8 @@
 
 namespace sconce {
 
-// One bit per element in row-major order, set where the element is not zero (NaN is not). One thread may read it while
-// another does.
+// One bit per element in row-major order, set if the element is not zero (NaN is not zero). Several threads may read
+// it.
 class NonzeroBits {
  public:
   // Any dtype that has values, any strides.
@@ -16,7 +16,7 @@ class NonzeroBits {
   int64_t count() const noexcept { return count_; }
   int64_t words() const noexcept { return words_; }
   uint64_t word(int64_t i) const noexcept { return bits_.data_as<uint64_t>()[i]; }
-  // Set bits before word i * kBlock: where the i-th block's positions begin in the result.
+  // The number of set bits before word i * kBlock: the start of the i-th block's positions in the result.
   static constexpr int64_t kBlock = 512;
   int64_t before_block(int64_t i) const noexcept { return before_.data_as<int64_t>()[i]; }
   int64_t blocks() const noexcept { return (words_ + kBlock - 1) / kBlock; }

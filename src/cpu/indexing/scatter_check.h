@@ -7,7 +7,7 @@
 
 namespace sconce {
 
-// The wrapped dim. src is null where one value is scattered.
+// The wrapped dim. src is null if a single value is scattered.
 int64_t check_scatter(std::string_view name, const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
                       const Tensor* src);
 void check_scatter_bounds(const int64_t* bad, int64_t dim, int64_t size);

@@ -21,7 +21,7 @@ struct ScatterPlan {
 
 namespace detail {
 
-// The part of the targets that a thread writes: all of them, or [low, low + span).
+// The targets that a thread writes: all of them, or [low, low + span).
 struct Targets {
   int64_t size, low, span;
   bool all() const noexcept { return span == size; }
@@ -90,7 +90,7 @@ const int64_t* scatter_rows(const ScatterSlice& s, const Targets& targets, const
     }
     return nullptr;
   }
-  // The rows of this thread are collected first, without a branch, since it could not be predicted.
+  // First collects the rows of this thread without a branch, since it could not be predicted.
   constexpr int64_t kBlock = 256;
   int64_t mine[kBlock];
   for (int64_t begin = 0; begin < s.count; begin += kBlock) {
@@ -108,7 +108,7 @@ const int64_t* scatter_rows(const ScatterSlice& s, const Targets& targets, const
   return nullptr;
 }
 
-// Does the positions [begin, end) of the other dimensions. kAll: for every target, not only `some`. Not inlined,
+// Processes the positions [begin, end) of the other dimensions. kAll: for every target, not only `some`. Not inlined,
 // because scatter_loop() calls it in three places.
 template <bool kAll, class To, class From, class Op>
 const int64_t* scatter_range(const ScatterPlan& plan, char* out, const int64_t* index, const char* values,
@@ -133,7 +133,7 @@ const int64_t* scatter_range(const ScatterPlan& plan, char* out, const int64_t* 
           }
           return;
         }
-        // Neighbours in a row have neighbouring indices: walk along the row, for each place along dim.
+        // Neighbours in a row have neighbouring indices: walk along the row, for each position along dim.
         for (int64_t i = 0; i < plan.count && !bad; ++i) {
           const char* at = p[1] + i * plan.index_step;
           const char* from = p[2] + i * plan.value_step;
@@ -154,14 +154,14 @@ const int64_t* scatter_range(const ScatterPlan& plan, char* out, const int64_t* 
 
 using ScatterRange = const int64_t* (*)(const ScatterPlan& plan, char* out, const int64_t* index, const char* values,
                                         int64_t begin, int64_t end, const Targets& some) noexcept;
-// What scatter_loop() does for elements of out of that size. `all` writes every target, `some` those it is given.
+// The work of scatter_loop() for elements of out of that size. `all` writes every target, `some` the given ones.
 const int64_t* scatter_ranges(const ScatterPlan& plan, void* out, const int64_t* index, const void* values,
                               size_t itemsize, ScatterRange all, ScatterRange some);
 
 }  // namespace detail
 
-// Op::apply(To& target, From value) for every position, in sequence along `dim`, whatever the number of threads.
-// Returns an index that is out of bounds, or null; then what was written is unspecified.
+// Op::apply(To& target, From value) for every position, in sequence along `dim`, for any number of threads. Returns an
+// index that is out of bounds, or null; on failure the written values are unspecified.
 template <class To, class From, class Op>
 const int64_t* scatter_loop(const ScatterPlan& plan, void* out, const int64_t* index, const void* values) {
   return detail::scatter_ranges(plan, out, index, values, sizeof(To), detail::scatter_range<true, To, From, Op>,

@@ -1,4 +1,4 @@
-// What quantised linear layers and convolutions share: their weights, and what becomes of their sums.
+// Shared by quantised linear layers and convolutions: their weights, and the finishing step for their sums.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct QuantisedOther {
   double scale = 1, zero_point = 0;
 };
 
-// result = activation(sum * scale[n] + bias[n] + other), times 1 / output_scale plus the zero point where the result is
+// result = activation(sum * scale[n] + bias[n] + other), times 1 / output_scale plus the zero point if the result is
 // quantised.
 struct QuantisedResult {
   Tensor scale;  // float32 [n], contiguous: input times weight
@@ -30,11 +30,11 @@ struct QuantisedResult {
   int64_t output_zero_point = 0;
 };
 
-// sums [m, n] of int32 or float32, contiguous; output of m rows: uint8, int8, float32, float16, bfloat16 or float8; and
-// so other, if any, whose rows lie like the output's.
+// sums [m, n] of int32 or float32, contiguous; output of m rows: uint8, int8, float32, float16, bfloat16 or float8.
+// other, if any, has one of these dtypes and the output's row layout.
 void finish_quantised(const QuantisedResult& result, const Tensor& sums, int64_t m, int64_t n, Tensor& output);
 
-// The same as convolve_bytes() does it in its own pass; none where it cannot. Refers to `result`.
+// The same in the form of convolve_bytes(), which applies it in its own pass; none if it cannot. Refers to `result`.
 std::optional<ByteFinish> byte_finish(const QuantisedResult& result, DType output);
 
 // Only integers are scaled. kInvalidArgument.

@@ -10,7 +10,7 @@
 namespace sconce::cpu {
 
 // onednn::linear_dynamic_fp16 and linear_relu_dynamic_fp16: as wrapped_fbgemm_linear_fp16_weight, for a float16 [K, N]
-// weight that oneDNN packed. The input stays float32. A weight that is a constant is kept as float32, too.
+// weight that oneDNN packed. The input stays float32. A constant weight is also cached as float32.
 Tensor linear_dynamic_fp16(const Tensor& x, const Tensor& w, const Tensor* bias, bool relu);
 
 }  // namespace sconce::cpu

@@ -1,9 +1,10 @@
-// Factorisations of real matrices, blocked, over our own matrix products: what Lapack<float> and Lapack<double> are for
-// LU, Cholesky, QR and triangular systems. Reference LAPACK spends most of their time in unblocked BLAS.
+// Factorisations of real matrices, blocked, over our own matrix products: the implementation of Lapack<float> and
+// Lapack<double> for LU, Cholesky, QR and triangular systems. Reference LAPACK spends most of its time in unblocked
+// BLAS.
 //
-// Matrices are column-major and dense as LAPACK's; pivots, reflectors, tau and info are LAPACK's too, so that factors
-// can be handed from one to the other. Rounding differs. Where a triangle is factored, the other one may be
-// overwritten. float and double. Runs on the calling thread's team. kOutOfMemory.
+// Matrices are column-major and dense as in LAPACK; pivots, reflectors, tau and info are LAPACK's too, so factors of
+// one library can be used by the other. Rounding differs. A factorisation of one triangle may overwrite the other one.
+// float and double. Runs on the calling thread's team. kOutOfMemory.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +23,28 @@ template <class T>
 void potrf(char uplo, int n, T* a, int& info);
 template <class T>
 void potrs(char uplo, int n, int columns, const T* factor, T* b, int& info);
-// A's inverse of its factor, one triangle. info: the first zero on the diagonal, from 1.
+// The inverse of A from its factor, one triangle. info: the first zero on the diagonal, from 1.
 template <class T>
 void potri(char uplo, int n, T* a, int& info);
 
-// op(A) X = B or X op(A) = B with a triangle A; diagonal 'U' where it is all ones.
+// op(A) X = B or X op(A) = B with a triangle A; diagonal 'U' if it is all ones.
 template <class T>
 void trsm(char side, char uplo, char diagonal, int m, int n, const T* a, T* b, char trans);
 
-// lwork -1 asks for the size of work, which is put in its first element.
+// lwork -1 queries the size of work, which is stored in its first element.
 template <class T>
 void geqrf(int m, int n, T* a, T* tau, T* work, int lwork, int& info);
-// The first n columns of Q of k reflectors.
+// The first n columns of Q, from k reflectors.
 template <class T>
 void orgqr(int m, int n, int k, T* a, const T* tau, T* work, int lwork, int& info);
-// Q C, Q^T C, C Q or C Q^T in the place of C [m, n].
+// Replaces C [m, n] by Q C, Q^T C, C Q or C Q^T.
 template <class T>
 void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work, int lwork,
            int& info);
 
-// Eigenvalues of a symmetric matrix, ascending, and with job 'V' its eigenvectors in its place. Only the way to a
-// tridiagonal matrix and back is ours. False, and nothing is done, for matrices that LAPACK is to treat with its own
-// care: tiny ones, those of numbers far from 1, infinite or NaN.
+// Eigenvalues of a symmetric matrix, ascending, and with job 'V' its eigenvectors in its place. Only the reduction to
+// a tridiagonal matrix and back is our own code. False, without any effect, for matrices that LAPACK handles with more
+// care: tiny ones, and those with numbers far from 1, infinite or NaN.
 template <class T>
 bool syevd(char job, char uplo, int n, T* a, T* w, int& info);
 

@@ -1,4 +1,4 @@
-// What the factorisations of factorise.h do with views of matrices.
+// Operations of factorise.h on views of matrices.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace sconce::factorise {
 
-// X of A X = B in the place of B [n, columns], with A's lower or upper triangle.
+// Solves A X = B in place of B [n, columns], with A's lower or upper triangle.
 template <class T>
 void solve(bool upper, bool unit, int64_t n, int64_t columns, View<const T> a, View<T> b);
 // The lower triangle of C [n, n] = beta C + alpha A A^T, A [n, k]; the other one is overwritten in part.
@@ -21,10 +21,11 @@ void lower_square(View<T> c, View<const T> a, int64_t n, int64_t k, double alpha
   lower_square(c.at(half, half), a.at(half, 0), n - half, k, alpha, beta);
 }
 
-// Turns (x[0], rest) into (beta, v), where H = I - tau (1, v) (1, v)^T takes it to (beta, 0); returns tau.
+// Turns (x[0], rest) into (beta, v), where H = I - tau (1, v) (1, v)^T maps it to (beta, 0); returns tau.
 template <class T>
 T reflector(int64_t n, T* x);
-// Products of C [m, n] with Q of k reflectors, as ormqr's; work of reflectors_work(rows of Q, the other size of C).
+// Products of C [m, n] with Q of k reflectors, as ormqr's; the size of work is reflectors_work(rows of Q, the other
+// size of C).
 int64_t reflectors_work(int64_t order, int64_t other);
 template <class T>
 void apply_reflectors(bool left, bool transposed, int64_t m, int64_t n, int64_t k, View<const T> reflectors,

@@ -1,4 +1,4 @@
-// Lines of memory to and from the lanes of FftPlan: W lines side by side, a tile of each at a time.
+// Moves lines of memory to and from the lanes of FftPlan: W lines in parallel, a tile of each at a time.
 #pragma once
 
 #include <complex>
@@ -25,7 +25,7 @@ void store(R* to, typename Lanes<R, W>::V value) noexcept {
   __builtin_memcpy(to, &value, sizeof value);
 }
 
-// Elements of two vectors in turn: of their lower halves, of their upper halves.
+// Interleaves the elements of two vectors: of their lower halves, of their upper halves.
 template <class V>
 V merge_low(V a, V b) noexcept {
   if constexpr (sizeof(a) / sizeof(a[0]) == 8)
@@ -69,16 +69,15 @@ void transpose(V (&t)[W]) noexcept {
   }
 }
 
-// Whether the lines lie side by side, element by element.
+// Whether the lines are adjacent, element by element.
 inline bool neighbours(const int64_t* at, int count) noexcept {
   for (int w = 1; w < count; ++w)
     if (at[w] != at[0] + w) return false;
   return true;
 }
 
-// Element k of line w, at from[at[w] + k * step], into lane w of data[k]. Lanes from `count` on get any line's elements
-// or 0; all W places name lines that may be read. Exchanged: the real part where the imaginary one belongs, and the
-// reverse.
+// Element k of line w, at from[at[w] + k * step], to lane w of data[k]. Lanes from `count` on get any line's elements
+// or 0; all W entries name lines that may be read. Exchanged: real and imaginary parts swapped.
 template <class R, int W>
 void read_complex(const std::complex<R>* from, const int64_t* at, int64_t step, int64_t n, int64_t count,
                   bool exchanged, Lanes<R, W>* data) noexcept {
@@ -111,7 +110,7 @@ void read_complex(const std::complex<R>* from, const int64_t* at, int64_t step, 
     }
 }
 
-// The way back, of value(k) = {re, im} for k below n.
+// The reverse, for value(k) = {re, im} with k below n.
 template <class R, int W, class Value>
 void write_complex(std::complex<R>* to, const int64_t* at, int64_t step, int64_t n, int64_t count,
                    const Value& value) noexcept {
@@ -145,7 +144,7 @@ void write_complex(std::complex<R>* to, const int64_t* at, int64_t step, int64_t
   }
 }
 
-// Real element k of line w into lane w of slot(k), as read_complex.
+// Real element k of line w to lane w of slot(k), as read_complex.
 template <class R, int W, class Slot>
 void read_real(const R* from, const int64_t* at, int64_t step, int64_t n, int64_t count, const Slot& slot) noexcept {
   int64_t done = 0;
@@ -168,7 +167,7 @@ void read_real(const R* from, const int64_t* at, int64_t step, int64_t n, int64_
     for (int64_t k = done; k < n; ++k) lane<R, W>(slot(k), w) = from[at[w] + k * step];
 }
 
-// The way back.
+// The reverse.
 template <class R, int W, class Slot>
 void write_real(R* to, const int64_t* at, int64_t step, int64_t n, int64_t count, R factor, const Slot& slot) noexcept {
   int64_t done = 0;

@@ -1,9 +1,9 @@
 // FftPlan: one-dimensional discrete Fourier transforms of one length, several at a time.
 //
-// Forward transforms only, unscaled; an inverse one is a forward one with real and imaginary parts exchanged before and
-// after. Elements are Lanes<R, W>: W transforms side by side, so that every operation is on whole vectors.
-// Lengths whose prime factors are all small go through Stockham passes, others through Bluestein's convolution.
-// Immutable, thread-safe.
+// Forward transforms only, unscaled; an inverse transform is a forward one with real and imaginary parts exchanged
+// before and after. Elements are Lanes<R, W>: W transforms in parallel, so that every operation uses whole vectors.
+// Lengths with only small prime factors use Stockham passes, other lengths Bluestein's convolution. Immutable,
+// thread-safe.
 #pragma once
 
 #include <complex>
@@ -34,12 +34,12 @@ inline constexpr int kFftLanes = 32 / static_cast<int>(sizeof(R));
 template <class R>
 class FftPlan {
  public:
-  // Kept between calls. length >= 1.
+  // Cached between calls. length >= 1.
   static std::shared_ptr<const FftPlan> of(int64_t length);
   explicit FftPlan(int64_t length);
 
   int64_t length() const noexcept { return length_; }
-  // Elements that each of the two buffers of transform() needs.
+  // The number of elements that each of the two buffers of transform() needs.
   int64_t buffer_length() const noexcept { return convolution_ ? convolution_->length() : length_; }
 
   // exp(-pi i k / length()) for k up to length(). For real lines of twice the length, which are transformed as complex
@@ -60,8 +60,8 @@ class FftPlan {
   template <int W>
   Lanes<R, W>* convolve(Lanes<R, W>* data, Lanes<R, W>* other) const noexcept;
 
-  // A long line by itself, as a matrix [rows, columns]: transforms of its columns, several side by side, turned by
-  // roots of unity, then of its rows, which leaves the result transposed.
+  // A long line transformed alone, as a matrix [rows, columns]: transforms of its columns, several at a time, a
+  // multiplication by roots of unity, then transforms of its rows, which leave the result transposed.
   struct Split {
     std::shared_ptr<const FftPlan> of_columns, of_rows;
     std::vector<R> re, im;  // exp(-2 pi i k column / length): [rows, columns]

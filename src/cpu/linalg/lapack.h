@@ -1,6 +1,7 @@
-// LAPACK by element type: Lapack<T>::getrf(...) for float, double and their complex types; of real matrices LU,
-// Cholesky, QR and triangular systems are our own (factorise.h). Matrices are column-major; sizes are C ints; info as
-// LAPACK returns it. The library is opened at the first require_lapack() (kUnavailable names the package). Thread-safe.
+// LAPACK by element type: Lapack<T>::getrf(...) for float, double and their complex types; for real matrices, LU,
+// Cholesky, QR and triangular systems use our own code (factorise.h). Matrices are column-major; sizes are C ints;
+// info as LAPACK returns it. The library is opened at the first require_lapack() (kUnavailable names the package).
+// Thread-safe.
 #pragma once
 
 #include <complex>
@@ -17,9 +18,9 @@ class Mutex;
 
 inline void require_lapack() { require_library(sconce_lazy_LAPACK); }
 
-// Held for a call of the library. OpenBLAS that was built without threads (Debian's libopenblas0-serial 0.3.21) gives
-// one piece of work space to two threads that ask for it at the same moment, and both get wrong results: its calls take
-// turns. Others need not.
+// Held during a call of the library. OpenBLAS built without threads (Debian's libopenblas0-serial 0.3.21) gives the
+// same work space to two threads that request it at the same time, and both get wrong results: its calls are
+// serialised. Other libraries need no lock.
 class LapackTurn {
  public:
   LapackTurn();
@@ -28,7 +29,7 @@ class LapackTurn {
   ~LapackTurn();
 
  private:
-  Mutex* turn_ = nullptr;  // null: this library needs none
+  Mutex* turn_ = nullptr;  // null: this library needs no lock
 };
 
 template <class T>

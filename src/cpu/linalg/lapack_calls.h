@@ -1,4 +1,4 @@
-// What calls of LAPACK have in common: the dtypes it knows, and memory to work in.
+// Shared by calls of LAPACK: its dtypes, and work memory.
 #pragma once
 
 #include "sconce/tensor.h"
@@ -14,7 +14,7 @@ void dispatch_lapack(DType dtype, std::string_view name, F&& f) {
   detail::dispatch_list<DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128>(dtype, name, f);
 }
 
-// Uninitialised elements that live as long as the object.
+// Uninitialised elements with the lifetime of the object.
 template <class T>
 class Workspace {
  public:

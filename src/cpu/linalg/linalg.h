@@ -1,6 +1,6 @@
-// Dense linear algebra through LAPACK, over batches. Match aten's operators of the same names (torch 2.15, CPU with
-// LAPACK), result strides among them; float32, float64 and their complex dtypes; any strides.
-// `info` results: int32, one a matrix, as LAPACK reports it; check_errors throws for it (linalg_errors.h).
+// Dense linear algebra through LAPACK, over batches. Match aten's operators of the same names, result strides included
+// (torch 2.15, CPU with LAPACK); float32, float64 and their complex dtypes; any strides. `info` results: int32, one
+// per matrix, as LAPACK reports it; check_errors throws for it (linalg_errors.h).
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace sconce::cpu {
 // {LU, pivots, info}: pivots int32 from 1.
 std::array<Tensor, 3> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool check_errors);
 std::array<Tensor, 3> linalg_lu(const Tensor& A, bool pivot);  // {P, L, U}
-// Solves op(A) X = B, or X op(A) = B where not left; adjoint: op(A) is A's conjugate transpose.
+// Solves op(A) X = B, or X op(A) = B if not left; adjoint: op(A) is A's conjugate transpose.
 Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint);
 std::array<Tensor, 4> _linalg_solve_ex(const Tensor& A, const Tensor& B, bool left, bool check_errors);
 std::array<Tensor, 2> linalg_inv_ex(const Tensor& A, bool check_errors);
@@ -30,7 +30,7 @@ std::array<Tensor, 2> _linalg_eigh(const Tensor& A, std::string_view UPLO, bool 
 std::array<Tensor, 2> linalg_eig(const Tensor& self);  // {eigenvalues, eigenvectors of norm 1}
 Tensor _linalg_eigvals(const Tensor& self);
 // Singular values not above max(atol, rtol * the largest) count as 0. The tolerances are real and broadcast to the
-// batch; 0 and epsilon * max(m, n) where not given.
+// batch; 0 and epsilon * max(m, n) if not given.
 Tensor linalg_pinv(const Tensor& self, const Tensor* atol, const Tensor* rtol, bool hermitian);
 std::array<Tensor, 3> _linalg_svd(const Tensor& A, bool full_matrices, bool compute_uv,
                                   std::optional<std::string_view> driver);

@@ -1,13 +1,13 @@
 // Windows of signals, and the frequencies of a Fourier transform's results. Match aten::bartlett_window,
 // blackman_window, hamming_window, kaiser_window, fft_fftfreq and fft_rfftfreq (torch 2.15, CPU). Floating dtypes,
-// float32 where none is given. A periodic window is the symmetric one of one more, less its last value.
+// float32 if none is given. A periodic window is the symmetric one with one more element, without its last value.
 #pragma once
 
 #include "src/operators/arguments.h"
 
 namespace sconce::cpu {
 
-struct Factory {  // what every operator that makes a tensor is given
+struct Factory {  // arguments of every operator that makes a tensor
   OptType dtype;
   OptEnum layout;
   OptDevice device;

@@ -1,5 +1,5 @@
-// Matrix products with numbers of any kind. Match aten::mm, bmm, addmm, baddbmm, addmv, addbmm and
-// matmul, torch 2.15; see matmul.h. alpha and beta may be complex where the elements are.
+// Matrix products with numbers of any kind. Match aten::mm, bmm, addmm, baddbmm, addmv, addbmm and matmul, torch 2.15;
+// see matmul.h. alpha and beta may be complex if the elements are.
 #pragma once
 
 #include "src/tensor/scalar.h"

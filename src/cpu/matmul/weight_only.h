@@ -1,21 +1,21 @@
-// Products with weights of 8 or 4 bits that are widened on the way. Matches aten::_weight_int8pack_mm and
-// aten::_weight_int4pack_mm_for_cpu and
-// _convert_weight_to_int4pack_for_cpu, torch 2.15. Sums are float32.
+// Products with weights of 8 or 4 bits that are widened during the product. Matches aten::_weight_int8pack_mm and
+// aten::_weight_int4pack_mm_for_cpu and _convert_weight_to_int4pack_for_cpu, torch 2.15. Sums are float32.
 #pragma once
 
 #include "sconce/tensor.h"
 
 namespace sconce {
 
-// How many columns of an int4 weight lie together, and how. PyTorch packs for the instruction set of the machine that
-// compiles, which its package names; nothing in the bytes tells.
+// The order of an int4 weight's columns. PyTorch packs for the instruction set of the compiling machine, which its
+// package names; the bytes do not show it.
 enum class Int4Packing : int8_t {
   kPairs,      // columns 2i and 2i + 1 share a byte: no vector instructions, and what a wider one leaves over
   kColumns32,  // AVX2: columns i and i + 16 share a byte
   kColumns64   // AVX-512: columns i and i + 32
 };
 
-// While one lives, the packing of the package that this thread runs; without one, that of this CPU.
+// Sets the packing of the package that this thread runs, for the object's lifetime; without one, this CPU's packing
+// applies.
 class Int4PackingScope {
  public:
   explicit Int4PackingScope(Int4Packing packing) noexcept;

@@ -1,5 +1,5 @@
-// Operators that only move elements, beside those of op_table.def and dimensions.h; views, where a
-// comment says so. Any dtypes, any strides. Match aten's of the same names (torch 2.15, CPU).
+// Operators that only move elements, in addition to those of op_table.def and dimensions.h; views, if a comment says
+// so. Any dtypes, any strides. Match aten's of the same names (torch 2.15, CPU).
 #pragma once
 
 #include <string_view>
@@ -16,7 +16,7 @@ Tensor flip(const Tensor& self, IntSpan dims);
 Tensor repeat(const Tensor& self, IntSpan repeats);
 Tensor constant_pad_nd(const Tensor& self, IntSpan pad, Scalar value);
 
-// self with a part of it, a view's, replaced by src. Results have self's strides.
+// A copy of self in which a part, described as a view, is replaced by src. Results have self's strides.
 Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start,
                      std::optional<int64_t> end, int64_t step);
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index);
@@ -25,7 +25,7 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, I
                           std::optional<int64_t> storage_offset);
 Tensor copied(const Tensor& self, const Tensor& src);  // self's sizes, dtype and strides, src's elements
 
-// index: int64 or int32, no larger than self but along dim; kInvalidArgument where it is out of bounds.
+// index: int64 or int32, no larger than self except along dim; kInvalidArgument if it is out of bounds.
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index);
 Tensor scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 Tensor scatter_value(const Tensor& self, int64_t dim, const Tensor& index, Scalar value);

@@ -1,5 +1,5 @@
-// Operators that put elements elsewhere, beside those of movement.h. Any dtypes, any strides; row-major results unless
-// said otherwise. Match aten's of the same names (torch 2.15, CPU). kInvalidArgument as ATen refuses.
+// Operators that rearrange elements, in addition to those of movement.h. Any dtypes, any strides; row-major results
+// unless said otherwise. Match aten's of the same names (torch 2.15, CPU). kInvalidArgument where ATen refuses.
 #pragma once
 
 #include "src/operators/arguments.h"
@@ -16,7 +16,7 @@ Tensor block_diag(TensorList tensors);
 Tensor channel_shuffle(const Tensor& self, int64_t groups);
 Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor);
 Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor);
-// Every tensor in num_chunks pieces along dim, padded by zeros and flattened; the pieces side by side.
+// Splits every tensor into num_chunks pieces along dim, padded with zeros and flattened, and concatenates the pieces.
 Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks);
 
 // index: int64, by row-major number.
@@ -27,13 +27,13 @@ Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Te
 Tensor index_fill(const Tensor& self, int64_t dim, const Tensor& index, Scalar value);
 Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value);  // value: 0-d
 
-// Zeros of input_sizes but for the part that the view took.
+// Zeros of input_sizes except for the part that the view selected.
 Tensor select_backward(const Tensor& grad_output, IntSpan input_sizes, int64_t dim, int64_t index);
 Tensor slice_backward(const Tensor& grad_output, IntSpan input_sizes, int64_t dim, int64_t start, int64_t end,
                       int64_t step);
 Tensor unfold_backward(const Tensor& grad_in, IntSpan input_sizes, int64_t dim, int64_t size, int64_t step);
 
-// The patches that a kernel sees as columns, [N, C * kernel, places], and their sum back into an image.
+// The patches of a kernel as columns, [N, C * kernel, positions], and their sum back into an image.
 Tensor im2col(const Tensor& self, IntSpan kernel_size, IntSpan dilation, IntSpan padding, IntSpan stride);
 Tensor col2im(const Tensor& self, IntSpan output_size, IntSpan kernel_size, IntSpan dilation, IntSpan padding,
               IntSpan stride);

@@ -1,5 +1,5 @@
 // Losses and their gradients. reduction: 0 none, 1 mean, 2 sum. Floating dtypes, any strides. Match aten's of the same
-// names (torch 2.15, CPU). kInvalidArgument for targets and sizes that do not fit.
+// names (torch 2.15, CPU). kInvalidArgument for wrong targets and sizes.
 #pragma once
 
 #include <array>

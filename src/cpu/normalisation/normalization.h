@@ -1,6 +1,7 @@
-// Layer, group and batch normalisation, and the gradients. Floating dtypes, any strides; halves are computed in float,
-// their parameters are of their dtype or float32, and statistics of the parameters' dtype. Results row-major; of batch
-// norms in the input's memory format. Match aten's of the same names (torch 2.15, CPU). kInvalidArgument for sizes.
+// Layer, group and batch normalisation, and the gradients. Floating dtypes, any strides; halves are computed in float.
+// Parameters have the input's dtype or float32, statistics the parameters' dtype. Results are row-major; those of
+// batch norms have the input's memory format. Match aten's of the same names (torch 2.15, CPU). kInvalidArgument for
+// sizes.
 #pragma once
 
 #include <array>
@@ -24,7 +25,7 @@ std::array<Tensor, 3> native_group_norm_backward(const Tensor& grad_out, const T
                                                  const Tensor& rstd, const Tensor* weight, int64_t N, int64_t C,
                                                  int64_t HxW, int64_t group, std::span<const int32_t> output_mask);
 
-// input [N, C, ...]. In training {output, mean, 1 / deviation} of the batch, and running statistics, where given, are
+// input [N, C, ...]. In training {output, mean, 1 / deviation} of the batch, and running statistics, if given, are
 // written; else the running ones are used, and the last two have no elements.
 std::array<Tensor, 3> native_batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bias,
                                         const Tensor* running_mean, const Tensor* running_var, bool training,

@@ -1,5 +1,5 @@
 // Weights that PyTorch packed with oneDNN when it compiled a package: blocks of channels, described by a copy of
-// oneDNN 3's own memory descriptor. Decoded here, since that structure is no interface of any oneDNN.
+// oneDNN 3's own memory descriptor. Decoded here, since that structure is not part of oneDNN's interface.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct BlockedWeight {
   std::vector<int64_t> dims;      // [groups,] out, in, kernel; linear: out, in; RNN: layers, directions, in, gates, out
   int64_t groups = 1;             // dims has a first dimension of groups where there are several
   int64_t first = 0;              // element index of the first element
-  // The place of an element with index i[d] in dimension d is `first` plus the sum of at[d][i[d]].
+  // The offset of an element with index i[d] in dimension d is `first` plus the sum of at[d][i[d]].
   std::vector<std::vector<int64_t>> at;
 
-  // The same as blocks: strides between them, and each block's size and dimension, the last block innermost. None where
-  // the weight has paddings before its elements.
+  // The same as blocks: strides between them, and each block's size and dimension, the last block innermost. None if
+  // the weight has padding before its elements.
   std::vector<int64_t> padded, strides, block_sizes, block_dims;
   uint64_t layout_hash = 0;  // of all of the above
 
@@ -34,12 +34,12 @@ struct BlockedWeight {
   void to_bytes(const void* data, int8_t* out) const;
 };
 
-// Descriptor and group count as PyTorch 2.6 to 2.15 writes them (668 or 772 bytes). kCorruptPackage where they make no
-// sense or describe elements or paddings beyond `storage_bytes`; kUnsupported for layouts that are not blocks. Extra
-// data of int8 weights (sums that help some of oneDNN's kernels) lies behind the elements and is not looked at.
+// Descriptor and group count as PyTorch 2.6 to 2.15 writes them (668 or 772 bytes). kCorruptPackage if they are
+// inconsistent or describe elements or padding beyond `storage_bytes`; kUnsupported for layouts that are not blocks.
+// Extra data of int8 weights (sums for some of oneDNN's kernels) follows the elements and is ignored.
 BlockedWeight parse_blocked_weight(std::span<const std::byte> metadata, size_t storage_bytes);
 
-// Of a tensor of layout kMkldnn. Kept with the storage where its bytes never change, else in `own`.
+// For a tensor of layout kMkldnn. Kept with the storage if its bytes never change, else in `own`.
 const BlockedWeight& blocked_weight(const Tensor& tensor, BlockedWeight& own);
 
 }  // namespace sconce

@@ -1,5 +1,5 @@
-// Plans of convolutions and matrix products, kept by the thread that made them: what follows from sizes and strides
-// alone is worked out once.
+// Plans of convolutions and matrix products, cached by the thread that made them: the part of the work that depends
+// only on sizes and strides is done once.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ uint64_t hash_words(std::span<const int64_t> words) noexcept;
 template <class Plan, class Key>
 class PlanTable {
  public:
-  // The plan of this key; make() makes it if it is not there. Valid until the next call on this thread.
+  // The plan of this key; make() makes it on a miss. Valid until the next call on this thread.
   template <class F>
   static const Plan& get(const Key& key, F make) {
     static thread_local std::unique_ptr<std::array<Slot, kSlots>> slots;

@@ -1,4 +1,4 @@
-// Sampling at given places, and its gradients. Match aten::grid_sampler_2d, grid_sampler_3d,
+// Sampling at given coordinates, and its gradients. Match aten::grid_sampler_2d, grid_sampler_3d,
 // _grid_sampler_2d_cpu_fallback and their gradients (torch 2.15, CPU).
 //
 // input [N, C, (D,) H, W], grid [N, ..., 2 or 3] of the same floating dtype, coordinates from -1 to 1, x first.
@@ -14,7 +14,7 @@ namespace sconce::cpu {
 
 Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                        bool align_corners);
-// The same of float32 but where a coordinate is no number: taps outside of the input do not count.
+// As above for float32, except for NaN coordinates: taps outside of the input do not count.
 Tensor grid_sampler_2d_cpu_fallback(const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
                                     int64_t padding_mode, bool align_corners);
 std::array<Tensor, 2> grid_sampler_2d_cpu_fallback_backward(const Tensor& grad_output, const Tensor& input,

@@ -9,11 +9,11 @@
 
 namespace sconce {
 
-// Elements of work that a thread takes at least.
+// Minimum elements of work per thread.
 constexpr int64_t kPooledPerThread = 32768;
 
-// Calls body(rows, pitch, plane) for every row-major plane. Rows have their padding, `filler`, written out, and are
-// long enough for a vector of outputs. They are read in place where that needs no copy.
+// Calls body(rows, pitch, plane) for every row-major plane. Rows include their padding, `filler`, and are long enough
+// for a vector of outputs. They are read in place if that needs no copy.
 template <class T, class F>
 void for_padded_planes(const PoolPlan& plan, T filler, const F& body) {
   const auto& [depth, height, width] = plan.axes;

@@ -1,7 +1,7 @@
-// PickedRow: elements of a row at given places, one after the other, for many rows of one length.
+// PickedRow: elements of a row at given positions, one after the other, for many rows of one length.
 //
-// Where places follow each other closely, as those of an enlarged row do, what a vector needs lies within one vector of
-// the row: it is loaded as it lies and permuted. Immutable, thread-safe.
+// If positions are close together, as in an enlarged row, all elements of a result vector lie within one vector of the
+// row, which is loaded and permuted. Immutable, thread-safe.
 #pragma once
 
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-// Elements of planes sent to places of other planes: gradients of pooling, unpooling.
+// Scatters elements of planes to positions in other planes: gradients of pooling, unpooling.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What all pooling kernels share: windows, and memory they can walk through.
+// Shared by all pooling kernels: windows, and packed memory.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct PoolPlan {
 };
 
 enum class PoolFormat {
-  kSuggested,  // channels-last where the input's strides look so
+  kSuggested,  // channels-last if the input's strides suggest it
   kRowMajor
 };
 

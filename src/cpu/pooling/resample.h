@@ -1,8 +1,8 @@
 // Resizing without a low-pass filter. Matches aten::upsample_nearest{1,2,3}d, _upsample_nearest_exact{1,2,3}d,
 // upsample_linear1d, upsample_bilinear2d, upsample_bicubic2d and upsample_trilinear3d (torch 2.15, CPU).
 //
-// self [N, C, ...], any strides, floating; uint8 too, but for linear1d and trilinear3d (weights of 16 bits, as there).
-// Results are channels-last where self is, else row-major. Scales: output over input; 0 or none: from sizes.
+// self [N, C, ...], any strides, floating; uint8 too (weights of 16 bits, as in ATen), except for linear1d and
+// trilinear3d. Results are channels-last if self is, else row-major. Scales: output over input; 0 or none: from sizes.
 // kInvalidArgument for sizes; kUnsupported for dtypes.
 #pragma once
 

@@ -1,8 +1,8 @@
 // Resampling of planes with a low-pass filter where they shrink. Matches aten::_upsample_bilinear2d_aa,
 // _upsample_bicubic2d_aa, _upsample_lanczos2d_aa and the gradients (torch 2.15, CPU).
 //
-// self [N, C, H, W], any strides; uint8, whose weights are of 16 bits as there, or a floating dtype. Results
-// channels-last where self is, else row-major, as the bicubic gradient always is. Scales, where given, tell the ratio
+// self [N, C, H, W], any strides; uint8, with weights of 16 bits as in ATen, or a floating dtype. Results are
+// channels-last if self is, else row-major; the bicubic gradient is always row-major. Scales, if given, are the ratio
 // of the sizes. kInvalidArgument.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Gradients of resizing and of padding by the border or its reflection. Floating dtypes, any strides; halves are summed
-// in float and rounded once. Channels-last gradients give channels-last results, but for cubic and 3-D nearest
-// resizing. Match ATen's CPU kernels, torch 2.15. kInvalidArgument for sizes that do not fit; kUnsupported for dtypes.
+// Gradients of resizing and of padding by the border or its reflection. Floating dtypes, any strides; halves are
+// summed in float and rounded once. Channels-last gradients give channels-last results, except for cubic and 3-D
+// nearest resizing. Match ATen's CPU kernels, torch 2.15. kInvalidArgument for wrong sizes; kUnsupported for dtypes.
 #pragma once
 
 #include "sconce/tensor.h"

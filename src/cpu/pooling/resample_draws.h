@@ -1,5 +1,5 @@
-// Draws: the taps of a resized axis turned around, for gradients: which outputs draw on a coordinate of the input, and
-// with which weights. Immutable, thread-safe.
+// Draws: the inverse of a resized axis, for gradients: for each input coordinate, the outputs that depend on it, with
+// their weights. Immutable, thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -82,7 +82,7 @@ void resample(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, c
                });
 }
 
-// The transposed of resample.
+// The transpose of resample.
 template <class T>
 void spread(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, const LineWindows& axis) {
   const auto to = static_cast<int64_t>(axis.windows.size());
@@ -101,7 +101,7 @@ void spread(const T* in, T* out, int64_t outer, int64_t from, int64_t inner, con
   });
 }
 
-// Weights of 16 bits, and by how many of them they are scaled: as many as the largest weight leaves room for.
+// Weights of 16 bits, and the number of fraction bits: as many as the largest weight permits.
 inline std::pair<std::vector<int16_t>, int> fixed_point(const LineWindows& axis) {
   double largest = 0;
   for (const double weight : axis.weights) largest = std::max(largest, weight);

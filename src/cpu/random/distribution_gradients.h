@@ -1,6 +1,6 @@
 // Gradients of samples by the parameters of their distributions: minus the derivative of the distribution function by
-// the parameter over its density, exactly. ATen's CPU kernels, which these match, approximate it to some 0.1 %.
-// Floats, of one dtype; operands broadcast. Match aten::_standard_gamma_grad and _dirichlet_grad, torch 2.15.
+// the parameter, divided by the density, exactly. ATen's CPU kernels, which these match, approximate it to about 0.1
+// %. Floats, of one dtype; operands broadcast. Match aten::_standard_gamma_grad and _dirichlet_grad, torch 2.15.
 #pragma once
 
 #include "sconce/tensor.h"

@@ -1,9 +1,9 @@
-// Random numbers: PyTorch's CPU generator (mt19937) and the streams its CPU kernels draw, to the bit.
+// Random numbers: PyTorch's CPU generator (mt19937) and the streams that its CPU kernels draw, to the bit.
 //
 // A Generator is thread-safe through its mutex: an operator locks it once, for all of its draws. Fills write in the
-// order in which at::TensorIterator visits the tensor: dense tensors in memory order, others by falling strides.
-// dtypes as ATen; tensors that overlap themselves are refused (kInvalidArgument).
-// Matches at::CPUGeneratorImpl and ATen's CPU distribution kernels, torch 2.15, AVX2.
+// order in which at::TensorIterator visits the tensor: dense tensors in memory order, others by descending strides.
+// dtypes as in ATen; tensors that overlap themselves are refused (kInvalidArgument). Matches at::CPUGeneratorImpl and
+// ATen's CPU distribution kernels, torch 2.15, AVX2.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ class Generator {
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  // manual_seed: also drops the cached normal sample. Takes the lock itself.
+  // As manual_seed; also drops the cached normal sample. Takes the lock itself.
   void set_seed(uint64_t seed) noexcept {
     const MutexLock lock(mutex_);
     reseed(seed);
   }
   Mutex& mutex() noexcept SCONCE_RETURN_CAPABILITY(mutex_) { return mutex_; }
 
-  // The caller holds the lock for everything below: operators draw in lambdas.
+  // The caller holds the lock for all following functions: operators draw in lambdas.
   uint32_t random() noexcept {
     mutex_.assert_held();
     if (next_ == kWords) regenerate();
@@ -40,7 +40,7 @@ class Generator {
   }
   // The next n results of random().
   void draw(uint32_t* out, size_t n) noexcept;
-  // Standard normal by Box-Muller in double; every second one is cached.
+  // Standard normal by Box-Muller in double; every second sample is cached.
   double normal() noexcept;
 
  private:
@@ -56,7 +56,7 @@ class Generator {
   alignas(64) uint32_t words_[kWords] SCONCE_GUARDED_BY(mutex_);  // the state, tempered
 };
 
-// Seeded from the system's entropy when first used; sconce::manual_seed sets it.
+// Seeded from the system's entropy at first use; sconce::manual_seed sets it.
 Generator& default_generator();
 
 // Fill `out` in place. A null generator is the default one. Each takes the generator's lock once.
@@ -73,7 +73,7 @@ void fill_random_integers_from(Tensor& out, int64_t from, Generator* generator);
 void fill_random_integers(Tensor& out, Generator* generator);                            // 0 to the dtype's last one
 
 namespace random_detail {
-// Turns 16 uniform samples into 16 normal ones, in place: u[j] and u[j+8] make one pair.
+// Turns 16 uniform samples into 16 normal ones, in place: u[j] and u[j+8] form a pair.
 void box_muller_16(float* u, float mean, float std) noexcept;
 void box_muller_16(double* u, double mean, double std) noexcept;
 }  // namespace random_detail

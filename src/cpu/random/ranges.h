@@ -1,5 +1,5 @@
 // Tensors made of numbers alone: evenly spaced ones, the identity, positions of triangles. Match aten::arange, range,
-// linspace, logspace, eye, tril_indices and triu_indices (torch 2.15, CPU). kInvalidArgument as ATen refuses.
+// linspace, logspace, eye, tril_indices and triu_indices (torch 2.15, CPU). kInvalidArgument where ATen refuses.
 #pragma once
 
 #include "src/operators/arguments.h"
@@ -7,13 +7,13 @@
 
 namespace sconce::cpu {
 
-// From start in steps, as far as but without end; int64 of whole numbers where no dtype is given, else float32.
+// From start in steps up to, but without, end; int64 for whole numbers if no dtype is given, else float32.
 Tensor arange(Scalar start, Scalar end, Scalar step, OptType dtype, OptEnum layout, OptDevice device,
               OptEnum pin_memory);
-// With end.
+// Includes end.
 Tensor range(Scalar start, Scalar end, Scalar step, OptType dtype, OptEnum layout, OptDevice device,
              OptEnum pin_memory);
-// `steps` numbers from start to end, both included; float32 (complex64) where no dtype is given.
+// `steps` numbers from start to end, both included; float32 (complex64) if no dtype is given.
 Tensor linspace(Scalar start, Scalar end, int64_t steps, OptType dtype, OptEnum layout, OptDevice device,
                 OptEnum pin_memory);
 Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, OptType dtype, OptEnum layout, OptDevice device,

@@ -1,5 +1,6 @@
-// The least and greatest elements over dimensions, and where they are; beside amax of elementwise_ops.h. NaN wins, of
-// equal elements the first. No complex numbers. Row-major results. Match aten's of the same names (torch 2.15, CPU).
+// The smallest and largest elements over dimensions, and their positions; in addition to amax of elementwise_ops.h.
+// NaN wins; of equal elements the first wins. No complex numbers. Row-major results. Match aten's of the same names
+// (torch 2.15, CPU).
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@ std::array<Tensor, 2> aminmax(const Tensor& self, std::optional<int64_t> dim, bo
 // {values, int64 positions}
 std::array<Tensor, 2> max_dim(const Tensor& self, int64_t dim, bool keepdim);
 std::array<Tensor, 2> min_dim(const Tensor& self, int64_t dim, bool keepdim);
-// Over all elements, by their row-major number, where no dimension is given. No bool.
+// Over all elements, by their row-major number, if no dimension is given. No bool.
 Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim);
 Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim);
 

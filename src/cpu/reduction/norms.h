@@ -1,5 +1,5 @@
-// Norms and further sums over dimensions; all of them where none is named. Floats of every width and complex numbers,
-// summed in double; any strides; row-major results. Match aten's of the same names (torch 2.15, CPU).
+// Norms and further sums over dimensions; over all of them if none is named. Floats of every width and complex
+// numbers, summed in double; any strides; row-major results. Match aten's of the same names (torch 2.15, CPU).
 #pragma once
 
 #include <array>
@@ -9,7 +9,8 @@
 
 namespace sconce::cpu {
 
-// Of the absolute values: their greatest for an order of infinity, least for -infinity, count of others than 0 for 0.
+// Of the absolute values: the largest for an order of infinity, the smallest for -infinity, the number of non-zero
+// ones for 0.
 Tensor linalg_vector_norm(const Tensor& self, Scalar ord, std::optional<IntSpan> dim, bool keepdim,
                           std::optional<DType> dtype);
 Tensor linalg__powsum(const Tensor& self, Scalar ord, std::optional<IntSpan> dim, bool keepdim,

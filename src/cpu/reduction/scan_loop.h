@@ -1,4 +1,4 @@
-// The loop of every scan: slices along a dimension, several at a time so that they do not wait for each other's sums.
+// The loop of every scan: slices along a dimension, several at a time, so that their sums are independent.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,8 @@ void scan_packed(const ScanPlan& plan, char* out, const char* self, int64_t n, c
 
 }  // namespace detail
 
-// For each slice in sequence: op.step(State&, T value, int64_t i, char* out) from op.start(). Op::Out is out's element.
+// For each slice in sequence: op.step(State&, T value, int64_t i, char* out) from op.start(). Op::Out is out's
+// element.
 template <class T, class Op>
 void scan_loop(const ScanPlan& plan, void* out, const void* self, const Op& op) {
   if (plan.count == 0) return;

@@ -1,5 +1,5 @@
-// Sums. Match aten::sum, sum.dim_IntList and sum.IntList_out (torch 2.15); floats are summed in double, so that the
-// last bits may be better than ATen's. Result row-major; int64 for integers and bool where no dtype is given.
+// Sums. Match aten::sum, sum.dim_IntList and sum.IntList_out (torch 2.15); floats are summed in double, so the last
+// bits may be better than ATen's. Result row-major; int64 for integers and bool if no dtype is given.
 #pragma once
 
 #include <optional>

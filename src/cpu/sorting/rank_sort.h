@@ -1,5 +1,5 @@
-// Sorting of short slices: each element's rank is counted against all others. Quadratic, but without a single branch
-// on the data. Stable.
+// Sorting of short slices: each element's rank is counted against all others. Quadratic, but without branches on the
+// data. Stable.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Binary search. Matches aten::searchsorted.Tensor, searchsorted.Scalar and bucketize.Tensor (torch 2.15, CPU): the
-// same probes in the same order, so that unsorted sequences and NaNs give what ATen gives.
+// same probes in the same order, so that unsorted sequences and NaNs give ATen's results.
 #pragma once
 
 #include <optional>

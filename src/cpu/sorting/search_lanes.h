@@ -5,8 +5,8 @@
 
 namespace sconce {
 
-// places[i]: where values[i] belongs in row[0, n): before equal elements, or after them where `right`. The probes are
-// those of a plain binary search, so that unsorted rows and NaNs give what it gives. n below 2^31.
+// places[i]: the insertion point of values[i] in row[0, n): before equal elements, or after them if `right`. The
+// probes are those of a plain binary search, so unsorted rows and NaNs give the same results as it. n below 2^31.
 void search_values(const float* row, int64_t n, const float* values, int64_t count, bool right,
                    int32_t* places) noexcept;
 void search_values(const int32_t* row, int64_t n, const int32_t* values, int64_t count, bool right,
@@ -16,7 +16,7 @@ void search_values(const double* row, int64_t n, const double* values, int64_t c
 void search_values(const int64_t* row, int64_t n, const int64_t* values, int64_t count, bool right,
                    int32_t* places) noexcept;
 
-// The plain one, for rows of any length and rows that `sorter`, if not null, puts in order.
+// A plain binary search, for rows of any length and for rows ordered by `sorter`, if not null.
 template <class T>
 int64_t search_value(const T* row, const int64_t* sorter, int64_t n, T value, bool right) noexcept {
   int64_t low = 0, high = n;

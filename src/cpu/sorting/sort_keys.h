@@ -1,4 +1,4 @@
-// Unsigned integers that order as elements do: the form in which slices are sorted and searched.
+// Unsigned integers in the order of the elements: the form in which slices are sorted and searched.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ struct KeyRange {
   Key least, greatest;
 };
 
-// Keys of n >= 1 elements, inverted where the greatest comes first. Returns the least and the greatest of them.
+// Keys of n >= 1 elements, inverted for descending order. Returns the smallest and the largest key.
 template <class T>
 KeyRange<SortKey<T>> make_keys(const T* in, int64_t n, bool descending, SortKey<T>* keys) noexcept {
   using Key = SortKey<T>;

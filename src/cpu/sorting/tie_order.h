@@ -1,5 +1,5 @@
 // std::sort and std::nth_element over keys with positions, to the last swap: the order in which the standard library
-// (libstdc++, which PyTorch is built with) leaves equal elements is part of ATen's results. Only the way there differs:
+// (libstdc++, which PyTorch uses) leaves equal elements is part of ATen's results. Only the implementation differs:
 // partitions are formed by blocks of comparisons instead of a branch per element.
 #pragma once
 
@@ -17,10 +17,12 @@ constexpr uint32_t tie_key(TieItem item) noexcept {
 }
 constexpr uint32_t tie_position(TieItem item) noexcept { return static_cast<uint32_t>(item); }
 
-// About how many of n neighbouring keys are equal to another where `density` is keys per step of their range.
+// The expected number of n neighbouring keys that are equal to another, where `density` is keys per step of their
+// range.
 constexpr double expected_ties(int64_t n, double density) noexcept { return static_cast<double>(n) * density / 2; }
 
-// As std::sort(items, items + n) by key. density: of the keys, to choose the faster way; any value is right.
+// As std::sort(items, items + n) by key. density: of the keys, to choose the faster algorithm; any value gives the
+// same result.
 void tie_sort(TieItem* items, int64_t n, double density) noexcept;
 // As std::nth_element(items, items + nth, items + n) by key; nth < n.
 void tie_nth_element(TieItem* items, int64_t nth, int64_t n) noexcept;

@@ -1,4 +1,4 @@
-// Scales, zero points and biases as operators are given them: one number, or one a channel.
+// Scales, zero points and biases in the form of operator arguments: one number, or one per channel.
 #pragma once
 
 #include <cstdint>

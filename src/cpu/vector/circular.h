@@ -1,5 +1,5 @@
-// Circular functions and their inverses in a form that the compiler turns into vector code, as vector_math.h has other
-// functions. Errors stay below 2 ulp. NaN gives NaN, and so does what is outside of the inverses' domain.
+// Circular functions and their inverses in a form that the compiler vectorises, in addition to vector_math.h. Errors
+// stay below 2 ulp. NaN gives NaN, and so do arguments outside of the inverses' domain.
 #pragma once
 
 #include <bit>
@@ -28,7 +28,7 @@ struct Quarter {
   const float lost = (near - (rest - moved)) - (step + moved);
   return {rest, lost - std::fma(n, kLow, step_lost), std::bit_cast<int32_t>(rounded)};
 }
-// sin(x + n pi / 2) of such an x: by the sine or, where n is odd, by the cosine of what remains.
+// sin(x + n pi / 2) of such an x: by the sine or, if n is odd, by the cosine of the remainder.
 [[gnu::always_inline]] inline float sine_of(const Quarter& x, int32_t n) {
   const float r = x.rest, z = r * r;
   float p = -0.000195178177f;

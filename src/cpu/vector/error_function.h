@@ -1,5 +1,5 @@
-// erf in double precision in a form that the compiler turns into vector code, as vector_math.h has it for
-// float. Within 1 ulp; NaN gives NaN, -0 gives -0.
+// erf in double precision in a form that the compiler vectorises; vector_math.h has it for float. Within 1 ulp; NaN
+// gives NaN, -0 gives -0.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
 // Powers of e along packed rows of float or double, with the widest vectors of the CPU.
 //
-// require_library(sleef_library()) before.
+// Call require_library(sleef_library()) before.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// FunctionTable: a smooth function of one number within bounds, by polynomials fitted piece by piece when it is made:
-// for functions whose own computation takes far longer. In double, to about 1e-11 where a piece is short beside the
-// function's bends: as exact as results in single precision can show. Immutable after it was made.
+// FunctionTable: a smooth function of one number within bounds, by polynomials fitted piece by piece at construction:
+// for functions that take far longer to compute. In double, to about 1e-11 if the pieces are short enough: sufficient
+// for results in single precision. Immutable after construction.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Vector registers of one instruction set, as gemm_tiles.h uses them. Included once per instruction set, inside its
 // `#pragma GCC target`, with SCONCE_GEMM_AVX512 defined or not; everything is internal to that translation unit.
 //
-// Each type: T (element), W (elements), R (register), and static functions. *_n: the first n elements only, the rest
+// Each type: T (element), W (elements), R (register), and static functions. *_n: only the first n elements, the rest
 // reads as zero. load and store convert Half and BFloat16.
 
 namespace sconce {

@@ -1,9 +1,9 @@
-// Functions of numbers in a form that GCC turns into vector code: in a loop, simd::sin(x) becomes calls of SLEEF's
-// function for vectors as wide as the loop's. Alone, and in the last few elements of a row, it is libm's. Accurate to
-// 1 ulp as ATen's, which calls the same ones; quick_* are as vector_math.h says for float.
+// Functions of numbers in a form that GCC vectorises: in a loop, simd::sin(x) becomes calls of SLEEF's function for
+// vectors of the loop's width. A single call, and the last few elements of a row, use libm. Accurate to 1 ulp like
+// ATen's, which call the same functions; quick_* are as vector_math.h describes for float.
 //
-// require_library(sleef_library()) before the first call. What a condition chooses from is computed on both sides and
-// chosen by choose(): a call within a branch keeps the loop from becoming vector code.
+// require_library(sleef_library()) before the first call. Compute both sides of a condition and choose with choose():
+// a call within a branch prevents vectorisation.
 #pragma once
 
 #include <algorithm>
@@ -100,8 +100,8 @@ template <class T>
 
 namespace sconce {
 
-// f for map_elements, rows with the widest vectors of the CPU; bfloat16 is converted beside the computation. f may have
-// a way of its own for AVX-512: f.wide_row(count, out, in...).
+// f for map_elements: rows with the widest vectors of the CPU; bfloat16 is converted within the computation. f may
+// have an AVX-512 version: f.wide_row(count, out, in...).
 template <class F>
 struct InLanes {
   using OnBFloat16 = void;
@@ -125,7 +125,7 @@ struct InLanes {
   }
   template <class Out, class... In>
   [[gnu::flatten]] void narrow(int64_t count, Out* out, const In*... in) const noexcept {
-    const F held = f;  // no store reaches it
+    const F held = f;  // so that no store can modify it
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) out[i] = held(in[i]...);
   }
@@ -167,8 +167,8 @@ struct InLanes {
   }
 };
 
-// The same, but plain(x...), an element at a time, where beyond(x...) says that SLEEF's function ends before the type's
-// numbers do.
+// As above, but uses plain(x...), one element at a time, if beyond(x...) reports numbers outside the range of SLEEF's
+// function.
 template <class F, class Beyond, class Plain>
 struct InLanesWithin {
   using OnBFloat16 = void;
@@ -208,8 +208,8 @@ struct InLanesWithin {
   }
 };
 
-// f, a short function, but general(x...) where outside(x...) says that f does not hold; all three for lanes. Elements
-// of a block are looked at together, so that rows that lie inside cost little more than f.
+// f, a short function, but general(x...) if outside(x...) reports that f does not apply; all three for SIMD lanes. The
+// elements of a block are tested together, so that rows inside the range cost little more than f.
 template <class F, class Outside, class General>
 struct InLanesUnless {
   using OnBFloat16 = void;
@@ -247,7 +247,7 @@ struct InLanesUnless {
 #pragma GCC ivdep
     for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
   }
-  // In numbers as wide as the elements, so that the loop becomes vector code.
+  // In numbers as wide as the elements, so that the loop vectorises.
   template <class In, class... More>
   [[gnu::always_inline]] inline bool count_outside(int64_t count, const In* in, const More*... more) const noexcept {
     using Bits = std::conditional_t<sizeof(In) == 4, int32_t, int64_t>;
@@ -277,7 +277,7 @@ struct InLanesUnless {
   }
 };
 
-// Up to where SLEEF's functions of these types hold: hyperbolic ones, their inverses, log1p.
+// The limits of SLEEF's functions of these types: hyperbolic ones, their inverses, log1p.
 template <class T>
 constexpr T kMaxOfPower = std::is_same_v<T, float> ? T(88) : T(709);
 template <class T>

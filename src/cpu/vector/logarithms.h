@@ -1,5 +1,5 @@
-// Logarithms of positive normal numbers in a form that the compiler turns into vector code, as vector_math.h has other
-// functions. Errors stay below 2 ulp.
+// Logarithms of positive normal numbers in a form that the compiler vectorises, in addition to vector_math.h. Errors
+// stay below 2 ulp.
 #pragma once
 
 #include <bit>
@@ -41,7 +41,7 @@ struct SplitFloat {
   p = std::fma(p, f, 0.333333164f);
   return f * f * std::fma(p, f, -0.5f);
 }
-// large + small + rest, |large| at least |small| or 0: what their sum loses joins the rest.
+// large + small + rest, |large| at least |small| or 0: the rounding error of large + small is added to the rest.
 [[gnu::always_inline]] inline float sum_of(float large, float small, float rest) {
   const float sum = large + small;
   return sum + (((large - sum) + small) + rest);
@@ -53,12 +53,12 @@ struct SplitFloat {
   const float rest = std::fma(n, 1.42860677e-6f, detail::log_bend(f));
   return detail::sum_of(n * 0.693145752f, f, rest);
 }
-// Of 1 + x. NaN gives NaN.
+// log(1 + x). NaN gives NaN.
 [[gnu::always_inline]] inline float logarithm1p(float x) {
   const float sum = 1.0f + x, lost = x > 1.0f ? 1.0f - (sum - x) : x - (sum - 1.0f);
   const auto [n, near] = detail::split(sum);
   const float unit = std::bit_cast<float>((127 - static_cast<int32_t>(n)) << 23);  // 2^-n
-  // Beyond 2^25 the sum loses less than its logarithm shows, and 2^-n may not be a normal number.
+  // Beyond 2^25 the rounding error of the sum does not affect the logarithm, and 2^-n may not be a normal number.
   const float f = near + lost * (n > 25.0f ? 0.0f : unit);  // NaN stays
   const float rest = std::fma(n, 1.42860677e-6f, detail::log_bend(f));
   return x == 0.0f ? x : detail::sum_of(n * 0.693145752f, f, rest);  // -0 stays

@@ -1,4 +1,4 @@
-// Vectors of 32 bytes for pooling: values, and indices of the same width beside them.
+// Vectors of 32 bytes for pooling: values, and indices of the same width.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Powers of e within bounds, and the hyperbolic tangent, in a form that the compiler turns into vector code, as
-// vector_math.h has other functions. Errors stay below 2 ulp. NaN gives NaN.
+// Powers of e within bounds, and the hyperbolic tangent, in a form that the compiler vectorises, in addition to
+// vector_math.h. Errors stay below 2 ulp. NaN gives NaN.
 #pragma once
 
 #include <bit>
@@ -73,7 +73,7 @@ template <class T>
   const auto [rounded, less] = detail::power_of(x);
   return detail::scaled(T(1) + less, rounded);
 }
-// (e^2|x| - 1) / (e^2|x| + 1); the quotient is mended by what it and the sum below it lost.
+// (e^2|x| - 1) / (e^2|x| + 1); the quotient is corrected by the rounding errors of quotient and denominator.
 template <class T>
 [[gnu::always_inline]] inline T hyperbolic_tangent(T x) {
   constexpr T kOne = std::is_same_v<T, float> ? T(9.1) : T(19.1);  // from here on it is 1

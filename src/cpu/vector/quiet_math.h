@@ -1,4 +1,4 @@
-// How Boost's special functions report poles and arguments outside of the domain here: by infinities and NaNs, not by
+// Policy of Boost's special functions for poles and arguments outside of the domain: infinities and NaNs instead of
 // exceptions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The largest or smallest element of a packed row; NaN before all.
+// The largest or smallest element of a packed row; NaN wins.
 #pragma once
 
 #include <immintrin.h>
@@ -26,7 +26,7 @@ T better(T a, T b) noexcept {
 
 namespace detail {
 
-// All bits of a lane where either is NaN.
+// All bits of a SIMD lane if either is NaN.
 inline auto either_nan(PoolLanes<float>::Values a, PoolLanes<float>::Values b) noexcept {
   return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_UNORD_Q));
 }
@@ -47,7 +47,7 @@ T best_of(const T* values, int64_t count) noexcept {
         std::conditional_t<sizeof(T) >= 4, typename L::Index, std::conditional_t<sizeof(T) == 2, int16_t, int8_t>>;
     typedef Place Places __attribute__((vector_size(32)));
     constexpr int kVectors = 4;
-    // Passes over NaN, which is looked for beside: one instruction, where the choice of it takes three.
+    // Ignores NaN, which is detected separately: one instruction, where choosing NaN takes three.
     const auto taken = [](V a, V b) -> V { return (kLargest ? b > a : b < a) ? b : a; };
     if (count >= L::kLanes) {
       V lanes[kVectors];

@@ -11,7 +11,7 @@
 namespace sconce {
 namespace detail {
 
-// Adds the elements of a vector in pairs, because in a chain each addition waits for the one before.
+// Adds the elements of a vector in pairs, because in a chain each addition waits for the previous one.
 template <class T, class Vector>
 [[gnu::always_inline]] inline double lane_sum(const Vector& all) noexcept {
   if constexpr (sizeof(T) == 4) {

@@ -1,4 +1,5 @@
-// Weights from runs of memory, one per output channel, to panels whose rows hold a number of every channel.
+// Transposes weights from runs of memory, one per output channel, to panels whose rows hold one number of every
+// channel.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Scalar functions in a form that the compiler turns into vector code: no calls, no branches. Polynomials are minimax
-// fits to their interval; always inline, since a call keeps a loop from becoming vector code. Errors stay below 2 ulp,
-// for error_function below 1e-7. NaN gives NaN.
+// Scalar functions in a form that the compiler vectorises: no calls, no branches. Polynomials are minimax fits to
+// their interval. Always inline, since a call prevents vectorisation. Errors stay below 2 ulp, for error_function
+// below 1e-7. NaN gives NaN.
 #pragma once
 
 #include <bit>
@@ -11,8 +11,8 @@
 
 namespace sconce {
 
-// Of two floats whose power is a normal one: base positive, finite, |exponent * log2 base| below 126. In double, to
-// about 1e-11.
+// For two floats whose power is a normal number: base positive, finite, |exponent * log2 base| below 126. In double,
+// to about 1e-11.
 [[gnu::always_inline]] inline double power_of_normal(double base, double exponent) {
   // base = 2^k m, m from sqrt(1/2) to sqrt(2).
   constexpr uint64_t kRootHalf = 0x3FE6A09E667F3BCD, kBias = 1024;
@@ -136,7 +136,7 @@ struct PowerOfE {
   p = std::fma(p, u, 8.974331822e-01f);
   p = std::fma(p, u, 8.032482032e-01f);
   p = std::fma(p, u, 4.925452770e-01f);
-  // What the square loses by rounding counts in its power.
+  // The rounding error of the square is included in its power.
   const float bounded = magnitude > 12.0f ? 12.0f : magnitude, square = bounded * bounded;
   const float lost = std::fma(bounded, bounded, -square), power = exponential(-square);
   const float tail = p * t * std::fma(-lost, power, power);
@@ -144,7 +144,7 @@ struct PowerOfE {
   return magnitude >= 0.5f ? large : 1.0f - small_error_function(x);  // NaN goes through the latter
 }
 
-// power is e^(-x^2). To 2e-7 of 1 (Abramowitz and Stegun 7.1.26), which is what sums with 1 show of it.
+// power is e^(-x^2). Accurate to 2e-7 of 1 (Abramowitz and Stegun 7.1.26), which suffices for a sum with 1.
 [[gnu::always_inline]] inline float coarse_error_function(float x, float power) {
   const float t = 1.0f / std::fma(0.3275911f, std::fabs(x), 1.0f);
   float p = 1.061405429f;

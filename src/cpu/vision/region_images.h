@@ -1,4 +1,4 @@
-// What roi_align, roi_pool and their position-sensitive forms have in common.
+// Shared by roi_align, roi_pool and their position-sensitive forms.
 #pragma once
 
 #include <numeric>
@@ -8,7 +8,7 @@
 
 namespace sconce::cpu {
 
-// The image of each region, int64 [regions]; kInvalidArgument where the batch has none of that number. rois is packed.
+// The image of each region, int64 [regions]; kInvalidArgument if the batch has no such image. rois is packed.
 template <class T>
 Tensor region_images(std::string_view name, const RegionGeometry& g, const Tensor& rois) {
   Tensor images = Tensor::empty(IntSpan(&g.regions, 1), DType::kInt64);
@@ -21,7 +21,7 @@ Tensor region_images(std::string_view name, const RegionGeometry& g, const Tenso
   return images;
 }
 
-// Which channel each bin averages, int32 [regions, channels_out, pooled_height, pooled_width]: the same for all
+// The channel that each bin averages, int32 [regions, channels_out, pooled_height, pooled_width]: the same for all
 // regions.
 inline Tensor channel_mapping(const RegionGeometry& g) {
   Tensor mapping = Tensor::empty(region_sizes(g), DType::kInt32);

@@ -1,4 +1,4 @@
-// Operators called by name that have kernels on CUDA; the others run on the host (src/custom_ops/device_calls.h).
+// Operators called by name that have CUDA kernels; the others run on the host (src/custom_ops/device_calls.h).
 #pragma once
 
 #include <string_view>

@@ -19,8 +19,8 @@ enum class OutLayout {
   kOfQuery   // the order of the query's dimensions
 };
 
-// Which keys query i sees: if causal, up to i + base + right; if bounded, from i + base - left on. The base is 0 or,
-// with from_end, aligns the last query with the last key.
+// The keys that query i sees: if causal, up to i + base + right; if bounded, from i + base - left on. The base is 0
+// or, with from_end, aligns the last query with the last key.
 struct AttentionSight {
   bool causal = false, from_end = false, bounded = false;
   int64_t right = 0, left = 0;

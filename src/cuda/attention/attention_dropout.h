@@ -1,4 +1,4 @@
-// Which probabilities dropout removes: PyTorch's streams of random numbers, for host code.
+// The probabilities that dropout removes: PyTorch's streams of random numbers, for host code.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What gradients of attention need besides products, for host code.
+// Kernels for gradients of attention besides products, for host code.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
-// DnnLane: a lane's cuDNN handle and the plans made with it. A handle serves one stream at a time, and a plan may run
-// on one thread at a time, so each lane has its own and waits for no lock of another.
+// DnnLane: a stream's cuDNN handle and the plans made with it. A handle serves one stream at a time, and a plan may
+// run on one thread at a time, so each stream has its own and waits for no lock of another.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -33,11 +33,12 @@ class DnnLane {
   PlanCache<DnnGraph> graphs_{1024};  // bounded, because a model's shapes may keep changing
 };
 
-// The calling thread's lane, else the thread's own state for `device`, its current one; on its current stream.
+// The state of the calling thread's stream, else the thread's own state for `device`, its current one; on its current
+// stream.
 DnnLane& dnn_lane(int device);
 inline cudnnHandle_t dnn_handle(int device) { return dnn_lane(device).handle(); }
 
-// Runs a graph that was planned with the lane's handle and allocates its workspace; tries further plans if one refuses.
+// Runs a graph that was planned with this handle and allocates its workspace; tries further plans if one refuses.
 cudnnStatus_t run_graph(DnnLane& lane, DnnGraph& graph, Device device, std::span<void* const> memory);
 
 }  // namespace sconce::cuda

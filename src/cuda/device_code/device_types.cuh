@@ -90,7 +90,7 @@ __host__ __device__ inline bool is_nan(C v) {
 
 }  // namespace sconce::cuda
 
-// In a switch over c10::ScalarType: returns FUNCTION<T>(...) for these dtypes; control goes on after it for others.
+// In a switch over c10::ScalarType: returns FUNCTION<T>(...) for these dtypes; other dtypes continue after it.
 #define SCONCE_DTYPE_CASE(number, T, FUNCTION, ...) \
   case number:                                      \
     return FUNCTION<T>(__VA_ARGS__);

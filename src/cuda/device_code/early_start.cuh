@@ -1,4 +1,4 @@
-// Kernels that start before the kernel before them has ended (compute capability 9.0), which saves a microsecond: the
+// Kernels that start before the previous kernel has ended (compute capability 9.0), which saves a microsecond: the
 // time between two kernels is as long as a small kernel itself.
 #pragma once
 
@@ -13,8 +13,8 @@ __device__ __forceinline__ void let_next_start() {
 #endif
 }
 
-// Until the kernel before this one has ended, and its writes are seen. Every thread of a kernel that launch_early() may
-// start early calls it, before it reads what another kernel wrote and before it writes anything.
+// Waits until the previous kernel has ended and its writes are visible. Every thread of a kernel that launch_early()
+// may start early calls it, before it reads the output of another kernel and before it writes anything.
 __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -13,7 +13,7 @@ namespace sconce::cuda {
 void index_put_out(Tensor& out, const Tensor& self, std::span<const Tensor* const> indices, const Tensor& values,
                    bool accumulate);
 
-// After a launch of what looks at indices: those out of bounds fail the run.
+// Call after a launch that reads indices: an index out of bounds fails the run.
 inline void check_indices() {
   SCONCE_CUDA(cudaGetLastError());
   check_noted();

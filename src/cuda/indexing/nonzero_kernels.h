@@ -19,10 +19,10 @@ struct NonzeroInput {
   int64_t count;
 };
 int64_t nonzero_chunks(const NonzeroInput& in);
-// Writes how many elements before each chunk are not zero and, after the last of `chunks`, how many are in all.
+// Writes the number of non-zero elements before each chunk and, after the last of `chunks`, their total.
 void launch_nonzero_counts(const NonzeroInput& in, int64_t* chunks, cudaStream_t stream);
-// out[d][i] = coordinate d of the i-th element that is not zero, for the first `room`; out [rank, room] is packed, rank
-// at most 16. What is left of each row gets `fill`.
+// out[d][i] = coordinate d of the i-th element that is not zero, for the first `room`; out [rank, room] is packed,
+// rank at most 16. The rest of each row gets `fill`.
 void launch_nonzero_coordinates(const NonzeroInput& in, const int64_t* chunks, int rank, const int64_t* sizes,
                                 int64_t room, int64_t fill, int64_t* out, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// Completes what cuFFT computes, for host code. dtype: c10::ScalarType of the real parts (5, 6, 7).
+// Completes the results of cuFFT, for host code. dtype: c10::ScalarType of the real parts (5, 6, 7).
 #pragma once
 
 #include <cuda_runtime_api.h>

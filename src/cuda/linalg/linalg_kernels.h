@@ -1,4 +1,4 @@
-// Small kernels beside the linear algebra libraries, for host code. dtype: c10::ScalarType 6, 7, 9 or 10.
+// Small kernels in addition to the linear algebra libraries, for host code. dtype: c10::ScalarType 6, 7, 9 or 10.
 #pragma once
 
 #include <cuda_runtime_api.h>

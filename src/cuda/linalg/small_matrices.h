@@ -1,5 +1,5 @@
-// Decompositions of matrices that fit in a block's shared memory, one block a matrix and one launch for all; for host
-// code. Matrices are column-major and packed, one after the other. dtype: c10::ScalarType 6, 7, 9 or 10.
+// Decompositions of matrices that fit in a block's shared memory, one block per matrix and one launch for all; for
+// host code. Matrices are column-major and packed, one after the other. dtype: c10::ScalarType 6, 7, 9 or 10.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
-// Batched matrix products by cuBLASLt, with plans kept by problem. Operands may have any strides; those with neither
-// packed rows nor packed columns are copied first, and such results afterwards. float32 uses TF32 only if the lane
-// allows it; half types sum in float32.
+// Batched matrix products by cuBLASLt, with plans cached by problem. Operands may have any strides; those with neither
+// packed rows nor packed columns are copied first, and such results afterwards. float32 uses TF32 only if the thread's
+// DeviceStream allows it; half types sum in float32.
 #pragma once
 
 #include "sconce/tensor.h"

@@ -1,4 +1,4 @@
-// Kernels beside cuBLASLt, for products of low-bit types above all, for host code. dtype: c10::ScalarType.
+// Kernels in addition to cuBLASLt, mostly for products of low-bit types, for host code. dtype: c10::ScalarType.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// What products with scales, of groups and with packed weights have in common.
+// Shared by products with scales, of groups and with packed weights.
 #pragma once
 
 #include "src/cuda/matmul/cublaslt_matmul.h"

@@ -1,5 +1,5 @@
-// PinnedMemory: host memory that devices read and write directly. We cache it, because the system needs a fraction of a
-// millisecond to provide it.
+// PinnedMemory: host memory that devices read and write directly. It is cached, because the system needs a fraction of
+// a millisecond to provide it.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@
 
 namespace sconce::cuda {
 
-// Block sizes are powers of two from 4 KiB. Each thread takes from its own shelf, so that replicas do not wait for each
-// other, and from other shelves if that is empty. Any thread may return a block; it goes back to the shelf that it came
-// from. Thread-safe; must outlive its blocks.
+// Block sizes are powers of two from 4 KiB. Each thread allocates from its own shelf, so that replicas do not wait for
+// each other, and from other shelves if that is empty. Any thread may free a block; it returns to the shelf that it
+// came from. Thread-safe; must outlive its blocks.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -20,8 +20,8 @@ class PinnedMemory {
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
   StoragePtr allocate(size_t bytes);  // kOutOfMemory
-  // Frees the shelves that nobody used since the last call. Freeing may wait for the device, and so may allocating
-  // again.
+  // Frees the shelves that were not used since the last call. Freeing may wait for the device, and so may the next
+  // allocation.
   void trim() noexcept;
 
  private:

@@ -17,7 +17,8 @@ cudaError_t launch_grid_sample(const GridGeometry& geometry, int dtype, const vo
 cudaError_t launch_grid_slopes(const GridGeometry& geometry, int dtype, const void* grads, const void* in,
                                const void* grid, void* by_input, void* by_grid, cudaStream_t stream);
 
-// The coordinates of a line that draw on coordinate i, and their weights: entries [begin[i], begin[i + 1]).
+// For each coordinate i of a line, the coordinates that depend on it, and their weights: entries [begin[i], begin[i +
+// 1]).
 struct GatheredLine {
   int64_t input, output;
   const int64_t *begin, *at;

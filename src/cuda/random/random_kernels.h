@@ -9,7 +9,7 @@
 
 namespace sconce::cuda {
 
-// Which numbers a kernel draws: thread t of the grid uses subsequence t of the seed's stream, from `offset` on.
+// The numbers that a kernel draws: thread t of the grid uses subsequence t of the seed's stream, from `offset` on.
 struct Draw {
   uint64_t seed, offset;
   unsigned blocks;  // of kRandomThreads threads

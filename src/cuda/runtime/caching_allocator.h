@@ -1,8 +1,9 @@
-// Caches the device memory of one stream: once a model has run for a shape, the next run asks the device for no memory.
+// Caches the device memory of one stream: once a model has run for a shape, the next run allocates nothing from the
+// device.
 //
-// Blocks have size classes (four per power of two from 512 bytes). The thread that uses the stream takes them; any
-// thread may return them. A block is reused in stream order, so whoever reads it elsewhere must have waited for the
-// stream first. Blocks in use keep the allocator alive after its owner is gone.
+// Blocks have size classes (four per power of two from 512 bytes). The thread that uses the stream allocates them; any
+// thread may free them. A block is reused in stream order, so a reader on another stream must have waited for this
+// stream first. Blocks in use keep the allocator alive after its owner is destroyed.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,9 +21,9 @@ class alignas(64) CachingAllocator {
   static CachingAllocator* create(int device, cudaStream_t stream) {
     return new CachingAllocator(device, stream, false);
   }
-  // For the memory of a graph. Returned blocks are never freed, because the graph goes on using them.
+  // For the memory of a graph. Freed blocks stay allocated, because the graph continues to use them.
   static CachingAllocator* create_for_graph(int device) { return new CachingAllocator(device, nullptr, true); }
-  // The owner calls this when it goes away. No work of the stream may be in flight; the stream ends soon after.
+  // The owner calls this when it is destroyed. No work of the stream may be in flight; the stream ends soon after.
   void orphan() noexcept;
 
   // Throws kOutOfMemory only after all cached memory of the device was freed and that did not suffice.
@@ -62,7 +63,7 @@ class alignas(64) CachingAllocator {
   std::atomic<int64_t> references_{1};
   Mutex mutex_;  // held for moments
   bool recorded_ SCONCE_GUARDED_BY(mutex_) = false;
-  bool open_ SCONCE_GUARDED_BY(mutex_) = true;  // its owner is there: what comes back is kept
+  bool open_ SCONCE_GUARDED_BY(mutex_) = true;  // its owner exists: freed blocks are cached
   Block* free_[kClasses] SCONCE_GUARDED_BY(mutex_) = {};
 };
 

@@ -22,7 +22,7 @@ Tensor moved_to(const Tensor& tensor, DType dtype, Device device);
 void fill_zero(Tensor& t);
 Tensor zeros(IntSpan sizes, DType dtype, Device device);
 
-// The shape of a copy as kernels walk over it; to_item and from_item are bytes. Throws kUnsupported "NAME: ...".
+// The shape of a copy for kernels; to_item and from_item are bytes. Throws kUnsupported "NAME: ...".
 CopyShape copy_shape(const char* name, IntSpan sizes, IntSpan to, size_t to_item, IntSpan from, size_t from_item);
 
 }  // namespace sconce::cuda

@@ -11,7 +11,7 @@
 
 namespace sconce::cuda {
 
-// CUDA's text; for the error that a child of fork() gets, with the reason and what to do.
+// CUDA's text; for the error in a child of fork(), with the reason and the remedy.
 const char* text_of(cudaError_t error) noexcept;
 
 // Throws kOutOfMemory or kDevice, with text like "cudaMemcpyAsync(...): an illegal memory access was encountered".

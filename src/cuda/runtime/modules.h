@@ -1,4 +1,4 @@
-// Device code that models load: each image once per device, whoever asks. Thread-safe.
+// Device code that models load: each image once per device, for all callers. Thread-safe.
 #pragma once
 
 #include <cuda.h>

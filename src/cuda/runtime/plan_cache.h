@@ -15,7 +15,7 @@
 
 namespace sconce::cuda {
 
-// Everything that a plan depends on.
+// All values that a plan depends on.
 struct PlanKey {
   std::array<int64_t, 48> values{};
   size_t count = 0;

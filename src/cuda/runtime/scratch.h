@@ -13,7 +13,7 @@ inline Tensor scratch(size_t bytes, Device device) {
   return Tensor::empty(IntSpan(&count, 1), DType::kUInt8, device);
 }
 
-// Calls call(memory, bytes) twice: with null memory it only writes how many bytes it needs, then it gets them. `name`
+// Calls call(memory, bytes) twice: with null memory it only writes the required size, then it gets that much. `name`
 // and `dtype` are for errors, as in check_launch().
 template <class F>
 void with_scratch(const char* name, DType dtype, Device device, F&& call) {

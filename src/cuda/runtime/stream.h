@@ -24,8 +24,8 @@ struct Current {
   bool astray = false;                      // CUDA refused to switch back, so its current device differs
   bool capturing = false;                   // work of the stream is recorded instead of done
   int* noted = nullptr;                     // where kernels note errors; null: nobody reads it
-  std::shared_ptr<DnnLane>* dnn = nullptr;  // the lane's cuDNN state; null: no lane
-  // Keeps alive what recorded work uses; null unless recording.
+  std::shared_ptr<DnnLane>* dnn = nullptr;  // cuDNN state of the thread's DeviceStream; null: no stream
+  // Keeps the objects used by recorded work alive; null unless recording.
   std::vector<std::shared_ptr<const void>>* kept = nullptr;
 };
 // The state of the calling thread.
@@ -33,7 +33,8 @@ Current& current() noexcept;
 
 inline cudaStream_t current_stream() noexcept { return current().stream; }
 
-// Throws kUnsupported during a recording: what the host decided or read now would be the same in every replay.
+// Throws kUnsupported during a recording: a value that the host decides or reads now would be the same in every
+// replay.
 inline void refuse_capture(const char* what) {
   SCONCE_CHECK(!current().capturing, kUnsupported, "a CUDA graph cannot hold ", what);
 }
@@ -45,8 +46,8 @@ inline void keep_for_graph(std::shared_ptr<const void> object) {
 
 // Errors that only a kernel can see. It notes them, and the host finds them after it has waited for the stream.
 enum class Noted : int { kNothing, kIndex, kIndexPut, kScatter, kRegion };
-// Where kernels of this thread's stream note an error. Call check_noted() after the launch: without a lane it waits and
-// throws kInvalidArgument for a noted error; a lane does so when it synchronises.
+// The address at which kernels of this thread's stream record an error. Call check_noted() after the launch: without a
+// DeviceStream it waits and throws kInvalidArgument for a recorded error; a DeviceStream does so when it synchronises.
 int* noted_by_kernels();
 void check_noted();
 

@@ -17,7 +17,7 @@ struct LargestCall {
   int count;                               // of ranks: at most kMaxRanks and the length
   uint64_t* ranks;                         // packed [rows, count], descending; may be pinned memory of the host
 };
-// Parts of a row that blocks reduce by themselves, before one block reduces what they leave.
+// Parts of a row that blocks reduce independently, before one block reduces their results.
 struct LargestParts {
   int64_t parts, length;  // of a row; elements of a part except the last
 };

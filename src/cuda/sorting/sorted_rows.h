@@ -1,4 +1,4 @@
-// Rows of elements, sorted or selected from: what sorting operators have in common.
+// Rows of elements, sorted or selected from: shared by sorting operators.
 #pragma once
 
 #include <array>

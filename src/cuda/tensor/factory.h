@@ -1,6 +1,6 @@
-// Makes tensors on a device: what the factories of the C ABI and those called by name share, and the latter ones. They
-// take complex numbers too. Signatures follow src/tensor/dimensions.h and factory.h; the default device is the lane's
-// or self's.
+// Makes tensors on a device: the part shared by the factories of the C ABI and those called by name, and the latter.
+// They take complex numbers too. Signatures follow src/tensor/dimensions.h and factory.h; the default device is the
+// current stream's or self's.
 #pragma once
 
 #include "src/operators/arguments.h"

@@ -1,4 +1,4 @@
-// A tensor of one number, which the host knows.
+// A tensor filled with one number, which the host knows.
 #pragma once
 
 #include "src/cuda/runtime/copy.h"

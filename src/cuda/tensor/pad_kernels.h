@@ -7,13 +7,13 @@
 
 namespace sconce::cuda {
 
-// [planes, in] within [planes, out], `before` elements from the begin of each side; both packed, with fewer than 2^31
+// [planes, in] within [planes, out], `before` elements from the start of each side; both packed, with fewer than 2^31
 // elements.
 struct PaddedPlanes {
   int64_t planes;
   int64_t in[3], out[3], before[3];
 };
-// `element`: what stands elsewhere, on the host. The address of `out` is a multiple of 16.
+// `element`: the padding value, on the host. The address of `out` is a multiple of 16.
 void launch_pad(const PaddedPlanes& planes, int itemsize, const void* in, const void* element, void* out,
                 cudaStream_t stream);
 

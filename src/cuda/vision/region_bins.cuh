@@ -1,4 +1,4 @@
-// What kernels over regions of images have in common: which bin a thread computes.
+// Shared by kernels over regions of images: the bin that a thread computes.
 #pragma once
 
 #include "src/cuda/device_code/device_types.cuh"
@@ -7,7 +7,7 @@
 
 namespace sconce::cuda {
 
-// Which bin a thread computes.
+// The bin that a thread computes.
 template <class T>
 struct Bin {
   __device__ Bin(const RegionCall& call, int64_t index) {

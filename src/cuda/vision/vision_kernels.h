@@ -13,8 +13,8 @@ namespace sconce::cuda {
 
 constexpr int kBoxesOfWord = 64;
 
-// boxes [count, 4] in the order of their scores. overlaps [count, ceil(count / 64)]: bit b of word w of row i says that
-// box i suppresses box 64 * w + b, which comes after it; words before the row's own are not written.
+// boxes [count, 4] in the order of their scores. overlaps [count, ceil(count / 64)]: bit b of word w of row i is set
+// if box i suppresses box 64 * w + b, which comes after it; words before the row's own are not written.
 cudaError_t launch_overlaps(int dtype, const void* boxes, int64_t count, float threshold, uint64_t* overlaps,
                             cudaStream_t stream);
 // order: the boxes' numbers. Writes those that are kept, and how many. removed: ceil(count / 64) words, zero.

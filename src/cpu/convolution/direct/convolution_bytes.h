@@ -1,5 +1,5 @@
-// Convolutions of uint8 inputs and int8 weights with exact sums, and what a quantised layer makes of a sum, in one
-// pass. Lanes along the output channels; depthwise, along the channels of both.
+// Convolutions of uint8 inputs and int8 weights with exact sums, and the finishing step of a quantised layer, in one
+// pass. SIMD lanes along the output channels; depthwise, along the channels of both.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,9 @@
 
 namespace sconce {
 
-// What becomes of a sum of channel c: sum * scale[c] + bias[c] + (old - old_zero) * old_scale within [low, high], old
-// being what the output held. Of a result in bytes: that times inverse plus zero, rounded to even, within the type.
+// The finishing step for a sum of channel c: sum * scale[c] + bias[c] + (old - old_zero) * old_scale within [low,
+// high], where old is the previous value of the output. For a result in bytes: this value times inverse plus zero,
+// rounded to even, within the type.
 struct ByteFinish {
   const float* scale = nullptr;
   const float* bias = nullptr;  // or null
@@ -21,24 +22,24 @@ struct ByteFinish {
   float inverse = 1, zero = 0;
 };
 
-// sums = conv(input - zero_point, weight), which wrap; `operands` without bias and fusion. The output is channels last
-// without gaps and written whole: of int32 without `finish`, else of uint8, int8 or float32. Not transposed.
+// sums = conv(input - zero_point, weight), which wrap; `operands` without bias and fusion. Writes all of the output,
+// which is channels-last and dense: int32 without `finish`, else uint8, int8 or float32. Not transposed.
 void convolve_bytes(const ConvolutionShape& shape, const ConvolutionOperands& operands, int32_t zero_point,
                     const ByteFinish* finish, Tensor& output);
 
 // The inner loops, one table per instruction set.
 
-// Inputs of a pixel that lie side by side: where they begin, from the pixel on, and how many groups of kQuad they are.
+// Adjacent inputs of a pixel: their start relative to the pixel, and their number in groups of kQuad.
 struct ByteRun {
   int64_t input;  // in elements
   int64_t quads;
 };
 
-// Where the sums of neighbouring pixels go. Arrays are those of the first channel, padded to whole vectors.
+// The destination of the sums of neighbouring pixels. Arrays start at the first channel, padded to whole vectors.
 struct ByteOutput {
   const ByteFinish* finish;  // or null
   DType dtype;
-  const int32_t* start;  // what sums start with
+  const int32_t* start;  // initial values of the sums
   const float* scale;
   const float* bias;
   std::byte* to;
@@ -52,7 +53,7 @@ struct ByteTile {
   const std::byte* pixels[kBytePixels];
   const ByteRun* runs;
   int64_t run_count;
-  const std::byte* weight;  // of each vector of channels: [quads of all runs][lanes][elements of a quad]
+  const std::byte* weight;  // for each vector of channels: [quads of all runs][lanes][elements of a quad]
   int64_t weight_pitch;     // from vector to vector, in bytes
   ByteOutput output;
 };
@@ -77,6 +78,6 @@ struct ByteTiles {
   void (*depthwise)(const ByteDepthwiseRow& row, int64_t pixels) noexcept;
 };
 
-const ByteTiles& byte_tiles() noexcept;  // what the CPU has
+const ByteTiles& byte_tiles() noexcept;  // for the CPU's instruction sets
 
 }  // namespace sconce

@@ -30,7 +30,7 @@ struct ByteVectors {
   static F add(F a, F b) { return _mm512_add_ps(a, b); }
   static F subtract(F a, F b) { return _mm512_sub_ps(a, b); }
   static F multiply(F a, F b) { return _mm512_mul_ps(a, b); }
-  static F least(F a, F b) { return _mm512_min_ps(a, b); }  // b where one is NaN
+  static F least(F a, F b) { return _mm512_min_ps(a, b); }  // b if one of them is NaN
   static F most(F a, F b) { return _mm512_max_ps(a, b); }
   static F old(const uint8_t* p, int64_t n) { return floats(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first(n), p))); }
   static F old(const int8_t* p, int64_t n) { return floats(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first(n), p))); }

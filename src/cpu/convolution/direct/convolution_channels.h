@@ -1,5 +1,5 @@
-// Convolution with the lanes of a vector along output channels: for results whose channels lie side by side
-// (channels-last tensors, rows of a linear layer). Sums are float32; tensors float32, float16 or bfloat16.
+// Convolution with SIMD lanes along output channels: for results whose channels are adjacent (channels-last tensors,
+// rows of a linear layer). Sums are float32; tensors float32, float16 or bfloat16.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace sconce {
 
 struct DepthwiseTiles;  // src/cpu/convolution/direct/convolution_depthwise.h
 
-// The output is written whole. Any strides: inputs that are not float32 with adjacent channels, or that need padding,
-// go through a scratch copy a band of rows at a time, and so do outputs that are not. Uses the calling thread's team.
+// Writes all of the output. Any strides: inputs that are not float32 with adjacent channels, or that need padding, are
+// copied to scratch memory a band of rows at a time; such outputs likewise. Uses the calling thread's team.
 void convolve_channels(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output);
 
 // The inner loop, one table per instruction set.
 
-// `length` inputs side by side, `offset` from a pixel's first one.
+// `length` adjacent inputs, `offset` from a pixel's first one.
 struct ChannelRun {
   int64_t offset, length;
 };
@@ -32,26 +32,26 @@ struct ChannelTile {
   float* output;
   const int64_t* output_at;
   int64_t lanes;    // output channels that exist, at most vectors * width
-  bool accumulate;  // onto what the output holds
+  bool accumulate;  // adds to the output's content
   bool relu;
 };
 
 struct ChannelTiles {
   int width;      // floats in a vector
   int vectors;    // most in a tile
-  int pixels[5];  // most in a tile of 1..vectors vectors
+  int pixels[5];  // maximum in a tile of 1..vectors vectors
   // Products with every input of the runs: vectors 1..`vectors`, pixels 1..pixels[vectors].
   void (*dense)(int vectors, int64_t pixels, const ChannelTile& tile) noexcept;
-  // Depthwise: each run is one input per lane; weight [runs][vectors * width].
+  // Depthwise: each run is one input per SIMD lane; weight [runs][vectors * width].
   void (*depthwise)(int vectors, int64_t pixels, const ChannelTile& tile) noexcept;
   // to[row[k] * apart + j] = from[j * from_apart + k] for j < columns, k < rows; row null: k itself. With pad, columns
-  // up to the next multiple of eight are written too.
+  // up to the next multiple of eight are also written.
   void (*transpose)(const float* from, int64_t from_apart, int64_t columns, int64_t rows, const int64_t* row, bool pad,
                     float* to, int64_t apart) noexcept;
   const DepthwiseTiles* rows;
 };
 
-// The table that suits so many output channels best on this CPU.
+// The best table for this number of output channels on this CPU.
 const ChannelTiles& channel_tiles(int64_t channels) noexcept;
 
 }  // namespace sconce

@@ -1,4 +1,4 @@
-// How convolve_channels() goes about one piece of a convolution.
+// The plan of convolve_channels() for one piece of a convolution.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace sconce {
 
-// A box of outputs: images, slices, rows, columns; each whole where the one before has more than one.
+// A box of outputs: images, slices, rows, columns. If a dimension has more than one, all later ones are whole.
 using Box = std::array<int64_t, 4>;
 struct Band {
   Box first, count;
@@ -29,9 +29,9 @@ struct ChannelsPlan {
 
   Piece piece;
   WeightOrder order;
-  int64_t groups = 1, in_channels = 0, out_channels = 0;  // of a group; depthwise: one group of them all
+  int64_t groups = 1, in_channels = 0, out_channels = 0;  // per group; depthwise: one group of all channels
   bool direct_in = false, direct_out = false;             // no copy of the input, none of the output
-  bool accumulate = false, relu = false, finish = false;  // in the inner loop, or in a pass of its own
+  bool accumulate = false, relu = false, finish = false;  // in the inner loop, or in a separate pass
   std::array<int64_t, 3> box{};                           // slices, rows, columns of the copied input
   std::array<int64_t, 3> pitch{};                         // what a tap's step costs along each axis, in elements
   int64_t image_pitch = 0;
@@ -43,7 +43,7 @@ struct ChannelsPlan {
   int64_t splits = 1;                                    // of a band's blocks among tasks
   bool by_channels = false;                              // a thread takes a split of every band
   int64_t threads = 1;
-  int64_t scratch_elems = 0;  // floats of one thread
+  int64_t scratch_elems = 0;  // floats per thread
 
   int64_t count(size_t d) const noexcept { return piece[d].count; }
   int64_t tasks() const noexcept { return bands[0] * bands[1] * bands[2] * bands[3] * groups * splits; }

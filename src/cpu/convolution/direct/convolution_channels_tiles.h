@@ -4,7 +4,7 @@
 namespace sconce {
 namespace {
 
-// Sums, the weights of one step and an input fill the registers.
+// The registers hold the sums, the weights of one step and an input.
 #if defined(SCONCE_GEMM_AVX512)
 constexpr int kChannelVectors = 4;
 constexpr int kChannelPixels[5] = {0, 12, 8, 8, 6};
@@ -70,8 +70,8 @@ inline void dense_step(const float* const* x, int64_t i, const S* w, ChannelSums
   }
 }
 
-// With few sums several steps of a run have sums of their own, so that one multiplication need not wait for the one
-// before.
+// With few sums, several steps of a run have separate sums, so that a multiplication need not wait for the previous
+// one.
 template <class S, int P, int N>
 void dense_tile(const ChannelTile& t) {
   using V = VectorF32;

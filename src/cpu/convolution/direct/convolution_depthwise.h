@@ -1,5 +1,5 @@
-// Depthwise convolution over channels-last float32 tensors: one filter per channel, lanes along the channels, no copy
-// of the input.
+// Depthwise convolution over channels-last float32 tensors: one filter per channel, SIMD lanes along the channels, no
+// copy of the input.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace sconce {
 
-// Whether convolve_depthwise() can: as many groups as channels, in and out; not transposed; float32 with adjacent
-// channels on both sides.
+// Whether convolve_depthwise() supports the convolution: as many groups as input and output channels; not transposed;
+// float32 with adjacent channels on both sides.
 bool depthwise_suits(const ConvolutionShape& shape, const ConvolutionOperands& operands, const Tensor& output) noexcept;
 
-// The output is written whole. Uses the calling thread's team.
+// Writes all of the output. Uses the calling thread's team.
 void convolve_depthwise(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output);
 
 // The inner loop, one table per instruction set: some pixels of a row, one vector of channels.
@@ -21,13 +21,13 @@ struct DepthwiseRow {
   int64_t column;                  // from one input column to the next
   int64_t step, dilation;          // in columns, from pixel to pixel and from tap to tap
   const int64_t* row_input;        // by row of the kernel: offset of the input row
-  const float* const* row_weight;  // by row of the kernel: the weights of tap 0
+  const float* const* row_weight;  // per row of the kernel: the weights of tap 0
   int64_t rows;
   int64_t weight_pitch;  // from tap to tap
   const float* bias;     // a vector, or null
   float* output;
   int64_t output_pixel;
-  int64_t lanes;  // of the vector that are channels
+  int64_t lanes;  // number of SIMD lanes with channels
   bool accumulate, relu;
 };
 

@@ -5,7 +5,7 @@ namespace sconce {
 namespace {
 
 #if defined(SCONCE_GEMM_AVX512)
-// The second operand where one is NaN.
+// Returns the second operand if one of them is NaN.
 inline __m512 channel_max(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
 #else
 inline __m256 channel_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
@@ -38,7 +38,7 @@ inline void store_pixels(const DepthwiseRow& r, VectorF32::R (&sum)[P]) {
   }
 }
 
-// P pixels with K taps a row, S columns apart: every input is loaded once and used by all pixels that it reaches.
+// P pixels with K taps per row, S columns apart: every input is loaded once and used by all pixels that depend on it.
 template <int K, int S, int P, bool Tail>
 inline void sliding_pixels(const DepthwiseRow& r) {
   using V = VectorF32;

@@ -1,4 +1,4 @@
-// Where ATen computes a convolution over channels-last tensors on this CPU, and gives its result in that format.
+// Whether ATen computes a convolution over channels-last tensors on this CPU, and returns its result in that format.
 // Matches ConvParams (aten/src/ATen/native/Convolution.cpp), torch 2.15.
 #pragma once
 
@@ -6,12 +6,12 @@
 
 namespace sconce {
 
-// Whether ATen would compute this convolution over channels-last tensors: then it gives gradients in that format.
+// Whether ATen would compute this convolution over channels-last tensors; its gradients then have that format.
 bool convolution_backend_is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
 // Whether at::convolution gives its result in a channels-last format.
 bool convolution_is_channels_last(const ConvolutionShape& shape, const Tensor& input, const Tensor& weight);
 
-// Whether ATen would hand this dtype's convolutions to oneDNN on this CPU.
+// Whether ATen would use oneDNN for convolutions of this dtype on this CPU.
 bool onednn_takes(DType dtype) noexcept;
 
 }  // namespace sconce

@@ -13,9 +13,9 @@ extern const ChannelTiles kChannelAvx512;
 extern const PlaneTiles<float> kPlaneFloatAvx512;
 extern const PlaneTiles<double> kPlaneDoubleAvx512;
 
-// Whether AVX-512 is used where the CPU has it. Not while a convolution runs.
+// Whether AVX-512 is used if the CPU has it. Do not call during a convolution.
 void testing_convolution_avx512(bool allowed) noexcept;
-// The same of the instructions for bytes.
+// As above, for the instructions for bytes.
 void testing_convolution_vnni(bool allowed) noexcept;
 
 }  // namespace sconce

@@ -1,4 +1,4 @@
-// The tensors of a convolution as its inner loops see them: pointers and strides.
+// The tensors of a convolution for its inner loops: pointers and strides.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ActivationView {
 };
 
 struct WeightView {
-  const BlockedWeight* blocked = nullptr;  // data is packed so; the strides are those of its row-major form
+  const BlockedWeight* blocked = nullptr;  // the packed form of data; the strides are those of its row-major form
   const void* data = nullptr;
   DType dtype = DType::kFloat32;
   int64_t group = 0, out = 0, in = 0;
@@ -32,7 +32,7 @@ struct ConvolutionOperands {
   const Tensor* bias = nullptr;  // [O], any floating dtype for floating inputs, else the input's
   Fusion fusion;
   ActivationView other;         // fusion.other as the output sees it
-  Storage* constant = nullptr;  // storage of the weight where its bytes never change
+  Storage* constant = nullptr;  // storage of the weight if its bytes never change
 };
 
 ActivationView activation_view(const Tensor& tensor);
@@ -40,10 +40,10 @@ ActivationView activation_view(const Tensor& tensor);
 WeightView weight_view(const ConvolutionShape& shape, const Tensor& weight);
 // Packed ones; their dimensions are the shape's.
 WeightView blocked_view(const ConvolutionShape& shape, const BlockedWeight& blocked, const void* data);
-// A tensor that broadcasts to the output. kInvalidArgument "NAME: ..." where it does not.
+// A tensor that broadcasts to the output. kInvalidArgument "NAME: ..." if it does not.
 ActivationView fusion_view(std::string_view name, const ConvolutionShape& shape, const Tensor& other);
 
-// The same weights as float32; `keep` holds the copy where one is needed.
+// The same weights as float32; `keep` holds the copy if one is needed.
 WeightView float_weight(const ConvolutionShape& shape, const WeightView& weight, Tensor& keep);
 
 }  // namespace sconce

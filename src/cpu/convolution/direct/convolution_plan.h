@@ -1,4 +1,4 @@
-// What plans of convolutions depend on.
+// The key of convolution plans.
 #pragma once
 
 #include <array>
@@ -9,10 +9,10 @@
 
 namespace sconce {
 
-// What a plan depends on, as a row of numbers.
+// All values that a plan depends on, as a row of numbers.
 class PlanKey {
  public:
-  // Shape, strides, dtypes and fusion. Addresses do not count, except for whether fusion.other is the output.
+  // Shape, strides, dtypes and fusion. Addresses do not count, except whether fusion.other is the output.
   PlanKey(const ConvolutionShape& shape, const ConvolutionOperands& operands, const ActivationView& output) noexcept;
   uint64_t hash() const noexcept;
   friend bool operator==(const PlanKey&, const PlanKey&) noexcept = default;

@@ -1,4 +1,4 @@
-// Convolution with the lanes of a vector along the pixels of a row: for results whose channels lie apart (row-major
+// Convolution with SIMD lanes along the pixels of a row: for results whose channels are not adjacent (row-major
 // tensors), and for every element type. No weight is repacked.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace sconce {
 
-// uint8, int8, int16, int32, int64 (sums wrap), float32, float64; float16 and bfloat16 are summed in float32.
-// The output is written whole. Uses the calling thread's team.
+// uint8, int8, int16, int32, int64 (sums wrap), float32, float64; float16 and bfloat16 are summed in float32. Writes
+// all of the output. Uses the calling thread's team.
 void convolve_planes(const ConvolutionShape& shape, const ConvolutionOperands& operands, Tensor& output);
 
 // The inner loop, one table per element type and instruction set.

@@ -41,14 +41,14 @@ struct PlaneVectorFor<double> {
   using Type = VectorF64;
 };
 
-// Sums, the vectors of one step and a weight fill the registers.
+// The registers hold the sums, the vectors of one step and a weight.
 #if defined(SCONCE_GEMM_AVX512)
 constexpr int kPlaneRows = 6, kPlaneVectors = 4, kPlaneVectorsOfOne = 8;
 #else
 constexpr int kPlaneRows = 4, kPlaneVectors = 2, kPlaneVectorsOfOne = 6;
 #endif
 
-// Vectors whole vectors from q = 0, or, with Tail, one of the first `left` elements.
+// `Vectors` whole vectors from q = 0, or, with Tail, one vector of the first `left` elements.
 template <class V, int Rows, int Vectors, bool Tail>
 inline void plane_tile(const PlaneSteps& s, const typename V::T* x, const typename V::T* w, const typename V::T* bias,
                        int64_t left, typename V::T* out, int64_t out_row) {

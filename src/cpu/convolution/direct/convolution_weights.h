@@ -1,5 +1,5 @@
-// Weights in the order in which convolve_channels() reads them. Of a constant they are made once and kept with its
-// storage, in its own dtype (depthwise: float32); else they are float32.
+// Weights in the order in which convolve_channels() reads them. Those of a constant are made once and kept with its
+// storage, in its own dtype (depthwise: float32); others are float32.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace sconce {
 
-// The output channels of a group in pieces of `vectors` vectors, as even as possible.
+// The output channels of a group in blocks of `vectors` vectors, as even as possible.
 struct ChannelBlocks {
   ChannelBlocks(const ChannelTiles& tiles, int64_t channels) noexcept;
   int64_t count = 0;
@@ -21,15 +21,16 @@ struct ChannelBlocks {
   int64_t least_ = 0, longer_ = 0;
 };
 
-// Which part of a weight, in which order: for each group, for each block, [taps][inputs][vectors * width]; depthwise:
-// for each block, [taps][vectors * width].
+// The part of a weight and its order: for each group, for each block, [taps][inputs][vectors * width]; depthwise: for
+// each block, [taps][vectors * width].
 struct WeightOrder {
   const ChannelTiles* tiles = nullptr;
   bool depthwise = false;
   int64_t groups = 1, out = 0, in = 0;  // of a group; depthwise: one group, one input
   std::vector<int64_t> taps;            // indices into the kernel, row-major
 
-  // All that the ordered elements depend on, but for where the weight lies: the fields above, the weight's strides.
+  // All values that the ordered elements depend on, except the weight's address: the fields above, the weight's
+  // strides.
   std::array<int64_t, 15> recipe{};
   uint64_t hash = 0;
   void set_recipe(const ConvolutionShape& shape, const WeightView& weight) noexcept;

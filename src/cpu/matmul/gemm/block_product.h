@@ -1,8 +1,9 @@
-// Small matrix products on the calling thread alone, for kernels that split their work over threads themselves:
-// c[m, n] = a[m, k] @ b[k, n], or that added to c. Matches at::native::cpublas::brgemm, torch 2.6 to 2.15.
+// Small matrix products on the calling thread alone, for kernels that split their work over threads themselves: c[m,
+// n] = a[m, k] @ b[k, n], or that added to c. Matches at::native::cpublas::brgemm, torch 2.6 to 2.15.
 //
-// float, Half, BFloat16, Float8E4M3FN and Float8E5M2 into float, sums in float; bytes into int32, which wraps.
-// Scratch belongs to the thread, grows to what its largest product needs and goes with it: no allocation after that.
+// float, Half, BFloat16, Float8E4M3FN and Float8E5M2 into float, sums in float; bytes into int32, which wraps. Scratch
+// memory belongs to the thread, grows to the size of its largest product and is freed with the thread: no allocation
+// after that.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@ namespace sconce {
 
 struct BlockProduct {
   int64_t m, n, k;
-  int64_t a_rs, b_rs, c_rs;  // elements from row to row; columns lie side by side
+  int64_t a_rs, b_rs, c_rs;  // elements from row to row; columns are adjacent
   bool add;                  // to what c holds
-  // b is [k / v, n, v], the v elements of 4 bytes of a column side by side, b_rs * v from one such row to the next; k
-  // is rounded up to v there, and in a what lies beyond k is not read.
+  // b is [k / v, n, v], the v elements of a column (4 bytes) adjacent, b_rs * v from one such row to the next. k is
+  // rounded up to v in b; elements of a beyond k are not read.
   bool interleaved;
 };
 

@@ -1,9 +1,9 @@
 // Matrix products: C = alpha * A @ B + beta * self, over a batch.
 //
-// A is [batch, m, k], B [batch, k, n], C and self [batch, m, n], each of any strides (0 where broadcast; C never).
-// All operands have one dtype: the floats, the small floats (sums in float), complex of float and double, and
-// uint8 to int64, whose arithmetic wraps. Where `self` is null or beta is 0, self is not read, so that its NaNs do not
-// count. C may be self itself; it overlaps neither A nor B.
+// A is [batch, m, k], B [batch, k, n], C and self [batch, m, n], each with any strides (0 if broadcast; C never). All
+// operands have one dtype: the floats, the small floats (sums in float), complex of float and double, and uint8 to
+// int64, whose arithmetic wraps. If `self` is null or beta is 0, self is not read, so its NaNs do not count. C may be
+// self itself; it overlaps neither A nor B.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct MatrixProduct {
   void* c;
   int64_t c_batch_stride = 0, c_row_stride, c_column_stride;
   double alpha = 1, beta = 1;
-  // Where B is a constant: its storage. B is then repacked once, if it is small, and kept with the storage.
+  // If B is a constant: its storage. B is then repacked once, if it is small, and kept with the storage.
   Storage* b_constant = nullptr;
 };
 

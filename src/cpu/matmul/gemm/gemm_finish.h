@@ -1,16 +1,16 @@
-// What all inner loops share: from finished sums to c. Included once per instruction set, after gemm_vectors.h;
+// Shared by all inner loops: from finished sums to c. Included once per instruction set, after gemm_vectors.h;
 // everything is internal to that translation unit.
 
 namespace sconce {
 namespace {
 
-// Bytes of a column that are on their way while others are multiplied by a single row.
+// Bytes of a column to prefetch while others are multiplied by a single row.
 constexpr int64_t kDotAhead = 2048;
 
 template <class S>
 using Real = decltype(std::real(Sum<S>()));
 
-// One finished row that the fast ways do not cover.
+// One finished row that the fast paths do not cover.
 template <class S>
 void finish_row(const Sum<S>* sums, int64_t columns, const GemmEpilogue<S>& e, const S* self, S* c) {
   const auto alpha = static_cast<Real<S>>(e.alpha), beta = static_cast<Real<S>>(e.beta);
@@ -49,8 +49,8 @@ template <class V, class S>
 }
 
 // Dot products by tiles of four columns and up to DotRows rows: kByRows[rows - 1](k, a, a_rs, b, b_cs, sums). The four
-// columns lie a quarter of b apart, so that memory is read as four long streams. Reading a weight of 32,000 x 1,024
-// floats, one row, one thread (Zen 5): 34 GB/s by neighbours, 43 by quarters.
+// columns are a quarter of b apart, so that memory is read as four long streams. Reading a weight of 32,000 x 1,024
+// floats, one row, one thread (Zen 5): 34 GB/s with neighbouring columns, 43 GB/s with columns a quarter apart.
 template <class S, class Factor, int DotRows, class Tiles>
 void dot_by_rows(const Tiles& by_rows, int64_t m, int64_t n, int64_t k, const Factor* a, int64_t a_rs, const S* b,
                  int64_t b_cs, const GemmEpilogue<S>& e, S* c, int64_t c_rs) {

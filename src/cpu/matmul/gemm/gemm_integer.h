@@ -1,5 +1,5 @@
-// Matrix products of integers: gemm.h's contract for uint8, int8, int16, int32 and int64. Arithmetic wraps; alpha and
-// beta are truncated to the dtype, kInvalidArgument where they do not fit.
+// Matrix products of integers: as gemm.h, for uint8, int8, int16, int32 and int64. Arithmetic wraps; alpha and beta
+// are truncated to the dtype, kInvalidArgument if they do not fit.
 #pragma once
 
 #include "src/cpu/matmul/gemm/gemm.h"

@@ -17,7 +17,7 @@ struct VectorFor<ComplexDouble> {
   using Type = VectorF64;
 };
 
-// Rows of the register tile: sums, two vectors of b and one of a fill the registers.
+// Rows of the register tile: the registers hold the sums, two vectors of b and one of a.
 #if defined(SCONCE_GEMM_AVX512)
 constexpr int kTileRows = 14;
 constexpr int kComplexRows = 6;
@@ -31,8 +31,8 @@ constexpr int kComplexDotRows = 1;
 #endif
 constexpr int kTileVectors = 2;
 
-// c[Rows, columns] from a[Rows, k] and b[k, Vectors * W]. With few rows several steps of k have sums of their own, so
-// that one multiplication need not wait for the one before.
+// c[Rows, columns] from a[Rows, k] and b[k, Vectors * W]. With few rows, several steps of k have separate sums, so
+// that a multiplication need not wait for the previous one.
 template <class V, class S, int Rows, int Vectors>
 void tile(int64_t k, const typename V::T* a, int64_t a_rs, int64_t a_cs, const S* b, int64_t b_rs, int64_t columns,
           const GemmEpilogue<S>& e, int64_t row, S* c, int64_t c_rs) {
@@ -94,7 +94,7 @@ void tile(int64_t k, const typename V::T* a, int64_t a_rs, int64_t a_cs, const S
   finish_rows<V, S>(sums[0], Rows, Vectors * V::W, columns, e, row, c, c_rs);
 }
 
-// The same for complex numbers, (re, im) side by side in b and c: sums of re(a)*b and of im(a)*b, joined at the end.
+// As above for complex numbers, (re, im) adjacent in b and c: sums of re(a)*b and of im(a)*b, combined at the end.
 template <class V, class S, int Rows, int Vectors>
 void complex_tile(int64_t k, const S* a, int64_t a_rs, int64_t a_cs, const S* b, int64_t b_rs, int64_t columns,
                   const GemmEpilogue<S>& e, int64_t row, S* c, int64_t c_rs) {
@@ -185,7 +185,7 @@ void dot_tile(int64_t k, const typename V::T* a, int64_t a_rs, const S* b, int64
 #pragma GCC unroll 4
       for (int j = 0; j < 4; ++j) {
         const typename V::R bs = V::load(b + j * b_cs + p + s * V::W);
-        // One row reads b at the speed of memory.
+        // One row reads b at memory bandwidth.
         if constexpr (Rows == 1) __builtin_prefetch(b + j * b_cs + p + s * V::W + kDotAhead / sizeof(S), 0, 2);
 #pragma GCC unroll 8
         for (int i = 0; i < Rows; ++i) sum[s][i][j] = V::fma(as[i], bs, sum[s][i][j]);
@@ -212,7 +212,7 @@ void dot_tile(int64_t k, const typename V::T* a, int64_t a_rs, const S* b, int64
   }
 }
 
-// The same for complex numbers: the sums of re(a)re(b), im(a)im(b) and of re(a)im(b), im(a)re(b), side by side.
+// As above for complex numbers: the sums of re(a)re(b), im(a)im(b) and of re(a)im(b), im(a)re(b), interleaved.
 template <class V, class S, int Rows>
 void complex_dot_tile(int64_t k, const S* a, int64_t a_rs, const S* b, int64_t b_cs, S (*sums)[4]) {
   using T = typename V::T;
@@ -295,8 +295,9 @@ void stream_rows(int64_t m, int64_t columns, const Sum<S>* a, int64_t a_rs, int6
 
 // A few rows against rows of b that are read from end to end, several at a time, so that memory streams; the sums of
 // as many columns as fit the first-level cache are kept in memory. For one row, unless b's rows are longer than that,
-// the rows read together lie a quarter of b apart, so that memory is read as four long streams: 2,304 columns, one
-// thread (Zen 5), 25 GB/s by eight neighbours, 44 by quarters. The choice does not depend on n, which threads share.
+// the rows read together are a quarter of b apart, so that memory is read as four long streams: 2,304 columns, one
+// thread (Zen 5), 25 GB/s with eight neighbouring rows, 44 GB/s with rows a quarter apart. The choice does not depend
+// on n, which threads share.
 template <class S>
 void stream(int64_t m, int64_t n, int64_t k, const Sum<S>* a, int64_t a_rs, int64_t a_cs, const S* b, int64_t b_rs,
             const GemmEpilogue<S>& e, S* c, int64_t c_rs) noexcept {

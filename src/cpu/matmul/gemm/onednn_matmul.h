@@ -1,4 +1,4 @@
-// Matrix products by oneDNN; when, onednn.h says.
+// Matrix products by oneDNN; onednn.h explains when they are used.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace sconce::onednn {
 
-// Thresholds, in multiplications, and the rows below which our kernels are faster.
+// Thresholds in multiplications; below them our kernels are faster.
 constexpr double kProductFloat = 1 << 23, kProductBFloat16 = 1 << 20, kProductInt8 = 1 << 17;
 constexpr int64_t kProductRows = 16;
-// Constants of so many bytes are put into its order once where it multiplies by them, on AMX.
+// Constants of at least this number of bytes are ordered for the library once, for products on AMX.
 constexpr int64_t kKeptBytes = int64_t{64} << 10;
 
-// False, and nothing is done, where our kernels are to be used. A: rows with unit column stride. `ours_is_faster`: than
-// all but products on AMX.
+// False, without any effect, if our kernels should be used. A: rows with unit column stride. `ours_is_faster`: than
+// all library products except those on AMX.
 bool matrix_product(const MatrixProduct& product, bool ours_is_faster = false);
 // c[m, n] of int32 from a[m, k] of int8 or uint8 and b[k, n] of int8. Exact.
 bool int8_matrix_product(bool a_is_signed, const MatrixProduct& product);
 
-// c[m, n] = activation((a[m, k] W + bias) COMBINATION other), everything contiguous but where said.
+// c[m, n] = activation((a[m, k] W + bias) COMBINATION other), everything contiguous unless said otherwise.
 struct LinearLayer {
   DType dtype;
   int64_t m, n, k;
@@ -29,11 +29,11 @@ struct LinearLayer {
   Storage* constant;   // of the weight
   const void* weight;  // [n, k], strides in elements
   int64_t weight_out, weight_in;
-  const BlockedWeight* blocked;  // where it is opaque
+  const BlockedWeight* blocked;  // if it is opaque
   const Tensor* bias;            // [n], or null
   Fusion fusion;
   const void* other;                // of the same dtype
-  int64_t other_row, other_column;  // strides, 0 where broadcast
+  int64_t other_row, other_column;  // strides, 0 if broadcast
   void* output;
 };
 bool linear_layer(const LinearLayer& layer);

@@ -1,8 +1,8 @@
-// Attention with few queries or little work (flash_attention.h), where the bandwidth or latency of keys and values
-// decides. They go from memory straight to registers: each warp takes every fourth step of the keys, without waiting
-// for others, and prefetches its next step. All is transposed, so that queries are the 8 columns of a product: scores^T
-// = K Q^T and out^T = V^T P^T. As sums may take any order, the elements of a product are numbered so that the 16 bytes
-// which a lane reads from a row are its own operands.
+// Attention with few queries or little work (flash_attention.h), limited by the bandwidth or latency of keys and
+// values. They go from memory directly to registers: each warp processes every fourth step of the keys, without
+// waiting for others, and prefetches its next step. Everything is transposed, so that queries are the 8 columns of a
+// product: scores^T = K Q^T and out^T = V^T P^T. As sums may take any order, the elements of a product are numbered so
+// that the 16 bytes which a lane reads from a row are its own operands.
 #pragma once
 
 #include <cmath>
