@@ -69,7 +69,7 @@ void Runner::fold(SetRole role) {
   std::vector<std::unique_ptr<ModelInstance>> folded(slots_.limit());
   for (size_t i = 0; i < folded.size(); ++i)
     if (slots_[i].open.load() && !slots_[i].failed.load()) folded[i] = bind(slots_[i], *active());
-  check_package(*active()->set);
+  package_watch_.check(*active()->set);
   for (size_t i = 0; i < folded.size(); ++i) {
     if (!folded[i]) continue;
     const Held held(slots_[i]);
@@ -105,7 +105,7 @@ ConstantMap Runner::extract(SetRole role) const {
         break;
       }
   }
-  check_package(*set);
+  package_watch_.check(*set);
   ConstantMap map;
   for (size_t i = 0; i < set->tensors().size(); ++i) {
     if (i < buffers.size() && buffers[i].defined())

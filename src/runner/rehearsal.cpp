@@ -17,10 +17,10 @@ class Runner::OwnReplica final : public Rehearsal {
       : owner_(std::move(owner)),
         runner_(runner),
         set_(std::move(set)),
-        reads_package_(runner.reads_package(*set_)),
+        reads_package_(runner.package_watch_.is_read_by(*set_, *runner.table_)),
         replica_(device, settings),
         bound_(replica_.bind(runner.module_, *runner.table_, *set_, {}, nullptr, &served)) {
-    runner.check_package(*set_);
+    runner.package_watch_.check(*set_);
   }
   ~OwnReplica() override {
     bound_.reset();
@@ -36,7 +36,7 @@ class Runner::OwnReplica final : public Rehearsal {
       const auto start = std::chrono::steady_clock::now();
       replica_.run(*bound_, inputs, outputs, {});
       const auto end = std::chrono::steady_clock::now();
-      if (reads_package_) runner_.check_results(outputs, end);
+      if (reads_package_) runner_.package_watch_.check_outputs(outputs, end);
       info.compute = end - start;
       info.ended = end;
       return info;

@@ -74,6 +74,7 @@ std::vector<bool> written(const std::vector<TensorSpec>& inputs) {
 
 Runner::Runner(std::shared_ptr<const Package> package, const ModelSpec& spec, const LoadOptions& options)
     : package_(std::move(package)),
+      package_watch_(package_->archive()),
       check_(spec.inputs, options.devices.empty() ? Device{} : options.devices.front(), options.check_inputs, {},
              spec.bounds),
       indices_(spec, options.check_inputs && options.check_indices),
@@ -288,22 +289,10 @@ void Runner::run_container(ReplicaSlot& slot, ModelInstance& bound, bool reads_p
   const auto start = std::chrono::steady_clock::now();
   slot.replica->run(bound, inputs, outputs, delivery);
   const auto end = std::chrono::steady_clock::now();
-  if (reads_package) check_results(outputs, end);
+  if (reads_package) package_watch_.check_outputs(outputs, end);
   info.compute = end - start;
   info.ended = end;
   info.replica = static_cast<int>(slot.index);
-}
-
-void Runner::check_results(std::span<Tensor> outputs, std::chrono::steady_clock::time_point now) const {
-  struct Results {
-    std::span<Tensor> outputs;
-    bool good = false;
-    ~Results() {
-      if (!good) std::fill(outputs.begin(), outputs.end(), Tensor());
-    }
-  } results{outputs};
-  check_package(now);
-  results.good = true;
 }
 
 RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
@@ -366,7 +355,7 @@ int Runner::add_replica(Device device, std::vector<int> cpus) {
   auto replica = std::make_unique<Replica>(device, replica_settings_);
   const Generation &served = *active(), *const beside = other();
   auto container = on_cores(cpus, [&] { return replica->bind(module_, *table_, *served.set, {}, nullptr, nullptr); });
-  check_package(*served.set);
+  package_watch_.check(*served.set);
   // The staged set must remain one exchange away from serving.
   std::unique_ptr<ModelInstance> staged;
   if (beside && beside->staged) {

@@ -22,6 +22,7 @@
 #include "sconce/mutex.h"
 #include "src/loader/container.h"
 #include "src/runner/constants/constant_set.h"
+#include "src/runner/constants/package_watch.h"
 #include "src/runner/constants/staging.h"
 #include "src/runner/replicas/generation.h"
 #include "src/runner/replicas/index_check.h"
@@ -192,8 +193,6 @@ class Runner {
   void bind_all(Generation& generation, const std::function<void(int, bool)>& progress = {})
       SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   bool has_current_buffers(const Generation& generation, size_t slot) const noexcept SCONCE_REQUIRES(work_mutex_);
-  // Whether its runs read the package's files.
-  bool reads_package(const ConstantSet& set) const noexcept;
   // Makes it active; frees the previous one when no run uses it.
   void publish(std::unique_ptr<Generation> next) noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
   // Exchanges active and other; returns when no run uses the formerly active one.
@@ -225,22 +224,13 @@ class Runner {
   std::optional<Device> device_of_all() const;
   // Destroys the generation, and frees pages of the archive that only it used.
   void give_back(std::unique_ptr<Generation> generation) const noexcept SCONCE_REQUIRES(work_mutex_);
-  // Frees the tensor's pages in the archive's mapping; touching them reads them again.
-  void give_up_pages(const Tensor& tensor) const noexcept;
-  bool lies_in_package(const Tensor& tensor) const noexcept;
-  // After values of the set were used other than by a run: kUnavailable if they may have been wrong.
-  void check_package(const ConstantSet& set) const;
-  // After a run that ended at `now`. Costs one load while nobody writes the package's files, except once a second.
-  void check_package(std::chrono::steady_clock::time_point now) const;
-
-  // The same; outputs that may be wrong are dropped.
-  void check_results(std::span<Tensor> outputs, std::chrono::steady_clock::time_point now) const;
 
   // kFailedPrecondition if there is no such set.
   const Generation& find(WeightState state) const SCONCE_REQUIRES(state_mutex_);
   static WeightSetInfo describe(const Generation& generation, WeightState state);
 
   std::shared_ptr<const Package> package_;
+  const PackageWatch package_watch_;
   std::shared_ptr<const loader::Module> module_;
   std::unique_ptr<ConstantTable> table_;
   InputCheck check_;
@@ -271,7 +261,6 @@ class Runner {
   std::atomic<const Generation*> published_{nullptr};
   std::atomic<uint64_t> published_number_{0};
   uint64_t last_number_ SCONCE_GUARDED_BY(state_mutex_) = 0;  // of all sets, named ones too
-  mutable std::atomic<int64_t> looked_{0};                    // when the package's files were last looked at
   std::atomic<bool> failed_{false};                           // no slot has a working device any more
   std::atomic<bool> code_failed_{false};                      // the code has faulted max_code_faults_ times
   uint64_t max_code_faults_ = 0;                              // 0: any number

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
 #include "src/aoti_abi/guard.h"
 #include "src/runner/constants/set_weights.h"
@@ -50,12 +49,12 @@ NamedSets::Held Runner::make_set(std::string name, uint64_t generation, std::sha
   const std::shared_ptr<const ConstantSet> served = active_set();
   if (const std::optional<Device> device = device_of_all()) {
     values->on(*device, *table_, served.get());
-    const auto gone = [&](const Tensor& tensor) { return !lies_in_package(tensor); };
-    if (std::shared_ptr<const ConstantSet> there = values->without_host(*device, gone)) values = std::move(there);
+    if (std::shared_ptr<const ConstantSet> there = package_watch_.without_host(*values, *device))
+      values = std::move(there);
   }
   if (warm_up_) values->derive_as(*served);
-  check_package(*values);
-  const bool reads = reads_package(*values);
+  package_watch_.check(*values);
+  const bool reads = package_watch_.is_read_by(*values, *table_);
   return std::make_shared<const LoadedSet>(this, std::move(name), generation, *table_, std::move(values), reads);
 }
 
@@ -150,7 +149,7 @@ void Runner::settle_sets(bool if_idle) noexcept {
 std::string Runner::set_digest(std::string_view name) {
   const auto set = std::static_pointer_cast<const LoadedSet>(bring_set(name));
   std::string digest = set->values->digest(*table_);
-  check_package(*set->values);
+  package_watch_.check(*set->values);
   return digest;
 }
 
@@ -164,7 +163,7 @@ std::unique_ptr<WeightSetFile> Runner::open_set(std::string_view name, std::shar
   info.bytes = set->values->bytes();
   info.own_bytes = set->values->bytes(active_set().get());
   return std::make_unique<SetWeights>(
-      *table_, set->values, std::move(info), [this, values = set->values] { check_package(*values); },
+      *table_, set->values, std::move(info), [this, values = set->values] { package_watch_.check(*values); },
       std::move(owner));
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "package_format/archive/archive_reader.h"
 #include "sconce/check.h"
 #include "src/device/device_backend.h"
 #include "src/runner/constants/set_difference.h"
@@ -57,31 +56,19 @@ void Runner::bind_all(Generation& generation, const std::function<void(int, bool
     if (progress) progress(static_cast<int>(i), true);
   }
   if (warm_up_ && active()) generation.set->derive_as(*active()->set);
-  check_package(*generation.set);
-  generation.reads_package = reads_package(*generation.set);
+  package_watch_.check(*generation.set);
+  generation.reads_package = package_watch_.is_read_by(*generation.set, *table_);
   const std::optional<Device> device = device_of_all();
   if (!device) return;
   // The host keeps no second copy; values in the archive can be read again.
-  const auto gone = [&](const Tensor& tensor) {
-    const Storage& storage = *tensor.storage();
-    return !package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()});
-  };
-  if (std::shared_ptr<const ConstantSet> there = generation.set->without_host(*device, gone)) {
+  if (std::shared_ptr<const ConstantSet> there = package_watch_.without_host(*generation.set, *device)) {
     const MutexLock state(state_mutex_);
     generation.set.swap(there);
   }
   const std::vector<Tensor>& tensors = generation.set->tensors();
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined() && table_->stored()[i].spec.device.value_or(Device{}).type != DeviceType::kCpu)
-      give_up_pages(tensors[i]);
-}
-
-bool Runner::reads_package(const ConstantSet& set) const noexcept {
-  bool reads = table_->any_mutated();
-  for (size_t i = 0; i < table_->stored().size() && !reads; ++i)
-    reads = table_->stored()[i].spec.device.value_or(Device{}).type == DeviceType::kCpu &&
-            lies_in_package(set.tensors()[i]);
-  return reads;
+      package_watch_.free_pages(tensors[i]);
 }
 
 void Runner::announce(uint64_t number) noexcept {
@@ -182,36 +169,11 @@ std::optional<Device> Runner::device_of_all() const {
   return first;
 }
 
-void Runner::give_up_pages(const Tensor& tensor) const noexcept {
-  const Storage& storage = *tensor.storage();
-  package_->archive().give_up_pages({static_cast<const std::byte*>(storage.data()), storage.bytes()});
-}
-
-bool Runner::lies_in_package(const Tensor& tensor) const noexcept {
-  if (!tensor.defined() || !tensor.is_cpu() || tensor.storage()->bytes() == 0) return false;
-  const Storage& storage = *tensor.storage();
-  return package_->archive().maps({static_cast<const std::byte*>(storage.data()), storage.bytes()});
-}
-
-void Runner::check_package(const ConstantSet& set) const {
-  const std::vector<Tensor>& tensors = set.tensors();
-  if (std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) { return lies_in_package(tensor); }))
-    package_->archive().check_files();
-}
-
-void Runner::check_package(std::chrono::steady_clock::time_point now) const {
-  constexpr std::chrono::nanoseconds kEvery = std::chrono::seconds(1);
-  const int64_t time = std::chrono::nanoseconds(now.time_since_epoch()).count();
-  if (!package_->archive().concerned() && time - looked_.load(std::memory_order_relaxed) < kEvery.count()) [[likely]]
-    return;
-  package_->archive().check_files();
-  looked_.store(time, std::memory_order_relaxed);
-}
-
 std::string Runner::package_fault() const {
-  if (!package_->archive().concerned()) return {};
+  std::string fault = package_watch_.fault();
+  if (fault.empty()) return {};
   const MutexLock state(state_mutex_);
-  return active_->reads_package ? package_->archive().why_lost() : std::string();
+  return active_->reads_package ? fault : std::string();
 }
 
 void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
@@ -221,7 +183,7 @@ void Runner::give_back(std::unique_ptr<Generation> generation) const noexcept {
     const auto kept = [&](const Generation* set) {
       return set && set->set->tensors()[i].storage() == tensors[i].storage();
     };
-    if (!kept(active()) && !kept(other())) give_up_pages(tensors[i]);
+    if (!kept(active()) && !kept(other())) package_watch_.free_pages(tensors[i]);
   }
 }
 
@@ -322,7 +284,7 @@ std::string Runner::digest(WeightState wanted) const {
     set = find(wanted).set;
   }
   std::string digest = set->digest(*table_);
-  check_package(*set);
+  package_watch_.check(*set);
   return digest;
 }
 
@@ -334,8 +296,8 @@ std::vector<TensorDifference> Runner::difference(WeightState other) const {
     to = find(other).set;
   }
   std::vector<TensorDifference> result = set_difference(*table_, *from, *to);
-  check_package(*from);
-  check_package(*to);
+  package_watch_.check(*from);
+  package_watch_.check(*to);
   return result;
 }
 
@@ -351,7 +313,7 @@ std::unique_ptr<WeightSetFile> Runner::open(WeightState wanted, std::shared_ptr<
   info.bytes = set->bytes();
   info.own_bytes = set->bytes(set == active ? nullptr : active.get());
   return std::make_unique<SetWeights>(
-      *table_, set, std::move(info), [this, set] { check_package(*set); }, std::move(owner));
+      *table_, set, std::move(info), [this, set] { package_watch_.check(*set); }, std::move(owner));
 }
 
 }  // namespace sconce::runner
