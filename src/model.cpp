@@ -101,7 +101,7 @@ void transfer(const Tensor& source, Tensor& destination) {
     if (!tensor->is_cpu()) device_backend(tensor->device()).wait(tensor->device());
 }
 
-const ModelInfo& Model::info() const noexcept { return impl_->runner.info(); }
+const ModelInfo& Model::info() const noexcept { return impl_->runner.code().info; }
 RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
                    const WeightSet* weights, const SequenceStep& step, bool device_outputs) {
   return impl_->runner.run(inputs, outputs, affinity, weights, step, device_outputs);
@@ -109,41 +109,41 @@ RunInfo Model::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, ui
 WarmUp Model::warm_up(std::optional<uint64_t> expected) {
   return in_memory("warm_up", [&] { return impl_->runner.warm_up(expected); });
 }
-bool Model::runs_on_caller() const noexcept { return impl_->runner.runs_on_caller(); }
+bool Model::runs_on_caller() const noexcept { return impl_->runner.replicas().runs_on_caller(); }
 void Model::submit(RunRequest& request) { impl_->runner.submit(request); }
 void Model::check_inputs(std::span<const Tensor> inputs) const { impl_->runner.check_inputs(inputs); }
 std::shared_ptr<Sequence> Model::make_sequence(bool rows) {
-  return in_memory("make_sequence", [&] { return impl_->runner.make_sequence(shared_from_this(), rows); });
+  return in_memory("make_sequence", [&] { return impl_->runner.sequences().make(shared_from_this(), rows); });
 }
-uint64_t Model::sequence_bytes() const noexcept { return impl_->runner.sequence_bytes(); }
-int64_t Model::sequence_rows() const noexcept { return impl_->runner.sequence_rows(); }
-uint64_t Model::generation() const noexcept { return impl_->runner.generation(); }
-std::vector<ConstantSpec> Model::constants() const { return impl_->runner.constants(); }
+uint64_t Model::sequence_bytes() const noexcept { return impl_->runner.sequences().bytes(); }
+int64_t Model::sequence_rows() const noexcept { return impl_->runner.sequences().rows(); }
+uint64_t Model::generation() const noexcept { return impl_->runner.versions().number(); }
+std::vector<ConstantSpec> Model::constants() const { return impl_->runner.code().table->all(); }
 
 std::unique_ptr<WeightUpdate> Model::begin_update(UpdateOptions options) {
   return in_memory("begin_update", [&] { return impl_->runner.begin_update(std::move(options), shared_from_this()); });
 }
 uint64_t Model::commit_weights(uint64_t generation) {
-  return in_memory("commit", [&] { return impl_->runner.commit(generation); });
+  return in_memory("commit", [&] { return impl_->runner.versions().commit(generation); });
 }
 void Model::abort_weights() {
-  in_memory("abort", [&] { impl_->runner.abort(); });
+  in_memory("abort", [&] { impl_->runner.versions().abort(); });
 }
 uint64_t Model::rollback_weights() {
-  return in_memory("rollback", [&] { return impl_->runner.rollback(); });
+  return in_memory("rollback", [&] { return impl_->runner.versions().rollback(); });
 }
 void Model::renumber_weights(uint64_t generation) {
-  in_memory("renumber", [&] { impl_->runner.renumber(generation); });
+  in_memory("renumber", [&] { impl_->runner.versions().renumber(generation); });
 }
 void Model::release_previous() {
-  in_memory("release", [&] { impl_->runner.release_previous(); });
+  in_memory("release", [&] { impl_->runner.versions().release_previous(); });
 }
-std::vector<WeightSetInfo> Model::weight_sets() const { return impl_->runner.sets(); }
+std::vector<WeightSetInfo> Model::weight_sets() const { return impl_->runner.versions().list(); }
 std::string Model::weights_digest(WeightState state) const {
-  return in_memory("weights_digest", [&] { return impl_->runner.digest(state); });
+  return in_memory("weights_digest", [&] { return impl_->runner.versions().digest(state); });
 }
 std::unique_ptr<WeightSetFile> Model::open_weights(WeightState state) const {
-  return in_memory("open_weights", [&] { return impl_->runner.open(state, shared_from_this()); });
+  return in_memory("open_weights", [&] { return impl_->runner.versions().open(state, shared_from_this()); });
 }
 
 std::unique_ptr<Rehearsal> Model::rehearse(WeightState state) const {
@@ -151,65 +151,67 @@ std::unique_ptr<Rehearsal> Model::rehearse(WeightState state) const {
 }
 
 std::unique_ptr<Rehearsal> Model::rehearse(const std::shared_ptr<const WeightSet>& set) const {
-  return in_memory("rehearse", [&] { return impl_->runner.rehearse(set, shared_from_this()); });
+  return in_memory("rehearse", [&] { return impl_->runner.rehearse(*set, shared_from_this()); });
 }
 
-std::shared_ptr<const WeightSet> Model::find_set(std::string_view name) const { return impl_->runner.find_set(name); }
-bool Model::binds_quickly() const noexcept { return impl_->runner.binds_quickly(); }
-std::shared_ptr<const WeightSet> Model::bring_set(std::string_view name) {
-  return in_memory("bring_set", [&] { return impl_->runner.bring_set(name); });
+std::shared_ptr<const WeightSet> Model::find_set(std::string_view name) const {
+  return impl_->runner.sets().named().find(name);
 }
-std::vector<NamedSetInfo> Model::named_sets() const { return impl_->runner.named_set_list(); }
-NamedSetInfo Model::named_set(std::string_view name) const { return impl_->runner.named_set(name); }
+bool Model::binds_quickly() const noexcept { return impl_->runner.sets().instantiates_quickly(); }
+std::shared_ptr<const WeightSet> Model::bring_set(std::string_view name) {
+  return in_memory("bring_set", [&] { return impl_->runner.sets().named().bring(name); });
+}
+std::vector<NamedSetInfo> Model::named_sets() const { return impl_->runner.sets().list(); }
+NamedSetInfo Model::named_set(std::string_view name) const { return impl_->runner.sets().named().info(name); }
 std::string Model::set_digest(std::string_view name) {
-  return in_memory("set_digest", [&] { return impl_->runner.set_digest(name); });
+  return in_memory("set_digest", [&] { return impl_->runner.sets().digest(name); });
 }
 std::unique_ptr<WeightSetFile> Model::open_set(std::string_view name) {
-  return in_memory("open_set", [&] { return impl_->runner.open_set(name, shared_from_this()); });
+  return in_memory("open_set", [&] { return impl_->runner.sets().open(name, shared_from_this()); });
 }
 uint64_t Model::commit_set(std::string_view name) {
-  return in_memory("commit_set", [&] { return impl_->runner.commit_set(name); });
+  return in_memory("commit_set", [&] { return impl_->runner.sets().named().commit(name); });
 }
-void Model::abort_set(std::string_view name) { impl_->runner.abort_set(name); }
+void Model::abort_set(std::string_view name) { impl_->runner.sets().named().abort(name); }
 void Model::renumber_set(std::string_view name, uint64_t from, uint64_t to) {
-  in_memory("renumber_set", [&] { impl_->runner.renumber_set(name, from, to); });
+  in_memory("renumber_set", [&] { impl_->runner.sets().named().renumber(name, from, to); });
 }
 
 uint64_t Model::restore_set(std::string_view name) {
-  return in_memory("restore_set", [&] { return impl_->runner.restore_set(name); });
+  return in_memory("restore_set", [&] { return impl_->runner.sets().named().restore(name); });
 }
-NamedSetsMemory Model::named_sets_memory() const { return impl_->runner.named_sets_memory(); }
-void Model::remove_set(std::string_view name) { impl_->runner.remove_set(name); }
+NamedSetsMemory Model::named_sets_memory() const { return impl_->runner.sets().memory(); }
+void Model::remove_set(std::string_view name) { impl_->runner.sets().named().remove(name); }
 uint64_t Model::promote_set(std::string_view name) {
-  return in_memory("promote_set", [&] { return impl_->runner.promote_set(name); });
+  return in_memory("promote_set", [&] { return impl_->runner.sets().promote(name); });
 }
 
 std::vector<TensorDifference> Model::weights_difference(WeightState other) const {
-  return in_memory("weights_difference", [&] { return impl_->runner.difference(other); });
+  return in_memory("weights_difference", [&] { return impl_->runner.versions().difference(other); });
 }
 
 void Model::update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {
-  in_memory("update_constants", [&] { impl_->runner.update(role, constants, full, user_managed); });
+  in_memory("update_constants", [&] { impl_->runner.versions().update(role, constants, full, user_managed); });
 }
 void Model::fold_constants(SetRole role) {
-  in_memory("fold_constants", [&] { impl_->runner.fold(role); });
+  in_memory("fold_constants", [&] { impl_->runner.versions().fold(role); });
 }
 void Model::swap_constants() {
-  in_memory("swap_constants", [&] { impl_->runner.swap(); });
+  in_memory("swap_constants", [&] { impl_->runner.versions().swap(); });
 }
 void Model::free_inactive_constants() {
-  in_memory("free_inactive_constants", [&] { impl_->runner.free_inactive(); });
+  in_memory("free_inactive_constants", [&] { impl_->runner.versions().free_inactive(); });
 }
-ConstantMap Model::extract_constants(SetRole role) const { return impl_->runner.extract(role); }
+ConstantMap Model::extract_constants(SetRole role) const { return impl_->runner.versions().extract(role); }
 
 int Model::add_replica(Device device, std::vector<int> cpus) {
-  return in_memory("add_replica", [&] { return impl_->runner.add_replica(device, std::move(cpus)); });
+  return in_memory("add_replica", [&] { return impl_->runner.versions().add_replica(device, std::move(cpus)); });
 }
-void Model::remove_replica(int index) { impl_->runner.remove_replica(index); }
-std::vector<ReplicaInfo> Model::replicas() const { return impl_->runner.replicas(); }
-void Model::give_back_idle_memory() noexcept { impl_->runner.give_back_idle_memory(); }
-std::string Model::package_fault() const { return impl_->runner.package_fault(); }
-bool Model::failed() const noexcept { return impl_->runner.failed(); }
-bool Model::code_failed() const noexcept { return impl_->runner.code_failed(); }
+void Model::remove_replica(int index) { impl_->runner.versions().remove_replica(index); }
+std::vector<ReplicaInfo> Model::replicas() const { return impl_->runner.replicas().slots().describe(); }
+void Model::give_back_idle_memory() noexcept { impl_->runner.versions().free_idle_memory(); }
+std::string Model::package_fault() const { return impl_->runner.versions().package_fault(); }
+bool Model::failed() const noexcept { return impl_->runner.replicas().failed(); }
+bool Model::code_failed() const noexcept { return impl_->runner.replicas().code_failed(); }
 
 }  // namespace sconce

@@ -1,8 +1,8 @@
-// Runner: the updates that AOTInductor's container offers.
+// WeightVersions: the updates that AOTInductor's container offers.
 #include <utility>
 
 #include "sconce/check.h"
-#include "src/runner/runner.h"
+#include "src/runner/weight_versions.h"
 #include "src/support/excerpt.h"
 
 namespace sconce::runner {
@@ -22,8 +22,8 @@ std::shared_ptr<const ConstantSet> with_parameters_of(const ConstantSet& active,
 
 }  // namespace
 
-void Runner::update(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {
-  const Turn turn(*this, "an update of constants");
+void WeightVersions::update(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {
+  const UpdateLock update(*this, "an update of constants");
   std::vector<WeightEntry> entries;
   for (const auto& [name, tensor] : constants) {
     SCONCE_CHECK(tensor.defined(), kInvalidArgument, "constant '", excerpt(name), "': the tensor is undefined");
@@ -31,7 +31,7 @@ void Runner::update(SetRole role, const ConstantMap& constants, bool full, bool 
                  "' is packed (oneDNN): a plain tensor is needed");
     entries.push_back({name, tensor.dtype(), {tensor.sizes().begin(), tensor.sizes().end()}});
   }
-  Staging staging(*table_, entries, {.full = full, .keep = !user_managed});
+  Staging staging(*code_.table, entries, {.full = full, .keep = !user_managed});
   const auto give = [&] {
     staging.allocate();
     size_t entry = 0;
@@ -46,72 +46,73 @@ void Runner::update(SetRole role, const ConstantMap& constants, bool full, bool 
   if (!user_managed) give();
 
   const MutexLock work(work_mutex_);
-  const Generation* const inactive = role == SetRole::kInactive ? other() : nullptr;
+  const WeightVersion* const inactive = role == SetRole::kInactive ? other() : nullptr;
   const std::shared_ptr<const ConstantSet> base =
-      inactive ? with_parameters_of(*active()->set, *inactive->set, *table_) : active()->set;
-  auto next = std::make_unique<Generation>(*table_, staging.finish(*base), "", staging.named());
+      inactive ? with_parameters_of(*active()->values, *inactive->values, *code_.table) : active()->values;
+  auto next = std::make_unique<WeightVersion>(*code_.table, staging.finish(*base), "", staging.named());
   if (role == SetRole::kInactive) return set_other(std::move(next), WeightState::kStaged);
-  bind_all(*next);
+  instantiate_all(*next);
   publish(std::move(next));
 }
 
-void Runner::fold(SetRole role) {
-  const Turn turn(*this, "folding of constants");
+void WeightVersions::fold(SetRole role) {
+  const UpdateLock update(*this, "folding of constants");
   const MutexLock work(work_mutex_);
   if (role == SetRole::kInactive) {
-    Generation* const inactive = other();
+    WeightVersion* const inactive = other();
     SCONCE_CHECK(inactive, kFailedPrecondition, "there is no inactive constant set to fold");
-    for (auto& bound : inactive->bound) bound.reset();
-    bind_all(*inactive);
+    for (auto& instance : inactive->instances) instance.reset();
+    instantiate_all(*inactive);
     return;
   }
   // Fold all of them before any serves, so that a failure changes nothing.
-  std::vector<std::unique_ptr<ModelInstance>> folded(slots_.limit());
+  ReplicaSlots& slots = pool_.slots();
+  std::vector<std::unique_ptr<ModelInstance>> folded(slots.limit());
   for (size_t i = 0; i < folded.size(); ++i)
-    if (slots_[i].open.load() && !slots_[i].failed.load()) folded[i] = bind(slots_[i], *active());
-  package_watch_.check(*active()->set);
+    if (slots[i].open.load() && !slots[i].failed.load()) folded[i] = instantiate(slots[i], *active());
+  files_.check(*active()->values);
   for (size_t i = 0; i < folded.size(); ++i) {
     if (!folded[i]) continue;
-    const Held held(slots_[i]);
+    const SlotLock lock(slots[i]);
     const MutexLock state(state_mutex_);
-    std::swap(active_->bound[i], folded[i]);
+    std::swap(active_->instances[i], folded[i]);
   }
 }
 
-void Runner::swap() {
-  const Turn turn(*this, "a swap of constants");
+void WeightVersions::swap() {
+  const UpdateLock update(*this, "a swap of constants");
   const MutexLock work(work_mutex_);
   SCONCE_CHECK(other(), kFailedPrecondition, "there is no inactive constant set to swap in");
-  bind_all(*other());
+  instantiate_all(*other());
   exchange();
 }
 
-void Runner::free_inactive() {
-  const Turn turn(*this, "a release of the inactive set");
+void WeightVersions::free_inactive() {
+  const UpdateLock update(*this, "a release of the inactive set");
   const MutexLock work(work_mutex_);
   set_other(nullptr, WeightState::kPrevious);
 }
 
-ConstantMap Runner::extract(SetRole role) const {
+ConstantMap WeightVersions::extract(SetRole role) const {
   std::shared_ptr<const ConstantSet> set;
   std::vector<Tensor> buffers;
   {
     const MutexLock state(state_mutex_);
     SCONCE_CHECK(role == SetRole::kActive || other_, kFailedPrecondition, "there is no inactive constant set");
-    set = role == SetRole::kActive ? active_->set : other_->set;
-    for (size_t i = 0; role == SetRole::kActive && i < slots_.limit(); ++i)
-      if (active_->bound[i]) {
-        buffers = active_->bound[i]->buffers;
+    set = role == SetRole::kActive ? active_->values : other_->values;
+    for (size_t i = 0; role == SetRole::kActive && i < active_->instances.size(); ++i)
+      if (active_->instances[i]) {
+        buffers = active_->instances[i]->buffers;
         break;
       }
   }
-  package_watch_.check(*set);
+  files_.check(*set);
   ConstantMap map;
   for (size_t i = 0; i < set->tensors().size(); ++i) {
     if (i < buffers.size() && buffers[i].defined())
-      map.emplace(table_->stored()[i].public_name(), buffers[i]);
+      map.emplace(code_.table->stored()[i].public_name(), buffers[i]);
     else if (const Tensor& tensor = set->tensors()[i]; tensor.defined())
-      map.emplace(table_->stored()[i].public_name(), on_host(tensor));
+      map.emplace(code_.table->stored()[i].public_name(), on_host(tensor));
   }
   return map;
 }

@@ -1,19 +1,23 @@
-// Runner::Update: a weight update from begin_update() until its set is staged.
+// StagedUpdate: an update of weights from begin_update() until its set is staged, or a named set is made.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "sconce/weights.h"
 #include "src/device/file_source.h"
 #include "src/device/tensor_source.h"
-#include "src/runner/runner.h"
+#include "src/runner/set_runs.h"
+#include "src/runner/weight_versions.h"
 
 namespace sconce::runner {
 
-class Runner::Update final : public WeightUpdate, public FileTaker, public TensorTaker {
+class StagedUpdate final : public WeightUpdate, public FileTaker, public TensorTaker {
  public:
-  Update(Runner& runner, UpdateOptions options, std::shared_ptr<void> owner);
+  // The errors of Model::begin_update(). `owner` owns the model, and is kept until the update is destroyed.
+  StagedUpdate(const ModelCode& code, const ReplicaPool& pool, WeightVersions& versions, SetRuns& sets,
+               UpdateOptions options, std::shared_ptr<void> owner);
   void declare(std::span<const WeightEntry> entries) override;
   std::span<std::byte> memory(size_t entry) override;
   void complete(size_t entry) override;
@@ -25,14 +29,18 @@ class Runner::Update final : public WeightUpdate, public FileTaker, public Tenso
   void take(std::span<const TensorPart> parts) override;
 
  private:
+  bool is_named() const noexcept { return !options_.set.empty(); }
   Staging& staging(const char* what);
 
-  std::shared_ptr<void> owner_;  // destroyed last: it may own the runner
-  Runner& runner_;
+  const std::shared_ptr<void> owner_;  // destroyed last
+  const ModelCode& code_;
+  const ReplicaPool& pool_;
+  WeightVersions& versions_;
+  SetRuns& sets_;
   UpdateOptions options_;
-  std::optional<Turn> turn_;
+  std::optional<WeightVersions::UpdateLock> lock_;
   std::optional<Staging> staging_;
-  std::shared_ptr<const WeightSet> base_;  // of a named set that starts from another
+  NamedSets::Held base_;  // of a named set that starts from another
   bool finished_ = false;
 };
 

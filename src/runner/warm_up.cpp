@@ -100,42 +100,39 @@ WarmUp WarmUpTrial::wait() {
   return learned;
 }
 
-WarmUp Runner::warm_up(std::optional<uint64_t> expected) const {
-  WarmUp result{.inputs = 0, .problem = why_no_dummy_run(info_.spec)};
+WarmUp Runner::warm_up(std::optional<uint64_t> expected) {
+  WarmUp result{.inputs = 0, .problem = why_no_dummy_run(code_.info.spec)};
   if (!result.problem.empty()) return result;
-  const MutexLock work(work_mutex_);
-  const Generation& served = *active();
-  if (!served.missing.empty()) {
-    result.problem = "the package brings no weights";
-    return result;
-  }
-  ReplicaSlot& slot = slots_[0];
-  const std::vector<int>& cpus = slot.lane.cpus();
-  const auto run = [&] {
-    if (!cpus.empty()) stay_on(cpus);
-    const Held held(slot);
+  ReplicaSlot& slot = pool_.slots()[0];
+  const auto run = [&](const WeightVersion& active) {
+    if (!slot.lane.cpus().empty()) stay_on(slot.lane.cpus());
+    const SlotLock lock(slot);
     const bool failed = aoti_abi::guard("a run on made-up inputs", [&] {
-      const std::vector<Tensor> inputs = warm_up_inputs(info_.spec);
+      const std::vector<Tensor> inputs = warm_up_inputs(code_.info.spec);
       result.inputs = digest_of_inputs(inputs);
       SCONCE_CHECK(!expected || *expected == result.inputs, kFailedPrecondition,
                    "a child process has run other inputs than these");
       // What the model writes to its buffers must not stay.
       std::unique_ptr<ModelInstance> own;
-      if (table_->any_mutated()) own = slot.replica->bind(module_, *table_, *served.set, {}, nullptr, nullptr);
-      ModelInstance& bound = own ? *own : *served.bound[slot.index];
-      std::vector<Tensor> outputs(bound.container->num_outputs());
+      if (code_.table->any_mutated())
+        own = slot.replica->instantiate(code_.module, *code_.table, *active.values, {}, nullptr, nullptr);
+      ModelInstance& instance = own ? *own : *active.instances[slot.index];
+      std::vector<Tensor> outputs(instance.container->num_outputs());
       const DummyRun dummy;
-      slot.replica->run(bound, inputs, outputs, {});
+      slot.replica->run(instance, inputs, outputs, {});
     });
     const std::optional<aoti_abi::ShimError> error = aoti_abi::take_error();
     if (failed) result.problem = error ? error->text : "a run on made-up inputs: no memory is left";
   };
-  // Runs that take several threads are a lane's. If this thread kept a team of OpenMP's for ever, there would be more
-  // threads than cores, and libgomp's threads would sleep at each barrier instead of spinning.
-  if (on_caller_)
-    run();
-  else
-    std::async(std::launch::async, run).get();
+  versions_.with_active([&](const WeightVersion& active) {
+    if (!active.missing.empty()) result.problem = "the package brings no weights";
+    // Runs that take several threads are a lane's. If this thread kept a team of OpenMP's for ever, there would be more
+    // threads than cores, and libgomp's threads would sleep at each barrier instead of spinning.
+    else if (pool_.runs_on_caller())
+      run(active);
+    else
+      std::async(std::launch::async, [&] { run(active); }).get();
+  });
   return result;
 }
 

@@ -1,3 +1,5 @@
+#include "src/runner/rehearsal.h"
+
 #include <doctest/doctest.h>
 
 #include <atomic>

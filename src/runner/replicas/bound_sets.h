@@ -33,8 +33,8 @@ class BoundSets {
   void make_room() noexcept {
     while (entries_.size() >= most_ && !entries_.empty()) drop(std::prev(entries_.end()));
   }
-  ModelInstance& keep(std::shared_ptr<const LoadedSet> set, std::unique_ptr<ModelInstance> bound) {
-    entries_.emplace_front(std::move(set), std::move(bound));
+  ModelInstance& keep(std::shared_ptr<const LoadedSet> set, std::unique_ptr<ModelInstance> instance) {
+    entries_.emplace_front(std::move(set), std::move(instance));
     const Entry& entry = entries_.front();
     struct Undo {
       Entries& entries;
@@ -45,7 +45,7 @@ class BoundSets {
     } undo{entries_};
     by_set_.emplace(entry.first.get(), entries_.begin());
     undo.done = true;
-    entry.first->bind(slot_);
+    entry.first->add_instance(slot_);
     return *entry.second;
   }
   void forget(const LoadedSet& set) noexcept {
@@ -58,7 +58,7 @@ class BoundSets {
   using Entries = std::list<Entry>;
   void drop(Entries::iterator entry) noexcept {
     by_set_.erase(entry->first.get());
-    entry->first->unbind(slot_);
+    entry->first->remove_instance(slot_);
     entries_.erase(entry);
   }
 

@@ -110,47 +110,47 @@ void copy_buffers(std::vector<Tensor>& tensors, const std::vector<size_t>& which
 
 }  // namespace
 
-std::unique_ptr<ModelInstance> Replica::bind(const std::shared_ptr<const loader::Module>& module,
-                                             const ConstantTable& table, const ConstantSet& set,
-                                             const std::vector<bool>& reset, const ModelInstance* before,
-                                             const ConstantSet* active) const {
-  auto bound = std::make_unique<ModelInstance>();
+std::unique_ptr<ModelInstance> Replica::instantiate(const std::shared_ptr<const loader::Module>& module,
+                                                    const ConstantTable& table, const ConstantSet& set,
+                                                    const std::vector<bool>& reset, const ModelInstance* before,
+                                                    const ConstantSet* active) const {
+  auto instance = std::make_unique<ModelInstance>();
   std::vector<Tensor> tensors = set.on(device_, table, active);
   // Requests use the replica's stream, so this has its own.
   const std::unique_ptr<DeviceStream> lane =
       lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
   const DeviceStream::Scope on_device(lane.get());
   if (table.any_mutated()) {
-    if (before) bound->buffers = before->buffers;
-    bound->buffers.resize(tensors.size());
+    if (before) instance->buffers = before->buffers;
+    instance->buffers.resize(tensors.size());
     std::vector<size_t> own;
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (!table.stored()[i].spec.mutated || !tensors[i].defined()) continue;
-      if (!bound->buffers[i].defined() || (i < reset.size() && reset[i]))
+      if (!instance->buffers[i].defined() || (i < reset.size() && reset[i]))
         own.push_back(i);
       else
-        tensors[i] = bound->buffers[i];
+        tensors[i] = instance->buffers[i];
     }
     copy_buffers(tensors, own, table);
-    for (const size_t i : own) bound->buffers[i] = tensors[i];
+    for (const size_t i : own) instance->buffers[i] = tensors[i];
   }
   FromSet source(tensors);
-  bound->container = std::make_unique<loader::Container>(module, device_, source);
-  if (bound->container->constants_given() == 0 && !tensors.empty()) {
+  instance->container = std::make_unique<loader::Container>(module, device_, source);
+  if (instance->container->constants_given() == 0 && !tensors.empty()) {
     std::vector<std::pair<std::string, Tensor>> pairs;
     for (size_t i = 0; i < tensors.size(); ++i)
       if (tensors[i].defined()) pairs.emplace_back(table.stored()[i].spec.name, tensors[i]);
-    if (!pairs.empty()) bound->container->set_constants(pairs);
+    if (!pairs.empty()) instance->container->set_constants(pairs);
   }
   // Without folded constants there is nothing to compute, and a container would say so on std::cerr.
   if (table.any_folded() && set.missing(table).empty()) {
     const FoldingThreads threads(settings_.threads, settings_.compiled_threads);
-    bound->container->fold(lane ? lane->stream() : nullptr);
+    instance->container->fold(lane ? lane->stream() : nullptr);
   }
   if (lane) lane->synchronize();
   if (lane && settings_.graphs > 0) {
     const char* why = nullptr;
-    if (!bound->container->can_be_recorded()) why = "the package is of a torch without RunSingleThreaded";
+    if (!instance->container->can_be_recorded()) why = "the package is of a torch without RunSingleThreaded";
     for (size_t i = 0; i < settings_.input_devices.size(); ++i)
       if (reads_on_host(i)) why = "it reads inputs on the host";
     for (const StoredConstant& constant : table.stored())
@@ -159,17 +159,17 @@ std::unique_ptr<ModelInstance> Replica::bind(const std::shared_ptr<const loader:
     if (why)
       graphs_->refused(why, true);
     else if (graphs_->recordable())  // what an earlier generation could not, this one cannot
-      bound->graphs = std::make_unique<GraphRuns>(static_cast<size_t>(settings_.graphs), graphs_);
+      instance->graphs = std::make_unique<GraphRuns>(static_cast<size_t>(settings_.graphs), graphs_);
   }
-  return bound;
+  return instance;
 }
 
-void Replica::restore(ModelInstance& bound, const ConstantTable& table, const ConstantSet& set,
+void Replica::restore(ModelInstance& instance, const ConstantTable& table, const ConstantSet& set,
                       const ConstantSet* active) {
   const DeviceStream::Scope on_device(lane_.get());
   const std::vector<Tensor>& values = set.on(device_, table, active);
-  for (size_t i = 0; i < bound.buffers.size(); ++i) {
-    Tensor& own = bound.buffers[i];
+  for (size_t i = 0; i < instance.buffers.size(); ++i) {
+    Tensor& own = instance.buffers[i];
     if (!own.defined() || !values[i].defined()) continue;
     const IntSpan a = values[i].strides(), b = own.strides();
     if (table.stored()[i].spec.assumed && own.is_cpu() && std::equal(a.begin(), a.end(), b.begin(), b.end()))
@@ -190,34 +190,34 @@ std::vector<Tensor> Replica::copies_of(const std::vector<Tensor>& buffers, const
   return copies;
 }
 
-void Replica::move_rows(ModelInstance& bound, std::vector<Tensor>& aside, const ConstantTable& table,
+void Replica::move_rows(ModelInstance& instance, std::vector<Tensor>& aside, const ConstantTable& table,
                         const ConstantSet& set, const ConstantSet* active, const SequenceRows& rows) const {
   const DeviceStream::Scope on_device(lane_.get());
   const auto move = [&](std::span<const uint32_t> list, const std::vector<Tensor>& from,
                         const std::vector<Tensor>& to) {
-    for (size_t i = 0; i < bound.buffers.size() && !list.empty(); ++i) {
-      if (!bound.buffers[i].defined() || !from[i].defined()) continue;
+    for (size_t i = 0; i < instance.buffers.size() && !list.empty(); ++i) {
+      if (!instance.buffers[i].defined() || !from[i].defined()) continue;
       for (const uint32_t row : list) {
         Tensor there = row_of(to[i], row);
         copy(row_of(from[i], row), there);
       }
     }
   };
-  move(rows.set_aside, bound.buffers, aside);
-  move(rows.bring_back, aside, bound.buffers);
-  if (!rows.reset.empty()) move(rows.reset, set.on(device_, table, active), bound.buffers);
+  move(rows.set_aside, instance.buffers, aside);
+  move(rows.bring_back, aside, instance.buffers);
+  if (!rows.reset.empty()) move(rows.reset, set.on(device_, table, active), instance.buffers);
 }
 
-void Replica::run(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+void Replica::run(ModelInstance& instance, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                   const Delivery& delivery) {
   const CpuArena::Scope scope(arena_.get());
   ran_ = true;
   set_kernel_threads(settings_.threads);
   set_compiled_threads(settings_.compiled_threads);
-  if (!lane_) return bound.container->run(inputs, outputs);
+  if (!lane_) return instance.container->run(inputs, outputs);
   const DeviceStream::Scope on_device(lane_.get());
   const Delivery to{delivery.device_outputs || !settings_.host_outputs, delivery.last_rows};
-  if (!bound.graphs || !run_as_graph(bound, inputs, outputs, to)) run_on_device(bound, inputs, outputs, to);
+  if (!instance.graphs || !run_as_graph(instance, inputs, outputs, to)) run_on_device(instance, inputs, outputs, to);
 }
 
 void Replica::give_back_idle_memory() noexcept {
@@ -267,7 +267,7 @@ void Replica::bring_back(size_t i, const Tensor& sent, const Tensor& input) cons
   if (std::memcmp(now.data(), before.data(), now.bytes()) != 0) sconce::copy(now, theirs);
 }
 
-void Replica::run_on_device(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+void Replica::run_on_device(ModelInstance& instance, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                             const Delivery& to) {
   DeviceBackend& backend = device_backend(device_);
   std::vector<Tensor> sent(inputs.begin(), inputs.end());
@@ -278,7 +278,7 @@ void Replica::run_on_device(ModelInstance& bound, std::span<const Tensor> inputs
     backend.copy(sent[i], there);
     sent[i] = std::move(there);
   }
-  bound.container->run(sent, outputs, lane_->stream());
+  instance.container->run(sent, outputs, lane_->stream());
   for (size_t i = 0; i < sent.size(); ++i)
     if (sent[i].storage() != inputs[i].storage()) bring_back(i, sent[i], inputs[i]);
   std::vector<Tensor> made;  // kept until the stream has used them
@@ -292,30 +292,30 @@ void Replica::run_on_device(ModelInstance& bound, std::span<const Tensor> inputs
   lane_->synchronize();
 }
 
-bool Replica::record(ModelInstance& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
+bool Replica::record(ModelInstance& instance, GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
   const bool recorded =
       aoti_abi::guard("recording a CUDA graph", [&] {
-        bound.graphs->make_room(shape);
+        instance.graphs->make_room(shape);
         shape.inputs.clear();
         for (const Tensor& input : inputs)
           shape.inputs.push_back(Tensor::empty_strided(input.sizes(), input.strides(), input.dtype(), device_));
         shape.staged.assign(inputs.size(), StoragePtr());
-        shape.outputs.assign(bound.container->num_outputs(), Tensor());
+        shape.outputs.assign(instance.container->num_outputs(), Tensor());
         lane_->begin_capture(shape.inputs.size());
-        bound.container->run(shape.inputs, shape.outputs, lane_->stream());
-        bound.graphs->keep(shape, lane_->end_capture(shape.outputs.size()));
+        instance.container->run(shape.inputs, shape.outputs, lane_->stream());
+        instance.graphs->keep(shape, lane_->end_capture(shape.outputs.size()));
       }) == 0;
   if (recorded) return true;
   lane_->drop_capture();
   const auto error = aoti_abi::take_error();
   if (error && error->code == ErrorCode::kUnsupported)
-    bound.graphs->refuse(error->text);
+    instance.graphs->refuse(error->text);
   else
-    bound.graphs->postpone(shape, error ? error->text : "out of memory");
+    instance.graphs->postpone(shape, error ? error->text : "out of memory");
   return false;
 }
 
-bool Replica::run_as_graph(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+bool Replica::run_as_graph(ModelInstance& instance, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                            const Delivery& to) {
   for (const Tensor& input : inputs)
     if (!input.defined() || (!input.is_cpu() && input.device() != device_)) return false;
@@ -323,8 +323,9 @@ bool Replica::run_as_graph(ModelInstance& bound, std::span<const Tensor> inputs,
   for (size_t i = 0; i < inputs.size(); ++i)
     for (size_t j = 0; j < inputs.size() && may_write(i); ++j)
       if (i != j && !inputs[i].is_cpu() && inputs[i].storage() == inputs[j].storage()) return false;
-  GraphRuns::Shape* shape = bound.graphs->find(inputs);
-  if (!shape || (!shape->graph && !(bound.graphs->wants_graph(*shape) && record(bound, *shape, inputs)))) return false;
+  GraphRuns::Shape* shape = instance.graphs->find(inputs);
+  if (!shape || (!shape->graph && !(instance.graphs->wants_graph(*shape) && record(instance, *shape, inputs))))
+    return false;
   copy_in(*shape, inputs);
   // The outputs may get the inputs' memory.
   if (std::less<>()(outputs.data() + outputs.size(), inputs.data()) ||
@@ -332,7 +333,7 @@ bool Replica::run_as_graph(ModelInstance& bound, std::span<const Tensor> inputs,
     for (Tensor& output : outputs) output = Tensor();
   copy_out(*shape, inputs, outputs, to);
   shape->graph->launch(shape->before, shape->after);
-  bound.graphs->ran();
+  instance.graphs->ran();
   DeviceBackend& backend = device_backend(device_);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!may_write(i)) continue;

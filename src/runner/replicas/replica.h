@@ -52,23 +52,25 @@ class alignas(64) Replica {
   // Takes over buffers that the model writes from `before` (null: none), except those for which `reset` (per stored
   // constant; empty: none) asks for the set's values. `active` (null: none): the set that the device already has.
   // kModelFailed, kOutOfMemory.
-  std::unique_ptr<ModelInstance> bind(const std::shared_ptr<const loader::Module>& module, const ConstantTable& table,
-                                      const ConstantSet& set, const std::vector<bool>& reset,
-                                      const ModelInstance* before, const ConstantSet* active) const;
+  std::unique_ptr<ModelInstance> instantiate(const std::shared_ptr<const loader::Module>& module,
+                                             const ConstantTable& table, const ConstantSet& set,
+                                             const std::vector<bool>& reset, const ModelInstance* before,
+                                             const ConstantSet* active) const;
 
-  // Gives the container's own buffers the set's values, which it may be bound over or not. Called by the slot's holder.
-  void restore(ModelInstance& bound, const ConstantTable& table, const ConstantSet& set, const ConstantSet* active);
+  // Gives the instance's own buffers the values of a set, which need not be its set. Called by the slot's holder.
+  void restore(ModelInstance& instance, const ConstantTable& table, const ConstantSet& set, const ConstantSet* active);
 
   // Copies of a container's buffers, for rows that are set aside. Called by the slot's holder.
   std::vector<Tensor> copies_of(const std::vector<Tensor>& buffers, const ConstantTable& table) const;
   // Moves rows between the container's own buffers, copies of them and the set's values, before the next run. Called by
   // the slot's holder.
-  void move_rows(ModelInstance& bound, std::vector<Tensor>& aside, const ConstantTable& table, const ConstantSet& set,
-                 const ConstantSet* active, const SequenceRows& rows) const;
+  void move_rows(ModelInstance& instance, std::vector<Tensor>& aside, const ConstantTable& table,
+                 const ConstantSet& set, const ConstantSet* active, const SequenceRows& rows) const;
 
   // The model's tensors come from the replica's arena. On a device, inputs from elsewhere are copied there. When the
   // call returns, outputs are complete: in pinned host memory if host_outputs is set and device_outputs is not.
-  void run(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs, const Delivery& delivery);
+  void run(ModelInstance& instance, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+           const Delivery& delivery);
   // For device work before a run, by the slot's holder; null on the CPU.
   DeviceStream* lane() const noexcept { return lane_.get(); }
 
@@ -82,10 +84,10 @@ class alignas(64) Replica {
   const char* failure() const noexcept;  // "" if it works
 
  private:
-  void run_on_device(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+  void run_on_device(ModelInstance& instance, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                      const Delivery& to);
   // Returns false if the run must be done without a graph.
-  bool run_as_graph(ModelInstance& bound, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+  bool run_as_graph(ModelInstance& instance, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                     const Delivery& to);
   // The copies of a launch: inputs to where the graph reads them; outputs, made here, from where it leaves them. Large
   // tensors of the host and outputs of which rows are wanted are omitted: inputs are copied separately, outputs stay
@@ -93,7 +95,7 @@ class alignas(64) Replica {
   void copy_in(GraphRuns::Shape& shape, std::span<const Tensor> inputs);
   void copy_out(GraphRuns::Shape& shape, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                 const Delivery& to) const;
-  bool record(ModelInstance& bound, GraphRuns::Shape& shape, std::span<const Tensor> inputs);
+  bool record(ModelInstance& instance, GraphRuns::Shape& shape, std::span<const Tensor> inputs);
   bool reads_on_host(size_t input) const noexcept {
     return input < settings_.input_devices.size() && settings_.input_devices[input].type == DeviceType::kCpu;
   }

@@ -45,7 +45,7 @@ ReplicaSlot* ReplicaSlots::choose(uint64_t affinity, const LoadedSet* set) const
     const ReplicaSlot* const before = best;
     if (affinity == 0) {
       const int64_t load = slot.lane.load();
-      const bool equal = best && load == least && set && !set->bound_by(best->index) && set->bound_by(i);
+      const bool equal = best && load == least && set && !set->has_instance(best->index) && set->has_instance(i);
       if (!best || load < least || equal) best = &slot, least = load;
     } else {
       // The highest draw wins, so when a slot goes, only its own keys move.

@@ -11,9 +11,9 @@
 
 #include "sconce/mutex.h"
 #include "src/runner/replicas/bound_sets.h"
-#include "src/runner/replicas/generation.h"
 #include "src/runner/replicas/replica.h"
 #include "src/runner/replicas/replica_thread.h"
+#include "src/runner/replicas/weight_version.h"
 
 namespace sconce::runner {
 
@@ -32,23 +32,23 @@ struct alignas(64) ReplicaSlot {  // on its own cache lines, because whoever run
 
   const size_t index;
   std::atomic<bool> open{false};
-  std::atomic<bool> failed{false};                 // its device is lost
-  std::atomic<bool> busy{false};                   // held by one thread, which may run the replica
-  std::atomic<const Generation*> pinned{nullptr};  // the generation that it runs
-  std::unique_ptr<Replica> replica;                // while open, and until the last holder has left
-  std::unique_ptr<BoundSets> sets;                 // the holder's; null: it has run none yet
+  std::atomic<bool> failed{false};                    // its device is lost
+  std::atomic<bool> busy{false};                      // held by one thread, which may run the replica
+  std::atomic<const WeightVersion*> pinned{nullptr};  // the version that it runs
+  std::unique_ptr<Replica> replica;                   // while open, and until the last holder has left
+  std::unique_ptr<BoundSets> sets;                    // the holder's; null: it has run none yet
   ReplicaThread lane;
 };
 
 // Holds a slot for a scope.
-class Held {
+class SlotLock {
  public:
   struct Adopt {};
-  explicit Held(ReplicaSlot& slot) noexcept : slot_(slot) { slot.acquire(); }
-  Held(ReplicaSlot& slot, Adopt) noexcept : slot_(slot) {}
-  ~Held() { slot_.release(); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+  explicit SlotLock(ReplicaSlot& slot) noexcept : slot_(slot) { slot.acquire(); }
+  SlotLock(ReplicaSlot& slot, Adopt) noexcept : slot_(slot) {}
+  ~SlotLock() { slot_.release(); }
+  SlotLock(const SlotLock&) = delete;
+  SlotLock& operator=(const SlotLock&) = delete;
 
  private:
   ReplicaSlot& slot_;
@@ -86,7 +86,7 @@ class ReplicaSlots {
   void close(ReplicaSlot& slot, F&& leaving) noexcept {
     begin_closing(slot);
     // Threads that ran the replica themselves leave before the slot can be held; those that come now find it closed.
-    const Held held(slot);
+    const SlotLock lock(slot);
     leaving();
     end_closing(slot);
   }

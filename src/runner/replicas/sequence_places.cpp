@@ -105,7 +105,7 @@ void SequencePlaces::give(std::unique_ptr<SequenceSlot> place) noexcept {
   taken_.pop_back();
   if (!place->gone.load()) --count_[place->slot];
   place->begun = false;
-  if (!place->gone.load() && place->bound) free_.push_back(std::move(place));
+  if (!place->gone.load() && place->instance) free_.push_back(std::move(place));
 }
 
 void SequencePlaces::leave(size_t slot) noexcept {
@@ -114,7 +114,7 @@ void SequencePlaces::leave(size_t slot) noexcept {
     if (place->slot != slot || place->gone.exchange(true)) continue;
     --count_[slot];
     place->begun = false;
-    place->bound.reset();
+    place->instance.reset();
     place->values.reset();
     place->aside.clear();
   }

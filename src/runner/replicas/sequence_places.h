@@ -27,8 +27,8 @@ struct SequenceSlot {
   const size_t slot;                          // of its replica
   std::atomic<bool> gone{false};              // its replica was removed
   size_t index = 0;                           // of SequencePlaces
-  std::unique_ptr<ModelInstance> bound;       // null until the first step
-  std::shared_ptr<const ConstantSet> values;  // of `bound`
+  std::unique_ptr<ModelInstance> instance;    // null until the first step
+  std::shared_ptr<const ConstantSet> values;  // of `instance`
   bool has_rows = false;                      // steps may set rows aside
   std::vector<Tensor> aside;                  // copies of the buffers, for such rows; empty until there is one
   bool begun = false;                         // the buffers are as the steps of `life` left them

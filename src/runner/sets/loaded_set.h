@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sconce/check.h"
 #include "sconce/weights.h"
 #include "src/runner/constants/constant_set.h"
 
@@ -19,7 +20,7 @@ inline constexpr size_t kMaxReplicas = 1024;  // of a model
 
 class LoadedSet final : public WeightSet, public std::enable_shared_from_this<LoadedSet> {
  public:
-  // owner: the runner, so that no other uses it.
+  // owner: the model's code, so that no other model uses the set.
   LoadedSet(const void* of, std::string name, uint64_t number, const ConstantTable& table,
             std::shared_ptr<const ConstantSet> constants, bool package)
       : WeightSet(std::move(name), number),
@@ -31,24 +32,30 @@ class LoadedSet final : public WeightSet, public std::enable_shared_from_this<Lo
   const void* const owner;
   const std::shared_ptr<const ConstantSet> values;
   const std::string_view missing;  // the first constant without a value; empty if none
-  const bool reads_package;        // as Generation::reads_package
+  const bool reads_package;        // as WeightVersion::reads_package
 
-  // Replicas shall keep no container of it.
+  // model: as `owner`. kInvalidArgument for another model's set, kFailedPrecondition if a constant has no value.
+  void check(const void* model) const {
+    SCONCE_CHECK(owner == model, kInvalidArgument, "set '", *name(), "' is another model's");
+    SCONCE_CHECK(missing.empty(), kFailedPrecondition, "set '", *name(), "' has no value for constant '", missing, "'");
+  }
+
+  // Replicas keep no instance of it.
   void leave() const noexcept { gone_.store(true); }
   bool gone() const noexcept { return gone_.load(); }
-  // A replica that makes a container calls this before it looks at gone(), and the caller of leave() looks at bound()
+  // A replica that makes an instance calls this before it reads gone(), and the caller of leave() reads has_instances()
   // afterwards. So one of them notices the other.
-  void bind(size_t slot) const noexcept {
+  void add_instance(size_t slot) const noexcept {
     bits_of(slot).fetch_or(bit_of(slot));
     replicas_.fetch_add(1);
   }
-  void unbind(size_t slot) const noexcept {
+  void remove_instance(size_t slot) const noexcept {
     bits_of(slot).fetch_and(~bit_of(slot));
     replicas_.fetch_sub(1);
   }
-  bool bound() const noexcept { return replicas_.load() > 0; }
-  // Whether the slot's replica has a container of it. A hint: it may change at once.
-  bool bound_by(size_t slot) const noexcept {
+  bool has_instances() const noexcept { return replicas_.load() > 0; }
+  // Whether the slot's replica has an instance of it. A hint: it may change at once.
+  bool has_instance(size_t slot) const noexcept {
     return (bits_of(slot).load(std::memory_order_relaxed) & bit_of(slot)) != 0;
   }
 

@@ -1,4 +1,4 @@
-// Generation: a constant set with a container per replica. Served once it is published under a number.
+// WeightVersion: a constant set with an instance per replica. Served once it is published under a number.
 #pragma once
 
 #include <atomic>
@@ -15,16 +15,16 @@
 
 namespace sconce::runner {
 
-struct Generation {
-  Generation(const ConstantTable& table, std::shared_ptr<const ConstantSet> constants, const std::string& text,
-             std::vector<bool> named)
-      : set(std::move(constants)),
-        missing(set->missing(table)),
+struct WeightVersion {
+  WeightVersion(const ConstantTable& table, std::shared_ptr<const ConstantSet> constants, const std::string& text,
+                std::vector<bool> named)
+      : values(std::move(constants)),
+        missing(values->missing(table)),
         label(text.empty() ? nullptr : std::make_shared<const std::string>(text)),
         reset(std::move(named)),
-        bound(kMaxReplicas) {}
+        instances(kMaxReplicas) {}
 
-  std::shared_ptr<const ConstantSet> set;
+  std::shared_ptr<const ConstantSet> values;
   std::string_view missing;                  // the first constant without a value; empty if none
   std::shared_ptr<const std::string> label;  // null: none
   std::atomic<uint64_t> number{0};           // 0: not published yet. Only grows; runs read it when they end
@@ -36,7 +36,7 @@ struct Generation {
   bool staged = false;  // from begin_update(): may only be committed or aborted
   // By slot; null if there is no replica, or none was needed yet. Each slot belongs to its replica alone, so others run
   // while one is filled or emptied.
-  std::vector<std::unique_ptr<ModelInstance>> bound;
+  std::vector<std::unique_ptr<ModelInstance>> instances;
 };
 
 }  // namespace sconce::runner
