@@ -1,4 +1,4 @@
-// An accepted connection that has no connection yet. If it gets none, it is closed and no longer counted.
+// An accepted socket without an HttpConnection. If it gets none, the destructor closes it and it is no longer counted.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>

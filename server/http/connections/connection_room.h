@@ -1,4 +1,4 @@
-// How many connections the limit of descriptors leaves room for.
+// The number of connections for which the descriptor limit has room.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,12 @@
 namespace sconce::server {
 
 struct ConnectionRoom {
-  int64_t of_public = 0;  // connections of the public listener, and as many of gRPC
-  int64_t of_side = 0;    // of the listener of metrics, and as many of administration
+  int64_t of_public = 0;  // connections of the public listener, and the same number of gRPC
+  int64_t of_side = 0;    // of the metrics listener, and the same number of the admin listener
 };
 
-// wanted: what the settings allow. Packages, pushes, downloads and files of the log have descriptors too, and so have
-// the other listeners, whatever happens on the public one.
+// wanted: the limits in the settings. Packages, pushes, downloads and log files need descriptors too, and so do the
+// other listeners, independent of the public one.
 constexpr ConnectionRoom connection_room(int64_t descriptors, ConnectionRoom wanted, bool grpc) noexcept {
   const int64_t files = std::clamp<int64_t>(descriptors / 4, 32, 1024);
   const int64_t side = std::clamp<int64_t>(descriptors / 16, 1, std::max<int64_t>(wanted.of_side, 1));

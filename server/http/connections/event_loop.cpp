@@ -14,7 +14,7 @@
 namespace sconce::server {
 namespace {
 
-// Rounded up, so that the time has come when the wait ends.
+// Rounded up, so that `time` has passed when the wait ends.
 int milliseconds_until(EventLoop::Clock::time_point time, EventLoop::Clock::time_point now) noexcept {
   if (time == EventLoop::Clock::time_point::max()) return -1;
   if (time <= now) return 0;
@@ -50,10 +50,10 @@ void EventLoop::watch_once(int descriptor, Watcher& watcher) {
 std::span<const EventLoop::Event> EventLoop::wait(Clock::time_point time, Clock::time_point now) noexcept {
   epoll_event happened[kMaxEvents];
   int most = milliseconds_until(time, now);
-  // Whoever calls before this is seen here; whoever calls after it sees that the thread sleeps.
+  // A caller before this point is seen here; a caller after it sees that the thread sleeps.
   if (int awake = kAwake; most != 0 && !state_.compare_exchange_strong(awake, kAsleep)) most = 0;
   const int count = ::epoll_wait(epoll_.get(), happened, kMaxEvents, most);
-  // What was left before wake() is visible after this.
+  // Writes before wake() are visible after this.
   if (state_.load(std::memory_order_relaxed) != kAwake) state_.exchange(kAwake);
   size_t told = 0;
   for (int i = 0; i < count; ++i)
@@ -62,8 +62,8 @@ std::span<const EventLoop::Event> EventLoop::wait(Clock::time_point time, Clock:
   return {events_.data(), told};
 }
 
-// The descriptor is always readable and edge-triggered: asking for it anew tells of it once more. That takes no memory,
-// so it cannot fail, and nobody needs to read it.
+// The descriptor is always readable and edge-triggered: modifying its registration reports it once more. That allocates
+// no memory, so it cannot fail, and the descriptor need not be read.
 void EventLoop::wake() noexcept {
   if (state_.exchange(kCalled) != kAsleep) return;
   epoll_event event{EPOLLIN | EPOLLET, {.ptr = nullptr}};

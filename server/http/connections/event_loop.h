@@ -1,10 +1,11 @@
-// EventLoop: what an I/O thread waits for: descriptors, a time, and calls by other threads.
+// EventLoop: the events that an I/O thread waits for: descriptors, a time, and calls from other threads.
 //
-// A connection is registered once, edge-triggered: the kernel says when it becomes readable or writable, and whoever is
-// told remembers that until there is nothing more. So a request costs its receive, its send and a share of a wait.
-// Asio 1.74 to 1.81 has no such way: it asks the empty socket again after each answer, or registers it anew.
+// A connection is registered once, edge-triggered: the kernel reports once when it becomes readable or writable, and
+// its watcher remembers that until nothing is left. A request therefore costs its receive, its send and a share of a
+// wait. Asio 1.74 to 1.81 does not support this: it polls the empty socket again after each answer, or registers it
+// again.
 //
-// Used by the thread that waits, except call() and wake().
+// Used by the waiting thread, except call() and wake().
 #pragma once
 
 #include <sys/epoll.h>
@@ -26,8 +27,8 @@ class EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Learns what happens to a descriptor. It must live until the events of the wait() during which the descriptor was
-  // closed are over.
+  // Receives the events of a descriptor. It must live until the events of the wait() during which the descriptor was
+  // closed are handled.
   class Watcher {
    public:
     // events: epoll's bits.
@@ -42,34 +43,34 @@ class EventLoop {
     uint32_t events;
   };
 
-  EventLoop();  // kUnavailable: the process may open no more descriptors
+  EventLoop();  // kUnavailable: the process has reached its descriptor limit
   EventLoop(const EventLoop&) = delete;
 
-  // Tells `watcher` whenever the descriptor becomes readable or writable, and at once if it is, until forget().
-  // kUnavailable: no memory in the kernel.
+  // Notifies `watcher` whenever the descriptor becomes readable or writable, and at once if it already is, until
+  // forget(). kUnavailable: no memory in the kernel.
   void watch(int descriptor, Watcher& watcher);
-  // Call this before the descriptor is closed. Its end alone may not end the events: a child process that has not
-  // reached its exec() has the descriptor, too, and the kernel then goes on to tell of it.
+  // Call this before the descriptor is closed. Closing it may not end the events: a child process that has not reached
+  // its exec() also has the descriptor, and the kernel then continues to report events.
   void forget(int descriptor) noexcept;
-  // Tells it once, when the descriptor is readable; call this again for the next time.
+  // Notifies the watcher once, when the descriptor is readable; call this again for the next time.
   void watch_once(int descriptor, Watcher& watcher);
 
-  // Waits until something happens or `time` comes; a time that is not after `now` does not wait. Returns what happened
-  // to descriptors, valid until the next call. It returns early, with nothing, after wake() and call().
+  // Waits until an event happens or `time` comes; if `time` is not after `now`, it does not wait. Returns the events of
+  // descriptors, valid until the next call. After wake() and call() it returns early, without events.
   std::span<const Event> wait(Clock::time_point time, Clock::time_point now) noexcept;
 
-  // On any thread: ends the wait that is under way, or else the next one. Makes a system call only if the thread waits.
+  // On any thread. Ends the current wait, or else the next one. Makes a system call only if the thread waits.
   void wake() noexcept;
-  // On any thread: makes the thread call `work`. If this throws std::bad_alloc, it does not.
+  // On any thread. Makes the loop's thread call `work`. If this throws std::bad_alloc, `work` is not called.
   void call(std::function<void()> work);
-  // Does the work of call(). What it throws is passed on; the rest is done next time.
+  // Executes the work of call(). Its exceptions are passed on; the remaining work is executed at the next call.
   void do_work();
 
  private:
   void add(int operation, int descriptor, uint32_t events, Watcher* watcher);
 
   static constexpr int kAwake = 0, kCalled = 1, kAsleep = 2;
-  static constexpr size_t kMaxEvents = 128;  // of one wait
+  static constexpr size_t kMaxEvents = 128;  // per wait
 
   Descriptor epoll_, wakes_;
   std::atomic<int> state_{kAwake};

@@ -15,13 +15,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How many requests of one connection are answered before other connections get a turn.
+// Number of requests of one connection that are answered before other connections are served.
 constexpr int kInARow = 16;
 // Memory that a connection keeps for its next request.
 constexpr size_t kKeepBytes = 256 * 1024;
 constexpr std::chrono::seconds kLingerTime{2};
 
-// The limit here does not concern uploads of weights; the stream takes those.
+// This limit does not apply to uploads of weights, which the stream reads.
 uint64_t most_body(const ServerConfig& config, Listeners listener) noexcept {
   return listener == kAdmin ? INT64_MAX : static_cast<uint64_t>(config.max_body_bytes);
 }
@@ -60,7 +60,7 @@ void HttpConnection::start(IoThread::Connections::iterator self) {
   }
 }
 
-// Runs steps() until one waits. The only place where a request's exceptions are caught.
+// Runs steps() until a step waits. The only place where a request's exceptions are caught.
 void HttpConnection::proceed() noexcept {
   const LogRequest log_request(stream_->request_id(), stream_->peer());
   for (;;) {
@@ -135,7 +135,7 @@ HttpConnection::Next HttpConnection::read_request() {
     if (!room.empty()) return receive(room);
     step = RequestReader::Step::kRefused;
   }
-  // A handler's change must not be answered as failed because memory for the answer is missing.
+  // A completed change must not be reported as failed because memory for the answer is short.
   writer_.reserve();
   switch (step) {
     case RequestReader::Step::kHead: {
@@ -189,23 +189,23 @@ void HttpConnection::follow(HttpStream::Next next) {
 void HttpConnection::wait() {
   state_ = State::kWaiting;
   const HttpStream::Waiting waiting = stream_->waiting();
-  // A thread may read from the socket itself and leave part of what has come.
+  // A thread may read from the socket itself and leave part of the received bytes.
   if (!waiting.reads_ahead) readable_ = true;
   if (waiting.events) read_ahead();
   if (!waiting.timed) return;
-  // The run may be over by now, but its notice waits for this thread.
+  // The run may have ended by now, but its notice waits for this thread.
   clock_.until(stream_->deadline());
   io_thread_.wake_by(clock_.deadline());
   if (waiting.reads_ahead) read_ahead();
 }
 
-// Another thread has let go of the request.
+// Another thread has released the request.
 void HttpConnection::on_notice() noexcept {
   if (state_ == State::kWaiting) {
     state_ = State::kReturned;
     return proceed();
   }
-  // The connection closed or answered in the meantime.
+  // The connection was closed or answered meanwhile.
   stream_->take_back();
   retire_if_over();
 }
@@ -248,12 +248,12 @@ void HttpConnection::finish_request() {
   stream_->end(writer_.bytes(), clock_.phase_start());
   const bool unread = reader_.unfinished();
   reader_.end();
-  // The next request may come late and needs no large memory.
+  // The next request may come late and may not need large memory.
   if (largest() > kKeepBytes && !stream_->lent()) trim(kKeepBytes);
   if (writer_.closes()) return linger(unread);
   state_ = State::kReading;
   reads_ = 0;
-  // An answer that went at once took microseconds, which the timeout need not know.
+  // An answer that was sent at once took microseconds, which are negligible for the timeout.
   const Clock::time_point now = writer_.done_at_once() ? clock_.phase_start() : Clock::now();
   clock_.begin_phase(now);
   clock_.until(now + io_thread_.shared().config.idle_timeout);
@@ -261,7 +261,7 @@ void HttpConnection::finish_request() {
 
 // unread: part of the request was not read.
 void HttpConnection::linger(bool unread) noexcept {
-  // Without unread bytes the client sees no reset, so close at once.
+  // Without unread bytes the client gets no reset, so the connection is closed at once.
   if (!unread) return close();
   state_ = State::kLingering;
   transport_.shutdown_send();

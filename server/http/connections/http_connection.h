@@ -1,29 +1,29 @@
 // HttpConnection: one connection. It owns the socket and its clock, the reader that turns bytes into requests, the
-// writer that sends answers, and the stream, which handles the current request. It decides which of them goes on. It
-// answers one request after the other and starts the next only when the last is answered.
+// writer that sends responses, and the stream that handles the current request. It decides which of these continues. It
+// answers one request after the other, and starts the next request only when the last one is answered.
 //
-//                     +------------------- all bytes are sent, and the client may ask again ------------------+
+//                     +------------------- all bytes are sent, and the client may send more requests ---------+
 //                     v                                                                                       |
 //   kHandshake --> kReading --- answered at once, or refused -------------------------------------------> kWriting
 //   (of TLS)            |                                                                               ^   |
-//                       | another thread has the request                              the answer stands |   | all bytes
+//                       | another thread has the request                            the answer is ready |   | all bytes
 //                       v                                                                               |   | are sent,
-//                   kWaiting --- that thread has let go --> kReturned ----------------------------------+   | for the
-//                     |  ^                                      |                                       |   | last time
-//                     |  +------ the next thread has it --------+                                       |   v
-//                     +--------- the model's time is up ------------------------------------------------+ kLingering
+//                   kWaiting --- that thread has released it --> kReturned -----------------------------+   | for the
+//                     |  ^                                           |                                  |   | last time
+//                     |  +------ the next thread has it -------------+                                  |   v
+//                     +--------- the model's deadline has passed ---------------------------------------+ kLingering
 //                                                                                                           |
 //                                                                                                           v
 //                                                                                                         kClosed
 //
-// An answer in pieces goes from kWriting back to kWaiting while the next piece is not there. No thread has the request
-// while a feed has nothing to tell; the tick looks whether it has.
+// A streamed answer goes from kWriting back to kWaiting until the next piece is ready. While an event stream has no new
+// events, no thread has the request; the tick polls for new events.
 //
-// Every state can end in kClosed: the client leaves, a deadline passes, the server ends. A closed connection stays
-// until no other thread uses it, and until the I/O thread's next tick. RequestReader knows how much of a request was
-// read, HttpStream which thread works on it.
+// Every state can end in kClosed: the client disconnects, a deadline passes, or the server shuts down. A closed
+// connection stays until no other thread uses it, and until the I/O thread's next tick. RequestReader knows how much of
+// a request was read; HttpStream knows which thread works on it.
 //
-// The I/O thread's tick checks deadlines, early enough for those of runs. Used only on the I/O thread.
+// The I/O thread's tick checks deadlines, with the precision that runs need. Used only on the I/O thread.
 #pragma once
 
 #include <algorithm>
@@ -59,25 +59,25 @@ class HttpConnection final : private EventLoop::Watcher {
   HttpConnection& operator=(const HttpConnection&) = delete;
   ~HttpConnection();
 
-  // Ends the wait of the stream's request. On any thread; cannot fail. At most one notice may be under way.
+  // Ends the wait of the stream's request. On any thread; cannot fail. At most one notice may be pending.
   void notify() noexcept { io_thread_.notify(*this); }
-  // kUnavailable: it cannot be watched, and is closed.
+  // kUnavailable: the connection cannot be watched, and is closed.
   void start(IoThread::Connections::iterator self);
   void check_deadline(Clock::time_point now);
-  // When the model's answer is due; max() if none is awaited.
+  // Deadline of the model's answer; max() if none is awaited.
   Clock::time_point run_deadline() const noexcept {
     return waits_for_model() ? clock_.deadline() : Clock::time_point::max();
   }
   Listeners listener() const noexcept { return stream_->listener(); }
-  // How it waits for its client; see IoThread::idlest().
+  // Its state for IoThread::idlest().
   IoThread::Idle idle(Clock::time_point now) const noexcept;
-  // Closes the connection to make room for another. Returns false if it is no longer idle.
+  // Closes the connection to make room for another one. Returns false if it is no longer idle.
   bool make_room() noexcept;
-  void leave() noexcept { slot_.release(); }  // is not counted any more
-  // When serving ends: closes the connection unless a request is under way or about to come.
+  void leave() noexcept { slot_.release(); }  // the connection is no longer counted
+  // At shutdown: closes the connection unless a request is in progress or about to arrive.
   void close_if_idle(Clock::time_point now);
-  // When time is up: closes a connection whose client has not sent its request or not taken its answer. tell: first
-  // answers a client that has not sent its request.
+  // After the drain timeout: closes a connection whose client has not sent its whole request or not read its answer.
+  // tell: first answers a client that has not sent its whole request.
   void end_client(bool tell) noexcept;
   // When the I/O thread ends: closes the connection. Returns true if other threads still compute its answer.
   bool abandon() noexcept {
@@ -90,10 +90,10 @@ class HttpConnection final : private EventLoop::Watcher {
   enum class State : int8_t {
     kHandshake,  // of TLS
     kReading,    // a request, or waiting for one
-    kWaiting,    // for another thread, which has the exchange
-    kReturned,   // that thread has let go
-    kWriting,    // the answer
-    kLingering,  // answered for the last time; what the client still sends is thrown away
+    kWaiting,    // for another thread, which has the request
+    kReturned,   // that thread has released the request
+    kWriting,    // sending the answer
+    kLingering,  // answered for the last time; later bytes of the client are discarded
     kClosed,
   };
   enum class Next : int8_t { kContinue, kWait };  // whether steps() continues
@@ -138,27 +138,27 @@ class HttpConnection final : private EventLoop::Watcher {
   }
   void retire_if_over() noexcept;
 
-  IoThread& io_thread_;                       // everything happens on its thread
+  IoThread& io_thread_;                       // runs everything of this connection
   IoThread::Connections::iterator self_;      // in the I/O thread's list
   OpenConnections::Slot slot_;                // counts the connection
   Transport transport_;                       // the socket, and TLS
-  ClientClock clock_;                         // the deadline of the client or the model
+  ClientClock clock_;                         // the deadline for the client or the model
   RequestReader reader_;                      // bytes from the transport -> requests
   ResponseWriter writer_;                     // responses -> bytes to the transport
   const std::unique_ptr<HttpStream> stream_;  // handles the requests
   State state_ = State::kReading;
-  bool readable_ = false;                  // there may be something to read
-  bool unsure_ = false;                    // or else: most probably there is nothing
-  bool told_ = false;                      // the loop said so since the last read
-  bool hung_up_ = false;                   // the client sends no more, so there is an end to read
+  bool readable_ = false;                  // there may be bytes to read
+  bool unsure_ = false;                    // or otherwise: most probably there are none
+  bool told_ = false;                      // the loop has reported it since the last read
+  bool hung_up_ = false;                   // the client has closed its sending side, so there is an end to read
   bool deferred_ = false;                  // the I/O thread sends the answer soon
   bool asked_again_ = false;               // the I/O thread calls go_on() soon
-  bool retired_ = false;                   // is in the I/O thread's list of those
-  int reads_ = 0;                          // in this turn
-  error_code ended_;                       // the error of a read ahead: nothing more comes
-  size_t thrown_away_ = 0;                 // bytes that came in kLingering
-  bool freed_ = false;                     // trim() freed memory that the thread's heap still has
-  HttpConnection* next_notice_ = nullptr;  // the next connection whose holder let go, in the I/O thread's list
+  bool retired_ = false;                   // in the I/O thread's list of retired connections
+  int reads_ = 0;                          // in this turn of the loop
+  error_code ended_;                       // the error of a read ahead: no more bytes come
+  size_t thrown_away_ = 0;                 // bytes discarded in kLingering
+  bool freed_ = false;                     // trim() freed memory that the thread's heap still caches
+  HttpConnection* next_notice_ = nullptr;  // next connection in the I/O thread's list of notices
 };
 
 }  // namespace sconce::server

@@ -1,4 +1,4 @@
-// HttpConnection: limits on its time, its place among the connections, and its memory.
+// HttpConnection: limits of its time, of the number of connections, and of its memory.
 #include <algorithm>
 
 #include "server/http/connections/http_connection.h"
@@ -7,12 +7,12 @@
 namespace sconce::server {
 namespace {
 
-// Memory that an idle connection keeps when memory for requests is scarce.
+// Memory that an idle connection keeps when memory for requests is short.
 constexpr size_t kMinBytes = 16 * 1024;
 constexpr std::chrono::milliseconds kQuiet{50};
-// If a client moves no byte for so long within a request, its connection may be closed to make room.
+// If a client moves no byte for this long within a request, its connection may be closed to make room.
 constexpr std::chrono::seconds kStalled{1};
-// How long a connection has for its first bytes, and between requests, during a shutdown or when there is no room.
+// Time that a connection has for its first bytes, and between requests, during a shutdown or when there is no room.
 constexpr std::chrono::milliseconds kFresh{300};
 
 }  // namespace
@@ -28,7 +28,7 @@ IoThread::Idle HttpConnection::idle(Clock::time_point now) const noexcept {
     case State::kLingering:
       return {now - since >= kStalled, false, since};
     default:
-      // A stream of events gives way to the next connection; otherwise the client waits for the server.
+      // An event stream may be closed for the next connection; otherwise the client waits for the server.
       if (stream_->waiting().events) return {now - clock_.phase_start() >= kStalled, false, clock_.phase_start()};
       return {};
   }
@@ -40,7 +40,7 @@ bool HttpConnection::make_room() noexcept {
     return false;
   }
   close();
-  slot_.release();  // now, or the waiting listener would have another connection closed
+  slot_.release();  // released now, because otherwise the waiting listener would close another connection
   return true;
 }
 
@@ -49,8 +49,8 @@ void HttpConnection::check_deadline(Clock::time_point now) {
     state_ = State::kReturned;
     return proceed();
   }
-  // The loop tells once what a socket is ready for. Should a call have been cut short or put off all the same, the rest
-  // is done from here.
+  // The loop reports each readiness of a socket once. If a call was cut short or deferred nevertheless, the rest is
+  // done here.
   const bool reads = state_ == State::kReading && (unsure_ || !reader_.idle());
   if (reads || state_ == State::kHandshake || (state_ == State::kWriting && !deferred_)) {
     readable_ |= reads;
@@ -78,7 +78,7 @@ void HttpConnection::check_deadline(Clock::time_point now) {
   }
 }
 
-// Answers a request that came only in part.
+// Answers a request that arrived only in part.
 void HttpConnection::refuse_late(int status, std::string_view message) noexcept {
   const bool told = succeeds([&] {
     stream_->refuse(status, message);
@@ -101,7 +101,7 @@ void HttpConnection::end_client(bool tell) noexcept {
   }
 }
 
-// A client that has not taken the last event does not take this one either.
+// A client that has not read the last event will not read this one either.
 void HttpConnection::end_feed() noexcept {
   const bool told = feeds() && succeeds([this] { follow(stream_->end_feed()); });
   told ? proceed() : close();
@@ -114,14 +114,14 @@ void HttpConnection::close_if_idle(Clock::time_point now) {
   if (state_ == State::kHandshake || !transport_.has_unread()) close();
 }
 
-// Frees memory after a request; nothing uses it.
+// Frees memory after a request, when it is unused.
 void HttpConnection::trim(size_t keep) noexcept {
   reader_.trim(keep);
   stream_->trim(keep);
   freed_ = true;
 }
 
-// Called at each tick, for connections that do little.
+// Called at each tick, for connections with little activity.
 void HttpConnection::trim_idle() noexcept {
   const bool idle = between_requests();
   if (idle) reader_.rest();

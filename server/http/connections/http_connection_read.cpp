@@ -1,5 +1,5 @@
-// HttpConnection: incoming bytes. The loop tells once that the socket has become readable; readable_ remembers it until
-// there is nothing more, so no empty socket is read.
+// HttpConnection: incoming bytes. The loop reports once that the socket has become readable; readable_ stores that
+// until nothing is left, so that an empty socket is not read.
 #include <boost/asio/error.hpp>
 #include <utility>
 
@@ -10,17 +10,17 @@ namespace {
 
 namespace asio = boost::asio;
 
-// After a refusal, the connection discards this many bytes for this long, so that the client sees the answer, not a
-// reset.
+// After a refusal, the connection discards up to this many bytes for up to this long, so that the client receives the
+// answer and not a reset.
 constexpr size_t kLingerBytes = 4 * 1024 * 1024;
-// How often a connection is read before others get a turn.
+// How often a connection is read before other connections are served.
 constexpr int kReadsInARow = 1;
 
 }  // namespace
 
 void HttpConnection::ready(uint32_t events) noexcept {
   constexpr uint32_t kEnd = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
-  // With TLS, reading may wait until something can be written.
+  // With TLS, reading may have to wait until the socket is writable.
   told_ |= (events & EPOLLIN) != 0;
   readable_ |= (events & (EPOLLIN | kEnd)) != 0 || transport_.encrypted();
   hung_up_ |= (events & kEnd) != 0;
@@ -31,7 +31,7 @@ void HttpConnection::ready(uint32_t events) noexcept {
     case State::kHandshake:
       return proceed();
     case State::kWriting:
-      // With TLS, writing may wait for bytes.
+      // With TLS, writing may have to wait for bytes.
       if (!deferred_ && (transport_.encrypted() || (events & ~EPOLLIN) != 0)) proceed();
       return;
     case State::kWaiting:
@@ -49,7 +49,7 @@ void HttpConnection::ask_again() noexcept {
   if (!std::exchange(asked_again_, true)) io_thread_.again(*this);
 }
 
-// After other connections had their turn.
+// After other connections were served.
 void HttpConnection::go_on() noexcept {
   asked_again_ = false;
   if (state_ == State::kReading) return proceed();
@@ -68,8 +68,8 @@ size_t HttpConnection::read(std::span<char> room, error_code& ec) noexcept {
     readable_ = false;
     unsure_ = told;
   } else if (bytes < room.size() && !transport_.encrypted() && !hung_up_) {
-    // If a socket gives less than there is room for, it is empty, unless a signal interrupted the read. TLS may have
-    // taken more from it than it gives.
+    // A socket that returns less than there is room for is empty, unless a signal interrupted the read. TLS may have
+    // taken more bytes from the socket than it returns.
     readable_ = false;
     unsure_ = true;
   }
@@ -80,7 +80,7 @@ size_t HttpConnection::read(std::span<char> room, error_code& ec) noexcept {
 void HttpConnection::look_again() noexcept { readable_ |= std::exchange(unsure_, false); }
 
 HttpConnection::Next HttpConnection::receive(std::span<char> room) {
-  // Before a request the socket is taken to be empty until check_deadline(); within one, its rest may be there.
+  // Before a request the socket counts as empty until check_deadline(); within a request, its rest may have arrived.
   if (!reader_.idle()) look_again();
   if (readable_ && reads_ >= kReadsInARow) {
     ask_again();
@@ -96,19 +96,19 @@ HttpConnection::Next HttpConnection::receive(std::span<char> room) {
   return Next::kWait;
 }
 
-// Reads while the model has the request, to see the next request or that the client left.
+// Reads while the model has the request, to detect the next request or a disconnect.
 void HttpConnection::read_ahead() noexcept {
   while (readable_ && !ended_ && !reader_.room_ahead().empty()) {
     error_code ec;
     reader_.received_ahead(read(reader_.room_ahead(), ec));
     if (ec == asio::error::would_block) return;
-    ended_ = ec;  // for the next read, as the socket may report it only once
+    ended_ = ec;  // for the next read, because the socket may report it only once
   }
   if (!ended_) return;
   if (feeds()) return close();
   if (!waits_for_model()) return;
   const bool waited = stream_->cancel_for_client();
-  // After a run has begun, send its answer: the client may only have closed its sending side.
+  // After a run has begun, its answer is sent: the client may have closed only its sending side.
   if (waited || ended_ != asio::error::eof) close();
 }
 

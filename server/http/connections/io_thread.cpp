@@ -17,19 +17,19 @@
 namespace sconce::server {
 namespace {
 
-// Of what was never read, so that the next reader reads it.
+// Revision of data that were never read, so that the next reader reads them.
 constexpr uint64_t kNoRevision = std::numeric_limits<uint64_t>::max();
-// How often deadlines are checked. While models' requests have deadlines, it is the shorter one.
+// Intervals of checking deadlines. While models' requests have deadlines, the shorter one applies.
 constexpr std::chrono::milliseconds kTick{100}, kPrecision{1};
 
-// Answers that are sent together: so many, unless the first has waited longer.
+// Answers are sent when there are this many, or earlier if the first has waited too long.
 constexpr size_t kTogether = 16;
 constexpr std::chrono::microseconds kWait{50};
 
 std::chrono::nanoseconds busy_poll_of(const ServerConfig& config) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  // On a single core, polling keeps others from producing work.
+  // On a single core, polling prevents other threads from producing work.
   const bool alone = sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < 2;
   return alone ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(config.busy_poll);
 }
@@ -48,7 +48,7 @@ void IoThread::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-// If memory runs out, only one connection fails; the loop goes on.
+// If memory is short, only one connection fails; the loop continues.
 void IoThread::run() {
   now_ = Clock::now();
   while (!ends_.load(std::memory_order_relaxed))
@@ -56,7 +56,7 @@ void IoThread::run() {
 }
 
 void IoThread::turn() {
-  // While a request waits for a lane, this I/O thread blocks, so that the lane has its core.
+  // While a request is at a replica thread, this I/O thread blocks, so that the replica thread gets the core.
   const bool polls = lane_requests_ == 0 && busy_poll_.pays();
   size_t came = again_.size() + answers_.size();
   const auto events = loop_.wait(polls || came != 0 ? now_ : wakes_at_, now_);
@@ -111,7 +111,7 @@ void IoThread::stop() {
   ends_ = true;
   loop_.wake();
   thread_.join();
-  // Wait until no other thread uses a connection's memory.
+  // Waits until no other thread uses a connection's memory.
   for (bool running = true; running;) {
     pass_on_notices();
     send_answers();
@@ -260,7 +260,7 @@ void IoThread::end_rest() noexcept {
   wakes_at_ = Clock::now() + kTick;
 }
 
-// An idle server does not wake a core. A resting thread keeps no credentials, which may be replaced meanwhile.
+// An idle server must not wake a core. A resting thread drops its credentials, which may be replaced meanwhile.
 void IoThread::rest() noexcept {
   handler_->rest();
   credentials_.reset();

@@ -1,10 +1,10 @@
-// IoThread: one I/O thread with its event loop and its connections. Everything about a connection happens on this
-// thread, so connections need no locks.
+// IoThread: one I/O thread with its event loop and its connections. All work for a connection happens on this thread,
+// so connections need no locks.
 //
-// A turn of the loop has three parts: what came is read and run, what lanes return is encoded, and the answers are sent
-// together. A client that is faster than the server sleeps until an answer wakes it, which costs the sender as much as
-// a receive; of answers that are sent together, the first one does. The kernel's code and ours are also run in longer
-// pieces, which their caches reward.
+// A turn of the loop has three parts: received requests are read and run, results of replica threads are encoded, and
+// the answers are sent together. A client that is faster than the server sleeps until an answer wakes it, and this
+// wake-up costs the sender as much as a receive; of answers that are sent together, only the first one pays it. Longer
+// pieces of kernel code and of server code also use the caches better.
 #pragma once
 
 #include <algorithm>
@@ -34,14 +34,14 @@ namespace sconce::server {
 class Listener;
 class HttpConnection;
 
-// What the connections of all I/O threads share. Outlives them.
+// Objects that the connections of all I/O threads share. They outlive the threads.
 struct HttpShared {
   const ServerConfig& config;
   std::vector<ConnectionCounters>& counters;  // one per I/O thread
   OpenConnections& connections;
   RequestBudget& request_memory;
   Credentials& credentials;
-  LogLimit &refusals, &failures;  // of lines about requests
+  LogLimit &refusals, &failures;  // limit log lines about requests
 };
 
 class IoThread {
@@ -60,18 +60,18 @@ class IoThread {
   // Call this before start().
   void answer_by(std::unique_ptr<HttpHandler> handler) noexcept { handler_ = std::move(handler); }
   void start();  // runs the loop on a new thread
-  // Ends the loop, joins the thread and drops the connections that are left.
+  // Ends the loop, joins the thread and drops the remaining connections.
   void stop();
 
   // Any thread.
   void serve(Accepted accepted);
-  // On the I/O thread: something is to be done again, so it looks at its deadlines every tick.
+  // On the I/O thread: there is work again, so deadlines are checked at every tick.
   void end_rest() noexcept;
-  // Call this before start(): the loop calls the listener's look() now and then.
+  // Call this before start(). The loop calls the listener's look() periodically.
   void watch(Listener& listener) { watched_.push_back(&listener); }
 
-  // On the I/O thread: the connection that has waited longest for its client. A connection between two requests comes
-  // before one within a request; connections that opened or were answered just now do not count.
+  // On the I/O thread: the connection that has waited longest for its client. A connection between two requests
+  // precedes one within a request; connections that were just opened or answered do not count.
   struct Idle {
     bool any = false, between_requests = false;
     Clock::time_point since{};
@@ -84,7 +84,7 @@ class IoThread {
   Idle idlest(Listeners listener) const noexcept;
   void close_idlest(Listeners listener) noexcept;
 
-  // On any thread: closes connections without a request under way.
+  // On any thread: closes connections without a request in progress.
   void close_idle();
   // On any thread: closes connections that wait for their client.
   void end_clients(bool tell);
@@ -95,12 +95,13 @@ class IoThread {
   const TlsContext* tls_of(Listeners listener);  // null: no TLS
   std::string_view date() const noexcept { return {date_, 29}; }
   using Connections = std::list<std::unique_ptr<HttpConnection>>;
-  void retire(Connections::iterator connection) noexcept;  // deletes it later, not within the call
-  // Checks deadlines at this time, if that is before the next tick.
+  void retire(Connections::iterator connection) noexcept;  // deletes it later, not within this call
+  // Checks deadlines at this time, if it is before the next tick.
   void wake_by(Clock::time_point time) noexcept { wakes_at_ = std::min(wakes_at_, time); }
   // Calls the connection's go_on() in the next turn, after what comes first.
   void again(HttpConnection& connection) noexcept { again_.push_back(&connection); }
-  // The connection's answer is ready; its request began at `began`. True: send it. False: send_answer() is called soon.
+  // The connection's answer is ready; its request began at `began`. True: send it. False: send_answer() will be called
+  // soon.
   bool sends_now(HttpConnection& connection, Clock::time_point began, Clock::time_point ready) noexcept;
   // A request went to a replica thread (+1) or came back (-1).
   void lane_requests(int change) noexcept { lane_requests_ += change; }
@@ -108,7 +109,7 @@ class IoThread {
   void freed_much() noexcept { freed_much_ = true; }
 
   // Makes the I/O thread call the connection's on_notice(). On any thread; cannot fail. At most one notice per
-  // connection may be under way.
+  // connection may be pending.
   void notify(HttpConnection& connection) noexcept;
 
  private:
@@ -118,7 +119,7 @@ class IoThread {
   bool enough_answers() const noexcept;
   void begin(Accepted& accepted, const std::string& peer);
   HttpConnection* find_idlest(Listeners listener, Idle& idle) const noexcept;
-  size_t pass_on_notices() noexcept;  // returns how many
+  size_t pass_on_notices() noexcept;  // returns their number
   void tick();
   bool nothing_to_do() const noexcept;
   void rest() noexcept;
@@ -131,17 +132,17 @@ class IoThread {
   std::atomic<bool> ends_{false};
   Clock::time_point now_{};       // when the last turn ended
   Clock::time_point wakes_at_{};  // for the next tick
-  bool rests_ = false;            // until a connection comes: no tick wakes the thread
+  bool rests_ = false;            // until a connection comes: no ticks wake the thread
   BusyPoll busy_poll_;
   int lane_requests_ = 0;
   bool freed_much_ = false;
   std::unique_ptr<HttpHandler> handler_;  // outlives the connections, whose streams use it
   Connections connections_, retired_;
-  // There is room for all connections, so adding one does not fail.
+  // They have capacity for all connections, so adding one does not fail.
   std::vector<HttpConnection*> again_, going_on_, answers_;
-  bool sending_ = false;                                 // answers go at once
-  bool passing_on_ = false;                              // what lanes return
-  bool long_runs_ = false;                               // the last run of this thread took long, and so may the next
+  bool sending_ = false;                                 // answers are sent at once
+  bool passing_on_ = false;                              // results of replica threads
+  bool long_runs_ = false;                               // the last run on this thread was long, so the next one may be
   Clock::time_point oldest_answer_{}, newest_answer_{};  // of answers_
   std::vector<Listener*> watched_;
   std::shared_ptr<const CredentialSet> credentials_;

@@ -16,12 +16,12 @@ namespace {
 
 using tcp = boost::asio::ip::tcp;
 
-// How many connections are accepted before other events get a turn.
+// Number of connections that are accepted before other events are handled.
 constexpr int kInARow = 64;
-// When to repeat the search for the idlest connection, if a busy I/O thread delays it or memory ran out.
+// When to repeat the search for the idlest connection, if a busy I/O thread delays it or memory was short.
 constexpr std::chrono::seconds kSearch{1};
 constexpr std::chrono::seconds kComplain{10};
-// From so many on, the small blocks that each connection has are counted (setting request_memory).
+// From this number of connections on, their small blocks count in the budget (setting request_memory).
 constexpr int64_t kManyConnections = 256;
 
 }  // namespace
@@ -41,7 +41,7 @@ bool Listener::is_loopback() const noexcept { return server::is_loopback(endpoin
 
 void Listener::start() { accept(); }
 
-// If this fails to wait for a connection, the next look() tries again.
+// If this fails, the next look() retries.
 void Listener::accept() noexcept {
   if (stopped_ || waiting_) return;
   succeeds([this] {
@@ -69,7 +69,7 @@ bool Listener::someone_waits() noexcept {
   return ::poll(&one, 1, 0) > 0;
 }
 
-// Returns false if no connection is there, or none can be accepted now.
+// Returns false if no connection is queued, or none can be accepted now.
 bool Listener::accept_one() {
   tcp::endpoint peer;
   auto size = static_cast<socklen_t>(peer.capacity());
@@ -113,7 +113,7 @@ void Listener::ready(uint32_t) noexcept {
   if (!needs_no_look()) own_.end_rest();
 }
 
-// Asks each I/O thread in turn for its idlest connection, then closes the idlest of all.
+// Asks each I/O thread, one after the other, for its idlest connection, then closes the idlest of all.
 struct Listener::Search {
   Listener* listener;
   size_t asked = 0;

@@ -1,6 +1,6 @@
-// Listener: accepts connections on one address and gives them to I/O threads in turn. At its limit of connections it
-// closes the idlest one for a new one; without descriptors or memory it waits. It never stops listening because of an
-// error. Used only on its own I/O thread.
+// Listener: accepts connections on one address and assigns them to I/O threads round-robin. At its limit of connections
+// it closes the idlest one for a new one; if descriptors or memory are short it waits. It never stops listening because
+// of an error. Used only on its own I/O thread.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -24,11 +24,11 @@ class Listener final : private EventLoop::Watcher {
   std::string address() const;  // "127.0.0.1:8000", with the port that the system chose
   bool is_loopback() const noexcept;
   void start();  // call this before own's thread runs
-  // On own's thread: accepts connections that already wait, then no more.
+  // On own's thread: accepts connections that are already queued, then no more.
   void stop();
-  // On own's thread, now and then: goes on after a wait, if it can.
+  // On own's thread, periodically: resumes after a wait, if possible.
   void look() noexcept;
-  // On own's thread: whether look() would do nothing, since the next connection is announced, or none is wanted.
+  // On own's thread: whether look() would do nothing, because the loop reports the next connection, or none is wanted.
   bool needs_no_look() const noexcept { return waiting_ || stopped_; }
 
  private:
@@ -49,7 +49,7 @@ class Listener final : private EventLoop::Watcher {
   Descriptor socket_;
   boost::asio::ip::tcp::endpoint endpoint_;  // with the port that the system chose
   size_t next_ = 0;
-  bool waiting_ = false;    // the loop tells when the next connection comes
+  bool waiting_ = false;    // the loop reports the next connection
   bool searching_ = false;  // for the idlest connection
   bool stopped_ = false;
   Clock::time_point search_end_{}, complain_again_{};

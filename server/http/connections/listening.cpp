@@ -20,11 +20,11 @@ tcp::endpoint listen_on(tcp::acceptor& acceptor, const Address& address) {
   acceptor.open(endpoint.protocol(), ec);
   const bool any_v6 = endpoint.address() == asio::ip::address_v6::any();
   if (any_v6 && ec == asio::error::address_family_not_supported) {
-    // A kernel without IPv6: all of its addresses are IPv4's.
+    // A kernel without IPv6 has only IPv4 addresses.
     endpoint.address(asio::ip::address_v4::any());
     acceptor.open(endpoint.protocol(), ec);
   } else if (any_v6 && !ec) {
-    acceptor.set_option(asio::ip::v6_only(false), ec);  // IPv4 too, whatever net.ipv6.bindv6only is
+    acceptor.set_option(asio::ip::v6_only(false), ec);  // IPv4 too, independent of net.ipv6.bindv6only
   }
   if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
   if (!ec) acceptor.bind(endpoint, ec);
