@@ -107,7 +107,7 @@ class Server {
         request_memory_(request_memory(config)),
         repository_(config_, clock_, idle_watch_, reaper_, packages_,
                     threads_ + 1 + (config.grpc.enabled() ? CallTurns::kPlaces : 0), &budget_),
-        store_(config.weights_keep, config.weights_keep_key),
+        store_(config.weights_store, config.weights_store_key),
         on_demand_(finder_.loads_on_demand()
                        ? std::make_unique<OnDemand>(config_, finder_, repository_, budget_, files_)
                        : nullptr),
@@ -141,10 +141,10 @@ class Server {
     if (on_demand_)
       on_demand_->ask_before_unloading([this](const ServedModel& model) { return service_.claims.claimed(model); });
     if (remote_) service_.remote = &remote_->counters();
-    SCONCE_CHECK(!signatures_.on() || config_.weights_keep.empty() || !config_.weights_keep_key.empty(),
-                 kInvalidArgument,
-                 "settings require_signature and weights_keep together need weights_keep_key: without it, whoever can "
-                 "write to weights_keep decides which weights serve after a restart");
+    SCONCE_CHECK(
+        !signatures_.on() || config_.weights_store.empty() || !config_.weights_store_key.empty(), kInvalidArgument,
+        "settings require_signature and weights_store together need weights_store_key: without it, whoever can "
+        "write to weights_store decides which weights serve after a restart");
     service_.signatures = &signatures_;
     service_.tracer.export_to(service_.otlp.get());
     if (OtlpExporter* const otlp = service_.otlp.get())
@@ -320,7 +320,7 @@ class Server {
     return packages;
   }
 
-  // With weights_keep, a restart knows the results of pushes. Those of named sets are stored in the sets' files.
+  // With weights_store, a restart knows the results of pushes. Those of named sets are stored in the sets' files.
   void keep_end(const PushRecord& push) noexcept {
     if (!push.terms.set.empty()) return;
     succeeds([&] {

@@ -114,7 +114,7 @@ struct LoadOptions {
   // package. Sets of an earlier process are found there. Empty: sets live in memory only.
   std::filesystem::path sets_folder;
   // Model instances of named sets that each replica keeps.
-  int bound_sets = 16;
+  int sets_instances = 16;
   // Sequences that may have a slot at the same time, over all replicas; 0: none. A slot holds the buffers that the
   // model writes, a model instance, folded constants and CUDA graphs.
   int sequences = 0;

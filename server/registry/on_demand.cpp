@@ -419,13 +419,13 @@ std::string OnDemand::why_it_stays(const ServedModel& model) {
   }
   if (model.pending() > 0) return "requests wait for it";
   if (model.watches_answers()) return "its answers are watched or recorded";
-  if (model.has_own_sets()) return "its named sets of weights are in memory only (setting sets_dir)";
+  if (model.has_own_sets()) return "its named sets of weights are in memory only (setting sets_folder)";
   const Model& loaded = model.model();
   const std::vector<WeightSetInfo> sets = loaded.weight_sets();
   if (std::any_of(sets.begin(), sets.end(), [](const WeightSetInfo& s) { return s.state == WeightState::kStaged; }))
     return "a set of weights is staged";
   if (loaded.generation() == model.first_generation()) return {};
-  if (!model.kept()) return "weights that were pushed to it are not kept on disk (setting weights_keep)";
+  if (!model.kept()) return "weights that were pushed to it are not kept on disk (setting weights_store)";
   const StoredWeights::Status kept = model.kept()->status();
   return kept.problem.empty() && kept.generation == loaded.generation()
              ? std::string()

@@ -240,8 +240,8 @@ ModelBudget::Bytes resident_bytes(const ModelSpec& spec, std::span<const Device>
 LoadedModel Repository::load(const PackageEntry& package, bool verify, const SignatureRule& signatures) const {
   const ModelConfig config = config_of(package);
   if (!config.weights_from.empty()) signatures.refuse_unsigned("setting weights_from: what another server holds");
-  if (config.sets > 0 && !config.sets_dir.empty())
-    signatures.refuse_unsigned("setting sets_dir: what the server writes there");
+  if (config.sets > 0 && !config.sets_folder.empty())
+    signatures.refuse_unsigned("setting sets_folder: what the server writes there");
   LoadOptions options;
   options.model_name = package.model;
   options.devices = devices_of(package);
@@ -263,9 +263,10 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify, const Sig
   options.verify = config.verify || verify;
   options.sets = static_cast<int>(config.sets);
   options.sets_memory = static_cast<uint64_t>(config.sets_memory);
-  options.bound_sets = static_cast<int>(config.sets_bound);
-  if (config.sets > 0 && !config.sets_dir.empty())
-    options.sets_folder = std::filesystem::path(config.sets_dir) / package.name / std::to_string(package.file.version);
+  options.sets_instances = static_cast<int>(config.sets_instances);
+  if (config.sets > 0 && !config.sets_folder.empty())
+    options.sets_folder =
+        std::filesystem::path(config.sets_folder) / package.name / std::to_string(package.file.version);
   options.sequences = static_cast<int>(std::min<int64_t>(config.sequences, std::numeric_limits<int>::max()));
   options.sequences_memory = static_cast<uint64_t>(config.sequences_memory);
   options.sequences_follow = config.sequence_weights == SequenceWeights::kActive;

@@ -62,7 +62,7 @@ ServedModel::ServedModel(Parts parts, const PipelineSpec* spec, const ModelConfi
       statistics_(std::move(statistics)),
       most_sets_(model_ ? config.sets : 0),
       sequence_places_(has_sequences(interface_, config) ? config.sequences : 0),
-      sets_on_disk_(!config.sets_dir.empty()),
+      sets_on_disk_(!config.sets_folder.empty()),
       first_generation_(model_ ? model_->generation() : 0),
       sets_(most_sets_ > 0 ? std::make_unique<ModelSets>(*model_, config.routes) : nullptr),
       replicas_(model_ ? model_->info().replicas : std::max<int64_t>(config.pipeline_requests, 1)),

@@ -54,7 +54,7 @@ struct PublishOptions {
 // The query's "keep", "guard", "guard_errors", "guard_nan" and "guard_p99". kInvalidArgument.
 PublishOptions publish_options(const class Query& query);
 
-// Publish a set. They return when the set is on disk (setting weights_keep), or when storing has failed, which the
+// Publish a set. They return when the set is on disk (setting weights_store), or when storing has failed, which the
 // weights documents then report. The caller has claimed the model. by: the requester. Errors of Model::commit_weights
 // and Model::rollback_weights, and kUnavailable if the model was unloaded or replaced: then the active set is
 // unchanged.

@@ -175,6 +175,22 @@ E Choice(const Source& source) {
 
 }  // namespace read
 
+// Settings of earlier releases.
+struct Renamed {
+  std::string_view before, now;
+};
+constexpr Renamed kRenamed[] = {{"weights_keep", "weights_store"},
+                                {"weights_keep_key", "weights_store_key"},
+                                {"sets_dir", "sets_folder"},
+                                {"sets_bound", "sets_instances"}};
+
+[[noreturn]] void fail_unknown(const Source& source, const char* what) {
+  for (const Renamed& one : kRenamed)
+    SCONCE_CHECK(source.key != one.before, kInvalidArgument, "setting ", one.before, " is called ", one.now, " now (",
+                 source.origin, ")");
+  SCONCE_FAIL(kInvalidArgument, "unknown setting", what, ": ", source.key, " (", source.origin, ")");
+}
+
 void assign(ModelConfig& config, const Source& source) {
 #define SECTION(title, text)
 #define SERVER(key, type, default_value, text)
@@ -186,7 +202,7 @@ void assign(ModelConfig& config, const Source& source) {
 #include "server/support/settings.def"
 #undef MODEL
 #undef SERVER
-  SCONCE_FAIL(kInvalidArgument, "unknown setting of a model: ", source.key, " (", source.origin, ")");
+  fail_unknown(source, " of a model");
 }
 
 void assign(ServerConfig& config, const Source& source) {
@@ -200,7 +216,7 @@ void assign(ServerConfig& config, const Source& source) {
 #undef MODEL
 #undef SERVER
 #undef SECTION
-  SCONCE_FAIL(kInvalidArgument, "unknown setting: ", source.key, " (", source.origin, ")");
+  fail_unknown(source, "");
 }
 
 std::vector<SettingRow> make_rows() {
@@ -378,6 +394,11 @@ void ServerConfig::read_environment(const std::function<const char*(const char*)
     if (row.of_model) continue;
     const std::string name = environment_name(row.key);
     if (const char* value = lookup(name.c_str())) set(row.key, value, "environment " + name);
+  }
+  // A renamed setting that is ignored would serve other weights than before.
+  for (const Renamed& one : kRenamed) {
+    const std::string name = environment_name(one.before);
+    if (const char* value = lookup(name.c_str())) set(one.before, value, "environment " + name);
   }
   if (const char* value = lookup("SCONCE_SET")) {
     for (const std::string& part : split(value, ';')) set_model(part, "environment SCONCE_SET");

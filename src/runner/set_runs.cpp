@@ -16,9 +16,10 @@ SetRuns::SetRuns(const ModelCode& code, const PackageWatch& files, ReplicaPool& 
       files_(files),
       pool_(pool),
       versions_(versions),
-      most_instances_(static_cast<size_t>(std::max(options.bound_sets, 0))) {
+      most_instances_(static_cast<size_t>(std::max(options.sets_instances, 0))) {
   SCONCE_CHECK(options.sets >= 0, kInvalidArgument, "sets: ", options.sets, " is negative");
-  SCONCE_CHECK(options.bound_sets >= 1, kInvalidArgument, "bound_sets: ", options.bound_sets, " is less than 1");
+  SCONCE_CHECK(options.sets_instances >= 1, kInvalidArgument, "sets_instances: ", options.sets_instances,
+               " is less than 1");
   if (options.sets == 0) return;
   sets_ = std::make_unique<NamedSets>(
       *code_.table, std::move(packaged),

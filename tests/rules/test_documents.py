@@ -171,7 +171,7 @@ COMMANDS = {
     "sconce serve PACKAGE_OR_REPOSITORY... [--config FILE] [--set MODEL.KEY=VALUE]": serves(
         ("PACKAGE_OR_REPOSITORY...", "repository"), ("[--config FILE]", "--config CLONE/conf/sconce.conf"),
         ("[--set MODEL.KEY=VALUE]", "--set digits.queue=4")),
-    "sconce serve model.pt2 --set model.sets=1000 --set model.sets_memory=2G --set model.sets_dir=SETS": serves(),
+    "sconce serve model.pt2 --set model.sets=1000 --set model.sets_memory=2G --set model.sets_folder=SETS": serves(),
     "sconce serve decoder.pt2 --set decoder.sequences=256 --set decoder.sequences_memory=4G": run_by(
         "tests/server/test_sequences.py::test_the_document"),
     "sconce serve lm.pt2 --set lm.buffers.loop=buffers.json --set lm.buffers.sequences=16": run_by(

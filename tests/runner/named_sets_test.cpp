@@ -120,7 +120,7 @@ TEST_CASE("named sets: equal tensors are held once") {
 
 TEST_CASE("named sets: a replica keeps a bounded number of containers, the last used ones") {
   LoadOptions options = holding(8);
-  options.bound_sets = 2;
+  options.sets_instances = 2;
   Loaded loaded("fake_model", 1, true, options);
   Model& model = *loaded.model;
   const int64_t before = loaded.knobs->live_containers;
@@ -250,7 +250,7 @@ TEST_CASE("named sets: without a folder, what exceeds the memory is refused") {
   put(model, "b", constants(3, 1));  // shares b with a
   CHECK(model.named_sets_memory().bytes == 48);
   CHECK(code_of([&] { put(model, "c", constants(4, 4)); }) == ErrorCode::kOutOfMemory);
-  CHECK_THROWS_WITH_AS(put(model, "c", constants(4, 4)), doctest::Contains("sets_dir"), Error);
+  CHECK_THROWS_WITH_AS(put(model, "c", constants(4, 4)), doctest::Contains("sets_folder"), Error);
   CHECK(model.named_sets_memory().bytes == 48);
   CHECK(run_with(model, "a", 1) == all(3));
   put(model, "b", constants(5, 1));  // takes the place of its namesake
@@ -353,7 +353,7 @@ TEST_CASE("named sets: those in the folder are there after a restart") {
 TEST_CASE("named sets: many threads use, replace, remove and bring them") {
   TempFolder folder;
   LoadOptions options = holding(16, 96, folder.path());
-  options.bound_sets = 2;
+  options.sets_instances = 2;
   Loaded loaded("fake_model", 2, true, options);
   Model& model = *loaded.model;
   constexpr int kSets = 6;

@@ -235,7 +235,7 @@ class Fleet:
     def sets_flags(self, number):
         if not self.named:
             return []
-        return ["--set", "digits.sets=4", "--set", f"digits.sets_dir={self.folder / f'server-{number}'}"]
+        return ["--set", "digits.sets=4", "--set", f"digits.sets_folder={self.folder / f'server-{number}'}"]
 
     def file(self, number):
         """A label, and the file of its weights."""

@@ -303,7 +303,7 @@ def test_pushed_weights_survive(folder):
             server.check(name)
         state, reason = server.states()["m0"]
         assert state == "loaded" and reason == ("it stays loaded: weights that were pushed to it are not kept on disk "
-                                                "(setting weights_keep)")
+                                                "(setting weights_store)")
         assert server.evictions() == 3
         assert server.ones("m0")[0] == pushed_answer(5)
         staged = server.push("m1", fake_weights(7))
@@ -318,7 +318,7 @@ def test_pushed_weights_survive(folder):
 
 def test_kept_weights_come_back(folder, tmp_path):
     fill(folder, 3)
-    with DemandServer(folder, flags=[*budget_for(folder, 1), "--weights-keep", str(tmp_path / "kept")]) as server:
+    with DemandServer(folder, flags=[*budget_for(folder, 1), "--weights-store", str(tmp_path / "kept")]) as server:
         assert server.push("m0", fake_weights(5), "commit=true&label=five").status == 200
         server.check("m1")
         assert server.loaded() == {"m1"}

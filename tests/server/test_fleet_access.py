@@ -88,7 +88,7 @@ def test_all_go_back_after_a_restart(tmp_path):
     access = Tokens(tmp_path)
 
     def flags(i):
-        return ["--weights-keep", str(tmp_path / f"kept{i}"), "--http", "127.0.0.1:0"]
+        return ["--weights-store", str(tmp_path / f"kept{i}"), "--http", "127.0.0.1:0"]
 
     with AccessServer(f"fake={FAKE}", access=access, flags=flags(1)) as other:
         with AccessServer(f"fake={FAKE}", access=access, flags=flags(0)) as one:

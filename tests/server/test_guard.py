@@ -167,14 +167,14 @@ def test_a_model_that_is_unloaded_or_loaded_again(server):
 
 
 def test_what_is_kept_is_what_came_back(tmp_path):
-    with AdminServer(f"fake={FAKE}", flags=["--weights-keep", str(tmp_path)]) as server:
+    with AdminServer(f"fake={FAKE}", flags=["--weights-store", str(tmp_path)]) as server:
         commit(server, GOOD, "", label="good")
         generation = commit(server, NAN, "guard=60s", label="bad")
         ask(server, 1)
         assert over(server)["state"] == "rolled_back"
     journal = json.loads((tmp_path / "fake/1/journal.json").read_text())
     assert "guard" in json.dumps(journal)
-    with AdminServer(f"fake={FAKE}", flags=["--weights-keep", str(tmp_path)]) as server:
+    with AdminServer(f"fake={FAKE}", flags=["--weights-store", str(tmp_path)]) as server:
         assert server.ones() == (expected(8), generation + 1)
 
 

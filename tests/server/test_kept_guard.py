@@ -19,7 +19,7 @@ LONG = "guard=600s"
 
 def keeper(folder, *flags, model=FAKE, calls=None, **more):
     environment = {} if calls is None else calls.environment(folder)
-    return AdminServer(f"fake={model}", flags=["--weights-keep", str(folder), *flags], environment=environment, **more)
+    return AdminServer(f"fake={model}", flags=["--weights-store", str(folder), *flags], environment=environment, **more)
 
 
 def push(server, data, label, query=""):
@@ -142,7 +142,7 @@ def test_an_orderly_end_is_no_crash(folder):
 def test_a_server_that_cannot_start_is_no_crash(watched, tmp_path):
     """Its settings are wrong, not its weights."""
     for _ in range(3):
-        status, log = run_serve(f"fake={FAKE}", "--weights-keep", watched, "--set", f"fake.golden={tmp_path / 'none.npz'}")
+        status, log = run_serve(f"fake={FAKE}", "--weights-store", watched, "--set", f"fake.golden={tmp_path / 'none.npz'}")
         assert status != 0 and "none.npz" in log
     with keeper(watched) as server:
         assert active(server) == (3, "b") and guard(server)["state"] == "watching"
@@ -337,7 +337,7 @@ def test_a_full_disk_does_not_end_the_watch(tmp_path, watched):
                 said += any("that this process watches generation 3 ('b') is not kept: " in line for line in server.log)
                 server.stop()
         except RuntimeError as refused:  # the folder cannot be used at all
-            assert "setting weights_keep: " in str(refused) and os.strerror(errno.ENOSPC) in str(refused)
+            assert "setting weights_store: " in str(refused) and os.strerror(errno.ENOSPC) in str(refused)
         if calls["count"] < number:
             break
     assert said >= 4  # a file is made, written, synchronised and renamed

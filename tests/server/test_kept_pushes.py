@@ -12,7 +12,7 @@ from weights_files import fake_weights
 
 
 def keeper(folder, *flags):
-    return AdminServer(f"fake={FAKE}", flags=["--weights-keep", str(folder), *flags])
+    return AdminServer(f"fake={FAKE}", flags=["--weights-store", str(folder), *flags])
 
 
 def kill(server):

@@ -18,7 +18,7 @@ JOURNAL = "fake/1/journal.json"
 
 def keeper(folder, *flags, model=FAKE, calls=None, wait=True):
     environment = {} if calls is None else calls.environment(folder)
-    return AdminServer(f"fake={model}", flags=["--weights-keep", str(folder), *flags], environment=environment, wait=wait)
+    return AdminServer(f"fake={model}", flags=["--weights-store", str(folder), *flags], environment=environment, wait=wait)
 
 
 def push(server, value, label, query="", features=4):
@@ -274,7 +274,7 @@ def test_an_unreadable_journal(two, text):
 
 def test_a_folder_has_one_server(two):
     with keeper(two) as server:
-        status, log = run_serve(f"fake={FAKE}", "--weights-keep", two)
+        status, log = run_serve(f"fake={FAKE}", "--weights-store", two)
         assert status != 0 and "another server keeps its weights in" in log and f"process {server.process.pid}" in log
         assert server.ones()[0] == expected(7)
     with keeper(two):
@@ -284,8 +284,8 @@ def test_a_folder_has_one_server(two):
 def test_a_folder_that_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "no" / "where", pathlib.Path("/proc/kept")):
-        status, log = run_serve(f"fake={FAKE}", "--weights-keep", path)
-        assert status != 0 and "weights_keep" in log and str(path) in log
+        status, log = run_serve(f"fake={FAKE}", "--weights-store", path)
+        assert status != 0 and "weights_store" in log and str(path) in log
 
 
 def test_another_package_refuses(two):
@@ -325,7 +325,7 @@ def test_reload_and_unload(tmp_path, folder):
     repository = tmp_path / "repository"
     repository.mkdir()
     put(FAKE, repository / "fake.pt2")
-    with AdminServer(repository, flags=["--weights-keep", str(folder)]) as server:
+    with AdminServer(repository, flags=["--weights-store", str(folder)]) as server:
         push(server, 5, "a")
         for _ in range(3):
             assert server.admin("POST", "/v2/repository/models/fake/load", b"").status == 200
@@ -346,7 +346,7 @@ def test_a_watched_package(tmp_path, folder):
     repository = tmp_path / "repository"
     repository.mkdir()
     put(FAKE, repository / "fake.pt2")
-    with AdminServer(repository, flags=["--weights-keep", str(folder), "--watch", "100ms"]) as server:
+    with AdminServer(repository, flags=["--weights-store", str(folder), "--watch", "100ms"]) as server:
         push(server, 5, "a")
         put(FAKE_MODELS / "fake_folded.so", repository / "fake.pt2")
         until(lambda: sum("model fake version 1 is ready:" in line for line in server.log) == 2)
@@ -360,7 +360,7 @@ def test_a_commit_while_the_model_is_loaded_again(tmp_path, folder):
     repository.mkdir()
     put(FAKE, repository / "fake.pt2")
     import threading
-    with AdminServer(repository, flags=["--weights-keep", str(folder)]) as server:
+    with AdminServer(repository, flags=["--weights-store", str(folder)]) as server:
         stop = threading.Event()
 
         def load():

@@ -75,7 +75,7 @@ def watched(tmp_path_factory):
     """A server that is asked all the time, and Prometheus."""
     folder = tmp_path_factory.mktemp("watched")
     golden = golden_file(folder / "golden.safetensors", of_fake(3, 1, 2, -5), rtol="0.01", atol="0.001")
-    flags = [f"fake={FAKE}", "--set", "*.sets=2", "--set", f"fake.golden={golden}", "--weights-keep", str(folder / "kept")]
+    flags = [f"fake={FAKE}", "--set", "*.sets=2", "--set", f"fake.golden={golden}", "--weights-store", str(folder / "kept")]
     with WatchedServer(folder, flags=flags) as server:
         assert server.admin("POST", "fake/sets/blue", fake_weights(5), STREAM).status == 200
         prometheus = Prometheus(folder, server.ports["metrics"])

@@ -229,7 +229,7 @@ def test_settle_brings_all_to_one_set(three, tmp_path, name):
 
 
 def test_after_a_kill_a_committed_push_is_known(tmp_path, name):
-    flags = [*PEERS, "--set", f"*.sets_dir={tmp_path}"]
+    flags = [*PEERS, "--set", f"*.sets_folder={tmp_path}"]
     with AdminServer(f"fake={FAKE}", flags=flags) as server:
         for value in (3, 4):
             assert put(server, fake_weights(value), f"push={name}-{value}&label=v{value}").status == 200
@@ -250,7 +250,7 @@ def test_after_a_kill_a_committed_push_is_known(tmp_path, name):
 
 def test_the_first_server_is_restarted_after_its_commit(tmp_path, name):
     """It still says that it has committed, so the servers in doubt do so, too."""
-    flags = [*PEERS, "--set", f"*.sets_dir={tmp_path / 'one'}"]
+    flags = [*PEERS, "--set", f"*.sets_folder={tmp_path / 'one'}"]
     one = AdminServer(f"fake={FAKE}", flags=flags)
     with AdminServer(f"fake={FAKE}", flags=PEERS) as two:
         with one:

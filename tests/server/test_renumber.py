@@ -79,7 +79,7 @@ def test_the_largest_number(server):
     assert server.admin("POST", "nobody/weights/renumber", {"generation": 9, "label": ""}).status == 404
 
 
-def test_watched_weights_keep_their_number(server):
+def test_watched_weights_store_their_number(server):
     assert server.push("fake", GOOD, "commit=true&guard=600s").status == 200
     answer = renumber(server, 9)
     assert answer.status == 409 and "is watched" in answer.json["error"]
@@ -95,7 +95,7 @@ def test_a_staged_set_stays(server):
 
 def test_a_restart_says_the_new_number(tmp_path):
     folder = tmp_path / "kept"
-    flags = ["--weights-keep", str(folder)]
+    flags = ["--weights-store", str(folder)]
     with AdminServer(f"fake={FAKE}", flags=flags) as server:
         # Nothing is kept yet: the package's own weights get the number for as long as the process lives.
         assert renumber(server, 3).json["kept"] is False
@@ -121,7 +121,7 @@ def test_a_restart_says_the_new_number(tmp_path):
 def test_a_number_that_cannot_be_kept_is_not_taken(tmp_path):
     folder = tmp_path / "kept"
     calls = Calls(tmp_path / "calls")
-    with AdminServer(f"fake={FAKE}", flags=["--weights-keep", str(folder)],
+    with AdminServer(f"fake={FAKE}", flags=["--weights-store", str(folder)],
                      environment=calls.environment(folder)) as server:
         assert server.push("fake", GOOD, "commit=true").status == 200
         failed = 0
@@ -180,7 +180,7 @@ def test_a_named_set():
 
 
 def test_a_named_sets_number_outlives_the_server(tmp_path):
-    flags = ["--set", "*.sets=4", "--set", f"*.sets_dir={tmp_path}"]
+    flags = ["--set", "*.sets=4", "--set", f"*.sets_folder={tmp_path}"]
     with AdminServer(f"fake={FAKE}", flags=flags) as server:
         assert server.admin("POST", "fake/sets/t?label=v8", GOOD, STREAM).status == 200
         assert server.admin("POST", "fake/sets/t/renumber", {"generation": 50, "label": "v8"}).status == 200

@@ -31,7 +31,7 @@ class Node:
 
     def start(self, flags=(), package=DIGITS / "digits.pt2", prefix=(), wait=True):
         given = [word for what, port in self.ports.items() for word in (f"--{what}", f"127.0.0.1:{port}")]
-        self.server = Server(f"digits={package}", flags=[*given, "--weights-keep", str(self.kept), "--weights-peers", "127.0.0.1", *flags],
+        self.server = Server(f"digits={package}", flags=[*given, "--weights-store", str(self.kept), "--weights-peers", "127.0.0.1", *flags],
                              prefix=prefix, wait=wait)
         return self.server
 

@@ -194,7 +194,7 @@ def test_batches_do_not_mix(server):
 def test_more_sets_in_turn_than_a_replica_keeps(model):
     """Whichever thread makes what the replica needs for a set, each answer is of the set that was asked for."""
     package = FAKE if model == "fake" else FAKE_MODELS / "fake_folded.so"
-    with SetsServer(f"{model}={package}", flags=[*FLAGS, "--set", "*.sets_bound=1", "--set", "*.replicas=2"]) as server:
+    with SetsServer(f"{model}={package}", flags=[*FLAGS, "--set", "*.sets_instances=1", "--set", "*.replicas=2"]) as server:
         wanted = {}
         for value in (3, 5, 7, 9):
             assert server.put(f"s{value}", fake_weights(value), model=model).status == 200
@@ -333,14 +333,14 @@ def test_memory_without_a_folder(tmp_path):
         assert server.put("a", fake_weights(1)).status == 200
         assert server.put("b", fake_weights(2)).status == 200
         answer = server.put("c", fake_weights(3))
-        assert answer.status == 507 and "sets_dir" in answer.json["error"]
+        assert answer.status == 507 and "sets_folder" in answer.json["error"]
         assert server.put("d", safetensors({"scale.w": repeated(1, 4)}), "mode=partial").status == 200  # shared with a
         assert server.put("e", safetensors({"scale.w": repeated(1, 4)}), "mode=partial").status == 507
         assert data(server.infer("fake@a", ONES)) == of(1)
 
 
 def test_to_the_disk_and_back(tmp_path):
-    flags = ["--set", "fake.sets=100", "--set", "fake.sets_memory=96", "--set", f"fake.sets_dir={tmp_path}"]
+    flags = ["--set", "fake.sets=100", "--set", "fake.sets_memory=96", "--set", f"fake.sets_folder={tmp_path}"]
     with SetsServer(f"fake={FAKE}", flags=flags) as server:
         for i in range(1, 11):
             assert server.put(f"s{i}", fake_weights(i)).status == 200
@@ -384,7 +384,7 @@ def test_to_the_disk_and_back(tmp_path):
 
 
 def test_a_client_that_leaves_while_its_set_is_read(tmp_path):
-    flags = ["--set", "fake.sets=100", "--set", "fake.sets_memory=32", "--set", f"fake.sets_dir={tmp_path}"]
+    flags = ["--set", "fake.sets=100", "--set", "fake.sets_memory=32", "--set", f"fake.sets_folder={tmp_path}"]
     with SetsServer(f"fake={FAKE}", flags=flags) as server:
         for i in range(1, 5):
             server.put(f"s{i}", fake_weights(i))
@@ -400,7 +400,7 @@ def test_a_client_that_leaves_while_its_set_is_read(tmp_path):
 def test_folder_that_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("x")
     with SetsServer(f"fake={FAKE}", wait=False, flags=[*FLAGS, "--exit-on-error", "false", "--set",
-                                                       f"fake.sets_dir={tmp_path / 'file'}"]) as server:
+                                                       f"fake.sets_folder={tmp_path / 'file'}"]) as server:
         until(lambda: any("cannot use the folder for named sets" in line for line in server.log))
         assert server.get("/v2/models/fake/ready").status == 503
 
@@ -410,7 +410,7 @@ def test_a_set_that_cannot_be_written_is_refused(tmp_path, error, status):
     """Each call that writes the file fails once. Requests still get the old set of that name."""
     folder = tmp_path / "sets"
     calls = Calls(tmp_path / "calls")
-    flags = ["--set", "fake.sets=4", "--set", f"fake.sets_dir={folder}"]
+    flags = ["--set", "fake.sets=4", "--set", f"fake.sets_folder={folder}"]
     refused = 0
     with SetsServer(f"fake={FAKE}", flags=flags, environment=calls.environment(folder)) as server:
         for number in itertools.count(1):

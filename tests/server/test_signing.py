@@ -339,7 +339,7 @@ def test_the_weights_that_a_model_starts_with(tmp_path, package, keys):
 
 @pytest.mark.parametrize("flags, setting", [
     (["--set", "fake.weights_from=127.0.0.1:1"], "weights_from"),
-    (["--set", "fake.sets=2", "--set", "fake.sets_dir=sets"], "sets_dir")])
+    (["--set", "fake.sets=2", "--set", "fake.sets_folder=sets"], "sets_folder")])
 def test_settings_that_bring_unsigned_weights(package, keys, flags, setting):
     keys[0].sign(package)
     refused_at_start(package, f"setting {setting}", *require(keys[0]), *flags)
@@ -369,12 +369,12 @@ def test_a_signed_library_of_operators(tmp_path, package, keys):
 def seal(tmp_path):
     key = tmp_path / "seal.key"
     key.write_bytes(subprocess.run(["openssl", "rand", "-hex", "32"], check=True, capture_output=True).stdout)
-    return ["--weights-keep", str(tmp_path / "kept"), "--weights-keep-key", str(key)]
+    return ["--weights-store", str(tmp_path / "kept"), "--weights-store-key", str(key)]
 
 
 def test_kept_sets_need_a_seal(tmp_path, package, keys):
     keys[0].sign(package)
-    refused_at_start(package, "together need weights_keep_key", *require(keys[0]), "--weights-keep", tmp_path / "kept")
+    refused_at_start(package, "together need weights_store_key", *require(keys[0]), "--weights-store", tmp_path / "kept")
 
 
 def test_sealed_sets_serve_again(tmp_path, package, keys, seal):

@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_used(tmp_path, content, said):
 def test_kept_weights_go_before_a_file(tmp_path):
     path = tmp_path / "w.safetensors"
     path.write_bytes(fake_weights(5))
-    flags = ["--weights-keep", str(tmp_path / "kept"), *settings(weights=path)]
+    flags = ["--weights-store", str(tmp_path / "kept"), *settings(weights=path)]
     with start(*flags) as server:
         assert server.ones() == (expected(5), 2)
         assert server.push("fake", fake_weights(7), "commit=true&label=pushed").json["generation"] == 3
@@ -201,20 +201,20 @@ def test_weights_of_a_peer(tmp_path):
             assert held.push("fake", fake_weights(1), "commit=true").status == 200
         peers = ",".join([f"http://127.0.0.1:{reserve_port()}", url(other), url(old), url(held), url(new), "http://nowhere.invalid"])
         kept = tmp_path / "kept"
-        with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
+        with start("--weights-store", str(kept), *settings(weights_from=peers)) as server:
             assert server.served() == (expected(6), 4, "new 6")
             for said in ("Connection refused", "is not ready", "do not fit the package", "cannot find nowhere.invalid"):
                 until(lambda: said in "".join(server.log))
             assert server.sets(query="digest=true")["active"]["digest"] == new.sets(query="digest=true")["active"]["digest"]
             assert server.push("fake", fake_weights(8), "commit=true&label=own").json["generation"] == 5
-        with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
+        with start("--weights-store", str(kept), *settings(weights_from=peers)) as server:
             assert server.served() == (expected(8), 5, "own")  # the kept set is newer
             server.stop()
         for value in (7, 9):
             assert new.push("fake", fake_weights(value), f"commit=true&label=new%20{value}").status == 200
-        with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
+        with start("--weights-store", str(kept), *settings(weights_from=peers)) as server:
             assert server.served() == (expected(9), 6, "new 9")
-    with start("--weights-keep", str(kept), *settings(weights_from=peers)) as server:
+    with start("--weights-store", str(kept), *settings(weights_from=peers)) as server:
         assert server.served() == (expected(9), 6, "new 9")  # what came from a peer was kept
 
 

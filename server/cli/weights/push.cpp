@@ -336,7 +336,7 @@ class Push {
         all &= said.has_value();
         if (said) guards[i] = *said;
       }
-      // A silent server may be restarting; without weights_keep, its guard does not continue then.
+      // A silent server may be restarting; without weights_store, its guard does not continue then.
       silent = all ? 0 : silent + 1;
       if (any("rolled_back") || any("failed") || (!any("watching") && (all || silent >= kAsks))) break;
       std::this_thread::sleep_for(kLookAgain);

@@ -1,5 +1,5 @@
 // GuardKeeper: checks guarded weights (server/rollout/work/guards.h). If they exceed a bound, it publishes the previous
-// weights again, and tells the other servers of the push to do the same. With weights_keep, guards continue after a
+// weights again, and tells the other servers of the push to do the same. With weights_store, guards continue after a
 // restart.
 #pragma once
 

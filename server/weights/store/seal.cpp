@@ -26,7 +26,7 @@ Seal::Seal(const std::string& key_file) {
   if (key_file.empty()) return;
   const PrivateCopy file(key_file, kLargestKeyFile);
   key_ = trim(file.text(), " \t\r\n");
-  SCONCE_CHECK(key_.size() >= kShortestKey, kInvalidArgument, "setting weights_keep_key: ", key_file,
+  SCONCE_CHECK(key_.size() >= kShortestKey, kInvalidArgument, "setting weights_store_key: ", key_file,
                " must have at least ", kShortestKey, " bytes that nobody can guess: openssl rand -hex 32");
 }
 
@@ -47,10 +47,10 @@ std::string_view Seal::opened(std::string_view sealed, std::string_view place, c
   const bool has_seal = line.starts_with(kLine);
   const std::string_view text = sealed.substr(0, sealed.size() - (has_seal ? line.size() : 0));
   if (!on()) return text;
-  SCONCE_CHECK(has_seal, kCorruptPackage, where, ": it has no seal, and weights_keep_key is set");
+  SCONCE_CHECK(has_seal, kCorruptPackage, where, ": it has no seal, and weights_store_key is set");
   const std::optional<Sha256Digest> seal = sha256_from_hex(line.substr(kLine.size(), line.size() - kLine.size() - 1));
   SCONCE_CHECK(seal && same_digest(*seal, seal_of(text, place)), kCorruptPackage, where,
-               ": its seal is not by weights_keep_key");
+               ": its seal is not by weights_store_key");
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Seal: lets a server recognise its own files (setting weights_keep_key): a last line with an HMAC-SHA256 of the text
+// Seal: lets a server recognise its own files (setting weights_store_key): a last line with an HMAC-SHA256 of the text
 // and of the location to which it belongs. Immutable and thread-safe.
 #pragma once
 

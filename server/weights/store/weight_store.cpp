@@ -76,7 +76,7 @@ void StoredWeights::write_journal(const Descriptor& directory, const Journal& jo
 std::shared_ptr<const PrivateCopy> StoredWeights::unsealed(const KeptSet& set) const {
   if (!seal_.on()) return nullptr;
   const std::string where = path(set).string();
-  SCONCE_CHECK(!set.sha256.empty(), kCorruptPackage, where, ": it was kept without weights_keep_key");
+  SCONCE_CHECK(!set.sha256.empty(), kCorruptPackage, where, ": it was kept without weights_store_key");
   auto copy = std::make_shared<const PrivateCopy>(path(set));
   SCONCE_CHECK(hex_of(sha256_of(copy->bytes())) == set.sha256, kCorruptPackage, where,
                ": it is not the file that was kept");
@@ -271,14 +271,14 @@ WeightStore::WeightStore(const std::string& directory, const std::string& seal_k
     lock_ = Descriptor(::openat(folder.get(), kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     SCONCE_CHECK(lock_.get() >= 0, kIo, "cannot open ", directory, "/", kLock, ": ", system_reason());
   });
-  SCONCE_CHECK(said.empty(), kInvalidArgument, "setting weights_keep: ", said);
+  SCONCE_CHECK(said.empty(), kInvalidArgument, "setting weights_store: ", said);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    SCONCE_CHECK(errno == EWOULDBLOCK, kIo, "setting weights_keep: cannot lock ", directory, "/", kLock, ": ",
+    SCONCE_CHECK(errno == EWOULDBLOCK, kIo, "setting weights_store: cannot lock ", directory, "/", kLock, ": ",
                  system_reason());
     char text[128] = {};
     const ssize_t count = ::pread(lock_.get(), text, sizeof text - 1, 0);
     const std::string who(text, static_cast<size_t>(std::max<ssize_t>(count, 0)));
-    SCONCE_FAIL(kInvalidArgument, "setting weights_keep: another server keeps its weights in ", directory,
+    SCONCE_FAIL(kInvalidArgument, "setting weights_store: another server keeps its weights in ", directory,
                 who.empty() ? "" : ": ", printable(who));
   }
   char host[65] = {};

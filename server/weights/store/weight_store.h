@@ -1,4 +1,4 @@
-// WeightStore: the folder in which published weight sets survive a restart (setting weights_keep).
+// WeightStore: the folder in which published weight sets survive a restart (setting weights_store).
 //
 //   DIR/.lock                         locked by the server that uses the folder
 //   DIR/MODEL/VERSION/journal.json    the stored sets: weight_journal.h
@@ -114,7 +114,7 @@ class StoredWeights {
 // Thread-safe.
 class WeightStore {
  public:
-  // Creates the directory if needed. Empty: nothing is stored. seal_key: as in setting weights_keep_key.
+  // Creates the directory if needed. Empty: nothing is stored. seal_key: as in setting weights_store_key.
   // kInvalidArgument if another server uses the directory, or for the key; kIo.
   explicit WeightStore(const std::string& directory, const std::string& seal_key = {});
 

@@ -163,7 +163,7 @@ uint64_t NamedSets::make_room(const ConstantSet& values, const ConstantSet& acti
   SCONCE_CHECK(make_room(further - std::min(further, freed), active, keep, left), kOutOfMemory, "set '", excerpt(name),
                "' needs ", further, " bytes, and the named sets hold ", pool_.amount(active).total(), " of ",
                limits_.memory, " (setting sets_memory)",
-               folder_ ? "" : "; there is no folder to which others could go (setting sets_dir)");
+               folder_ ? "" : "; there is no folder to which others could go (setting sets_folder)");
   return further;
 }
 

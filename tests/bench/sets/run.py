@@ -107,7 +107,7 @@ def main():
     figures = {}
 
     for bound in (16, options.sets):
-        with Server(options.build, package, f"sets={options.sets}", f"sets_bound={bound}") as server:
+        with Server(options.build, package, f"sets={options.sets}", f"sets_instances={bound}") as server:
             # All variants share their first layers with weights that are made active first.
             server.ask(server.admin, "POST", "/v2/admin/models/m/weights?commit=true", weights.read_bytes(),
                        "application/octet-stream")
@@ -139,7 +139,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         budget = options.sets * (own + 64) // 10
-        with Server(options.build, package, f"sets={options.sets}", f"sets_memory={budget}", f"sets_dir={folder}") as server:
+        with Server(options.build, package, f"sets={options.sets}", f"sets_memory={budget}", f"sets_folder={folder}") as server:
             server.ask(server.admin, "POST", "/v2/admin/models/m/weights?commit=true", weights.read_bytes(),
                        "application/octet-stream")
             written = [server.put(name, data) for name, (data, _) in zip(names, variants(weights, options.sets))]

@@ -47,7 +47,7 @@ def chosen(check, net, device):
 def disk(check, net, device):
     """More sets than sets_memory: the rest is on the disk and comes back when a request asks."""
     folder = Server.folder / "sets"
-    arguments = (net.package, "--set", "net.sets=50", "--set", "net.sets_memory=250K", "--set", f"net.sets_dir={folder}")
+    arguments = (net.package, "--set", "net.sets=50", "--set", "net.sets_memory=250K", "--set", f"net.sets_folder={folder}")
     expected = {i: net.expected(i) for i in MANY}
     with Server(*arguments) as server:
         for i in MANY:  # 100 KiB each, since every parameter differs; twice that where kernels keep weights in their order

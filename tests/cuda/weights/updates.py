@@ -48,7 +48,7 @@ def memory_used():
 
 def kept(check, net, device):
     """What was pushed outlives kill -9; a second server takes it from the first one."""
-    keep = ("--weights-keep", Server.folder / "kept")
+    keep = ("--weights-store", Server.folder / "kept")
     with Server(net.package, *keep) as server:
         server.admin("POST", "weights?commit=true&label=v3", net.file(3))
         values, pushed = server.infer()

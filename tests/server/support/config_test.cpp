@@ -120,6 +120,14 @@ TEST_CASE("config: errors name the setting, the value and the place") {
   CHECK(error_from([&] { config.read_text("colour = red\n", "x.conf"); }) == "unknown setting: colour (x.conf:1)");
   CHECK(error_from([&] { config.read_text("m.colour = red\n", "x.conf"); }) ==
         "unknown setting of a model: colour (x.conf:1)");
+  CHECK(error_from([&] { config.read_text("weights_keep = /x\n", "x.conf"); }) ==
+        "setting weights_keep is called weights_store now (x.conf:1)");
+  CHECK(error_from([&] { config.read_text("m.sets_bound = 4\n", "x.conf"); }) ==
+        "setting sets_bound is called sets_instances now (x.conf:1)");
+  CHECK(error_from([&] {
+          config.read_environment(
+              [](const char* name) { return std::string_view(name) == "SCONCE_WEIGHTS_KEEP" ? "/x" : nullptr; });
+        }) == "setting weights_keep is called weights_store now (environment SCONCE_WEIGHTS_KEEP)");
   CHECK(error_from([&] { config.read_text("http=a:1\nhttp=b:2\n", "x.conf"); }) ==
         "setting given twice: http (x.conf:2 and line 1)");
   CHECK(error_from([&] { config.set("versions", "some", "--versions"); }) ==

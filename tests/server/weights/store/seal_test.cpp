@@ -41,8 +41,8 @@ TEST_CASE("seal: a text is known again, and with any byte changed it is not") {
 
 TEST_CASE("seal: of another key, of another place, and none") {
   const Seal seal = seal_with(std::string(32, 'k') + "\n"), other = seal_with(std::string(33, 'k'));
-  CHECK(refusal(seal, other.sealed(kText, "net/1")).find("not by weights_keep_key") != std::string::npos);
-  CHECK(refusal(seal, seal.sealed(kText, "net/2")).find("not by weights_keep_key") != std::string::npos);
+  CHECK(refusal(seal, other.sealed(kText, "net/1")).find("not by weights_store_key") != std::string::npos);
+  CHECK(refusal(seal, seal.sealed(kText, "net/2")).find("not by weights_store_key") != std::string::npos);
   CHECK(refusal(seal, kText).find("it has no seal") != std::string::npos);
 }
 
