@@ -69,8 +69,8 @@ std::vector<Link> links_of(const PageFacts& facts) {
 
 constexpr std::string_view kTokenHint = "Requests need a token: the examples read it from the variable SCONCE_TOKEN.";
 constexpr std::string_view kTlsHint =
-    "The server speaks TLS: where its certificate is not one that this system trusts, add --cacert to curl, ca= to "
-    "sconce.Client, and to Triton's client what its documents say.";
+    "The server uses TLS: if this system does not trust its certificate, add --cacert to curl, ca= to sconce.Client, "
+    "and the options in its documentation to Triton's client.";
 
 // As shell lines, so that it can be pasted unchanged.
 std::string shell_lines(const Example& example) {

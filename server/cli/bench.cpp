@@ -211,7 +211,7 @@ Action add_bench(CommandLine& app) {
   app.flag("--json", options->json, "As JSON, times in seconds");
   app.option("--html", options->html, "Write a page with histograms of the times, which needs nothing else")
       .placeholder("FILE");
-  app.option("--against", options->against, "Compare with an earlier page of --html, or with what --json printed")
+  app.option("--against", options->against, "Compare with an earlier page of --html, or with the output of --json")
       .placeholder("EARLIER");
   app.checked([options] {
     check_input_options(options->inputs);

@@ -67,7 +67,7 @@ Action add_health(CommandLine& app) {
   app.option("--config", options->config, "The file of settings that the server reads").placeholder("FILE");
   app.flag("--live", options->live, "Ask whether it lives, not whether it is ready");
   app.option("--patience", options->patience_s, "Longest wait, in seconds").positive();
-  app.footer("Exit status: 0 ready, 1 not ready or not there.");
+  app.footer("Exit status: 0 ready, 1 not ready or not reachable.");
   return [options] { return health(*options); };
 }
 

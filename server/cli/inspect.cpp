@@ -43,8 +43,7 @@ Action add_inspect(CommandLine& app) {
   add_package_option(app, options->path);
   app.option("--model", options->model, "Only this model of the archive");
   app.flag("--json", options->json, "As JSON");
-  app.option("--html", options->html, "Write a page in place of the text, which needs nothing else")
-      .placeholder("FILE");
+  app.option("--html", options->html, "Write a self-contained page in place of the text").placeholder("FILE");
   app.flag("--all", options->all, "Every constant and operator, however many");
   return [options] { return inspect(*options); };
 }

@@ -26,7 +26,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"inspect", "Show what a package says about itself", sconce::server::commands::add_inspect},
+    {"inspect", "Show the description in a package", sconce::server::commands::add_inspect},
     {"check", "Check that a package is sound and would run here", sconce::server::commands::add_check},
     {"verify", "Compare a package with its PyTorch model in Python, or check its signature",
      sconce::server::commands::add_verify},
@@ -34,7 +34,7 @@ constexpr Command kCommands[] = {
     {"bench", "Measure load time, latency, throughput and memory", sconce::server::commands::add_bench},
     {"serve", "Serve packages over HTTP", sconce::server::commands::add_serve},
     {"health", "Ask a server whether it is ready", sconce::server::commands::add_health},
-    {"top", "Show what a running server does", sconce::server::commands::add_top},
+    {"top", "Show the activity of a running server", sconce::server::commands::add_top},
     {"ops", "List the operators that this build implements", sconce::server::commands::add_ops},
     {"weights", "Push weights to running servers, show them, roll them back", sconce::server::commands::add_weights},
     {"pull", "Fetch packages from object storage, a hub or the web", sconce::server::commands::add_pull},

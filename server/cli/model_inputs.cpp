@@ -146,7 +146,7 @@ void add_input_options(CommandLine& app, InputOptions& options) {
   app.option("--size", options.sizes, "SYMBOL=N: a dynamic size of random inputs").one_each();
   app.option("--seed", options.seed, "Seed of random inputs and of the model's random numbers");
   app.flag("--random-inputs", options.random_on_device,
-           "Run random inputs on a GPU: an index out of bounds would end this process's use of it");
+           "Run random inputs on a GPU; an index out of bounds would make it unusable for this process");
 }
 
 void check_input_options(const InputOptions& options) {

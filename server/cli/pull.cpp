@@ -102,7 +102,8 @@ int pull(const PullOptions& options) {
 Action add_pull(CommandLine& app) {
   auto options = std::make_shared<PullOptions>();
   app.option("URL", options->urls,
-             fmt::format("{}; what does not end in .pt2 is a repository, except https", fmt::join(kRemoteForms, ", ")))
+             fmt::format("{}; an address that does not end in .pt2 is a repository, except https",
+                         fmt::join(kRemoteForms, ", ")))
       .required();
   app.option("--to", options->to, "The folder for the files; without it, they are in the cache alone")
       .placeholder("DIR");
@@ -111,7 +112,8 @@ Action add_pull(CommandLine& app) {
   app.option("--connections", options->connections, "Ranges that are fetched at the same time")
       .placeholder("N")
       .positive();
-  app.option("--stall", options->stall, "Seconds without 1 KiB a second, after which a server is asked again")
+  app.option("--stall", options->stall,
+             "Abort and retry a transfer that stays below 1 KiB/s for this number of seconds")
       .placeholder("SECONDS")
       .positive();
   app.option("--ca", options->ca, "Certificates in PEM to trust [the system's]").placeholder("FILE");

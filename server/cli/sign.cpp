@@ -44,7 +44,7 @@ Action add_sign(CommandLine& app) {
   app.flag("--inside", options->inside, "Put the signature into the package instead of beside it");
   app.option("--output", options->output, "Write the signature there instead of to FILE.sig").placeholder("SIG");
   app.footer(
-      "Keys are made by OpenSSL: openssl genpkey -algorithm ed25519 -out key.pem\n"
+      "Create keys with OpenSSL: openssl genpkey -algorithm ed25519 -out key.pem\n"
       "The public key: openssl pkey -in key.pem -pubout -out public.pem");
   app.checked([options] {
     SCONCE_CHECK(options->output.empty() || (!options->inside && options->files.size() == 1), kInvalidArgument,

@@ -86,9 +86,9 @@ const char* reason_of(Why why) noexcept {
     case Why::kStalled:
       return "a message stalled (settings body_timeout, min_rate)";
     case Why::kCalls:
-      return "it has more calls under way than grpc_streams";
+      return "it has more calls in progress than grpc_streams";
     case Why::kRoom:
-      return "it had brought no message for longest, and another one needs its place (setting max_connections)";
+      return "it was idle for longest, and a new connection needs room (setting max_connections)";
     case Why::kNone:
       break;
   }

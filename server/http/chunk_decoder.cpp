@@ -72,7 +72,7 @@ void ChunkDecoder::take_size(char c) noexcept {
     left_ = left_ * 16 + static_cast<uint64_t>(digit);
     return;
   }
-  if (digits_ == 0) return refuse("malformed chunk: its size is no hexadecimal number");
+  if (digits_ == 0) return refuse("malformed chunk: its size is not a hexadecimal number");
   if (is_blank(c)) {
     ++extension_bytes_;
     state_ = State::kSpaceBeforeExtension;

@@ -34,7 +34,7 @@ Renumbering renumbering_of(const AdminRequest& request) {
   });
   SCONCE_CHECK(wanted.generation >= 1 && wanted.generation <= kMaxGeneration, kInvalidArgument,
                "'generation' must be a number from 1 to 2^53");
-  SCONCE_CHECK(wanted.label || wanted.digest, kInvalidArgument, "'label' or 'digest' must say which weights are meant");
+  SCONCE_CHECK(wanted.label || wanted.digest, kInvalidArgument, "'label' or 'digest' must identify the weights");
   return wanted;
 }
 

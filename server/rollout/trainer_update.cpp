@@ -15,7 +15,7 @@ namespace sconce::server {
 TrainerUpdate::TrainerUpdate(Service& service, std::shared_ptr<ServedModel> served, UpdateOptions options)
     : service_(service), served_(std::move(served)) {
   SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
-  claim_.emplace(service_.claims, *served_, "a trainer's update of its weights is under way");
+  claim_.emplace(service_.claims, *served_, "a trainer's update of its weights is in progress");
   service_.guards.check_over(*served_);
   options.gradual = true;
   options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };

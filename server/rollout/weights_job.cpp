@@ -95,7 +95,7 @@ void WeightsJob::run() {
   uint64_t generation = 0;
   {
     // The claim must end before the answer is sent. Otherwise the client's next request could find the model busy.
-    const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is under way");
+    const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is in progress");
     if (!named() && !options_.update.dry_run) service_.guards.check_over(*model_);
     const Arrival arrival(*this);
     UpdateOptions update_options = options_.update;
@@ -249,7 +249,7 @@ void WeightsJob::receive(WeightUpdate& update) {
 
 void WeightsJob::read_reference() {
   SCONCE_CHECK(request_.content_digest.empty(), kInvalidArgument,
-               "Content-Digest goes with application/octet-stream; a file's digest is its 'sha256'");
+               "Content-Digest is only for application/octet-stream; the digest of a file is its 'sha256'");
   FileOptions& options = options_.file;
   JsonCursor::read_request(request_.body, [&](JsonCursor& json, std::string_view key) {
     if (key == "file") {

@@ -48,7 +48,7 @@ std::string archive_tail(std::string_view bundle) {
   const size_t comment = bundle.size() + kTrailer;
   SCONCE_CHECK(comment <= UINT16_MAX, kTooLarge,
                "the signature does not fit into the archive, whose comment has 65535 bytes at most: it has ", comment,
-               ", for there are many members; write it beside the archive");
+               ", because there are many members; write it beside the archive");
   char digits[kDigits + 1];
   std::snprintf(digits, sizeof digits, "%08zu", bundle.size());
   std::string tail{static_cast<char>(comment & 255), static_cast<char>(comment >> 8)};

@@ -124,7 +124,7 @@ void sign_inside(const fs::path& file, const Key& key) {
   } else {
     SCONCE_CHECK(archive.ends_with(std::string_view("\0\0", 2)) && archive.size() >= 22 &&
                      archive.substr(archive.size() - 22).starts_with("PK\5\6"),
-                 kInvalidArgument, "the archive has a comment, in whose place the signature would be");
+                 kInvalidArgument, "the archive has a comment, which the signature would replace");
     archive.remove_suffix(2);
   }
   write_whole(file, {archive, archive_tail(bundle)});

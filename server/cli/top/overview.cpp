@@ -112,7 +112,7 @@ std::optional<double> percentile_of(const std::vector<uint64_t>& counts, const s
 Overview overview_of(const OrderedJson& document) {
   const OrderedJson* const server = part_of(document, "server");
   SCONCE_CHECK(server != nullptr && server->is_object() && real_part(document, "time"), kInvalidArgument,
-               "what the server sends is no overview");
+               "the server's answer is not an overview");
   Overview overview;
   overview.time = *real_part(document, "time");
   overview.started = real_part(*server, "started").value_or(overview.time);

@@ -177,7 +177,7 @@ Action add_top(CommandLine& app) {
   app.flag("--json", options->json, "As JSON, an object a line");
   app.option("--token-file", options->token_file, "File whose first line is a token of scope metrics or admin");
   app.option("--ca", options->ca, "Certificates in PEM to trust for https; without, the system's");
-  app.option("--certificate", options->certificate, "Certificate in PEM to show to a server that asks for one");
+  app.option("--certificate", options->certificate, "Certificate in PEM for servers that request one");
   app.option("--key", options->key, "Its private key");
   app.footer(
       "In a terminal, q ends it. Elsewhere it prints a line for each model.\n"

@@ -117,7 +117,7 @@ class Push {
       for (size_t i = 0; i < answers.size(); ++i)
         if (!active_of(answers[i]))
           report(servers_[i], good = false,
-                 answers[i].ok() ? "its answer is none of an admin port" : answers[i].reason());
+                 answers[i].ok() ? "its answer is not from an admin port" : answers[i].reason());
     } else {
       good = settle_open({servers_, options_.model, options_.version});
     }
@@ -356,8 +356,8 @@ class Push {
       const bool passed = guards[i].state == "passed";
       good &= passed;
       report(servers_[i], passed,
-             passed ? fmt::format("watched {} requests, and serves the new weights", guards[i].requests)
-                    : "did not watch the new weights to the end");
+             passed ? fmt::format("passed the guard with {} requests", guards[i].requests)
+                    : "did not complete the guard of the new weights");
     }
     return good ? 0 : 1;
   }

@@ -118,7 +118,7 @@ ServerPushes pushes_of(const Answer& answer) {
   if (!answer.ok())
     server.problem = answer.reason();
   else if (!json.is_object() || list == json.end() || !list->is_array())
-    server.problem = "its answer is none of an admin port";
+    server.problem = "its answer is not from an admin port";
   else
     server.answered = true;
   if (server.answered)

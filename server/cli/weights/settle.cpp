@@ -242,7 +242,8 @@ class Difference {
     for (size_t i = 0; i < servers_.size(); ++i) {
       std::optional<Active> active = options.set.empty() ? active_of(sets[i]) : named_of(sets[i]);
       if (!active || active->digest.empty()) {
-        report(servers_[i], complete_ = false, sets[i].ok() ? "its answer is none of an admin port" : sets[i].reason());
+        report(servers_[i], complete_ = false,
+               sets[i].ok() ? "its answer is not from an admin port" : sets[i].reason());
         active.reset();
       }
       bool pushed = false;

@@ -187,7 +187,7 @@ void add_server_options(CommandLine& app, WeightsOptions& options) {
   app.option("--ca", options.ca, "Certificates in PEM to trust for https; without, the system's");
   app.option("--certificate", options.certificate, "Certificate in PEM to show to servers that ask for one");
   app.option("--key", options.key, "Its private key");
-  app.option("--patience", options.patience_s, "Longest wait for a server that says nothing, in seconds").positive();
+  app.option("--patience", options.patience_s, "Longest wait for a silent server, in seconds").positive();
 }
 
 }  // namespace
@@ -199,11 +199,11 @@ Action add_weights(CommandLine& app) {
               "A .safetensors, .npz or .npy file, or a .pt2 package whose weights are taken")
       .required();
   add_server_options(push, *options);
-  push.option("--label", options->push.label, "Shown with answers in place of the generation");
+  push.option("--label", options->push.label, "Shown with answers in place of the weight version");
   push.option("--set", options->push.set, "The named set to fill, in place of the model's own weights")
       .placeholder("NAME");
   push.option("--package-model", options->push.package_model, "Which model of a package");
-  push.flag("--partial", options->push.partial, "What the file lacks stays as it is");
+  push.flag("--partial", options->push.partial, "Tensors that the file lacks are not changed");
   push.option("--ignore", options->push.ignore,
               "Names that the file has and the models have not, since the compiler wrote them into the code")
       .placeholder("NAME,...")
@@ -212,33 +212,34 @@ Action add_weights(CommandLine& app) {
   push.flag("--check-finite", options->push.check_finite, "Refuse weights that are NaN or infinite");
   push.flag("--relay", options->push.relay,
             "Send them to the first server, which passes them on to the next one and so on (setting weights_peers)");
-  push.option("--lease", options->lease, "How long servers keep what is staged when they hear nothing of this command")
+  push.option("--lease", options->lease, "How long servers keep staged weights without a message from this command")
       .placeholder("TIME");
   push.option("--guard", options->push.guard,
-              "Watch the new weights for so long, and roll all servers back if they pass a bound on one")
+              "Guard the new weights for this time, and roll all servers back if they exceed a bound on one")
       .placeholder("TIME");
   push.option("--guard-errors", options->push.guard_errors, "The share of requests that may fail in the model");
   push.option("--guard-nan", options->push.guard_nan, "The share of answers that may have a NaN");
   push.option("--guard-p99", options->push.guard_p99, "The time within which 99 of 100 requests must be answered")
       .placeholder("TIME");
   push.option("--sign", options->push.sign,
-              "Sign what is sent by this private key in PEM, for servers with require_signature")
+              "Sign the upload with this private key in PEM, for servers with require_signature")
       .placeholder("KEY");
   push.flag("--dry-run", options->push.dry_run, "Send and check everything, change nothing");
   push.checked([options] { check_push(*options); });
   CommandLine state = app.subcommand("status", "Show the sets of weights of all servers");
   add_server_options(state, *options);
-  state.flag("--digest", options->digest, "With the digest of each set, which reads all of it");
+  state.flag("--digest", options->digest, "Show the digest of each set, which reads all of its values");
   state.flag("--json", options->json, "As JSON");
   state.checked([options] { check_servers(*options); });
   CommandLine back = app.subcommand("rollback", "Publish the previous weights again on all servers");
   add_server_options(back, *options);
   back.checked([options] { check_servers(*options); });
-  CommandLine settle = app.subcommand("settle", "Bring servers that a push left divided to one answer");
+  CommandLine settle = app.subcommand("settle", "Reconcile servers after an interrupted push");
   settle.option("FILE", options->push.file,
                 "The weights that count, for servers that have lost them; without, they are fetched from a server");
   add_server_options(settle, *options);
-  settle.option("--from", options->from, "The server whose weights count; without, the one that published last");
+  settle.option("--from", options->from,
+                "The server whose weights all servers get; default: the one that published last");
   settle.option("--gone", options->gone, "Servers of the push that will not come back").listed();
   settle.option("--set", options->push.set, "The named set to compare, in place of the active weights")
       .placeholder("NAME");

@@ -147,7 +147,7 @@ ListedPage parse_listing(std::string_view text) {
   for (ListedObject& object : reading.page.objects) {
     if (!reading.url_encoded) break;
     std::optional<std::string> key = decoded_form(object.key);
-    SCONCE_CHECK(key, kUnavailable, "not a listing of a store: a key is not encoded as it says");
+    SCONCE_CHECK(key, kUnavailable, "not a listing of a store: a key is not encoded as declared");
     object.key = std::move(*key);
   }
   return std::move(reading.page);

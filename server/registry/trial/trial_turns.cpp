@@ -10,7 +10,7 @@
 namespace sconce::server {
 
 TrialTurns::TrialTurns(size_t most) : stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), left_(most) {
-  SCONCE_CHECK(stop_.get() >= 0, kIo, "cannot watch for the end of the server: ", std::strerror(errno));
+  SCONCE_CHECK(stop_.get() >= 0, kIo, "cannot wait for the shutdown of the server: ", std::strerror(errno));
 }
 
 bool TrialTurns::take() {

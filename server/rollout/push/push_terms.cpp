@@ -54,10 +54,10 @@ std::optional<PushTerms> push_terms(const Query& query, const std::string& autho
   }
   const std::string_view text = query.text("member").value_or("0");
   const auto member = parse_number<decltype(terms.member)>(text);
-  SCONCE_CHECK(member, kInvalidArgument, "member must be this server's place among members, from 0, got '",
-               excerpt(text), "'");
+  SCONCE_CHECK(member, kInvalidArgument, "member must be this server's index in members, from 0, got '", excerpt(text),
+               "'");
   terms.member = *member;
-  SCONCE_CHECK(terms.member == 0 || !terms.members.empty(), kInvalidArgument, "member goes with members");
+  SCONCE_CHECK(terms.member == 0 || !terms.members.empty(), kInvalidArgument, "member requires members");
   return terms;
 }
 

@@ -209,7 +209,7 @@ class Pickle::Machine {
         if (text->size() > left_.decoded) fail("more bytes in texts than are read,");
         left_.decoded -= text->size();
         auto decoded = from_latin1(*text);
-        if (!decoded) fail("bytes that are no Latin-1");
+        if (!decoded) fail("bytes that are not Latin-1");
         pickle_.owned_.push_back(std::move(*decoded));
         return push_new(Kind::kBytes, pickle_.owned_.back());
       }
@@ -364,7 +364,7 @@ class Pickle::Machine {
       }
       case kBuild: {
         const Value state = pop(), object = top();
-        if (pickle_.kind(object) != Kind::kCall) fail("a state is given to what is no object");
+        if (pickle_.kind(object) != Kind::kCall) fail("a state is set on a value that is not an object");
         pickle_.nodes_[object].items.resize(2);
         pickle_.nodes_[object].items.push_back(state);
         count(1);

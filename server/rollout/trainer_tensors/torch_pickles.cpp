@@ -75,7 +75,7 @@ class TensorReader {
     TrainerMemory& kept = to_.memories.emplace_back();
     // The counter is read first, so that the reference is released even if the rest is invalid.
     if (const auto counter = pickle_.bytes(given[11])) {
-      kept.counter_place = whole(given[12], "the place of the reference counter");
+      kept.counter_place = whole(given[12], "the index of the reference counter");
       kept.counter = short_text(*counter, "a name of reference counters");
     }
     kept.bytes = whole(given[8], "the size of the storage");
@@ -132,7 +132,7 @@ class TensorReader {
   }
 
   Form form(TypedMemory memory, std::optional<DType> dtype, Value offset, Value sizes, Value strides) const {
-    SCONCE_CHECK(dtype, kInvalidArgument, "a tensor whose dtype is not known here");
+    SCONCE_CHECK(dtype, kInvalidArgument, "a tensor with an unknown dtype");
     Form form{dtype, integers(sizes, "the sizes"), integers(strides, "the strides"), 0, memory.memory};
     SCONCE_CHECK(!__builtin_mul_overflow(whole(offset, "the offset"), dtype_bytes(*dtype), &form.offset),
                  kInvalidArgument, "the offset is too large");

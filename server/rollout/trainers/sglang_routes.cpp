@@ -259,7 +259,7 @@ Told checked(Service& service, const AdminRequest& request) {
 }
 
 Told flushed(Service&, const AdminRequest&) {
-  return {"there is no cache: nothing of one set of weights is used with another"};
+  return {"there is no cache: no data of one weight set is used with another"};
 }
 
 Told transport(Service&, const AdminRequest&) {

@@ -25,7 +25,7 @@ std::shared_ptr<ServedModel> model_of(Service& service, const Query& query) {
   if (entries.size() == 1) return catalog->loaded(entries.front().name, {});
   std::string names;
   for (const Catalog::Entry& entry : entries) names += (names.empty() ? "" : ", ") + entry.name;
-  SCONCE_FAIL(kInvalidArgument, "several models are served: say which by ?model=NAME: ", excerpt(names));
+  SCONCE_FAIL(kInvalidArgument, "several models are served, name one with ?model=NAME: ", excerpt(names));
 }
 
 UpdateOptions options_of(const Query& query, bool full) {

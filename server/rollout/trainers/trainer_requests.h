@@ -15,7 +15,7 @@
 namespace sconce::server::trainer {
 
 inline constexpr const char* kNotPaused =
-    "nothing is paused: requests go on, and each is answered by one complete set of weights";
+    "nothing is paused: requests continue, and each is answered by one complete weight set";
 
 // The query parameters of all these routes.
 Query query_of(const AdminRequest& request);

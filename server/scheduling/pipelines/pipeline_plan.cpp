@@ -233,7 +233,7 @@ class PipelinePlanner {
       SCONCE_CHECK(!wanted || *wanted == *input.cast, kInvalidArgument, what(), ": the cast makes it ",
                    dtype_name(*input.cast), ", the model takes ", dtype_name(*wanted));
       SCONCE_CHECK(value.dtype, kInvalidArgument, what(),
-                   ": it is cast, but its own datatype is not known; say it where the tensor is made an input");
+                   ": it is cast, but its own datatype is unknown; give it where the tensor is declared an input");
       SCONCE_CHECK(is_castable(*value.dtype) && is_castable(*input.cast), kInvalidArgument, what(),
                    ": there is no cast from ", dtype_name(*value.dtype), " to ", dtype_name(*input.cast));
       if (*value.dtype != *input.cast) plan.cast = input.cast;

@@ -90,7 +90,7 @@ void take_names(const TritonConfig& config, ModelSignature& interface) {
   for (const TritonControl& control : config.controls) {
     SCONCE_CHECK(!config.inputs.empty() || interface.input_names.find(control.name), kInvalidArgument, "control '",
                  excerpt(control.name), "' is no input of the package, which has ",
-                 excerpt(interface.input_names.list()), "; fields input would say which they are");
+                 excerpt(interface.input_names.list()), "; fields input would identify them");
     inputs.push_back({control.name, control.datatype, std::nullopt});
   }
   if (!config.inputs.empty())

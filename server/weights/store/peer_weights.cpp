@@ -147,7 +147,7 @@ std::optional<std::string> take_newest(const StartingModel& start, uint64_t newe
   };
   for (Peer& peer : peers) {
     if (peer.problem.empty() && peer.generation <= newer_than)
-      peer.problem = "serves generation " + std::to_string(peer.generation) + ", which is no newer";
+      peer.problem = "serves generation " + std::to_string(peer.generation) + ", which is not newer";
     if (!peer.problem.empty()) pass_over(peer);
   }
   std::erase_if(peers, [](const Peer& peer) { return !peer.problem.empty(); });

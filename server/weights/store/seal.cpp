@@ -27,7 +27,7 @@ Seal::Seal(const std::string& key_file) {
   const PrivateCopy file(key_file, kLargestKeyFile);
   key_ = trim(file.text(), " \t\r\n");
   SCONCE_CHECK(key_.size() >= kShortestKey, kInvalidArgument, "setting weights_store_key: ", key_file,
-               " must have at least ", kShortestKey, " bytes that nobody can guess: openssl rand -hex 32");
+               " must have at least ", kShortestKey, " random bytes: openssl rand -hex 32");
 }
 
 Sha256Digest Seal::seal_of(std::string_view text, std::string_view place) const {

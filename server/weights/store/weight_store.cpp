@@ -76,7 +76,7 @@ void StoredWeights::write_journal(const Descriptor& directory, const Journal& jo
 std::shared_ptr<const PrivateCopy> StoredWeights::unsealed(const KeptSet& set) const {
   if (!seal_.on()) return nullptr;
   const std::string where = path(set).string();
-  SCONCE_CHECK(!set.sha256.empty(), kCorruptPackage, where, ": it was kept without weights_store_key");
+  SCONCE_CHECK(!set.sha256.empty(), kCorruptPackage, where, ": it was stored without weights_store_key");
   auto copy = std::make_shared<const PrivateCopy>(path(set));
   SCONCE_CHECK(hex_of(sha256_of(copy->bytes())) == set.sha256, kCorruptPackage, where,
                ": it is not the file that was kept");

@@ -24,7 +24,8 @@ std::string why_not(const ModelSignature& interface) {
   for (size_t i = 0; i < interface.spec.inputs.size(); ++i)
     if (interface.spec.inputs[i].may_be_written)
       return "the model may write its input '" + interface.input_names.name(i) +
-             "', so what a run leaves there is not what it was asked; the package has no source that says otherwise";
+             "', so its content after a run may differ from the request; the package has no source that shows "
+             "otherwise";
   return {};
 }
 

@@ -17,7 +17,7 @@ IssuedCredentials checked(IssuedCredentials issued, const std::string& expires) 
     check_field_value(*text, "the answer's credentials");
   if (!expires.empty()) {
     const auto time = parse_iso_time(expires);
-    SCONCE_CHECK(time, kUnavailable, "the answer's Expiration is no time");
+    SCONCE_CHECK(time, kUnavailable, "the answer's Expiration is not a time");
     issued.expires = *time;
   }
   return issued;

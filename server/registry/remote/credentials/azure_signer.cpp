@@ -67,7 +67,7 @@ std::map<std::string, std::string> parse_connection_string(const std::string& te
   for (const std::string& pair : split(text, ';')) {
     const size_t equals = pair.find('=');
     SCONCE_CHECK(equals != std::string::npos, kInvalidArgument,
-                 "AZURE_STORAGE_CONNECTION_STRING: a part of it is no Name=Value");
+                 "AZURE_STORAGE_CONNECTION_STRING: a part of it is not Name=Value");
     values[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
   return values;
@@ -129,7 +129,7 @@ AzureAccess read_azure_access(const Environment& environment, const TransferSett
   if (!key.empty()) {
     const std::optional<std::string> bytes = decode_base64(key);
     SCONCE_CHECK(bytes && !account.empty(), kInvalidArgument,
-                 "AZURE_STORAGE_KEY is no key in base64, or AZURE_STORAGE_ACCOUNT does not say whose");
+                 "AZURE_STORAGE_KEY is not a key in base64, or AZURE_STORAGE_ACCOUNT is not set");
     access.signer = std::make_shared<AzureKeySigner>(account, *bytes);
   } else if (!query.empty()) {
     access.signer = std::make_shared<AzureSasSigner>(query.starts_with('?') ? query.substr(1) : query);

@@ -91,7 +91,7 @@ std::string checked_endpoint(std::string endpoint, std::string_view what) {
   check_field_value(endpoint, what);
   SCONCE_CHECK(endpoint.empty() || endpoint.starts_with("https://") || endpoint.starts_with("http://"),
                kInvalidArgument, what, ": it must begin with https://");
-  SCONCE_CHECK(endpoint.find_first_of("?#@") == std::string::npos, kInvalidArgument, what, ": it is no plain URL");
+  SCONCE_CHECK(endpoint.find_first_of("?#@") == std::string::npos, kInvalidArgument, what, ": it is not a plain URL");
   return endpoint;
 }
 
