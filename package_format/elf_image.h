@@ -41,7 +41,7 @@ class ElfImage {
   // A library's version that some symbols require.
   struct NeededVersion {
     uint64_t library_offset, aux_offset;  // of the Elf64_Verneed and Elf64_Vernaux in the file
-    uint16_t index;                       // what symbol_version() returns
+    uint16_t index;                       // the result of symbol_version()
     std::string_view library, name;       // "libc.so.6", "GLIBC_2.34"
     bool weak;
   };

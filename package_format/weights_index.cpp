@@ -36,7 +36,7 @@ size_t stored_count(const ModelSpec& model) {
 
 struct Embedded {
   std::span<const std::byte> bytes;  // between the two symbols
-  bool writable = true;              // without the symbols nobody knows
+  bool writable = true;              // unknown without the symbols
 };
 
 Embedded find_embedded(const ElfImage& so, const ModelSpec& model) {

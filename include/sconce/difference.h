@@ -16,11 +16,11 @@ namespace sconce {
 // Real and imaginary part of a complex number count as two elements, and so do the two halves of a float4_e2m1fn_x2.
 struct Difference {
   uint64_t elements = 0;
-  uint64_t changed = 0;                         // whose values differ; NaN equals NaN, 0 equals -0
+  uint64_t changed = 0;                         // elements whose values differ; NaN equals NaN, 0 equals -0
   uint64_t not_finite_a = 0, not_finite_b = 0;  // NaN or infinite
   uint64_t finite = 0;                          // finite in both
   double largest = 0;                           // of |b - a|
-  uint64_t largest_at = 0;                      // the first element with it, row-major
+  uint64_t largest_at = 0;                      // the first element with this difference, row-major
   double sum = 0;                               // of |b - a|
   double squares_a = 0, squares_b = 0;          // sums of a * a and b * b
   double squares = 0;                           // sum of (b - a) * (b - a)
@@ -39,7 +39,7 @@ void add_difference(Difference& difference, DType dtype, std::span<const std::by
 struct TensorDifference {
   enum class Kind : int8_t {
     kSame,      // equal values
-    kChanged,   // as `difference` says
+    kChanged,   // see `difference`
     kReshaped,  // another dtype or shape: values are not compared
     kOnlyA,
     kOnlyB,

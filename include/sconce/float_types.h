@@ -52,7 +52,7 @@ constexpr uint16_t half_from_float(float value) noexcept {
 // How a format converts values above its largest finite value, and which codes are NaN.
 enum class Float8Kind {
   kIeee,  // infinities and NaNs as in IEEE 754
-  kFn,    // no infinity; all ones is NaN; values that are too large become the largest one
+  kFn,    // no infinity; all ones is NaN; values that are too large become the largest value
   kFnuz   // no infinity, no negative zero; 0x80 is NaN
 };
 

@@ -46,7 +46,7 @@ class FaultReportName {
 // A mapped file was written in place, or is about to be.
 struct MappedFileEvent {
   const char* path;
-  uint64_t copied;   // bytes whose old content is now in memory; 0: none
+  uint64_t copied;   // bytes whose old content is now copied to memory; 0: none
   const char* lost;  // why the old content is lost; null: it is preserved
 };
 

@@ -43,7 +43,7 @@ class Sequence {
 struct SequenceRows {
   std::span<const uint32_t> set_aside;  // copied to memory of the sequence, where no run changes them
   std::span<const uint32_t>
-      bring_back;                   // as they were when they were set aside last; kFailedPrecondition: they never were
+      bring_back;                   // set to the values that were last set aside; kFailedPrecondition if there are none
   std::span<const uint32_t> reset;  // set to their initial values in the set of weights
 };
 
@@ -138,7 +138,7 @@ struct ModelInfo {
   std::vector<Device> devices;
   std::chrono::nanoseconds load_time{};
   uint64_t constant_bytes = 0;  // of one constant set
-  std::string no_warm_up;       // why load() made no run, or it failed, if one was due: the first requests take longer
+  std::string no_warm_up;       // why a due warm-up run did not happen or failed: the first requests then take longer
 };
 
 // The result of a warm-up run.
@@ -148,9 +148,9 @@ struct WarmUp {
 };
 
 struct RunInfo {
-  uint64_t generation = 0;                   // of the constant set that answered
+  uint64_t generation = 0;                   // of the constant set of this run
   std::shared_ptr<const std::string> label;  // label of the run's set; null if it has none
-  std::shared_ptr<const std::string> set;    // its name; null: it was the active one
+  std::shared_ptr<const std::string> set;    // its name; null: the active set
   int replica = -1;
   std::chrono::nanoseconds queue{};  // from submit to start
   std::chrono::nanoseconds compute{};
@@ -211,11 +211,11 @@ struct ReplicaInfo {
   int index = 0;
   Device device;
   std::vector<int> cpus;  // empty: not pinned
-  int64_t load = 0;       // requests queued or running on its lane
-  int graphs = 0;         // CUDA graphs that it keeps
+  int64_t load = 0;       // requests queued or running on its thread
+  int graphs = 0;         // CUDA graphs that it has recorded
   uint64_t graph_runs = 0;
   std::string no_graphs;  // why its runs are not recorded as graphs; empty: they may be
-  std::string failure;    // the error by which its device was lost; empty: it works
+  std::string failure;    // the error that lost its device; empty: it works
 };
 
 // One of a model's two constant sets: the active one, which runs use, or the inactive one.

@@ -91,7 +91,7 @@ struct SpecNode {
   Kind kind = Kind::kLeaf;
   std::string type;               // "builtins.dict"; a namedtuple's or dataclass's qualified name
   std::vector<std::string> keys;  // dict keys and field names as text, one per child
-  std::vector<bool> int_keys;     // per key: it was an integer in Python
+  std::vector<bool> int_keys;     // per key: whether it was an integer in Python
   std::vector<SpecNode> children;
   size_t leaves() const noexcept;
 };
@@ -147,8 +147,8 @@ struct ModelSpec {
   WeightsForm weights_form = WeightsForm::kNone;
   uint64_t weights_bytes = 0;
   RowProof rows;
-  std::string why_not_smaller;           // the access for which some Dim::smallest is 2; empty: none is
-  std::vector<AccessBound> bounds;       // of accesses in a model for the CPU, where its source was understood
+  std::string why_not_smaller;           // the access because of which a Dim::smallest is 2; empty: there is none
+  std::vector<AccessBound> bounds;       // accesses to check per request, for a CPU model whose source was understood
   std::optional<DType> coarsest_buffer;  // bfloat16 or float16, if the graph has a buffer of that dtype
   bool loops = false;                    // the graph has a loop whose end may depend on values
   int threads = 0;                       // num_threads(N) of the compiled kernels; 0: none are parallel or unknown

@@ -50,8 +50,8 @@ struct UpdateOptions {
   // Keeps the named set pending until Model::commit_set() or Model::abort_set(); until then, requests use the previous
   // set of that name.
   bool hold = false;
-  std::string note = {};      // kept with a named set, in its file too, and shown by named_sets(); at most 64 KiB
-  std::string label = {};     // shown with answers instead of the generation; at most 256 bytes, printable
+  std::string note = {};      // stored with a named set, in its file too, and listed by named_sets(); at most 64 KiB
+  std::string label = {};     // shown with results in place of the generation; at most 256 printable bytes
   bool check_finite = false;  // kInvalidArgument names the first NaN or infinity: constant and element
   bool dry_run = false;       // finish() does all possible checks and stages nothing
   // Allows several calls of declare(), for values that arrive in parts with names unknown in advance. finish() reports
@@ -134,7 +134,7 @@ struct NamedSetInfo {
 
 // Memory of all named sets of a model.
 struct NamedSetsMemory {
-  uint64_t bytes = 0;         // beyond the active set, with packed_bytes, and sets that wait or may be restored
+  uint64_t bytes = 0;  // beyond the active set, including packed_bytes and sets that are pending or may be restored
   uint64_t packed_bytes = 0;  // copies of these constants that kernels keep in packed order
   uint64_t limit = 0;         // LoadOptions::sets_memory
   int in_memory = 0, on_disk = 0;

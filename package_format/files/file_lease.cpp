@@ -121,7 +121,7 @@ class Leases {
     return next == holders_.end() ? nullptr : *next;
   }
 
-  Mutex control_;        // who starts and stops the thread
+  Mutex control_;        // held while the thread is started or stopped
   Mutex holders_mutex_;  // locked second
   std::vector<std::shared_ptr<LeaseHolder>> holders_ SCONCE_GUARDED_BY(holders_mutex_);
   pthread_t thread_ SCONCE_GUARDED_BY(control_){};

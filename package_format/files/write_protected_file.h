@@ -84,8 +84,8 @@ class WriteProtectedFile final : public LeaseHolder, public std::enable_shared_f
   std::atomic<bool> closing_{false}, told_{false};
   GuardedRange* range_ SCONCE_GUARDED_BY(copy_mutex_) = nullptr;
 
-  Mutex copy_mutex_;                            // what lies at the addresses
-  Mutex look_mutex_;                            // taken second, for moments
+  Mutex copy_mutex_;                            // guards the memory at the addresses
+  Mutex look_mutex_;                            // locked second, for moments
   int fd_ SCONCE_GUARDED_BY(look_mutex_) = -1;  // -1 once the file need not be queried again
   ContentStamp stamp_ SCONCE_GUARDED_BY(look_mutex_);
   bool asked_ SCONCE_GUARDED_BY(look_mutex_) = false, leased_ SCONCE_GUARDED_BY(look_mutex_) = false;

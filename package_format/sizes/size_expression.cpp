@@ -288,9 +288,9 @@ std::optional<int64_t> SizeExpression::value(std::span<const int64_t> values) co
 
 SizeExpression::Growth SizeExpression::growth(size_t symbol) const {
   struct Part {
-    bool has = false;      // the symbol
-    bool affine = true;    // in it
-    bool strict = false;   // growing with it
+    bool has = false;      // contains the symbol
+    bool affine = true;    // is affine in it
+    bool strict = false;   // increases with it
     bool natural = false;  // 0 or more
     bool positive = false;
   };

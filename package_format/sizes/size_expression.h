@@ -17,7 +17,7 @@ class SizeExpression {
  public:
   // How a value depends on one symbol while all others stay fixed.
   enum class Growth : uint8_t {
-    kNone,    // it does not
+    kNone,    // independent of the symbol
     kAffine,  // by a*s + b; a may depend on the others, and may be 0
     kStrict,  // increases with s, for all s >= 0
     kOther,

@@ -23,30 +23,30 @@ struct SizeSystem {
     std::string name;
     Range recorded, accepted;  // accepted: from `smallest` on, if the recorded minimum is 2
     int64_t smallest = 0;      // Dim::smallest
-    bool known = false;        // a size says it
-    size_t size = 0;           // the place of that one in `sizes`
+    bool known = false;        // a size determines it
+    size_t size = 0;           // index of this size in `sizes`
   };
   // A dimension that is not fixed.
   struct Size {
     Place place;
     std::string text;                                  // the expression; empty: none
     std::optional<SizeExpression> expression, placed;  // placed: for the values of all symbols
-    std::vector<size_t> symbols;                       // those of the expression
-    Range recorded, accepted;                          // accepted: what symbols do not imply
+    std::vector<size_t> symbols;                       // of the expression
+    Range recorded, accepted;                          // accepted: the part that symbols do not imply
   };
   enum class Kind : uint8_t {
-    kRange,        // the size is within its range, and nothing else is known of it
-    kEqual,        // it is that of `other`
-    kSymbol,       // it is the symbol, which no step before says
-    kSame,         // it is the symbol
-    kAffine,       // its expression is a*s + b for the symbol s; all others are known
-    kStrict,       // its expression grows with the symbol; all others are known
-    kComputed,     // all of its symbols are known
+    kRange,        // the size is within its range; nothing else is known about it
+    kEqual,        // equal to `other`
+    kSymbol,       // the size is the symbol, which no earlier step determines
+    kSame,         // the size equals the known symbol
+    kAffine,       // the expression is a*s + b for the symbol s; all other symbols are known
+    kStrict,       // the expression increases with the symbol; all other symbols are known
+    kComputed,     // all symbols of the expression are known
     kUndecidable,  // its relation to its symbols is unknown
   };
   struct Step {
     Kind kind;
-    uint32_t size = 0;   // which one
+    uint32_t size = 0;   // its index
     uint32_t other = 0;  // a symbol, or another size
   };
   enum class Failure : uint8_t {

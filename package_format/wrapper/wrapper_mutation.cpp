@@ -96,7 +96,7 @@ class MutationReader {
   std::string_view text_;
   const ModelSpec& spec_;
   std::vector<bool> written_;                           // constants, then inputs
-  std::vector<bool> taken_;                             // inputs for which a variable was seen
+  std::vector<bool> taken_;                             // inputs that have a variable
   std::unordered_map<std::string_view, size_t> names_;  // variables that are one of these or a view of one
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxDepth = 16;
 constexpr size_t kMaxNames = 4096;  // "tmp0" to this
-constexpr size_t kLongest = 4096;   // characters of an expression
+constexpr size_t kLongest = 4096;   // characters in an expression
 
 // A number that depends on an element of a parameter as scale * element + offset; without a parameter, a constant.
 struct Line {

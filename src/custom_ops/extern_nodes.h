@@ -37,7 +37,7 @@ struct ExternNode {
   std::vector<Value> arguments;  // constants and defaults; None for dynamic ones
   std::vector<DynamicArgument> dynamic;
   std::vector<ExternOutput> outputs;  // at most one per result
-  size_t ints = 0, tensors = 0;       // totals that each call brings
+  size_t ints = 0, tensors = 0;       // totals that each call passes
 };
 
 // Immutable.

@@ -76,9 +76,9 @@ class CpuArena {
 
   Block* free_[kClasses] = {};
   size_t cached_bytes_ = 0;
-  int64_t peak_live_ = 0;    // limit of what may be cached
+  int64_t peak_live_ = 0;    // limit of the cache
   int64_t recent_peak_ = 0;  // since the last decay(); at least the memory in use at that time
-  bool taken_ = false;       // whether anything was taken since then
+  bool taken_ = false;       // whether anything was allocated since then
   uint32_t run_ = 0;
   int64_t system_allocations_ = 0;
   std::atomic<int64_t> live_bytes_{0};

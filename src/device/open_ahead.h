@@ -12,7 +12,7 @@ namespace sconce {
 
 struct ModelNeeds {
   std::vector<std::string> imports;  // imports of the model's code
-  int64_t rows = 0;                  // the most that an input may have, not counting its last dimension
+  int64_t rows = 0;                  // maximum of an input, not counting its last dimension
 };
 
 // Owns the threads of this work and joins them. It reports no errors: a later use of the device does. Does nothing for

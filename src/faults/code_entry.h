@@ -10,14 +10,14 @@
 namespace sconce::faults {
 
 struct CodeThread {
-  bool ready;         // it has had its alternate stack
+  bool ready;         // its alternate stack was set up
   const char* model;  // the model whose code it runs, named as in add_code_range(); null: none
-  void* team;         // the parallel region in which it is; null: in none
+  void* team;         // its current parallel region; null: none
 
   // taken_memory.h
-  int64_t taken;      // bytes that code has taken and not given back
+  int64_t taken;      // bytes that code has allocated and not freed
   uintptr_t left_at;  // an address in a frame that was abandoned in this run; 0: none was
-  unsigned arrays;    // how many are known
+  unsigned arrays;    // number of tracked arrays
 };
 extern constinit thread_local CodeThread code_thread;
 

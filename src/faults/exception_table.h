@@ -12,7 +12,7 @@ namespace sconce::faults {
 enum class Passage {
   kBare,     // the exception passes; no destructor of the function runs
   kOpen,     // the exception passes, after the function's destructors
-  kCaught,   // a handler takes it
+  kCaught,   // a handler catches it
   kBlocked,  // the function promised not to throw there: std::terminate()
 };
 

@@ -117,7 +117,7 @@ class Search {
 
   // Whether a function called at this stack address has enough room to throw.
   bool has_room(uintptr_t stack) noexcept {
-    if (left_) {                         // the instruction's function has what lies between
+    if (left_) {                         // the instruction's function owns the stack between
       constexpr uintptr_t kBelow = 256;  // a push or a call, and the red zone of a function
       const uintptr_t accessed = left_->accessed;
       exit_.overflow = accessed < stack && accessed + kBelow >= left_->stack;

@@ -37,12 +37,12 @@ struct Raised {
 
 // The result of a search of the stack.
 struct Exit {
-  bool reached = false;   // a handler, by way of frames that let the exception pass or may be left
-  bool left = false;      // frames must be left: continue at `frame`
+  bool reached = false;   // a handler, through frames that let the exception pass or may be abandoned
+  bool left = false;      // frames must be abandoned: continue at `frame`
   bool overflow = false;  // the accessed address is in the function's own part of the stack
   Frame frame{};
   uintptr_t function = 0;  // an address in the innermost frame of a package; 0: there is none
-  uintptr_t gone = 0;      // no destructors run of frames below this place of the stack; 0: some of that function's do
+  uintptr_t gone = 0;      // no destructors run for frames below this stack address; 0: some of that function do
 };
 
 // Searches outwards from its own frame, so it must not be noexcept. After a signal raised by a package's instruction,

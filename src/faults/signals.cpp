@@ -46,7 +46,7 @@ struct Fault {
   uintptr_t address;
   bool overflow;
   uintptr_t instruction, caller, region;  // in functions of the package; the last is 0 outside of parallel regions
-  uintptr_t stack;                        // where the frames that are left end
+  uintptr_t stack;                        // the end of the abandoned frames
 };
 thread_local Fault fault{};
 

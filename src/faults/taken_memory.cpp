@@ -12,7 +12,7 @@ namespace {
 struct Array {
   void* memory;
   const void* team;  // the team of the region, null outside of regions
-  uintptr_t stack;   // below it lie the frames of what was called after the array was taken
+  uintptr_t stack;   // frames of functions called after the allocation lie below it
 };
 
 // Further arrays are not freed. A kernel has one or two, a team one for each block that its threads share.

@@ -54,7 +54,7 @@ struct ElementRows {
   const void* functor;
   DType out;
   std::array<DType, 3> in;
-  Row packed;              // takes and gives these dtypes
+  Row packed;              // reads and writes these dtypes
   Row bfloat16 = nullptr;  // everything in bfloat16, if the functor has such rows
 };
 template <class F, class Out, class... In>

@@ -30,7 +30,7 @@ Tensor empty_in_format(std::string_view name, const Tensor& self, DType dtype, M
 DType value_dtype(DType dtype) noexcept;
 
 // Row-major or channels-last, as at::Tensor::suggest_memory_format decides for rank 4 and 5.
-bool is_channels_last(const Tensor& tensor) noexcept;     // rank 4, every stride fits (size-1 dims are free)
+bool is_channels_last(const Tensor& tensor) noexcept;     // rank 4, every stride matches (size-1 dims are free)
 bool is_channels_last_3d(const Tensor& tensor) noexcept;  // rank 5
 MemoryFormat suggested_format(const Tensor& tensor) noexcept;
 

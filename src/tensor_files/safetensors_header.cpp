@@ -138,7 +138,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::vector<uint64_t> numbers_;
   bool has_dtype_ = false, has_shape_ = false, has_offsets_ = false, unsupported_ = false;
   bool other_ = false;  // inside the value of an unknown field
-  size_t nested_ = 0;   // arrays and objects in it that are open
+  size_t nested_ = 0;   // open arrays and objects in it
 };
 
 // Bytes of the elements by `shape` and the file's dtype. Halves the last dimension of float4.

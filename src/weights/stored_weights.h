@@ -12,7 +12,7 @@ namespace sconce::weights {
 // How an entry is stored, from its first element on.
 struct StoredLayout {
   std::vector<int64_t> strides;  // empty: row-major
-  uint64_t bytes = 0;            // the bytes that contain the elements
+  uint64_t bytes = 0;            // range of bytes that contains the elements
   bool swap_bytes = false;
 };
 
@@ -32,7 +32,7 @@ class StoredWeights : public WeightFile {
  private:
   std::vector<StoredLayout> layouts_;
   size_t current_ = SIZE_MAX;
-  uint64_t position_ = 0;         // bytes of the current entry that were handed out
+  uint64_t position_ = 0;         // bytes of the current entry already returned
   std::vector<std::byte> whole_;  // the current entry, if it is not row-major
 };
 

@@ -170,7 +170,7 @@ class WeightStream::Decoder {
   tensor_files::SafetensorsHeader entries_;  // in the order of their data
   size_t current_ = 0;
   std::span<std::byte> memory_;  // of the current entry
-  size_t filled_ = 0;            // bytes of the length, the header or the current entry
+  size_t filled_ = 0;            // bytes received of the length, the header or the current entry
   std::vector<std::byte> buffer_;
   std::span<std::byte> room_;
   uint64_t done_ = 0, left_ = 0, total_ = 0;  // left_: of the data

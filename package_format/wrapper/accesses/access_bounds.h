@@ -29,7 +29,7 @@ struct OpenAccess {
 
 class AccessBounds {
  public:
-  static constexpr int kMaxSteps = 2'000;     // of arithmetic: some milliseconds
+  static constexpr int kMaxSteps = 2'000;     // of arithmetic: takes some milliseconds
   static constexpr size_t kMaxOpen = 10'000;  // further accesses are not recorded
 
   explicit AccessBounds(Atoms& atoms) : atoms_(atoms) {}

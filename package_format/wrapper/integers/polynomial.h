@@ -15,14 +15,14 @@ using Atom = int32_t;
 
 // The facts that an integer may depend on, as bits.
 enum Nature : uint8_t {
-  kFixed = 0,    // nothing but the sizes of other dimensions, and places within a row
-  kBatch = 1,    // the number of rows
-  kRow = 2,      // a row's place
-  kLane = 4,     // the lane of a vector that spans rows
-  kStray = 8,    // the rows in a way that is not understood
+  kFixed = 0,    // only the sizes of other dimensions, and positions within a row
+  kBatch = 1,    // the batch size
+  kRow = 2,      // a row's position
+  kLane = 4,     // the SIMD lane of a vector that spans rows
+  kStray = 8,    // the rows, in an unknown way
   kData = 16,    // values of tensors
   kPlaced = 15,  // any of the first four
-  kSized = 32,   // any size that is not fixed; used where accesses are looked at, not rows
+  kSized = 32,   // any size that is not fixed; used when accesses are examined, not rows
 };
 
 struct Term {
@@ -128,7 +128,7 @@ class Atoms {
     bool falls = false;         // it may be smaller for larger sizes
     char kind = 0;              // of a quotient '/', remainder '%' or maximum '>'
     Polynomial value, divisor;  // its operands
-    std::vector<Atom> data;     // of a quotient or remainder: those of kind kData that it is made of
+    std::vector<Atom> data;     // for a quotient or remainder: the atoms of kind kData in its operands
   };
   Atom made_of(char kind, const Polynomial& value, const Polynomial& divisor, Polynomial last);
   std::optional<int64_t> number(Atom atom, const Places& of) const;

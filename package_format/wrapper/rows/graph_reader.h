@@ -23,7 +23,7 @@ struct Value {
   Kind kind = Kind::kOther;
   View tensor;
   std::optional<BatchPlace> expected;  // for a tensor of unknown shape
-  bool reused = false;                 // a tensor in memory that is free: nothing has used it since
+  bool reused = false;                 // a tensor in freed memory that has not been used since
   Polynomial integer;
   std::vector<Value> list;
   Name name = -1;  // whose address is taken

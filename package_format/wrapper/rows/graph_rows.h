@@ -20,8 +20,8 @@ using LeastSizes = std::map<std::string, int64_t, std::less<>>;
 
 // Known facts about accesses, for all sizes from given minima on.
 struct Accesses {
-  std::string problem;            // why they are not known to lie within their tensors; empty: they are
-  bool leave = false;             // one is known to leave its tensor, for the smallest of these sizes
+  std::string problem;            // why they may leave their tensors; empty: they are proved not to
+  bool leave = false;             // an access is known to leave its tensor, for the smallest of these sizes
   std::vector<AccessBound> open;  // the bounds to check for given sizes
 };
 

@@ -41,7 +41,7 @@ struct Slot {
   Value value;
   bool bound = false;
   bool array = false;
-  Index declared = kNothing;     // the expression that it is
+  Index declared = kNothing;     // its defining expression
   std::optional<Atom> number{};  // the atom that represents it as an integer
 };
 
@@ -120,7 +120,7 @@ class KernelReader {
   std::optional<Polynomial> places_inner_;
   std::vector<Undo> undo_;
   std::vector<Assigned> assigned_;
-  Dependence control_;                 // what decides whether the statement runs
+  Dependence control_;                 // decides whether the statement runs
   int branches_ = 0, conditions_ = 0;  // branches being evaluated; how many of them are not part of a loop
   WrittenElements elements_;
   std::vector<Atom> open_;  // variables of the enclosing loops

@@ -26,7 +26,7 @@ struct OperatorResult {
 
 struct OperatorResults {
   bool known = false;                // whether there is a rule
-  int written = -1;                  // the argument that is the result, for operators that write it
+  int written = -1;                  // index of the argument that is the result, for operators that write it
   std::vector<OperatorResult> list;  // for the outputs in order, or for the written argument
 };
 

@@ -19,7 +19,7 @@ namespace sconce::rows {
 
 // The sources of a value.
 struct Dependence {
-  Atom row = -1;    // one row of the batch, at this place; -1: nothing of the batch
+  Atom row = -1;    // one row of the batch, at this position; -1: no row
   int reason = -1;  // why it may depend on several rows; -1: it depends on one
   bool operator==(const Dependence&) const = default;
   bool free() const noexcept { return row < 0 && reason < 0; }
@@ -29,13 +29,13 @@ struct Storage {
   enum class Kind : uint8_t { kShared, kRows, kUnknown };
   std::string_view name;
   Kind kind = Kind::kUnknown;
-  Polynomial stride;       // of rows, in elements
-  Polynomial span;         // elements of a run of all rows: stride * number of rows; used if `outer`
-  bool outer = false;      // other dimensions may lie outside the batch
-  bool read_only = false;  // an input or a constant
-  bool stale = false;      // memory of an earlier tensor, to which nothing was written since
-  bool touched = false;    // it was used: its layout is settled
-  int mixed = -1;          // the reason
+  Polynomial stride;                            // of rows, in elements
+  Polynomial span;                              // elements of a run of all rows: stride * batch size; used if `outer`
+  bool outer = false;                           // other dimensions may lie outside the batch
+  bool read_only = false;                       // an input or a constant
+  bool stale = false;                           // memory of an earlier tensor, not written since
+  bool touched = false;                         // it was used: its layout is fixed
+  int mixed = -1;                               // the reason
   Polynomial elements = Polynomial::unknown();  // number of elements; used when accesses are examined
   bool constant = false;
 };

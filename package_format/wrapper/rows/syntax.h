@@ -20,8 +20,8 @@ enum class Form : uint8_t {
   kNumber,  // its text
   kString,
   kName,     // name, text
-  kCall,     // text: the function's last name, qualifier: what stands before it; children: arguments
-  kInvoke,   // children: a callee that is no name, arguments
+  kCall,     // text: the function's last name; qualifier: the text before it; children: arguments
+  kInvoke,   // children: a callee that is not a name, arguments
   kMethod,   // text: the member; children: the object, arguments
   kElement,  // children: the base, the index
   kUnary,    // text: the operator; children: one

@@ -15,12 +15,12 @@ struct SoftmaxBlock {
   int64_t stride;  // of scores, in elements
   int64_t rows, columns;
   int64_t padded;       // columns from `columns` up to this one are set to 0
-  int64_t visible;      // row i sees the columns below visible + i, and at most `columns`; the others weigh 0
+  int64_t visible;      // row i sees the columns below visible + i, and at most `columns`; all others have weight 0
   const T* mask;        // added to the scores, [rows, columns] with unit column stride, or null
   int64_t mask_stride;  // 0 if all rows share one
-  T* maximum;           // [rows], -infinity before the first block; where a row has seen nothing but -infinity it stays
+  T* maximum;           // [rows], -infinity before the first block; it stays for a row with only -infinity
   T* sum;               // [rows], of the weights; 0 before the first block
-  T* correction;        // [rows], out: what the sums and products of the blocks before are to be multiplied by
+  T* correction;        // [rows], out: the factor for the sums and products of earlier blocks
 };
 
 template <class T>

@@ -9,7 +9,7 @@ namespace sconce::cpu {
 
 Function digamma;
 Tensor polygamma(int64_t n, const Tensor& self);
-Tensor igamma(const Tensor& self, const Tensor& other);   // the lower incomplete gamma function, regularised
+Tensor igamma(const Tensor& self, const Tensor& other);   // the regularised lower incomplete gamma function
 Tensor igammac(const Tensor& self, const Tensor& other);  // the upper one
 Function i0, special_i0e, special_i1, special_i1e;
 Function erfinv, special_erfcx, special_log_ndtr, special_ndtri, special_entr;

@@ -13,7 +13,7 @@ struct ScatterPlan {
   // index must be int64. value_strides: src's, or zeros for a single value.
   ScatterPlan(const Tensor& out, const Tensor& index, IntSpan value_strides, size_t value_itemsize, int64_t dim);
 
-  StridedLoop<3> others;                     // out, index, value: index's dimensions but `dim`
+  StridedLoop<3> others;                     // out, index, value: index's dimensions except `dim`
   int64_t count;                             // of index along dim
   int64_t size;                              // of out along dim
   int64_t out_step, index_step, value_step;  // bytes along dim

@@ -55,7 +55,7 @@ class FftPlan {
     int radix;
     int64_t count;                          // sub-transforms: the pass's length / radix
     std::vector<std::complex<R>> twiddles;  // [count, radix - 1]
-    std::vector<std::complex<R>> roots;     // of unity, [radix]; for radices without a form of their own
+    std::vector<std::complex<R>> roots;     // of unity, [radix]; for radices without special code
   };
   template <int W>
   Lanes<R, W>* convolve(Lanes<R, W>* data, Lanes<R, W>* other) const noexcept;

@@ -9,7 +9,7 @@ namespace sconce {
 // The order of an int4 weight's columns. PyTorch packs for the instruction set of the compiling machine, which its
 // package names; the bytes do not show it.
 enum class Int4Packing : int8_t {
-  kPairs,      // columns 2i and 2i + 1 share a byte: no vector instructions, and what a wider one leaves over
+  kPairs,      // columns 2i and 2i + 1 share a byte: without vector instructions, and the rest of a wider packing
   kColumns32,  // AVX2: columns i and i + 16 share a byte
   kColumns64   // AVX-512: columns i and i + 32
 };

@@ -13,7 +13,7 @@ namespace sconce {
 struct BlockedWeight {
   DType dtype = DType::kFloat32;  // float32, float16, bfloat16 or int8
   std::vector<int64_t> dims;      // [groups,] out, in, kernel; linear: out, in; RNN: layers, directions, in, gates, out
-  int64_t groups = 1;             // dims has a first dimension of groups where there are several
+  int64_t groups = 1;             // if there are several, dims has a first dimension of groups
   int64_t first = 0;              // element index of the first element
   // The offset of an element with index i[d] in dimension d is `first` plus the sum of at[d][i[d]].
   std::vector<std::vector<int64_t>> at;
@@ -24,7 +24,7 @@ struct BlockedWeight {
   uint64_t layout_hash = 0;  // of all of the above
 
   float scale_adjust = 1;  // int8: the elements have been multiplied by this
-  int64_t extent = 0;      // elements that the storage has, paddings included
+  int64_t extent = 0;      // elements of the storage, padding included
 
   int64_t numel() const noexcept;
   size_t bytes() const noexcept { return static_cast<size_t>(extent) * dtype_bytes(dtype); }

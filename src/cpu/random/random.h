@@ -69,7 +69,7 @@ void fill_geometric(Tensor& out, double p, Generator* generator);  // integers t
 void fill_bernoulli(Tensor& out, double p, Generator* generator);
 void fill_bernoulli(Tensor& out, const Tensor& p, Generator* generator);
 void fill_random_integers(Tensor& out, int64_t from, int64_t to, Generator* generator);  // [from, to)
-void fill_random_integers_from(Tensor& out, int64_t from, Generator* generator);         // to the dtype's last one
+void fill_random_integers_from(Tensor& out, int64_t from, Generator* generator);         // up to the dtype's last one
 void fill_random_integers(Tensor& out, Generator* generator);                            // 0 to the dtype's last one
 
 namespace random_detail {

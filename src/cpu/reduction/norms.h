@@ -14,7 +14,7 @@ namespace sconce::cpu {
 Tensor linalg_vector_norm(const Tensor& self, Scalar ord, std::optional<IntSpan> dim, bool keepdim,
                           std::optional<DType> dtype);
 Tensor linalg__powsum(const Tensor& self, Scalar ord, std::optional<IntSpan> dim, bool keepdim,
-                      std::optional<DType> dtype);               // their powers, summed
+                      std::optional<DType> dtype);               // the sum of their powers
 Tensor dist(const Tensor& self, const Tensor& other, Scalar p);  // the norm of the difference
 
 Tensor logsumexp(const Tensor& self, IntSpan dim, bool keepdim);  // integers as float32

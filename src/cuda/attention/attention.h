@@ -16,7 +16,7 @@ struct Attention {
 
 enum class OutLayout {
   kByToken,  // [B, T, H, D] in memory
-  kOfQuery   // the order of the query's dimensions
+  kOfQuery   // in the order of the query's dimensions
 };
 
 // The keys that query i sees: if causal, up to i + base + right; if bounded, from i + base - left on. The base is 0

@@ -20,8 +20,8 @@ Tensor complex(const Tensor& real, const Tensor& imag);
 using Function = Tensor(const Tensor& self);
 Function reciprocal, exp, log, sqrt, sin, cos, tanh, sigmoid;  // convert integers and bool to float32
 Function neg;                                                  // keeps integers; refuses bool
-Function conj;                                                 // a copy; a real tensor itself
-Function conj_physical;                                        // a real tensor itself
+Function conj;                                                 // a copy; for a real tensor, the tensor itself
+Function conj_physical;                                        // for a real tensor, the tensor itself
 Function _conj_physical;                                       // a copy
 
 }  // namespace sconce::cuda

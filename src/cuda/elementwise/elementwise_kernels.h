@@ -39,7 +39,7 @@ enum class Arithmetic {
   kPower,     // no bool
   kGcd,       // integers
   kPolar,     // float16, float32 or float64 into complex numbers: a (cos b + i sin b)
-  kComplex,   // the same into a + i b
+  kComplex,   // as kPolar, into a + i b
 };
 cudaError_t launch_arithmetic(Arithmetic operation, const ElementWalk& walk, const ElementOperands& operands,
                               const ElementNumber& factor, int dtype, cudaStream_t stream);

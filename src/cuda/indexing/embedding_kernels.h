@@ -21,7 +21,7 @@ struct BagCall {
   int64_t* bag_sizes;  // [bags]
   int64_t* taken;      // kMax: [bags, columns]
   int64_t* bag_of;     // [n]
-  int* noted;          // where a kernel notes an index or offset out of range
+  int* noted;          // receives a note about an index or offset out of range
   int note;
 };
 cudaError_t launch_bags(const BagCall& call, cudaStream_t stream);

@@ -23,7 +23,7 @@ struct SmallLu {
   int rows, columns;
   int32_t* pivots;  // from 1; null: no rows are exchanged
   int32_t* info;    // the first zero pivot, from 1, or 0
-  bool by_length;   // complex numbers are compared by length, else by the sum of their parts
+  bool by_length;   // complex numbers are compared by magnitude, else by the sum of their parts
 };
 // As cuBLAS, which ATen calls for these; cuSOLVER, which it calls for others, does as LAPACK does.
 inline bool pivots_by_length(int64_t count, int64_t rows, int64_t columns) { return count > 1 && rows == columns; }

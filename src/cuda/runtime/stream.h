@@ -20,10 +20,10 @@ struct Current {
   int device = 0;
   cudaStream_t stream = nullptr;            // null: the device's legacy default stream
   CachingAllocator* memory = nullptr;       // null: allocate from the device each time
-  bool allow_tf32 = false;                  // option of the lane
+  bool allow_tf32 = false;                  // option of the DeviceStream
   bool astray = false;                      // CUDA refused to switch back, so its current device differs
-  bool capturing = false;                   // work of the stream is recorded instead of done
-  int* noted = nullptr;                     // where kernels note errors; null: nobody reads it
+  bool capturing = false;                   // work of the stream is recorded and not executed
+  int* noted = nullptr;                     // where kernels record errors; null: not read
   std::shared_ptr<DnnLane>* dnn = nullptr;  // cuDNN state of the thread's DeviceStream; null: no stream
   // Keeps the objects used by recorded work alive; null unless recording.
   std::vector<std::shared_ptr<const void>>* kept = nullptr;
@@ -103,7 +103,7 @@ class Lane final : public DeviceStream {
   cudaStream_t stream_ = nullptr;
   CachingAllocator* memory_;
   int* noted_ = nullptr;                  // pinned
-  bool recording_ = false;                // until CUDA was asked to end the recording
+  bool recording_ = false;                // until CUDA is asked to end the recording
   CachingAllocator* recorded_ = nullptr;  // allocator of the work being recorded, else null
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<cudaGraphNode_t> copies_before_;

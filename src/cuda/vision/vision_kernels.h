@@ -27,7 +27,7 @@ struct RegionCall {
   const void *input, *rois;
   void* out;
   int32_t* also;  // roi_pool: places; ps_roi_align, ps_roi_pool: channels
-  int* noted;     // gets `note` for a region of an image that the batch does not have
+  int* noted;     // receives `note` for a region with an image outside the batch
   int note;
 };
 cudaError_t launch_roi_align(const RegionCall& call, cudaStream_t stream);

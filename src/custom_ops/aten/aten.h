@@ -21,16 +21,16 @@ std::span<const AtenRow> aten_movement_rows();     // movement.cpp: gathering, s
 std::span<const AtenRow> aten_math_rows();         // math.cpp: elementwise, products, reductions, sorting, sets
 std::span<const AtenRow> aten_function_rows();     // functions.cpp: operators on complex numbers
 std::span<const AtenRow> aten_elementwise_rows();  // elementwise.cpp: functions that Inductor usually compiles
-std::span<const AtenRow> aten_reduction_rows();    // reductions.cpp: reductions that it usually compiles
+std::span<const AtenRow> aten_reduction_rows();    // reductions.cpp: reductions that Inductor usually compiles
 std::span<const AtenRow> aten_layer_rows();        // layers.cpp: convolutions, attention, norms, resizing
 std::span<const AtenRow> aten_gradient_rows();     // gradients.cpp: gradients, losses
-std::span<const AtenRow> aten_list_rows();         // lists.cpp: on lists, each tensor for itself
+std::span<const AtenRow> aten_list_rows();         // lists.cpp: on lists, one tensor at a time
 std::span<const AtenRow> aten_linalg_rows();       // linalg.cpp: linear algebra, Fourier transforms
 std::span<const AtenRow> aten_random_rows();       // random.cpp
 std::span<const AtenRow> aten_earlier_rows();      // earlier.cpp: for packages of earlier versions
 std::span<const AtenRow> aten_lowered_rows();      // lowered.cpp: left uncompiled by fallback_by_default
 std::span<const AtenRow> inductor_rows();          // inductor_rows.cpp: the compiler's own prims
-std::span<const AtenRow> quantised_rows();         // quantised_rows.cpp: what PyTorch's quantisers export
+std::span<const AtenRow> quantised_rows();         // quantised_rows.cpp: exports of PyTorch's quantisers
 std::span<const AtenRow> vision_rows();            // vision.cpp: torchvision's
 
 inline std::array<std::span<const AtenRow>, 16> aten_tables() {

@@ -11,7 +11,7 @@
 namespace sconce {
 
 struct ReducedRows {
-  Tensor rows;                 // row-major: dimensions that stay, then those that go
+  Tensor rows;                 // row-major: kept dimensions, then reduced ones
   int64_t width = 1;           // elements of a row
   std::vector<int64_t> sizes;  // of the result
 };

@@ -63,7 +63,7 @@ struct ByteDepthwiseRow {
   const uint8_t* input;    // tap 0 of the first pixel
   int64_t column;          // from one input column to the next
   int64_t step, dilation;  // in columns, from pixel to pixel and from tap to tap
-  const ByteRun* runs;     // by row of the kernel: `input` is the offset of the input's row
+  const ByteRun* runs;     // per row of the kernel: `input` is the offset of the input's row
   int64_t rows, taps;      // of the kernel
   const int32_t* weight;   // [rows][taps][lanes]
   ByteOutput output;
@@ -71,7 +71,7 @@ struct ByteDepthwiseRow {
 
 struct ByteTiles {
   int64_t width;     // channels of a vector
-  int64_t vectors;   // the most that a tile takes
+  int64_t vectors;   // maximum in a tile
   int64_t quad;      // inputs that one instruction multiplies and adds
   int64_t itemsize;  // of inputs and weights as the tiles read them: uint8 and int8, or int16
   void (*run)(const ByteTile& tile, int pixels, int vectors) noexcept;

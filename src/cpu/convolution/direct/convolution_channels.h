@@ -31,14 +31,14 @@ struct ChannelTile {
   const float* bias;   // [vectors * width], or null
   float* output;
   const int64_t* output_at;
-  int64_t lanes;    // output channels that exist, at most vectors * width
+  int64_t lanes;    // existing output channels, at most vectors * width
   bool accumulate;  // adds to the output's content
   bool relu;
 };
 
 struct ChannelTiles {
   int width;      // floats in a vector
-  int vectors;    // most in a tile
+  int vectors;    // maximum in a tile
   int pixels[5];  // maximum in a tile of 1..vectors vectors
   // Products with every input of the runs: vectors 1..`vectors`, pixels 1..pixels[vectors].
   void (*dense)(int vectors, int64_t pixels, const ChannelTile& tile) noexcept;

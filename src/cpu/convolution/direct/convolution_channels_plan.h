@@ -33,15 +33,15 @@ struct ChannelsPlan {
   bool direct_in = false, direct_out = false;             // no copy of the input, none of the output
   bool accumulate = false, relu = false, finish = false;  // in the inner loop, or in a separate pass
   std::array<int64_t, 3> box{};                           // slices, rows, columns of the copied input
-  std::array<int64_t, 3> pitch{};                         // what a tap's step costs along each axis, in elements
+  std::array<int64_t, 3> pitch{};  // the offset of one step of a tap along each axis, in elements
   int64_t image_pitch = 0;
   std::vector<ChannelRun> runs;
   std::vector<Pass> passes;
   std::array<std::pair<size_t, size_t>, 5> passes_of{};  // by vectors of a block: a range of passes
   Box whole{};                                           // images, slices, rows, columns of the output
-  Box band_count{}, bands{};                             // size and number of bands along each
-  int64_t splits = 1;                                    // of a band's blocks among tasks
-  bool by_channels = false;                              // a thread takes a split of every band
+  Box band_count{}, bands{};                             // size and number of bands along each dimension
+  int64_t splits = 1;                                    // of a band's blocks between tasks
+  bool by_channels = false;                              // a thread processes a split of every band
   int64_t threads = 1;
   int64_t scratch_elems = 0;  // floats per thread
 

@@ -17,10 +17,10 @@ void convolve_depthwise(const ConvolutionShape& shape, const ConvolutionOperands
 
 // The inner loop, one table per instruction set: some pixels of a row, one vector of channels.
 struct DepthwiseRow {
-  const float* input;              // where tap 0 of the first pixel would read if `row_input` were 0
+  const float* input;              // the address that tap 0 of the first pixel would read if `row_input` were 0
   int64_t column;                  // from one input column to the next
   int64_t step, dilation;          // in columns, from pixel to pixel and from tap to tap
-  const int64_t* row_input;        // by row of the kernel: offset of the input row
+  const int64_t* row_input;        // per row of the kernel: offset of the input row
   const float* const* row_weight;  // per row of the kernel: the weights of tap 0
   int64_t rows;
   int64_t weight_pitch;  // from tap to tap

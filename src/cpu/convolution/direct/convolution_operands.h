@@ -31,7 +31,7 @@ struct ConvolutionOperands {
   WeightView weight;
   const Tensor* bias = nullptr;  // [O], any floating dtype for floating inputs, else the input's
   Fusion fusion;
-  ActivationView other;         // fusion.other as the output sees it
+  ActivationView other;         // fusion.other in the output's layout
   Storage* constant = nullptr;  // storage of the weight if its bytes never change
 };
 

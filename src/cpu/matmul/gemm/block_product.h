@@ -15,7 +15,7 @@ namespace sconce {
 struct BlockProduct {
   int64_t m, n, k;
   int64_t a_rs, b_rs, c_rs;  // elements from row to row; columns are adjacent
-  bool add;                  // to what c holds
+  bool add;                  // adds to c's content
   // b is [k / v, n, v], the v elements of a column (4 bytes) adjacent, b_rs * v from one such row to the next. k is
   // rounded up to v in b; elements of a beyond k are not read.
   bool interleaved;

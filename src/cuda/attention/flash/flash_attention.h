@@ -24,7 +24,7 @@ struct FlashAttention {
   bool few;                  // use flash_few_kernel
   bool early;                // the device starts kernels early (early_start.cuh)
   int tiles;                 // 16 queries per warp times this; few: 8 per block times this
-  int splits;                // parts of the keys; if more than one, partial results go to:
+  int splits;                // parts of the keys; if more than one, partial results are written to:
   float* partial;            // [splits, batch, heads, queries, dv]
   float* partial_logsumexp;  // [splits, batch, heads, queries]
 };
