@@ -15,7 +15,7 @@ using json = SortedJson;
 
 constexpr std::string_view kWeightsFolder = "data/weights/";
 constexpr std::string_view kConstantsFolder = "data/constants/";
-constexpr size_t kAppendedPlaceholderBytes = 16;  // the size of what is appended, then the magic
+constexpr size_t kAppendedPlaceholderBytes = 16;  // the size of the appended weights, then the magic
 constexpr size_t kMagicBytes = 8;
 constexpr uintptr_t kAlignment = 64;
 

@@ -42,8 +42,8 @@ class Sequence {
 // `set_aside` and `reset`.
 struct SequenceRows {
   std::span<const uint32_t> set_aside;  // copied to memory of the sequence, where no run changes them
-  std::span<const uint32_t>
-      bring_back;                   // set to the values that were last set aside; kFailedPrecondition if there are none
+  // Set to the values that were last set aside; kFailedPrecondition if there are none.
+  std::span<const uint32_t> bring_back;
   std::span<const uint32_t> reset;  // set to their initial values in the set of weights
 };
 

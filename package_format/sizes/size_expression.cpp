@@ -58,7 +58,7 @@ class SizeExpressionReader {
   bool product() {
     if (!factor()) return false;
     for (;;) {
-      if (next("**")) return false;  // power() has taken those that it knows
+      if (next("**")) return false;  // power() has consumed the known ones
       if (next("//")) {
         if (!factor() || !join(Op::kDivide)) return false;
       } else if (next("*")) {

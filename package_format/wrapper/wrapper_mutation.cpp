@@ -62,7 +62,7 @@ int written_argument(std::string_view function) {
   if (function.find("_pointwise_binary_") != std::string_view::npos && function.ends_with("_")) return 1;  // (x, sum)
   if (function.ends_with("_") || function.ends_with("_out") || function.find("_inplace") != std::string_view::npos)
     return 0;
-  if (function == "get_data_ptr") return 0;  // for a kernel that nobody knows
+  if (function == "get_data_ptr") return 0;  // for an unknown kernel
   // "bernoulli__float" is bernoulli_ with an overload; the namespace of "mkldnn__linear_pointwise" is mkldnn.
   const std::string_view name = operator_of(function);
   const size_t overload = name.find("__", 1);

@@ -10,7 +10,7 @@ namespace sconce::cuda {
 
 using RegionLaunch = cudaError_t (*)(const RegionCall&, cudaStream_t);
 
-// Results: means or maxima, then positions or channels (undefined unless asked for by `also`). A region of an image
+// Results: means or maxima, then positions or channels (undefined unless requested by `also`). A region of an image
 // that input does not have is noted.
 std::array<Tensor, 2> over_regions(const char* name, RegionLaunch launch, const RegionGeometry& geometry,
                                    const Tensor& input, const Tensor& rois, bool also);

@@ -17,7 +17,7 @@ constexpr int kBoxesOfWord = 64;
 // if box i suppresses box 64 * w + b, which comes after it; words before the row's own are not written.
 cudaError_t launch_overlaps(int dtype, const void* boxes, int64_t count, float threshold, uint64_t* overlaps,
                             cudaStream_t stream);
-// order: the boxes' numbers. Writes those that are kept, and how many. removed: ceil(count / 64) words, zero.
+// order: the boxes' indices. Writes the kept ones and their number. removed: ceil(count / 64) words, zero.
 void launch_kept(const uint64_t* overlaps, const int64_t* order, int64_t count, uint64_t* removed, int64_t* kept,
                  int64_t* kept_count, cudaStream_t stream);
 
