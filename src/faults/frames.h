@@ -42,7 +42,7 @@ struct Exit {
   bool overflow = false;  // the accessed address is in the function's own part of the stack
   Frame frame{};
   uintptr_t function = 0;  // an address in the innermost frame of a package; 0: there is none
-  uintptr_t gone = 0;      // no destructors run for frames below this stack address; 0: some of that function do
+  uintptr_t gone = 0;      // no destructors run for frames below this stack address; 0: some of that function run
 };
 
 // Searches outwards from its own frame, so it must not be noexcept. After a signal raised by a package's instruction,
