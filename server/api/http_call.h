@@ -5,13 +5,9 @@
 // One thread at a time works on it. Most requests stay on the I/O thread (kConnection); some are lent to another
 // thread:
 //
-//   kConnection --> kDecoder --> kConnection --> kReader --> kConnection --> kModel --> kConnection --> kEncoder -->
-//   ...
-//                   a large body                 weights on disk             a run on a replica thread  a large answer
-//   kConnection --> kAdministration --> kConnection
-//                   models and weights
-//   kConnection --> kLoader --> kConnection
-//                   a model that is loaded on demand, before the steps above
+//   kDecoder         decodes a large body             kEncoder         encodes a large answer
+//   kDocument        writes a document of all models  kAdministration  changes models and weights
+//   Call::Holder     loads the model, reads weights from disk, or runs the model
 //
 // While a decode loop makes tokens (docs/generate.md), the model holds the call, and the I/O thread writes pieces of
 // the answer at the same time. Both touch only the data that DecodeLoop hands to each of them.

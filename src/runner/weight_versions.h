@@ -5,7 +5,8 @@
 // two sets.
 //
 // Thread-safe. Three locks, taken in this order, none by a request:
-//   UpdateLock   whose update it is, from its first step to the last; a text, since an update spans calls
+//   UpdateLock   held from an update's first step to its last; a string that names the holder, not a mutex, because an
+//                update spans several calls
 //   work_mutex_  makes instances, publishes, opens and closes slots
 //   state_mutex_ what readers see of the versions; held for moments
 #pragma once

@@ -59,7 +59,8 @@ class HttpConnection final : private EventLoop::Watcher {
   HttpConnection& operator=(const HttpConnection&) = delete;
   ~HttpConnection();
 
-  // Ends the wait of the stream's request. On any thread; cannot fail. At most one notice may be pending.
+  // Returns the lent request to the I/O thread, which then calls the stream's resume(). The only function that other
+  // threads may call. Cannot fail. At most one notice may be pending.
   void notify() noexcept { io_thread_.notify(*this); }
   // kUnavailable: the connection cannot be watched, and is closed.
   void start(IoThread::Connections::iterator self);

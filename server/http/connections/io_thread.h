@@ -1,5 +1,6 @@
-// IoThread: one I/O thread with its event loop and its connections. All work for a connection happens on this thread,
-// so connections need no locks.
+// IoThread: one I/O thread with its event loop and its connections. Only this thread uses a connection, so it needs no
+// lock. The exception is a thread that holds a request: until HttpConnection::notify() it may use the request's reader
+// and transport.
 //
 // A turn of the loop has three parts: received requests are read and run, results of replica threads are encoded, and
 // the answers are sent together. A client that is faster than the server sleeps until an answer wakes it, and this

@@ -3,7 +3,7 @@
 //
 // There is one permit per replica, and a thread with a permit may run. Requests arrive on a lock-free stack; one thread
 // at a time works on the queue behind it. A thread that finds the queue occupied leaves its request to the other
-// thread, so no thread waits for another. A batch of one runs in place. If a batch fails, its halves run again,
+// thread, so a request never waits for the queue. A batch of one runs in place. If a batch fails, its halves run again,
 // recursively: a bad request costs the others time, but no request loses its answer. Thread-safe.
 #pragma once
 

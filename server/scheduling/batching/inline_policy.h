@@ -1,7 +1,8 @@
 // InlinePolicy: decides from the times of earlier runs whether a request runs on the I/O thread or goes through the
 // queue.
 //
-// A run that is shorter than a thread hand-over executes on the I/O thread, because the hand-over costs more. The
+// A run that is shorter than a thread hand-over executes on the I/O thread, because the hand-over costs more. So does a
+// run shorter than `below` if batching does not pay for the model. The
 // exception is a request with much larger inputs than those known to be quick, because all connections of the thread
 // wait meanwhile. Longer runs may benefit from batching: from time to time some requests go through the queue as a
 // trial, and all requests do if a request costs less there than alone. Thread-safe; numbers that two threads count at
@@ -19,7 +20,7 @@ class InlinePolicy {
  public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  // below: longer runs always go to a replica thread; 0: no such limit. batches: requests can share runs.
+  // below: longer runs always go to a replica thread; 0: all runs do. batches: requests can share runs.
   InlinePolicy(nanoseconds below, bool batches) noexcept : below_(below.count()), batches_(batches) {}
 
   // Decides for the next request. bytes: size of its inputs.

@@ -1,5 +1,5 @@
-// RequestQueue: the waiting requests of one model, and the choice of the next batch. It never waits; the caller passes
-// the time. Not thread-safe; its owner guards it.
+// RequestQueue: the waiting requests of one model, and the choice of the next batch. Its functions do not block; the
+// caller passes the time. Not thread-safe; its owner guards it.
 #pragma once
 
 #include <atomic>
