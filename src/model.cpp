@@ -190,19 +190,7 @@ std::vector<TensorDifference> Model::weights_difference(WeightState other) const
   return in_memory("weights_difference", [&] { return impl_->runner.versions().difference(other); });
 }
 
-void Model::update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed) {
-  in_memory("update_constants", [&] { impl_->runner.versions().update(role, constants, full, user_managed); });
-}
-void Model::fold_constants(SetRole role) {
-  in_memory("fold_constants", [&] { impl_->runner.versions().fold(role); });
-}
-void Model::swap_constants() {
-  in_memory("swap_constants", [&] { impl_->runner.versions().swap(); });
-}
-void Model::free_inactive_constants() {
-  in_memory("free_inactive_constants", [&] { impl_->runner.versions().free_inactive(); });
-}
-ConstantMap Model::extract_constants(SetRole role) const { return impl_->runner.versions().extract(role); }
+ConstantMap Model::extract_constants(WeightState state) const { return impl_->runner.versions().extract(state); }
 
 int Model::add_replica(Device device, std::vector<int> cpus) {
   return in_memory("add_replica", [&] { return impl_->runner.versions().add_replica(device, std::move(cpus)); });

@@ -218,9 +218,6 @@ struct ReplicaInfo {
   std::string failure;    // the error that lost its device; empty: it works
 };
 
-// One of a model's two constant sets: the active one, which runs use, or the inactive one.
-enum class SetRole : int8_t { kActive, kInactive };
-
 using ConstantMap = std::map<std::string, Tensor, std::less<>>;
 
 // Thread-safe. At most one weight update is under way: a second caller gets kBusy with the name of the first. An
@@ -298,6 +295,9 @@ class Model : public std::enable_shared_from_this<Model> {
   std::unique_ptr<Rehearsal> rehearse(const std::shared_ptr<const WeightSet>& set) const;
   // The set as a source of weights, for example to write a file. kFailedPrecondition if there is no such set.
   std::unique_ptr<WeightSetFile> open_weights(WeightState state) const;
+  // The set's tensors by name, as the model keeps them, on the host. For the active set, buffers that the model writes
+  // are those of a replica, as its runs left them. kFailedPrecondition if there is no such set.
+  ConstantMap extract_constants(WeightState state) const;
 
   // Named sets (docs/weights.md#many-sets-side-by-side). kNotFound for an unknown name. Null: the set is on disk, and
   // bring_set() reads it.
@@ -329,17 +329,6 @@ class Model : public std::enable_shared_from_this<Model> {
   void remove_set(std::string_view name);
   // Makes the named set's weights active, as commit_weights() does with a staged set. The name stays.
   uint64_t promote_set(std::string_view name);
-
-  // Updates in the style of AOTInductor's container. The inactive set is the staged or previous set from above, but a
-  // set staged by begin_update() cannot be changed here (kBusy). Replaces the named constants. full: all must be
-  // named, except buffers, tensor constants and empty parameters. Constants that are not named come from the active
-  // set, but an inactive set keeps its own parameters. user_managed: tensors are used in place and not copied.
-  // Updating the active set keeps no previous set and does not change the inactive one.
-  void update_constants(SetRole role, const ConstantMap& constants, bool full, bool user_managed = false);
-  void fold_constants(SetRole role);
-  void swap_constants();  // the inactive set becomes active, the active one inactive; kFailedPrecondition if empty
-  void free_inactive_constants();
-  ConstantMap extract_constants(SetRole role) const;
 
   // Adds a replica while others serve. It gets the lowest free index. kInvalidArgument for cores that the process may
   // not use, kUnsupported for the device; errors of load().

@@ -90,7 +90,7 @@ nb::dict state_dict(LoadedModel& loaded) {
   ConstantMap copies;
   {
     const nb::gil_scoped_release released;
-    for (const auto& [name, tensor] : model.extract_constants(SetRole::kActive))
+    for (const auto& [name, tensor] : model.extract_constants(WeightState::kActive))
       if (tensor.defined() && tensor.layout() == Layout::kStrided) copies.emplace(name, copy_to(tensor, Device{}));
   }
   nb::dict dict;

@@ -61,8 +61,6 @@ void SequenceRuns::set_values(ReplicaSlot& slot, const WeightVersion& active, st
 void SequenceRuns::begin(ReplicaSlot& slot, const WeightVersion& active, const WeightsRef& weights,
                          SequenceSlot& place) const {
   weights.check(&code_);
-  SCONCE_CHECK(!weights.values()->user_managed(), kFailedPrecondition,
-               "the active set is the caller's memory, which a sequence cannot keep");
   set_values(slot, active, weights.values(), true, place);
   place.generation = weights.number();
   place.label = weights.label();
@@ -96,7 +94,7 @@ void SequenceRuns::run(ReplicaSlot& slot, const WeightVersion& active, const Wei
   } else {
     SCONCE_CHECK(place->begun && place->life == step.life, kFailedPrecondition,
                  "the sequence has no state: its first step did not run, or a step failed; it must begin again");
-    if (follow_ && !place->set && place->values != active.values && !active.values->user_managed()) {
+    if (follow_ && !place->set && place->values != active.values) {
       aoti_abi::in_memory("new weights for a sequence",
                           [&] { set_values(slot, active, active.values, false, *place); });
       place->generation = active.number.load(std::memory_order_relaxed);

@@ -44,7 +44,6 @@ StagedUpdate::StagedUpdate(const ModelCode& code, const ReplicaPool& pool, Weigh
     return;
   }
   lock_.emplace(versions_, options_.label.empty() ? std::string("one without a label") : "'" + options_.label + "'");
-  versions_.check_no_inactive();
 }
 
 Staging& StagedUpdate::staging(const char* what) {

@@ -14,7 +14,8 @@ WeightVersions::UpdateLock::UpdateLock(const WeightVersions& versions, std::stri
     : versions_(versions) {
   const MutexLock state(versions.state_mutex_);
   SCONCE_CHECK(versions.update_.empty(), kBusy, "another weight update of this model is under way: ", versions.update_);
-  if (const WeightVersion* other = versions.other_.get(); other && other->staged && !may_find_staged)
+  if (const WeightVersion* other = versions.other_.get();
+      other && versions.other_state_ == WeightState::kStaged && !may_find_staged)
     SCONCE_FAIL(kBusy, "weights '", other->label ? *other->label : "",
                 "' are staged: they are to be committed or aborted first");
   versions.update_ = std::move(what);
@@ -102,7 +103,6 @@ void WeightVersions::announce(uint64_t number) noexcept {
   active_->number = number != 0 ? number : last_number_ + 1;
   last_number_ = std::max(last_number_, active_->number.load());
   active_->since = std::chrono::system_clock::now();
-  active_->staged = false;
   active_->reset.clear();
   published_.store(active_.get());
   published_number_.store(active_->number, std::memory_order_relaxed);
@@ -178,17 +178,10 @@ std::vector<StoragePtr> WeightVersions::take_previous() {
   return blocks;
 }
 
-void WeightVersions::check_no_inactive() const {
-  const MutexLock state(state_mutex_);
-  SCONCE_CHECK(!other_ || other_state_ != WeightState::kStaged, kBusy,
-               "the model has an inactive constant set: it is to be swapped in or freed first");
-}
-
 void WeightVersions::stage(Staging& staging, const std::string& label, const Progress& progress) {
   const MutexLock work(work_mutex_);
   auto next = std::make_unique<WeightVersion>(*code_.table, staging.finish(*active()->values), label, staging.named());
   instantiate_all(*next, progress);
-  next->staged = true;
   set_other(std::move(next), WeightState::kStaged);
 }
 
@@ -291,11 +284,11 @@ int WeightVersions::add_replica(Device device, std::vector<int> cpus) {
       return replica->instantiate(code_.module, *code_.table, *version.values, version.reset, before, beside);
     });
   };
-  const WeightVersion &served = *active(), *const waiting = other();
+  const WeightVersion &served = *active(), *const waiting = other(WeightState::kStaged);
   std::unique_ptr<ModelInstance> first = instance(served, nullptr, nullptr), staged;
   files_.check(*served.values);
   // The staged set must remain one exchange away from serving.
-  if (waiting && waiting->staged) staged = instance(*waiting, first.get(), served.values.get());
+  if (waiting) staged = instance(*waiting, first.get(), served.values.get());
   {
     const MutexLock state(state_mutex_);
     active_->instances[slot.index] = std::move(first);
@@ -406,6 +399,31 @@ std::unique_ptr<WeightSetFile> WeightVersions::open(WeightState state, std::shar
   info.own_bytes = set->bytes(set == active ? nullptr : active.get());
   return std::make_unique<SetWeights>(
       *code_.table, set, std::move(info), [&files = files_, set] { files.check(*set); }, std::move(owner));
+}
+
+ConstantMap WeightVersions::extract(WeightState state) const {
+  Values set;
+  std::vector<Tensor> buffers;
+  {
+    const MutexLock lock(state_mutex_);
+    const WeightVersion& version = find(state);
+    set = version.values;
+    if (state == WeightState::kActive)
+      for (const std::unique_ptr<ModelInstance>& instance : version.instances)
+        if (instance) {
+          buffers = instance->buffers;
+          break;
+        }
+  }
+  files_.check(*set);
+  ConstantMap map;
+  for (size_t i = 0; i < set->tensors().size(); ++i) {
+    if (i < buffers.size() && buffers[i].defined())
+      map.emplace(code_.table->stored()[i].public_name(), buffers[i]);
+    else if (const Tensor& tensor = set->tensors()[i]; tensor.defined())
+      map.emplace(code_.table->stored()[i].public_name(), on_host(tensor));
+  }
+  return map;
 }
 
 std::string WeightVersions::package_fault() const {

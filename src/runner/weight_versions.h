@@ -85,6 +85,7 @@ class WeightVersions {
   std::vector<TensorDifference> difference(WeightState other) const;
   // `owner` owns the runner.
   std::unique_ptr<WeightSetFile> open(WeightState state, std::shared_ptr<const void> owner) const;
+  ConstantMap extract(WeightState state) const;
   std::string package_fault() const;
 
   // The values of a version, all of which it has. kFailedPrecondition.
@@ -104,21 +105,12 @@ class WeightVersions {
   // Steps of an update, by the holder of the UpdateLock. take_previous() drops the previous version, and returns those
   // pieces of its device memory that nobody has any more.
   std::vector<StoragePtr> take_previous() SCONCE_EXCLUDES(work_mutex_, state_mutex_);
-  // kBusy: an update of AOTInductor's container left an inactive set.
-  void check_no_inactive() const SCONCE_EXCLUDES(state_mutex_);
   void stage(Staging& staging, const std::string& label, const Progress& progress)
       SCONCE_EXCLUDES(work_mutex_, state_mutex_);
   // Makes the values active, and the active version the previous one. Returns the number.
   uint64_t activate(Values values, const std::string& label) SCONCE_EXCLUDES(work_mutex_, state_mutex_);
   // Makes an instance over the values, and drops it: their folding works.
   void try_values(const Values& values, const Progress& progress) const SCONCE_EXCLUDES(work_mutex_, state_mutex_);
-
-  // The updates of AOTInductor's container (container_updates.cpp).
-  void update(SetRole role, const ConstantMap& constants, bool full, bool user_managed);
-  void fold(SetRole role);
-  void swap();
-  void free_inactive();
-  ConstantMap extract(SetRole role) const;
 
   // Replicas have instances of both versions, so they come and go here.
   int add_replica(Device device, std::vector<int> cpus) SCONCE_EXCLUDES(work_mutex_, state_mutex_);

@@ -60,9 +60,8 @@ StepCase read_step(const Json& json) {
   step.fails = json.value("fails", false);
   step.checks = json.value("checks", false);
   step.message = json.value("message", "");
-  step.role = json.value("buffer", "active") == "active" ? SetRole::kActive : SetRole::kInactive;
+  step.inactive = json.value("buffer", "active") != "active";
   step.full = json.value("full", false);
-  step.user_managed = json.value("user_managed", false);
   const Json constants = json.value("constants", Json::object());
   for (const auto& [fqn, tensor] : constants.items()) step.constants.emplace(fqn, read_tensor(tensor));
   return step;

@@ -41,8 +41,8 @@ struct StepCase {
   std::optional<uint64_t> seed;
   bool fails = false, checks = false;
   std::string message;
-  SetRole role = SetRole::kActive;
-  bool full = false, user_managed = false;
+  bool inactive = false;  // which of the two sets of AOTInductor's container
+  bool full = false;
   std::map<std::string, TensorCase> constants;
 };
 

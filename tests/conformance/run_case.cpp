@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <regex>
 #include <stdexcept>
 #include <thread>
 
 #include "sconce/device_memory.h"
 #include "sconce/random.h"
+#include "sconce/weight_sources.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/data_file.h"
 #include "tests/conformance/host.h"
@@ -149,27 +151,58 @@ class CaseRun {
       case Do::kRun:
         return run(step);
       case Do::kUpdate:
-        return model(false).update_constants(step.role, load_constants(step), step.full, step.user_managed);
+        return update(step);
       case Do::kFold:
-        return model(false).fold_constants(step.role);
+        return;  // every update folds
       case Do::kSwap:
-        return model(false).swap_constants();
+        return swap();
       case Do::kFreeInactive:
-        return model(false).free_inactive_constants();
+        inactive_.reset();
+        return model(false).release_previous();
       case Do::kExtract:
         return extract(step);
     }
   }
 
-  ConstantMap load_constants(const StepCase& step) {
+  // AOTInductor's container has an active and an inactive set. Here the inactive one is either the previous set, or
+  // `inactive_`: the values in which it differs from the active one.
+  void update(const StepCase& step) {
     ConstantMap constants;
     for (const auto& [fqn, tensor] : step.constants) constants[fqn] = data_.load(tensor);
-    if (step.user_managed) kept_.push_back(constants);
-    return constants;
+    if (!step.inactive) return publish(constants, step.full);
+    stage(constants, step.full);  // refuses what does not fit
+    model(false).abort_weights();
+    if (step.full || !inactive_) inactive_.emplace();
+    for (const auto& [fqn, tensor] : constants) (*inactive_)[fqn] = tensor;
+  }
+
+  void swap() {
+    if (!inactive_) {
+      model(false).rollback_weights();
+      return;
+    }
+    publish(*inactive_, false);
+    inactive_.reset();
+  }
+
+  void stage(const ConstantMap& constants, bool full) {
+    std::vector<NamedTensor> tensors;
+    for (const auto& [fqn, tensor] : constants) tensors.push_back({fqn, tensor});
+    const auto update = model(false).begin_update({.full = full});
+    stage_tensors(*update, tensors);
+    update->finish();
+  }
+
+  void publish(const ConstantMap& constants, bool full) {
+    stage(constants, full);
+    model(false).commit_weights();
   }
 
   void extract(const StepCase& step) {
-    const ConstantMap got = model(false).extract_constants(step.role);
+    ConstantMap got =
+        model(false).extract_constants(step.inactive && !inactive_ ? WeightState::kPrevious : WeightState::kActive);
+    if (step.inactive && inactive_)
+      for (const auto& [fqn, tensor] : *inactive_) got[fqn] = tensor;
     for (const auto& [fqn, want] : step.constants) {
       const auto it = got.find(fqn);
       if (it == got.end()) throw Failure("constant " + fqn + ": not extracted");
@@ -264,9 +297,9 @@ class CaseRun {
   const Case& case_;
   const Manner& manner_;
   const DataFile data_;
-  std::vector<ConstantMap> kept_;  // user-managed: outlive the models
   std::shared_ptr<const Package> package_;
   std::shared_ptr<Model> checked_, unchecked_;
+  std::optional<ConstantMap> inactive_;
 };
 
 Outcome failed(const std::string& reason) { return {Outcome::Status::kFailed, reason, 0}; }

@@ -453,7 +453,6 @@ void model_updates(Device device) {
     model.rollback_weights();
     must_answer(model, kW, kB);
     model.release_previous();
-    model.fold_constants(SetRole::kActive);
   });
 }
 void model_replicas(Device device) {
@@ -462,7 +461,7 @@ void model_replicas(Device device) {
     must_answer(model, kW, kB);
     model.remove_replica(0);
     must_answer(model, kW, kB);
-    must(model.extract_constants(SetRole::kActive).at("scale.w").data_as<float>()[1] == 2, "extracted constants");
+    must(model.extract_constants(WeightState::kActive).at("scale.w").data_as<float>()[1] == 2, "extracted constants");
   });
 }
 

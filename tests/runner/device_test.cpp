@@ -111,7 +111,7 @@ TEST_CASE("devices: what was pushed to the host and sent to the device is kept o
   OnDevices on({kFirst, kSecond});
   stage(*on.model, {{"scale.w", {9, 8, 7, 6}}}, {.full = false});
   on.model->commit_weights();
-  const Tensor kept = on.model->extract_constants(SetRole::kActive).at("scale.w");
+  const Tensor kept = on.model->extract_constants(WeightState::kActive).at("scale.w");
   CHECK(kept.data_as<float>()[1] == 8);
   CHECK(kept.storage()->references() == 1);  // a copy for us alone, because the set is on the device only
   const std::string digest = on.model->weights_digest(WeightState::kActive);
@@ -205,7 +205,6 @@ TEST_CASE("devices: an update that finds a device lost fails once, and the next 
   stage(*on.model, {{"scale.w", {9, 9, 9, 9}}}, {.full = false});
   CHECK(on.model->commit_weights() == 2);
   CHECK(run(*on.model, 1)[0] == 9);
-  on.model->fold_constants(SetRole::kActive);
   on.model->rollback_weights();
   CHECK(run(*on.model, 1) == stored(1));
   on.model->remove_replica(1);

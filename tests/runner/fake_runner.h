@@ -79,4 +79,9 @@ inline void stage(Model& model, const std::vector<Values>& constants, UpdateOpti
   update->finish();
 }
 
+inline void publish(Model& model, const std::vector<Values>& constants, UpdateOptions options) {
+  stage(model, constants, std::move(options));
+  model.commit_weights();
+}
+
 }  // namespace sconce::test

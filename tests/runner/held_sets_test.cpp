@@ -152,7 +152,7 @@ namespace {
 // Keeps a value of 64 bytes with the active set's weight, as kernels keep weights in an order of their own.
 void pack(Model& model) {
   static const char kind = 0;
-  const Tensor w = model.extract_constants(SetRole::kActive).at("scale.w");
+  const Tensor w = model.extract_constants(WeightState::kActive).at("scale.w");
   w.storage()->derived({&kind, {}}, [] {
     return [](Storage&) -> Storage::Value { return {std::make_shared<std::vector<char>>(64), 64}; };
   });
@@ -199,7 +199,7 @@ TEST_CASE("named sets: a run that packs a set's constants makes others leave") {
   const auto set = model.bring_set("a");
   CHECK(!info_of(model, "b").on_disk);
   model.promote_set("a");
-  const Tensor w = model.extract_constants(SetRole::kActive).at("scale.w");
+  const Tensor w = model.extract_constants(WeightState::kActive).at("scale.w");
   model.promote_set("b");
   loaded.knobs->sleep_us = 20000;
   SetRun run;

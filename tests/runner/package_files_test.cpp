@@ -81,7 +81,7 @@ TEST_CASE("package files: a model answers as before when its package is overwrit
     // Replicas and sets that are made later have the old weights as well.
     packaged.model->add_replica(Device{});
     CHECK(is_stored(run(*packaged.model, 5, kColumns), 5));
-    packaged.model->fold_constants(SetRole::kActive);
+    publish(*packaged.model, {}, {.full = false});
     CHECK(is_stored(run(*packaged.model, 6, kColumns), 6));
     CHECK(packaged.model->weights_digest(WeightState::kActive) == digest);
   }
@@ -110,7 +110,7 @@ TEST_CASE("package files: without a lease a model that was overwritten says so, 
     CHECK(!packaged.model->failed());
     CHECK(code_of([&] { packaged.model->add_replica(Device{}); }) == ErrorCode::kUnavailable);
     CHECK(code_of([&] { packaged.model->weights_digest(WeightState::kActive); }) == ErrorCode::kUnavailable);
-    CHECK(code_of([&] { packaged.model->extract_constants(SetRole::kActive); }) == ErrorCode::kUnavailable);
+    CHECK(code_of([&] { packaged.model->extract_constants(WeightState::kActive); }) == ErrorCode::kUnavailable);
     CHECK(is_stored(run(*other.model, 4, kColumns), 4));
     CHECK(other.model->package_fault().empty());
     // A new load serves the new content.

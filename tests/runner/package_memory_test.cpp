@@ -69,7 +69,7 @@ TEST_CASE("package memory: aligned weights are used in place by all replicas, ot
     CAPTURE(shift);
     const Bytes package("fake_large", false, shift);
     const auto model = Model::load(Package::open(package.bytes, package.owner), two_replicas());
-    const void* const used = model->extract_constants(SetRole::kActive).at("scale.w").data();
+    const void* const used = model->extract_constants(WeightState::kActive).at("scale.w").data();
     CHECK(package.has(used) == (shift == 0));
     for (int i = 0; i < 4; ++i) {
       std::vector<Tensor> inputs{filled({1, 2097152}, 1)}, outputs(1);
@@ -84,7 +84,7 @@ TEST_CASE("package memory: a model keeps the owner, and a weight keeps it after 
   const std::weak_ptr<const void> watched = package.owner;
   auto model = Model::load(Package::open(package.bytes, std::move(package.owner)));
   REQUIRE(!watched.expired());
-  auto constants = model->extract_constants(SetRole::kActive);
+  auto constants = model->extract_constants(WeightState::kActive);
   model.reset();
   CHECK(!watched.expired());
   CHECK(constants.at("scale.w").data_as<float>()[1] == 2);

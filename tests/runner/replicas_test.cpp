@@ -109,7 +109,7 @@ TEST_CASE("replicas: each keeps the buffers that it writes") {
   Model& model = *loaded.model;
   std::vector<uint64_t> key(2);
   for (uint64_t k = 1; key[0] == 0 || key[1] == 0; ++k) key[static_cast<size_t>(replica_of(model, k))] = k;
-  model.update_constants(SetRole::kActive, {{"steps", filled({1}, 0)}}, false);
+  publish(model, {{"steps", {0}}}, {.full = false});
   const auto answer = [&](uint64_t affinity) {
     const std::vector<Tensor> inputs{filled({1, 4}, 0)};
     std::vector<Tensor> outputs(1);

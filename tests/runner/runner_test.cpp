@@ -26,7 +26,7 @@ TEST_CASE("runner: every form of weights gives the same answers") {
 
 TEST_CASE("runner: replicas share the constants of the archive, uncopied") {
   Loaded loaded("fake_large", 3);
-  const auto before = loaded.model->extract_constants(SetRole::kActive);
+  const auto before = loaded.model->extract_constants(WeightState::kActive);
   const void* shared = before.at("scale.w").data();
   for (int i = 0; i < 6; ++i) {
     std::vector<Tensor> inputs{filled({1, 2097152}, 1)}, outputs(1);
@@ -40,7 +40,7 @@ TEST_CASE("runner: replicas share the constants of the archive, uncopied") {
 TEST_CASE("runner: weights that the package does not bring must be given first") {
   Loaded loaded("fake_weightless");
   CHECK_THROWS_WITH_AS(run(*loaded.model, 1), doctest::Contains("has not been given"), Error);
-  loaded.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 2)}, {"scale.b", filled({4}, 1)}}, true);
+  publish(*loaded.model, {{"scale.w", {2, 2, 2, 2}}, {"scale.b", {1, 1, 1, 1}}}, {});
   CHECK(run(*loaded.model, 3) == std::vector<float>(4, 7));
 }
 
@@ -85,94 +85,36 @@ TEST_CASE("runner: a model whose code accesses memory that it may not fails afte
 TEST_CASE("runner: what a partial update leaves out comes from the active set") {
   Loaded loaded("fake_model", 2);
   CHECK(loaded.model->generation() == 1);
-  loaded.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  publish(*loaded.model, {{"scale.w", {2, 2, 2, 2}}}, {.full = false});
   CHECK(loaded.model->generation() == 2);
   RunInfo info;
   CHECK(run(*loaded.model, 3, 4, &info) == std::vector<float>{6, 16, 26, 36});
   CHECK(info.generation == 2);
 }
 
-TEST_CASE("runner: the inactive set is served after swap, and the old one after the next") {
-  Loaded loaded("fake_model", 2);
-  CHECK_THROWS_AS(loaded.model->swap_constants(), Error);
-  loaded.model->update_constants(SetRole::kInactive, {{"scale.w", filled({4}, 0)}, {"scale.b", filled({4}, 5)}}, true);
-  CHECK(run(*loaded.model, 3) == stored(3));
-  loaded.model->swap_constants();
-  CHECK(run(*loaded.model, 3) == std::vector<float>(4, 5));
-  CHECK(loaded.model->extract_constants(SetRole::kInactive).at("scale.b").data_as<float>()[1] == 10);
-  loaded.model->swap_constants();
-  CHECK(run(*loaded.model, 3) == stored(3));
-  loaded.model->free_inactive_constants();
-  CHECK_THROWS_AS(loaded.model->swap_constants(), Error);
-  CHECK_THROWS_AS(loaded.model->extract_constants(SetRole::kInactive), Error);
-  CHECK(loaded.knobs->live_containers == 2);
-}
-
-TEST_CASE("runner: partial updates of the inactive set add up") {
-  Loaded loaded("fake_model", 2);
-  Model& model = *loaded.model;
-  model.update_constants(SetRole::kInactive, {{"scale.w", filled({4}, 0)}}, false);
-  const float second = model.extract_constants(SetRole::kInactive).at("scale.b").data_as<float>()[1];
-  CHECK(second == model.extract_constants(SetRole::kActive).at("scale.b").data_as<float>()[1]);
-  model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 5)}}, false);
-  CHECK(run(model, 3) == stored(3));
-  model.swap_constants();
-  CHECK(run(model, 3) == std::vector<float>(4, 5));
-  // The set that was active keeps its parameters, too.
-  model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 7)}}, false);
-  model.swap_constants();
-  CHECK(run(model, 3)[0] == stored(3)[0] + 7 - stored(0)[0]);
-  // A full update must name every constant except those that may be left out.
-  CHECK_THROWS_AS(model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 1)}}, true), Error);
-}
-
-TEST_CASE("runner: the inactive set stays beside an update of the active one") {
-  Loaded loaded("fake_model");
-  Model& model = *loaded.model;
-  const auto weights = [](float w) { return ConstantMap{{"scale.w", filled({4}, w)}, {"scale.b", filled({4}, 0)}}; };
-  model.update_constants(SetRole::kInactive, weights(2), true);
-  model.swap_constants();
-  model.update_constants(SetRole::kActive, weights(5), true);
-  CHECK(run(model, 3)[0] == 15);
-  CHECK(model.extract_constants(SetRole::kInactive).size() == 2);
-  model.swap_constants();
-  CHECK(run(model, 3) == stored(3));
-}
-
 TEST_CASE("runner: an update that does not fit changes nothing") {
   Loaded loaded("fake_model");
   Model& model = *loaded.model;
-  const auto refused = [&](const ConstantMap& constants, bool full, const char* text) {
-    CHECK_THROWS_WITH_AS(model.update_constants(SetRole::kActive, constants, full), doctest::Contains(text), Error);
+  const auto refused = [&](const std::vector<WeightEntry>& entries, bool full, const char* text) {
+    CHECK_THROWS_WITH_AS(model.begin_update({.full = full})->declare(entries), doctest::Contains(text), Error);
     CHECK(model.generation() == 1);
     CHECK(run(model, 3) == stored(3));
   };
-  refused({{"nope", filled({4}, 0)}}, false, "no constant 'nope'");
-  refused({{"scale.w", filled({5}, 0)}}, false, "expected shape [4], got [5]");
-  refused({{"scale.w", Tensor::empty(Ints{4}, DType::kFloat64)}}, false, "expected float32, got float64");
-  refused({{"scale.w", Tensor()}}, false, "undefined");
-  refused({{"scale.w", filled({4}, 0)}}, true, "must name constant 'scale.b'");
-}
-
-TEST_CASE("runner: user-managed constants are used in place") {
-  Loaded loaded("fake_model");
-  Tensor w = filled({4}, 2);
-  loaded.model->update_constants(SetRole::kActive, {{"scale.w", w}, {"scale.b", filled({4}, 0)}}, true, true);
-  CHECK(run(*loaded.model, 3)[0] == 6);
-  w.data_as<float>()[0] = 5;
-  CHECK(run(*loaded.model, 3)[0] == 15);
+  refused({{"nope", DType::kFloat32, {4}}}, false, "no constant 'nope'");
+  refused({{"scale.w", DType::kFloat32, {5}}}, false, "expected shape [4], got [5]");
+  refused({{"scale.w", DType::kFloat64, {4}}}, false, "expected float32, got float64");
+  refused({{"scale.w", DType::kFloat32, {4}}}, true, "must name constant 'scale.b'");
 }
 
 TEST_CASE("runner: folded constants follow their sources") {
   Loaded loaded("fake_folded");
   CHECK(run(*loaded.model, 3)[0] == 6);  // 2 w
-  loaded.model->update_constants(SetRole::kInactive, {{"scale.w", filled({4}, 10)}}, false);
-  loaded.model->fold_constants(SetRole::kInactive);
+  stage(*loaded.model, {{"scale.w", {10, 10, 10, 10}}}, {.full = false});
   CHECK(run(*loaded.model, 3)[0] == 6);
-  loaded.model->swap_constants();
+  loaded.model->commit_weights();
   CHECK(run(*loaded.model, 3)[0] == 60);
   loaded.knobs->fail_in_folds = 1;
-  CHECK_THROWS_AS(loaded.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 1)}}, false), Error);
+  CHECK_THROWS_AS(stage(*loaded.model, {{"scale.w", {1, 1, 1, 1}}}, {.full = false}), Error);
   CHECK(run(*loaded.model, 3)[0] == 60);
 }
 
@@ -180,13 +122,13 @@ TEST_CASE("runner: a buffer that the model writes is kept across an update unles
   Loaded loaded("fake_state");
   const auto steps = [&] {
     run(*loaded.model, 1);
-    return loaded.model->extract_constants(SetRole::kActive).at("steps").data_as<float>()[0];
+    return loaded.model->extract_constants(WeightState::kActive).at("steps").data_as<float>()[0];
   };
   CHECK(steps() == 1);
   CHECK(steps() == 2);
-  loaded.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  publish(*loaded.model, {{"scale.w", {2, 2, 2, 2}}}, {.full = false});
   CHECK(steps() == 3);
-  loaded.model->update_constants(SetRole::kActive, {{"steps", filled({1}, 100)}}, false);
+  publish(*loaded.model, {{"steps", {100}}}, {.full = false});
   CHECK(steps() == 101);
 }
 
@@ -215,18 +157,19 @@ TEST_CASE("runner: clients under updates see one generation each, and none fails
         ++answers;
       }
     });
-  model.update_constants(SetRole::kActive, {{"scale.w", filled({4}, 1)}, {"scale.b", filled({4}, 999)}}, true);
+  const auto all = [](float value) { return std::vector<float>(4, value); };
+  publish(model, {{"scale.w", all(1)}, {"scale.b", all(999)}}, {});
   mixed = 0;  // answers of the stored weights are no multiple of 1000
   for (int g = 2; g < 200 || answers < 200; ++g) {
     const auto value = static_cast<float>(g % 1000);
-    model.update_constants(SetRole::kActive, {{"scale.w", filled({4}, value)}, {"scale.b", filled({4}, 999 * value)}},
-                           true);
+    publish(model, {{"scale.w", all(value)}, {"scale.b", all(999 * value)}}, {});
   }
   stop = true;
   for (auto& client : clients) client.join();
   CHECK(answers > 0);
   CHECK(failed == 0);
   CHECK(mixed <= 4);  // at most one answer per client was on its way when counting began
+  model.release_previous();
   CHECK(loaded.knobs->live_containers == 2);
 }
 

@@ -319,16 +319,6 @@ TEST_CASE("sequences: initial values are those of the set") {
   CHECK(step(model, begin(old)) == 100);
 }
 
-TEST_CASE("sequences: the caller's own memory is not kept") {
-  Loaded loaded = with_places(1);
-  Model& model = *loaded.model;
-  const auto sequence = model.make_sequence();
-  step(model, begin(sequence));
-  model.update_constants(SetRole::kActive, {{"scale.w", filled({4}, 3)}}, false, true);
-  CHECK(step(model, next(sequence), 2) == 3);
-  CHECK(code_of([&] { step(model, begin(sequence)); }) == ErrorCode::kFailedPrecondition);
-}
-
 TEST_CASE("sequences: one of a named set stays with it, even when the name is gone") {
   LoadOptions options = places(4);
   options.sets = 4;

@@ -53,7 +53,7 @@ std::shared_ptr<Model> on_device(TempFolder& folder) {
   return Model::load(Package::open(folder.path() / "package"), options);
 }
 
-void publish(Model& model, std::span<const NamedTensor> tensors, UpdateOptions options = {}) {
+void publish_tensors(Model& model, std::span<const NamedTensor> tensors, UpdateOptions options = {}) {
   const auto update = model.begin_update(std::move(options));
   stage_tensors(*update, tensors);
   update->finish();
@@ -66,13 +66,13 @@ TEST_CASE("tensor updates: values of the host, in any strides") {
   Loaded loaded("fake_model");
   Tensor wide = Tensor::empty(Ints{4, 2}, DType::kFloat32);
   for (int64_t i = 0; i < 8; ++i) wide.data_as<float>()[i] = i % 2 == 0 ? 3 : 7;
-  publish(*loaded.model, std::vector<NamedTensor>{{"scale.w", wide.as_strided(Ints{4}, Ints{2}, 0)},
-                                                  {"scale.b", wide.as_strided(Ints{4}, Ints{2}, 1)}});
+  publish_tensors(*loaded.model, std::vector<NamedTensor>{{"scale.w", wide.as_strided(Ints{4}, Ints{2}, 0)},
+                                                          {"scale.b", wide.as_strided(Ints{4}, Ints{2}, 1)}});
   CHECK(run(*loaded.model, 2) == std::vector<float>(4, 13));
   const std::vector<NamedTensor> wrong{{"scale.w", filled({3}, 0)}};
-  CHECK(code_of([&] { publish(*loaded.model, wrong); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { publish_tensors(*loaded.model, wrong); }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([&] {
-          publish(*loaded.model, std::vector<NamedTensor>{{"scale.w", Tensor()}});
+          publish_tensors(*loaded.model, std::vector<NamedTensor>{{"scale.w", Tensor()}});
         }) == ErrorCode::kInvalidArgument);
   CHECK(run(*loaded.model, 2) == std::vector<float>(4, 13));
 }
@@ -114,7 +114,7 @@ TEST_CASE("tensor updates: an update in parts is complete at its end") {
 
 TEST_CASE("tensor updates: no tensors at all are the same set under another label") {
   Loaded loaded("fake_model");
-  publish(*loaded.model, {}, {.full = false, .label = "renamed"});
+  publish_tensors(*loaded.model, {}, {.full = false, .label = "renamed"});
   CHECK(run(*loaded.model, 2) == stored(2));
   CHECK(loaded.model->generation() == 2);
   CHECK(loaded.model->weight_sets().front().label == "renamed");
@@ -128,19 +128,21 @@ TEST_CASE("tensor updates: memory of a device goes to the set's device, in any s
     memory.put(0, {1, 2, 3, 4});
     memory.put(16, {10, 20, 30, 40});
     const auto view = [&](int64_t at, int64_t stride) { return memory.whole.as_strided(Ints{4}, Ints{stride}, at); };
-    publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}, {"scale.b", view(16, 1)}});
+    publish_tensors(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}, {"scale.b", view(16, 1)}});
     memory.put(0, {0, 0, 0, 0});  // the set has its own
     CHECK(run(*model, 2) == std::vector<float>{12, 24, 36, 48});
     memory.put(0, {5, 6, 7, 8, 9, 10, 11, 12});
-    publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 2)}, {"scale.b", view(1, 2)}});
+    publish_tensors(*model, std::vector<NamedTensor>{{"scale.w", view(0, 2)}, {"scale.b", view(1, 2)}});
     CHECK(run(*model, 1) == std::vector<float>{11, 15, 19, 23});
     // Values to be scanned for NaN are copied to the host first.
     memory.put(0, {2, 2, 2, 2});
-    publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}, {"scale.b", view(0, 1)}}, {.check_finite = true});
+    publish_tensors(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}, {"scale.b", view(0, 1)}},
+                    {.check_finite = true});
     CHECK(run(*model, 1) == std::vector<float>(4, 4));
     memory.put(1, {__builtin_nanf("")});
     CHECK(code_of([&] {
-            publish(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}}, {.full = false, .check_finite = true});
+            publish_tensors(*model, std::vector<NamedTensor>{{"scale.w", view(0, 1)}},
+                            {.full = false, .check_finite = true});
           }) == ErrorCode::kInvalidArgument);
     CHECK(run(*model, 1) == std::vector<float>(4, 4));
   }
@@ -169,8 +171,8 @@ TEST_CASE("tensor updates: values that lie anywhere in one piece of a device's m
     second = std::clamp<int64_t>(second, 0, kFloats - 8);
     const bool turned = draw(0, 1) == 1;
     const int64_t w = turned ? second : first, b = turned ? first : second;
-    publish(*model, std::vector<NamedTensor>{{"scale.w", memory.whole.as_strided(Ints{4}, Ints{stride_w}, w)},
-                                             {"scale.b", memory.whole.as_strided(Ints{4}, Ints{stride_b}, b)}});
+    publish_tensors(*model, std::vector<NamedTensor>{{"scale.w", memory.whole.as_strided(Ints{4}, Ints{stride_w}, w)},
+                                                     {"scale.b", memory.whole.as_strided(Ints{4}, Ints{stride_b}, b)}});
     memory.put(0, std::vector<float>(kFloats, -1));  // the set has its own
     std::vector<float> expected;
     for (int64_t i = 0; i < 4; ++i)
@@ -198,7 +200,7 @@ TEST_CASE("tensor updates: parts from a device, and sets that share what is not 
   model->commit_weights();
   CHECK(run(*model, 2) == std::vector<float>(4, 7));
   memory.put(0, {9, 9, 9, 9});
-  publish(*model, {&w, 1}, {.full = false});
+  publish_tensors(*model, {&w, 1}, {.full = false});
   CHECK(run(*model, 2) == std::vector<float>(4, 19));
   CHECK(model->rollback_weights() == 4);
   CHECK(run(*model, 2) == std::vector<float>(4, 7));
@@ -220,7 +222,7 @@ TEST_CASE("tensor updates: a new set takes the memory of the one that goes, unle
     CHECK(run(*model, 1) == std::vector<float>(4, scale + 1));
     return fake.lasting - before;
   };
-  const auto whole = [&] { publish(*model, both); };
+  const auto whole = [&] { publish_tensors(*model, both); };
   CHECK(pieces(2, whole) == 1);
   CHECK(pieces(3, whole) == 1);  // the package's set goes, which had no memory of this size
   const int64_t live = fake.live;
@@ -241,7 +243,7 @@ TEST_CASE("tensor updates: a new set takes the memory of the one that goes, unle
     CHECK(values[0] == (reader->entries()[i].name == "scale.w" ? 6 : 1));
   }
   // A set shares with its base what it does not name.
-  const auto part = [&] { publish(*model, {&w, 1}, {.full = false}); };
+  const auto part = [&] { publish_tensors(*model, {&w, 1}, {.full = false}); };
   pieces(9, part);
   CHECK(pieces(10, whole) == 1);
   // Parts take the pieces of parts. Where a part has another size, it gets new memory.
@@ -260,7 +262,7 @@ TEST_CASE("tensor updates: a new set takes the memory of the one that goes, unle
   CHECK(pieces(16, whole) == 1);
   // What comes through the host needs none of it.
   const int64_t then = fake.live;
-  publish(*model, std::vector<NamedTensor>{{"scale.w", filled({4}, 20)}, {"scale.b", filled({4}, 1)}});
+  publish_tensors(*model, std::vector<NamedTensor>{{"scale.w", filled({4}, 20)}, {"scale.b", filled({4}, 1)}});
   CHECK(run(*model, 1) == std::vector<float>(4, 21));
   CHECK(fake.live <= then);
 }

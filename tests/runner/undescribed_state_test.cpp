@@ -135,7 +135,7 @@ TEST_CASE("undescribed state: what code writes while it folds constants, though 
 TEST_CASE("undescribed state: a library whose runs write nothing shares all, and nothing counts as written") {
   Bare bare("fake_large", 2);
   CHECK(written(*bare.model).empty());
-  const void* const shared = bare.model->extract_constants(SetRole::kActive).at("scale.w").data();
+  const void* const shared = bare.model->extract_constants(WeightState::kActive).at("scale.w").data();
   for (int i = 0; i < 4; ++i) {
     count(*bare.model, bare.columns);
     CHECK(bare.knobs->constants[0] == shared);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "sconce/weight_sources.h"
 #include "src/runner/constants/weight_memory.h"
 #include "tests/runner/fake_runner.h"
 
@@ -113,10 +114,6 @@ TEST_CASE("weights: one update at a time, and the others learn whose it is") {
   const auto everything = [&](const char* text) {
     busy(text, [&] { model.begin_update({}); });
     busy(text, [&] { model.rollback_weights(); });
-    busy(text, [&] { model.update_constants(SetRole::kActive, {}, false); });
-    busy(text, [&] { model.fold_constants(SetRole::kActive); });
-    busy(text, [&] { model.swap_constants(); });
-    busy(text, [&] { model.free_inactive_constants(); });
   };
   everything("first");
   busy("first", [&] { model.commit_weights(); });
@@ -130,16 +127,6 @@ TEST_CASE("weights: one update at a time, and the others learn whose it is") {
   CHECK(model.weight_sets().size() == 2);  // reading does not fail meanwhile
   model.commit_weights();
   CHECK(run(model, 3) == all(7));
-  model.begin_update({});
-}
-
-TEST_CASE("weights: an inactive set of the container's kind is not overwritten") {
-  Loaded loaded("fake_model");
-  Model& model = *loaded.model;
-  model.update_constants(SetRole::kInactive, {{"scale.b", filled({4}, 0)}}, false);
-  CHECK(code_of([&] { model.begin_update({}); }) == ErrorCode::kBusy);
-  CHECK(model.commit_weights() == 2);
-  CHECK(run(model, 3) == std::vector<float>{3, 6, 9, 12});
   model.begin_update({});
 }
 
@@ -210,7 +197,7 @@ TEST_CASE("weights: buffers that the model writes are kept, unless the update na
   Model& model = *loaded.model;
   const auto steps = [&] {
     run(model, 1);
-    return model.extract_constants(SetRole::kActive).at("steps").data_as<float>()[0];
+    return model.extract_constants(WeightState::kActive).at("steps").data_as<float>()[0];
   };
   steps();
   CHECK(steps() == 2);
@@ -275,7 +262,7 @@ TEST_CASE("weights: what runs keep of constants is made for new ones before they
     };
   };
   const auto kept = [&](Model& model) {
-    const Tensor w = model.extract_constants(SetRole::kActive).at("scale.w");
+    const Tensor w = model.extract_constants(WeightState::kActive).at("scale.w");
     return *static_cast<const float*>(w.storage()->derived({&kind, {}}, sum));
   };
   Loaded m("fake_model");
@@ -285,11 +272,11 @@ TEST_CASE("weights: what runs keep of constants is made for new ones before they
   const uint64_t published = Storage::derivations();
   CHECK(kept(*m.model) == 10);
   CHECK(Storage::derivations() == published);
-  // After a rollback or update_constants(), runs pack nothing either.
+  // After a rollback and the next commit, runs pack nothing either.
   m.model->rollback_weights();
   kept(*m.model);
   CHECK(Storage::derivations() == published);
-  m.model->update_constants(SetRole::kActive, {{"scale.w", filled({4}, 2)}}, false);
+  publish(*m.model, {{"scale.w", {2, 2, 2, 2}}}, {.full = false});
   const uint64_t updated = Storage::derivations();
   CHECK(kept(*m.model) == 8);
   CHECK(Storage::derivations() == updated);
@@ -323,22 +310,27 @@ TEST_CASE("weights: runs of compiled models pack nothing after a commit, and ans
     const uint64_t cold = Storage::derivations();
     const std::vector<float> before = answer(*model);
     REQUIRE(Storage::derivations() > cold);  // otherwise the test has nothing to check
-    ConstantMap halved;
-    for (const auto& [constant, value] : model->extract_constants(SetRole::kActive)) {
+    std::vector<NamedTensor> halved;
+    for (const auto& [constant, value] : model->extract_constants(WeightState::kActive)) {
       if (value.layout() != Layout::kStrided || value.dtype() != DType::kFloat32) continue;
       Tensor half = Tensor::empty_strided(value.sizes(), value.strides(), DType::kFloat32);
       for (size_t i = 0; i < half.storage()->bytes() / sizeof(float); ++i)
         half.data_as<float>()[i] = value.data_as<float>()[i] / 2;
-      halved.emplace(constant, half);
+      halved.push_back({constant, half});
     }
     REQUIRE_FALSE(halved.empty());
-    model->update_constants(SetRole::kInactive, halved, false);
-    model->swap_constants();
+    const auto publish_halved = [&](Model& to) {
+      const auto update = to.begin_update({.full = false});
+      stage_tensors(*update, halved);
+      update->finish();
+      to.commit_weights();
+    };
+    publish_halved(*model);
     const uint64_t published = Storage::derivations();
     const std::vector<float> after = answer(*model);
     CHECK(Storage::derivations() == published);
     CHECK(after != before);
-    other->update_constants(SetRole::kActive, halved, false);  // which has never run
+    publish_halved(*other);  // which has never run
     CHECK(answer(*other) == after);
   }
 }

@@ -74,7 +74,7 @@ std::shared_ptr<const ConstantSet> ConstantSet::without_host(Device device,
                                                              const std::function<bool(const Tensor&)>& gone) const {
   const MutexLock lock(devices_mutex_);
   const auto there = std::find_if(devices_.begin(), devices_.end(), [&](const auto& d) { return d->device == device; });
-  if (user_managed_ || there == devices_.end()) return nullptr;
+  if (there == devices_.end()) return nullptr;
   std::vector<Tensor> tensors = tensors_;
   bool any = false;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -85,7 +85,7 @@ std::shared_ptr<const ConstantSet> ConstantSet::without_host(Device device,
     any = true;
   }
   if (!any) return nullptr;
-  auto set = std::make_shared<ConstantSet>(std::move(tensors), false);
+  auto set = std::make_shared<ConstantSet>(std::move(tensors));
   set->keep_blocks(blocks_);
   const MutexLock own(set->devices_mutex_);
   set->devices_ = devices_;

@@ -130,7 +130,6 @@ std::string_view ConstantSet::missing(const ConstantTable& table) const noexcept
 }
 
 std::string ConstantSet::digest(const ConstantTable& table) const {
-  if (user_managed_) return set_digest(table, *this);
   const MutexLock lock(digest_mutex_);
   if (digest_.empty()) digest_ = set_digest(table, *this);
   return digest_;

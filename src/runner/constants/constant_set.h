@@ -63,8 +63,7 @@ Tensor on_host(const Tensor& tensor);
 
 class ConstantSet {
  public:
-  explicit ConstantSet(std::vector<Tensor> tensors, bool user_managed = false)
-      : tensors_(std::move(tensors)), user_managed_(user_managed) {}
+  explicit ConstantSet(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}
   // In the order of table.stored(), on the device they were read to: the host or another. Undefined if not given.
   const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
   // The set on a device. The first call copies it there in one piece of memory, unless tensors() are there already.
@@ -75,8 +74,6 @@ class ConstantSet {
   std::shared_ptr<const ConstantSet> without_host(Device device, const std::function<bool(const Tensor&)>& gone) const;
   // Packs weights now as runs over the other set have them packed, so that no run has to do it. kOutOfMemory.
   void derive_as(const ConstantSet& other) const;
-  // Whether some bytes belong to the caller, who may change them.
-  bool user_managed() const noexcept { return user_managed_; }
   // The first constant without a value; empty if none.
   std::string_view missing(const ConstantTable& table) const noexcept;
   // Pieces of device memory that were taken for this set.
@@ -84,12 +81,11 @@ class ConstantSet {
   void keep_blocks(std::vector<StoragePtr> blocks) noexcept { blocks_ = std::move(blocks); }  // before others see it
   // Bytes of all storages, each counted once, except those that `but` has as well. Undefined tensors have none.
   uint64_t bytes(const ConstantSet* but = nullptr) const;
-  // Its set_digest(), computed once unless bytes may change.
+  // Its set_digest(), computed once.
   std::string digest(const ConstantTable& table) const;
 
  private:
   std::vector<Tensor> tensors_;
-  bool user_managed_;
   std::vector<StoragePtr> blocks_;
   struct OnDevice {
     Device device;

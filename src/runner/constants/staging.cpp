@@ -255,29 +255,6 @@ void Staging::complete(size_t index) {
   compare_twins(index);
 }
 
-void Staging::give(size_t index, const Tensor& value, bool in_place) {
-  Entry& entry = at(index, "give");
-  for (Target& target : entry.targets) {
-    if (!in_place) {
-      assign(value, target.tensor, entry.declared.name);
-      continue;
-    }
-    const ConstantSpec& spec = table_.stored()[target.constants.front()].spec;
-    SCONCE_CHECK(value.numel() == 0 || std::equal(value.strides().begin(), value.strides().end(), spec.strides.begin(),
-                                                  spec.strides.end()),
-                 kInvalidArgument, "constant '", excerpt(entry.declared.name), "': expected strides ",
-                 to_string(IntSpan(spec.strides)), ", got ", to_string(value.strides()));
-    target.tensor = value;
-    user_managed_ = true;
-  }
-  if (entry.targets.empty() && entry.bytes > 0) {
-    entry.scratch = scratch_for(entry.declared, entry.bytes);
-    copy(value.is_cpu() ? value : on_host(value), entry.scratch);
-  }
-  entry.complete = true;
-  compare_twins(index);
-}
-
 void Staging::check_complete() const {
   SCONCE_CHECK(allocated_, kFailedPrecondition, "finish: no entries have been declared");
   for (const Entry& entry : entries_)
@@ -291,10 +268,10 @@ std::shared_ptr<const ConstantSet> Staging::finish(const ConstantSet& base) {
   std::vector<Tensor> tensors = base.tensors();
   for (Entry& entry : entries_)
     for (Target& target : entry.targets) {
-      if (!user_managed_) target.tensor.storage()->set_immutable(true);
+      target.tensor.storage()->set_immutable(true);
       for (const size_t i : target.constants) tensors[i] = target.tensor;
     }
-  auto set = std::make_shared<ConstantSet>(std::move(tensors), user_managed_ || base.user_managed());
+  auto set = std::make_shared<ConstantSet>(std::move(tensors));
   set->keep_blocks(std::move(blocks_));
   return set;
 }

@@ -50,8 +50,6 @@ class Staging {
   // As in TensorTaker.
   bool takes(size_t entry, const Tensor& values) const;
   void take(std::span<const TensorPart> parts);
-  // Instead of both: gives the value in any strides. It is copied, or used in place if its strides are the model's.
-  void give(size_t entry, const Tensor& value, bool in_place);
   // The set, once all entries are complete. kFailedPrecondition.
   std::shared_ptr<const ConstantSet> finish(const ConstantSet& base);
   void check_complete() const;
@@ -100,7 +98,7 @@ class Staging {
   std::vector<StoragePtr> spare_, blocks_;  // of the device: to be used, and used
   MemoryPromise promise_;                   // for what comes to the host
   size_t placed_ = 0;                       // entries that have memory
-  bool allocated_ = false, user_managed_ = false;
+  bool allocated_ = false;
 };
 
 }  // namespace sconce::runner

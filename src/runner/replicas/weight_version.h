@@ -33,7 +33,6 @@ struct WeightVersion {
   std::vector<bool> reset;
   // Its runs read constants in the package's files, or write buffers that came from there.
   bool reads_package = false;
-  bool staged = false;  // from begin_update(): may only be committed or aborted
   // By slot; null if there is no replica, or none was needed yet. Each slot belongs to its replica alone, so others run
   // while one is filled or emptied.
   std::vector<std::unique_ptr<ModelInstance>> instances;

@@ -120,7 +120,7 @@ std::shared_ptr<const ConstantSet> SetPool::share(const ConstantSet& set, const 
     if (shared.defined()) tensor = shared;
   }
   compact(tensors, found);
-  return std::make_shared<ConstantSet>(std::move(tensors), set.user_managed());
+  return std::make_shared<ConstantSet>(std::move(tensors));
 }
 
 std::string_view SetPool::would_drop(const ConstantSet& set, const ConstantSet& active) const {

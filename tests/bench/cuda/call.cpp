@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sconce/device_memory.h"
+#include "sconce/weight_sources.h"
 #include "tests/bench/cuda/device.h"
 
 using namespace sconce;
@@ -40,8 +41,15 @@ int cycles(int count, const char* path) {
     std::vector<Tensor> inputs, outputs(model->info().spec.outputs.size());
     for (const TensorSpec& spec : model->info().spec.inputs) inputs.push_back(input_of(spec, 8));
     model->run(inputs, outputs);
-    const ConstantMap constants = model->extract_constants(SetRole::kActive);
-    if (!constants.empty()) model->update_constants(SetRole::kActive, constants, false);
+    std::vector<NamedTensor> constants;
+    for (const auto& [name, tensor] : model->extract_constants(WeightState::kActive))
+      constants.push_back({name, tensor});
+    if (!constants.empty()) {
+      const auto update = model->begin_update({.full = false});
+      stage_tensors(*update, constants);
+      update->finish();
+      model->commit_weights();
+    }
     model->run(inputs, outputs);
     if (i % std::max(count / 10, 1) != 0) continue;
     device.push_back(taken_mb());
