@@ -23,92 +23,93 @@ SequenceRuns::SequenceRuns(const ModelCode& code, ReplicaPool& pool, const LoadO
   }
   rows_ = rows.value_or(0);
   if (options.sequences > 0 && code_.table->any_mutated())
-    places_ = std::make_unique<SequencePlaces>(&code_, static_cast<size_t>(options.sequences), options.sequences_memory,
-                                               bytes_);
+    slots_ = std::make_unique<SequenceSlots>(&code_, static_cast<size_t>(options.sequences), options.sequences_memory,
+                                             bytes_);
 }
 
 std::shared_ptr<Sequence> SequenceRuns::make(std::shared_ptr<const void> owner, bool rows) {
   SCONCE_CHECK(code_.table->any_mutated(), kFailedPrecondition,
                "the model writes no buffers, so a sequence of runs has no state");
-  SCONCE_CHECK(places_, kFailedPrecondition, "the model has no places for sequences (setting sequences)");
+  SCONCE_CHECK(slots_, kFailedPrecondition, "the model has no places for sequences (setting sequences)");
   SCONCE_CHECK(!rows || rows_ > 0, kFailedPrecondition,
                "the buffers that the model writes do not have the same first dimension");
-  return places_->take(pool_.slots(), std::move(owner), rows);
+  return slots_->take(pool_.slots(), std::move(owner), rows);
 }
 
 ReplicaSlot* SequenceRuns::slot_of(const Sequence& sequence, std::exception_ptr& error) const noexcept {
-  const SequenceSlot* const place = SequencePlaces::place_of(sequence, &code_);
-  if (!place) {
+  const SequenceSlot* const own = SequenceSlots::slot_of(sequence, &code_);
+  if (!own) {
     error = foreign_;
     return nullptr;
   }
-  ReplicaSlot* const slot = place->gone.load() ? nullptr : pool_.open_slot(place->slot);
+  ReplicaSlot* const slot = own->gone.load() ? nullptr : pool_.open_slot(own->replica);
   if (!slot) error = pool_.removed();
   return slot;
 }
 
 void SequenceRuns::set_values(ReplicaSlot& slot, const WeightVersion& active, std::shared_ptr<const ConstantSet> values,
-                              bool reset, SequenceSlot& place) const {
-  const bool fresh = !place.instance;
-  if (fresh || place.values != values) {
-    place.instance =
-        slot.replica->instantiate(code_.module, *code_.table, *values, {}, place.instance.get(), active.values.get());
-    place.values = std::move(values);
+                              bool reset, SequenceSlot& sequence) const {
+  const bool fresh = !sequence.instance;
+  if (fresh || sequence.values != values) {
+    sequence.instance = slot.replica->instantiate(code_.module, *code_.table, *values, {}, sequence.instance.get(),
+                                                  active.values.get());
+    sequence.values = std::move(values);
   }
-  if (reset && !fresh) slot.replica->restore(*place.instance, *code_.table, *place.values, active.values.get());
+  if (reset && !fresh) slot.replica->restore(*sequence.instance, *code_.table, *sequence.values, active.values.get());
 }
 
 void SequenceRuns::begin(ReplicaSlot& slot, const WeightVersion& active, const WeightsRef& weights,
-                         SequenceSlot& place) const {
+                         SequenceSlot& sequence) const {
   weights.check(&code_);
-  set_values(slot, active, weights.values(), true, place);
-  place.generation = weights.number();
-  place.label = weights.label();
-  place.set = weights.set() ? weights.set()->name() : nullptr;
+  set_values(slot, active, weights.values(), true, sequence);
+  sequence.generation = weights.number();
+  sequence.label = weights.label();
+  sequence.set = weights.set() ? weights.set()->name() : nullptr;
 }
 
-void SequenceRuns::move_rows(ReplicaSlot& slot, const WeightVersion& active, SequenceSlot& place,
+void SequenceRuns::move_rows(ReplicaSlot& slot, const WeightVersion& active, SequenceSlot& sequence,
                              const SequenceRows& rows) const {
-  SCONCE_CHECK(place.has_rows, kFailedPrecondition, "the sequence was made without room for rows");
+  SCONCE_CHECK(sequence.has_rows, kFailedPrecondition, "the sequence was made without room for rows");
   for (const std::span<const uint32_t> list : {rows.set_aside, rows.bring_back, rows.reset})
     for (const uint32_t row : list)
       SCONCE_CHECK(row < rows_, kInvalidArgument, "row ", row, " of a sequence, which has ", rows_);
-  SCONCE_CHECK(rows.bring_back.empty() || !place.aside.empty(), kFailedPrecondition,
+  SCONCE_CHECK(rows.bring_back.empty() || !sequence.aside.empty(), kFailedPrecondition,
                "no row of the sequence was set aside");
   aoti_abi::in_memory("rows of a sequence that wait", [&] {
-    if (!rows.set_aside.empty() && place.aside.empty())
-      place.aside = slot.replica->copies_of(place.instance->buffers, *code_.table);
-    slot.replica->move_rows(*place.instance, place.aside, *code_.table, *place.values, active.values.get(), rows);
+    if (!rows.set_aside.empty() && sequence.aside.empty())
+      sequence.aside = slot.replica->copies_of(sequence.instance->buffers, *code_.table);
+    slot.replica->move_rows(*sequence.instance, sequence.aside, *code_.table, *sequence.values, active.values.get(),
+                            rows);
   });
 }
 
 void SequenceRuns::run(ReplicaSlot& slot, const WeightVersion& active, const WeightsRef& weights,
                        const SequenceStep& step, const RunCall& call) const {
-  SequenceSlot* const place = SequencePlaces::place_of(*step.sequence, &code_);
-  if (!place) std::rethrow_exception(foreign_);
-  if (place->gone.load() || place->slot != slot.index) std::rethrow_exception(pool_.removed());
+  SequenceSlot* const sequence = SequenceSlots::slot_of(*step.sequence, &code_);
+  if (!sequence) std::rethrow_exception(foreign_);
+  if (sequence->gone.load() || sequence->replica != slot.index) std::rethrow_exception(pool_.removed());
   if (step.begins) {
-    place->begun = false;
-    aoti_abi::in_memory("the place of a sequence", [&] { begin(slot, active, weights, *place); });
-    place->life = step.life;
+    sequence->begun = false;
+    aoti_abi::in_memory("the place of a sequence", [&] { begin(slot, active, weights, *sequence); });
+    sequence->life = step.life;
   } else {
-    SCONCE_CHECK(place->begun && place->life == step.life, kFailedPrecondition,
+    SCONCE_CHECK(sequence->begun && sequence->life == step.life, kFailedPrecondition,
                  "the sequence has no state: its first step did not run, or a step failed; it must begin again");
-    if (follow_ && !place->set && place->values != active.values) {
+    if (follow_ && !sequence->set && sequence->values != active.values) {
       aoti_abi::in_memory("new weights for a sequence",
-                          [&] { set_values(slot, active, active.values, false, *place); });
-      place->generation = active.number.load(std::memory_order_relaxed);
-      place->label = active.label;
+                          [&] { set_values(slot, active, active.values, false, *sequence); });
+      sequence->generation = active.number.load(std::memory_order_relaxed);
+      sequence->label = active.label;
     }
   }
   // The model may fail in the middle of writing.
-  place->begun = false;
-  if (step.rows) move_rows(slot, active, *place, *step.rows);
-  pool_.run(slot, *place->instance, true, call);
-  place->begun = true;
-  call.info.generation = place->generation;
-  call.info.label = place->label;
-  call.info.set = place->set;
+  sequence->begun = false;
+  if (step.rows) move_rows(slot, active, *sequence, *step.rows);
+  pool_.run(slot, *sequence->instance, true, call);
+  sequence->begun = true;
+  call.info.generation = sequence->generation;
+  call.info.label = sequence->label;
+  call.info.set = sequence->set;
 }
 
 }  // namespace sconce::runner

@@ -9,7 +9,7 @@
 
 #include "sconce/model.h"
 #include "src/runner/replicas/replica_pool.h"
-#include "src/runner/replicas/sequence_places.h"
+#include "src/runner/replicas/sequence_slots.h"
 #include "src/runner/replicas/weights_ref.h"
 
 namespace sconce::runner {
@@ -33,29 +33,30 @@ class SequenceRuns {
 
   // The slot's replica goes: frees what its sequences hold. Called by the slot's holder.
   void leave(size_t slot) noexcept {
-    if (places_) places_->leave(slot);
+    if (slots_) slots_->leave(slot);
   }
   // Frees slots without a sequence: those that had none since the last call; all: any.
   void trim(bool all) noexcept {
-    if (places_) places_->trim(all);
+    if (slots_) slots_->trim(all);
   }
 
  private:
   // The instance becomes one over these values. `reset`: its buffers get them, too.
   void set_values(ReplicaSlot& slot, const WeightVersion& active, std::shared_ptr<const ConstantSet> values, bool reset,
-                  SequenceSlot& place) const;
-  void begin(ReplicaSlot& slot, const WeightVersion& active, const WeightsRef& weights, SequenceSlot& place) const;
-  void move_rows(ReplicaSlot& slot, const WeightVersion& active, SequenceSlot& place, const SequenceRows& rows) const;
+                  SequenceSlot& sequence) const;
+  void begin(ReplicaSlot& slot, const WeightVersion& active, const WeightsRef& weights, SequenceSlot& sequence) const;
+  void move_rows(ReplicaSlot& slot, const WeightVersion& active, SequenceSlot& sequence,
+                 const SequenceRows& rows) const;
 
   // Made while there is memory, because submit() does not throw.
   const std::exception_ptr foreign_ =
       std::make_exception_ptr(Error(ErrorCode::kInvalidArgument, "the sequence is another model's"));
   const ModelCode& code_;
   ReplicaPool& pool_;
-  const bool follow_;                       // LoadOptions::sequences_follow
-  uint64_t bytes_ = 0;                      // of the buffers that the model writes
-  int64_t rows_ = 0;                        // the first dimension that all of them have; 0: there is none
-  std::unique_ptr<SequencePlaces> places_;  // null: the model has no sequences
+  const bool follow_;                     // LoadOptions::sequences_follow
+  uint64_t bytes_ = 0;                    // of the buffers that the model writes
+  int64_t rows_ = 0;                      // the first dimension that all of them have; 0: there is none
+  std::unique_ptr<SequenceSlots> slots_;  // null: the model has no sequences
 };
 
 }  // namespace sconce::runner

@@ -30,7 +30,7 @@ SetRuns::SetRuns(const ModelCode& code, const PackageWatch& files, ReplicaPool& 
                        [this](std::string name, uint64_t number, NamedSets::Values values) {
                          return make(std::move(name), number, std::move(values));
                        },
-                       [this](const std::vector<NamedSets::Held>& left) { drop_instances(left); }});
+                       [this](const std::vector<NamedSets::SetPtr>& left) { drop_instances(left); }});
 }
 
 NamedSets& SetRuns::named() const {
@@ -38,7 +38,7 @@ NamedSets& SetRuns::named() const {
   return *sets_;
 }
 
-NamedSets::Held SetRuns::make(std::string name, uint64_t number, std::shared_ptr<const ConstantSet> values) const {
+NamedSets::SetPtr SetRuns::make(std::string name, uint64_t number, std::shared_ptr<const ConstantSet> values) const {
   const std::shared_ptr<const ConstantSet> active = versions_.active_values();
   if (const std::optional<Device> device = pool_.device_of_all()) {
     values->on(*device, *code_.table, active.get());
@@ -63,7 +63,7 @@ void SetRuns::finish(Staging& staging, const UpdateOptions& options, const Loade
 }
 
 ModelInstance& SetRuns::instance_of(ReplicaSlot& slot, const WeightVersion& active, const LoadedSet& set) {
-  if (!slot.sets) slot.sets = std::make_unique<BoundSets>(slot.index, most_instances_);
+  if (!slot.sets) slot.sets = std::make_unique<SetInstances>(slot.index, most_instances_);
   const ModelInstance* const served = active.instances[slot.index].get();
   if (ModelInstance* const instance = slot.sets->find(set)) {
     // Buffers are the replica's: an update may have given it others.
@@ -78,7 +78,7 @@ ModelInstance& SetRuns::instance_of(ReplicaSlot& slot, const WeightVersion& acti
   std::unique_ptr<ModelInstance> instance =
       slot.replica->instantiate(code_.module, *code_.table, *set.values, {}, served, active.values.get());
   ModelInstance& kept = slot.sets->keep(set.shared_from_this(), std::move(instance));
-  bind_times_.took(std::chrono::steady_clock::now() - begin);
+  instantiation_times_.took(std::chrono::steady_clock::now() - begin);
   return kept;
 }
 
@@ -96,15 +96,15 @@ void SetRuns::run(ReplicaSlot& slot, const WeightVersion& active, const LoadedSe
   call.info.set = set.name();
 }
 
-void SetRuns::drop_instances(const std::vector<NamedSets::Held>& sets) noexcept {
+void SetRuns::drop_instances(const std::vector<NamedSets::SetPtr>& sets) noexcept {
   const auto any = [&] {
-    return std::any_of(sets.begin(), sets.end(), [](const NamedSets::Held& set) { return set->has_instances(); });
+    return std::any_of(sets.begin(), sets.end(), [](const NamedSets::SetPtr& set) { return set->has_instances(); });
   };
   ReplicaSlots& slots = pool_.slots();
   for (size_t i = 0; i < slots.limit() && any(); ++i) {
     const SlotLock lock(slots[i]);
     if (!slots[i].sets) continue;
-    for (const NamedSets::Held& set : sets) slots[i].sets->forget(*set);
+    for (const NamedSets::SetPtr& set : sets) slots[i].sets->forget(*set);
   }
 }
 
@@ -114,14 +114,14 @@ void SetRuns::settle(bool if_idle) noexcept {
 }
 
 std::string SetRuns::digest(std::string_view name) const {
-  const NamedSets::Held set = named().bring(name);
+  const NamedSets::SetPtr set = named().bring(name);
   std::string digest = set->values->digest(*code_.table);
   files_.check(*set->values);
   return digest;
 }
 
 std::unique_ptr<WeightSetFile> SetRuns::open(std::string_view name, std::shared_ptr<const void> owner) const {
-  const NamedSets::Held set = named().bring(name);
+  const NamedSets::SetPtr set = named().bring(name);
   const NamedSetInfo about = named().info(name);
   WeightSetInfo info;
   info.generation = set->generation();
@@ -137,7 +137,7 @@ std::unique_ptr<WeightSetFile> SetRuns::open(std::string_view name, std::shared_
 uint64_t SetRuns::promote(std::string_view name) {
   const std::string text(name);
   const WeightVersions::UpdateLock update(versions_, "a commit of set '" + text + "'");
-  const NamedSets::Held set = named().bring(text);
+  const NamedSets::SetPtr set = named().bring(text);
   const std::string label = sets_->label(text);
   const uint64_t number = versions_.activate(set->values, label.empty() ? text : label);
   settle();

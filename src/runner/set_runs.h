@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/runner/sets/bind_times.h"
+#include "src/runner/sets/instantiation_times.h"
 #include "src/runner/sets/named_sets.h"
 #include "src/runner/weight_versions.h"
 
@@ -29,7 +29,7 @@ class SetRuns {
   std::string digest(std::string_view name) const;
   std::unique_ptr<WeightSetFile> open(std::string_view name, std::shared_ptr<const void> owner) const;
   uint64_t promote(std::string_view name);
-  bool instantiates_quickly() const noexcept { return bind_times_.quick(); }
+  bool instantiates_quickly() const noexcept { return instantiation_times_.quick(); }
 
   // Runs with the set, by the slot's holder, who has pinned `active`.
   void run(ReplicaSlot& slot, const WeightVersion& active, const LoadedSet& set, const RunCall& call);
@@ -49,18 +49,18 @@ class SetRuns {
 
  private:
   // A set as NamedSets keeps it.
-  NamedSets::Held make(std::string name, uint64_t number, std::shared_ptr<const ConstantSet> values) const;
+  NamedSets::SetPtr make(std::string name, uint64_t number, std::shared_ptr<const ConstantSet> values) const;
   ModelInstance& instance_of(ReplicaSlot& slot, const WeightVersion& active, const LoadedSet& set);
-  void drop_instances(const std::vector<NamedSets::Held>& sets) noexcept;
+  void drop_instances(const std::vector<NamedSets::SetPtr>& sets) noexcept;
 
   const ModelCode& code_;
   const PackageWatch& files_;
   ReplicaPool& pool_;
   WeightVersions& versions_;
-  const size_t most_instances_;      // that a replica keeps
-  BindTimes bind_times_;             // of these
-  std::atomic<bool> packed_{false};  // a run has packed values of a named set
-  std::unique_ptr<NamedSets> sets_;  // null: the model holds none
+  const size_t most_instances_;             // that a replica keeps
+  InstantiationTimes instantiation_times_;  // of these
+  std::atomic<bool> packed_{false};         // a run has packed values of a named set
+  std::unique_ptr<NamedSets> sets_;         // null: the model holds none
 };
 
 }  // namespace sconce::runner

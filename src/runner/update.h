@@ -40,7 +40,7 @@ class StagedUpdate final : public WeightUpdate, public FileTaker, public TensorT
   UpdateOptions options_;
   std::optional<WeightVersions::UpdateLock> lock_;
   std::optional<Staging> staging_;
-  NamedSets::Held base_;  // of a named set that starts from another
+  NamedSets::SetPtr base_;  // of a named set that starts from another
   bool finished_ = false;
 };
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "sconce/mutex.h"
-#include "src/runner/replicas/bound_sets.h"
 #include "src/runner/replicas/replica.h"
 #include "src/runner/replicas/replica_thread.h"
+#include "src/runner/replicas/set_instances.h"
 #include "src/runner/replicas/weight_version.h"
 
 namespace sconce::runner {
@@ -36,7 +36,7 @@ struct alignas(64) ReplicaSlot {  // on its own cache lines, because whoever run
   std::atomic<bool> busy{false};                      // held by one thread, which may run the replica
   std::atomic<const WeightVersion*> pinned{nullptr};  // the version that it runs
   std::unique_ptr<Replica> replica;                   // while open, and until the last holder has left
-  std::unique_ptr<BoundSets> sets;                    // the holder's; null: it has run none yet
+  std::unique_ptr<SetInstances> sets;                 // the holder's; null: it has run none yet
   ReplicaThread lane;
 };
 
@@ -68,7 +68,7 @@ class ReplicaSlots {
   std::vector<ReplicaInfo> describe() const;
 
   // The open slot with the fewest requests, or the key's slot; one with a lost device only if all have. Of those with
-  // equally few, one whose replica has a container of the named set (null: none is asked for). Null if none is open.
+  // equally few, one whose replica has an instance of the named set (null: none is asked for). Null if none is open.
   ReplicaSlot* choose(uint64_t affinity, const LoadedSet* set = nullptr) const noexcept;
   // Takes an open slot that nobody holds and whose lane is not pinned; with a key, only the key's slot. Null if there
   // is none.

@@ -29,7 +29,7 @@ class Added {
 }  // namespace
 
 NamedSets::NamedSets(const ConstantTable& table, Values packaged, Limits limits, Owner owner)
-    : table_(table), limits_(std::move(limits)), owner_(std::move(owner)), pool_(table, packaged) {
+    : limits_(std::move(limits)), owner_(std::move(owner)), pool_(table, packaged) {
   if (limits_.folder.empty()) return;
   folder_.emplace(limits_.folder, table, std::move(packaged));
   auto files = folder_->list();
@@ -65,19 +65,19 @@ void NamedSets::touch(const Entry& entry) const {
   entry.used = Clock::now();
 }
 
-NamedSets::Held NamedSets::find(std::string_view name) const {
+NamedSets::SetPtr NamedSets::find(std::string_view name) const {
   const MutexLock lock(mutex_);
   const Entry& entry = at(name);
   touch(entry);
   return entry.held;
 }
 
-NamedSets::Held NamedSets::bring(std::string_view name) {
-  if (Held held = find(name)) return held;
+NamedSets::SetPtr NamedSets::bring(std::string_view name) {
+  if (SetPtr held = find(name)) return held;
   const MutexLock files(files_);
   // The limit holds while the set is read, too. Its entry stays as it is, because all changes hold files_.
   const Values active = owner_.active();
-  std::vector<Held> left;
+  std::vector<SetPtr> left;
   uint64_t generation = 0, need = 0;
   {
     const MutexLock lock(mutex_);
@@ -89,7 +89,7 @@ NamedSets::Held NamedSets::bring(std::string_view name) {
   say_left(left);
   left.clear();
   SetFolder::Content content = folder_->read(std::string(name));
-  const Held held = owner_.make(std::string(name), generation, share(*content.set));
+  const SetPtr held = owner_.make(std::string(name), generation, share(*content.set));
   {
     const MutexLock lock(mutex_);
     need = make_room(*held->values, *active, name, true, left);
@@ -122,13 +122,14 @@ void NamedSets::check_name(const std::string& name) const {
                "': it is to be committed or aborted first");
 }
 
-void NamedSets::leave(Held& held, std::vector<Held>& left) noexcept {
+void NamedSets::leave(SetPtr& held, std::vector<SetPtr>& left) noexcept {
   pool_.remove(*held->values);
   left.push_back(std::move(held));
   held.reset();
 }
 
-bool NamedSets::make_room(uint64_t further, const ConstantSet& active, std::string_view keep, std::vector<Held>& left) {
+bool NamedSets::make_room(uint64_t further, const ConstantSet& active, std::string_view keep,
+                          std::vector<SetPtr>& left) {
   if (limits_.memory == 0) return true;
   left.reserve(left.size() + entries_.size() + replaced_.size());
   for (;;) {
@@ -153,7 +154,7 @@ bool NamedSets::make_room(uint64_t further, const ConstantSet& active, std::stri
 }
 
 uint64_t NamedSets::make_room(const ConstantSet& values, const ConstantSet& active, std::string_view name,
-                              bool replaces, std::vector<Held>& left) {
+                              bool replaces, std::vector<SetPtr>& left) {
   const auto before = entries_.find(name);
   const bool frees = replaces && before != entries_.end() && before->second.held;
   const uint64_t freed = frees ? pool_.own(*before->second.held->values, active).total() : 0;
@@ -180,7 +181,7 @@ void NamedSets::settle_if_idle() {
 
 void NamedSets::settle_now() {
   const Values active = owner_.active();
-  std::vector<Held> left;
+  std::vector<SetPtr> left;
   {
     const MutexLock lock(mutex_);
     make_room(0, *active, {}, left);
@@ -188,16 +189,16 @@ void NamedSets::settle_now() {
   say_left(left);
 }
 
-void NamedSets::say_left(const std::vector<Held>& left) const {
-  for (const Held& held : left) held->leave();
+void NamedSets::say_left(const std::vector<SetPtr>& left) const {
+  for (const SetPtr& held : left) held->leave();
   if (!left.empty()) owner_.left(left);
 }
 
 void NamedSets::put(const std::string& name, const Words& words, const Values& values, bool hold) {
   check_name(name);
-  const Held held = owner_.make(name, owner_.next_generation(), values);
+  const SetPtr held = owner_.make(name, owner_.next_generation(), values);
   const Values active = owner_.active();
-  std::vector<Held> left;
+  std::vector<SetPtr> left;
   uint64_t need = 0;
   const MutexLock files(files_);
   {
@@ -231,7 +232,7 @@ void NamedSets::put(const std::string& name, const Words& words, const Values& v
   say_left(left);
 }
 
-void NamedSets::forget_replaced(std::string_view name, std::vector<Held>& left) {
+void NamedSets::forget_replaced(std::string_view name, std::vector<SetPtr>& left) {
   const auto found = replaced_.find(name);
   if (found == replaced_.end()) return;
   if (found->second && found->second->held) leave(found->second->held, left);
@@ -242,7 +243,7 @@ void NamedSets::forget_replaced(std::string_view name, std::vector<Held>& left) 
 // All memory is taken before the file gets the name; what follows cannot fail.
 uint64_t NamedSets::commit(std::string_view name) {
   const std::string text(name);
-  std::vector<Held> left;
+  std::vector<SetPtr> left;
   left.reserve(3);
   const MutexLock files(files_);
   std::map<std::string, std::optional<Entry>, std::less<>> before;
@@ -283,7 +284,7 @@ uint64_t NamedSets::commit(std::string_view name) {
 
 void NamedSets::abort(std::string_view name) {
   const std::string text(name);
-  std::vector<Held> left;
+  std::vector<SetPtr> left;
   left.reserve(1);
   const MutexLock files(files_);
   {
@@ -299,7 +300,7 @@ void NamedSets::abort(std::string_view name) {
 
 uint64_t NamedSets::restore(std::string_view name) {
   const std::string text(name);
-  std::vector<Held> left;
+  std::vector<SetPtr> left;
   left.reserve(2);
   const MutexLock files(files_);
   const uint64_t generation = owner_.next_generation();
@@ -314,7 +315,7 @@ uint64_t NamedSets::restore(std::string_view name) {
     if (was_there && found->second->held) values = found->second->held->values;
   }
   // Replicas keep no container of the old object.
-  Held fresh = values ? owner_.make(text, generation, std::move(values)) : nullptr;
+  SetPtr fresh = values ? owner_.make(text, generation, std::move(values)) : nullptr;
   if (folder_) folder_->restore(text, was_there, generation);
   {
     const MutexLock lock(mutex_);
@@ -336,8 +337,8 @@ uint64_t NamedSets::restore(std::string_view name) {
 
 void NamedSets::renumber(std::string_view name, uint64_t from, uint64_t to) {
   const std::string text(name);
-  const Held before = bring(name);  // the file is written anew
-  std::vector<Held> left;
+  const SetPtr before = bring(name);  // the file is written anew
+  std::vector<SetPtr> left;
   left.reserve(1);
   const MutexLock files(files_);
   Words words;
@@ -352,7 +353,7 @@ void NamedSets::renumber(std::string_view name, uint64_t from, uint64_t to) {
   SCONCE_CHECK(to > from, kInvalidArgument, "set '", excerpt(name), "' has generation ", from,
                ", and numbers only grow: it cannot be ", to);
   owner_.generation_used(to);
-  const Held fresh = owner_.make(text, to, before->values);
+  const SetPtr fresh = owner_.make(text, to, before->values);
   Added added(pool_, *fresh->values);
   if (folder_) folder_->write(text, words, to, *fresh->values, SetFolder::Place::kNamed);
   {
@@ -368,7 +369,7 @@ void NamedSets::renumber(std::string_view name, uint64_t from, uint64_t to) {
 }
 
 void NamedSets::remove(std::string_view name) {
-  std::vector<Held> left;
+  std::vector<SetPtr> left;
   left.reserve(2);
   const MutexLock files(files_);
   {
@@ -397,7 +398,7 @@ NamedSetInfo NamedSets::describe(const std::string& name, const Entry& entry) {
   return info;
 }
 
-void NamedSets::add_amounts(NamedSetInfo& info, const Held& held) const {
+void NamedSets::add_amounts(NamedSetInfo& info, const SetPtr& held) const {
   if (!held) return;
   const SetPool::Amount own = pool_.own(*held->values, *owner_.active());
   info.own_bytes = own.plain;
@@ -406,7 +407,7 @@ void NamedSets::add_amounts(NamedSetInfo& info, const Held& held) const {
 
 std::vector<NamedSetInfo> NamedSets::list() const {
   std::vector<NamedSetInfo> result;
-  std::vector<Held> held;
+  std::vector<SetPtr> held;
   {
     const MutexLock lock(mutex_);
     for (const auto& [name, entry] : entries_) {
@@ -421,7 +422,7 @@ std::vector<NamedSetInfo> NamedSets::list() const {
 
 NamedSetInfo NamedSets::info(std::string_view name) const {
   NamedSetInfo result;
-  Held held;
+  SetPtr held;
   {
     const MutexLock lock(mutex_);
     const Entry& entry = at(name);

@@ -27,7 +27,7 @@ namespace sconce::runner {
 
 class NamedSets {
  public:
-  using Held = std::shared_ptr<const LoadedSet>;
+  using SetPtr = std::shared_ptr<const LoadedSet>;
   using Values = std::shared_ptr<const ConstantSet>;
   struct Limits {
     size_t sets = 0;
@@ -41,16 +41,16 @@ class NamedSets {
     std::function<void(uint64_t)> generation_used;
     std::function<Values()> active;
     // Makes a set of values that are complete: on devices, packed, checked.
-    std::function<Held(std::string name, uint64_t generation, Values values)> make;
+    std::function<SetPtr(std::string name, uint64_t generation, Values values)> make;
     // Drops the replicas' containers of sets that left.
-    std::function<void(const std::vector<Held>&)> left;
+    std::function<void(const std::vector<SetPtr>&)> left;
   };
   NamedSets(const ConstantTable& table, Values packaged, Limits limits, Owner owner);
 
   // Null: on disk. kNotFound.
-  Held find(std::string_view name) const;
+  SetPtr find(std::string_view name) const;
   // Reads it from disk if need be; others who ask for it meanwhile wait. As Model::bring_set().
-  Held bring(std::string_view name);
+  SetPtr bring(std::string_view name);
 
   // Before an update: the name is good, and there is room for one more set of that name.
   void check_name(const std::string& name) const;
@@ -81,7 +81,7 @@ class NamedSets {
  private:
   using Clock = std::chrono::system_clock;
   struct Entry {
-    Held held;  // null: on disk
+    SetPtr held;  // null: on disk
     Words words;
     uint64_t generation = 0;
     bool has_file = false;
@@ -93,25 +93,24 @@ class NamedSets {
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
   static NamedSetInfo describe(const std::string& name, const Entry& entry);
-  void add_amounts(NamedSetInfo& info, const Held& held) const;
+  void add_amounts(NamedSetInfo& info, const SetPtr& held) const;
   Entry& at(std::string_view name) SCONCE_REQUIRES(mutex_);
   const Entry& at(std::string_view name) const SCONCE_REQUIRES(mutex_);
   void touch(const Entry& entry) const SCONCE_REQUIRES(mutex_);
   // Moves sets out of memory, but not `keep`, until `further` bytes more are within the limit; then drops what could be
   // restored. Returns whether they are.
-  bool make_room(uint64_t further, const ConstantSet& active, std::string_view keep, std::vector<Held>& left)
+  bool make_room(uint64_t further, const ConstantSet& active, std::string_view keep, std::vector<SetPtr>& left)
       SCONCE_REQUIRES(mutex_);
   // The same before the values are added, in place of what the name has if they replace it; returns the bytes that they
   // need. kOutOfMemory.
   uint64_t make_room(const ConstantSet& values, const ConstantSet& active, std::string_view name, bool replaces,
-                     std::vector<Held>& left) SCONCE_REQUIRES(mutex_);
+                     std::vector<SetPtr>& left) SCONCE_REQUIRES(mutex_);
   // Takes a set out of memory, where its file or nobody needs it.
-  void leave(Held& held, std::vector<Held>& left) noexcept SCONCE_REQUIRES(mutex_);
-  void forget_replaced(std::string_view name, std::vector<Held>& left) SCONCE_REQUIRES(mutex_);
+  void leave(SetPtr& held, std::vector<SetPtr>& left) noexcept SCONCE_REQUIRES(mutex_);
+  void forget_replaced(std::string_view name, std::vector<SetPtr>& left) SCONCE_REQUIRES(mutex_);
   void settle_now() SCONCE_REQUIRES(files_);
-  void say_left(const std::vector<Held>& left) const;
+  void say_left(const std::vector<SetPtr>& left) const;
 
-  const ConstantTable& table_;
   const Limits limits_;
   const Owner owner_;
   SetPool pool_;

@@ -1,5 +1,5 @@
-// BindTimes: how long it takes a replica to make what it needs to run a named set. Thread-safe; of two times that come
-// at once, one may be lost.
+// InstantiationTimes: how long it takes a replica to make what it needs to run a named set. Thread-safe; of two times
+// that come at once, one may be lost.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace sconce::runner {
 
-class BindTimes {
+class InstantiationTimes {
  public:
   void took(std::chrono::nanoseconds time) noexcept {
     const int64_t seen = seen_.load(std::memory_order_relaxed), before = mean_.load(std::memory_order_relaxed);

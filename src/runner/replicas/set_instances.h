@@ -1,4 +1,4 @@
-// BoundSets: a replica's containers of named sets, the last used first. Used by the thread that holds the replica.
+// SetInstances: a replica's instances of named sets, the last used first. Used by the thread that holds the replica.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace sconce::runner {
 
-class BoundSets {
+class SetInstances {
  public:
   // slot: of the replica.
-  BoundSets(size_t slot, size_t most) : slot_(slot), most_(most) {}
-  ~BoundSets() {
+  SetInstances(size_t slot, size_t most) : slot_(slot), most_(most) {}
+  ~SetInstances() {
     while (!entries_.empty()) drop(entries_.begin());
   }
-  BoundSets(const BoundSets&) = delete;
-  BoundSets& operator=(const BoundSets&) = delete;
+  SetInstances(const SetInstances&) = delete;
+  SetInstances& operator=(const SetInstances&) = delete;
 
-  // Null: there is no container of it.
+  // Null: there is no instance of it.
   ModelInstance* find(const LoadedSet& set) {
     const auto found = by_set_.find(&set);
     if (found == by_set_.end()) return nullptr;
     entries_.splice(entries_.begin(), entries_, found->second);
     return entries_.front().second.get();
   }
-  // Frees the container that a new one would displace, so that there are never more than that.
+  // Frees the instance that a new one would displace, so that there are never more than the limit.
   void make_room() noexcept {
     while (entries_.size() >= most_ && !entries_.empty()) drop(std::prev(entries_.end()));
   }
