@@ -147,11 +147,12 @@ std::unique_ptr<WeightSetFile> Model::open_weights(WeightState state) const {
 }
 
 std::unique_ptr<Rehearsal> Model::rehearse(WeightState state) const {
-  return in_memory("rehearse", [&] { return impl_->runner.rehearse(state, shared_from_this()); });
+  return in_memory("rehearse", [&] { return impl_->runner.rehearse(state, nullptr, shared_from_this()); });
 }
 
 std::unique_ptr<Rehearsal> Model::rehearse(const std::shared_ptr<const WeightSet>& set) const {
-  return in_memory("rehearse", [&] { return impl_->runner.rehearse(*set, shared_from_this()); });
+  return in_memory("rehearse",
+                   [&] { return impl_->runner.rehearse(WeightState::kActive, set.get(), shared_from_this()); });
 }
 
 std::shared_ptr<const WeightSet> Model::find_set(std::string_view name) const {

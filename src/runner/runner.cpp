@@ -146,16 +146,10 @@ std::unique_ptr<WeightUpdate> Runner::begin_update(UpdateOptions options, std::s
   return std::make_unique<StagedUpdate>(code_, pool_, versions_, sets_, std::move(options), std::move(owner));
 }
 
-std::unique_ptr<Rehearsal> Runner::rehearse(WeightState state, std::shared_ptr<const void> owner) const {
-  std::shared_ptr<const ConstantSet> values = versions_.values(state);
+std::unique_ptr<Rehearsal> Runner::rehearse(WeightState state, const WeightSet* set,
+                                            std::shared_ptr<const void> owner) const {
+  std::shared_ptr<const ConstantSet> values = versions_.values(state, set);
   return make_rehearsal(code_, package_watch_, pool_.first_device(), std::move(values), *versions_.active_values(),
-                        std::move(owner));
-}
-
-std::unique_ptr<Rehearsal> Runner::rehearse(const WeightSet& set, std::shared_ptr<const void> owner) const {
-  const auto& loaded = static_cast<const LoadedSet&>(set);
-  loaded.check(&code_);
-  return make_rehearsal(code_, package_watch_, pool_.first_device(), loaded.values, *versions_.active_values(),
                         std::move(owner));
 }
 

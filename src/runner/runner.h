@@ -32,8 +32,8 @@ class Runner {
   }
   WarmUp warm_up(std::optional<uint64_t> expected);
   std::unique_ptr<WeightUpdate> begin_update(UpdateOptions options, std::shared_ptr<void> owner);
-  std::unique_ptr<Rehearsal> rehearse(WeightState state, std::shared_ptr<const void> owner) const;
-  std::unique_ptr<Rehearsal> rehearse(const WeightSet& set, std::shared_ptr<const void> owner) const;
+  // set: null for the model's own weights.
+  std::unique_ptr<Rehearsal> rehearse(WeightState state, const WeightSet* set, std::shared_ptr<const void> owner) const;
 
   const ModelCode& code() const noexcept { return code_; }
   ReplicaPool& replicas() noexcept { return pool_; }

@@ -331,11 +331,11 @@ const WeightVersion& WeightVersions::find(WeightState state) const {
   return state == WeightState::kActive ? *active_ : *other_;
 }
 
-WeightVersions::Values WeightVersions::values(WeightState state) const {
+WeightVersions::Values WeightVersions::values(WeightState state, const WeightSet* set) const {
   const MutexLock lock(state_mutex_);
-  const WeightVersion& version = find(state);
-  SCONCE_CHECK(version.missing.empty(), kFailedPrecondition, "constant '", version.missing, "' has no value");
-  return version.values;
+  const WeightsRef weights(find(state), set);
+  weights.check(&code_);
+  return weights.values();
 }
 
 WeightVersions::Values WeightVersions::active_values() const {

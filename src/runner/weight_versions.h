@@ -88,8 +88,9 @@ class WeightVersions {
   ConstantMap extract(WeightState state) const;
   std::string package_fault() const;
 
-  // The values of a version, all of which it has. kFailedPrecondition.
-  Values values(WeightState state) const SCONCE_EXCLUDES(state_mutex_);
+  // The values of a version or, unless it is null, of a named set. The errors of WeightsRef::check(), and
+  // kFailedPrecondition if there is no such version.
+  Values values(WeightState state, const WeightSet* set) const SCONCE_EXCLUDES(state_mutex_);
   Values active_values() const SCONCE_EXCLUDES(state_mutex_);
   // Calls f(version) with the active version, while no update changes which one that is.
   template <class F>

@@ -32,8 +32,12 @@ class WeightsRef {
   // model: as LoadedSet::owner. kInvalidArgument for another model's set, kFailedPrecondition if a constant has no
   // value.
   void check(const void* model) const {
-    if (set_) [[unlikely]]
-      return set_->check(model);
+    if (set_) [[unlikely]] {
+      SCONCE_CHECK(set_->owner == model, kInvalidArgument, "set '", *set_->name(), "' is another model's");
+      SCONCE_CHECK(set_->missing.empty(), kFailedPrecondition, "set '", *set_->name(), "' has no value for constant '",
+                   set_->missing, "'");
+      return;
+    }
     SCONCE_CHECK(version_.missing.empty(), kFailedPrecondition, "the package brings no weights and constant '",
                  version_.missing, "' has not been given");
   }

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "sconce/check.h"
 #include "sconce/weights.h"
 #include "src/runner/constants/constant_set.h"
 
@@ -33,12 +32,6 @@ class LoadedSet final : public WeightSet, public std::enable_shared_from_this<Lo
   const std::shared_ptr<const ConstantSet> values;
   const std::string_view missing;  // the first constant without a value; empty if none
   const bool reads_package;        // as WeightVersion::reads_package
-
-  // model: as `owner`. kInvalidArgument for another model's set, kFailedPrecondition if a constant has no value.
-  void check(const void* model) const {
-    SCONCE_CHECK(owner == model, kInvalidArgument, "set '", *name(), "' is another model's");
-    SCONCE_CHECK(missing.empty(), kFailedPrecondition, "set '", *name(), "' has no value for constant '", missing, "'");
-  }
 
   // Replicas keep no instance of it.
   void leave() const noexcept { gone_.store(true); }
