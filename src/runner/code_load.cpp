@@ -126,9 +126,9 @@ void CodeLoad::read_constants(const LoadOptions& options) {
   } record;
   const Device device = code.info.devices.front();
   const bool on_cpu = device.type == DeviceType::kCpu;
-  const std::unique_ptr<DeviceStream> lane =
+  const std::unique_ptr<DeviceStream> stream =
       on_cpu ? nullptr : device_backend(device).make_lane(device, {options.allow_tf32});
-  const DeviceStream::Scope on_device(lane.get());
+  const DeviceStream::Scope on_device(stream.get());
   auto instance = std::make_unique<ModelInstance>();
   instance->container = std::make_unique<loader::Container>(code.module, device, record);
   const loader::Container& container = *instance->container;

@@ -20,7 +20,7 @@ Runner::Runner(CodeLoad&& load, const LoadOptions& options)
       pool_(code_, package_watch_, options, [this](ReplicaSlot& slot, RunRequest& request) { serve(slot, request); }),
       sequences_(code_, pool_, options),
       versions_(code_, package_watch_, pool_, sequences_, load.weights, std::move(load.first),
-                [this] { sets_.settle(); }),
+                [this] { sets_.reconcile(); }),
       sets_(code_, package_watch_, pool_, versions_, load.weights, options) {
   ModelInfo& info = code_.info;
   if (code_.warm_up && info.devices.front().type == DeviceType::kCpu && info.constant_bytes >= kWarmUpBytes)
@@ -37,9 +37,9 @@ std::string Runner::warm_up_after_trial(CodeLoad& load, const LoadOptions& optio
 }
 
 void Runner::check_device_indices(ReplicaSlot& slot, std::span<const Tensor> inputs) const {
-  // Entering a lane is a call of CUDA.
-  if (!slot.replica->lane() || !code_.index_check.any_on_device(inputs)) return;
-  const DeviceStream::Scope on_device(slot.replica->lane());
+  // Entering a stream is a call of CUDA.
+  if (!slot.replica->stream() || !code_.index_check.any_on_device(inputs)) return;
+  const DeviceStream::Scope on_device(slot.replica->stream());
   code_.index_check.of_device(inputs);
 }
 
@@ -75,7 +75,7 @@ void Runner::serve(ReplicaSlot& slot, RunRequest& request) {
     if (!request.starting()) return;
     const ReplicaPool::FaultScope faults(pool_, slot);  // waits for what was begun, if something fails
     {
-      const DeviceStream::Scope on_device(slot.replica->lane());
+      const DeviceStream::Scope on_device(slot.replica->stream());
       request.preparing();
     }
     check_inputs(request.inputs);
@@ -84,7 +84,7 @@ void Runner::serve(ReplicaSlot& slot, RunRequest& request) {
     run_on(slot, request.weights, request.step, {request.inputs, request.outputs, delivery, request.info});
     request.ran();
   }
-  sets_.settle_packed();
+  sets_.reconcile_packed();
 }
 
 RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, uint64_t affinity,
@@ -103,7 +103,7 @@ RunInfo Runner::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, u
         const Delivery delivery{.device_outputs = device_outputs, .last_rows = {}};
         run_on(*slot, weights, step, {inputs, outputs, delivery, info});
       }
-      sets_.settle_packed();
+      sets_.reconcile_packed();
       return info;
     }
   }
@@ -130,14 +130,14 @@ void Runner::submit(RunRequest& request) noexcept {
   if (request.step.sequence || request.replica >= 0) {
     ReplicaSlot* const slot = request.step.sequence ? sequences_.slot_of(*request.step.sequence, request.error)
                                                     : pool_.open_slot(static_cast<size_t>(request.replica));
-    if (slot && slot->lane.submit(request)) return;
+    if (slot && slot->thread.submit(request)) return;
     if (slot || !request.step.sequence) request.error = pool_.removed();
     return request.finished();
   }
   // A slot may close between the choice and the request's arrival. Then choose again, until the model is unloaded.
   ReplicaSlots& slots = pool_.slots();
   while (ReplicaSlot* slot = slots.choose(request.affinity, static_cast<const LoadedSet*>(request.weights)))
-    if (slot->lane.submit(request)) return;
+    if (slot->thread.submit(request)) return;
   request.error = pool_.unloading();
   request.finished();
 }

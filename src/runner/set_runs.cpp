@@ -108,9 +108,9 @@ void SetRuns::drop_instances(const std::vector<NamedSets::SetPtr>& sets) noexcep
   }
 }
 
-void SetRuns::settle(bool if_idle) noexcept {
-  const auto settle = [&] { if_idle ? sets_->settle_if_idle() : sets_->settle(); };
-  if (sets_ && aoti_abi::guard("settling named sets", settle) != 0) aoti_abi::take_error();
+void SetRuns::reconcile(bool if_idle) noexcept {
+  const auto reconcile = [&] { if_idle ? sets_->reconcile_if_idle() : sets_->reconcile(); };
+  if (sets_ && aoti_abi::guard("reconciling named sets", reconcile) != 0) aoti_abi::take_error();
 }
 
 std::string SetRuns::digest(std::string_view name) const {
@@ -140,7 +140,7 @@ uint64_t SetRuns::promote(std::string_view name) {
   const NamedSets::SetPtr set = named().bring(text);
   const std::string label = sets_->label(text);
   const uint64_t number = versions_.activate(set->values, label.empty() ? text : label);
-  settle();
+  reconcile();
   return number;
 }
 

@@ -36,12 +36,12 @@ class SetRuns {
   // The set's values were packed by a run, which took memory.
   void packed() noexcept { packed_.store(true, std::memory_order_relaxed); }
   // Call this after a run, without its slot: it looks at the sets' memory after packed().
-  void settle_packed() noexcept {
-    if (packed_.load(std::memory_order_relaxed) && packed_.exchange(false)) settle(true);
+  void reconcile_packed() noexcept {
+    if (packed_.load(std::memory_order_relaxed) && packed_.exchange(false)) reconcile(true);
   }
   // Updates the memory of named sets after other weights became active. If memory runs out, the activation still
-  // stands. if_idle: as NamedSets::settle_if_idle().
-  void settle(bool if_idle = false) noexcept;
+  // stands. if_idle: as NamedSets::reconcile_if_idle().
+  void reconcile(bool if_idle = false) noexcept;
 
   // Ends an update of the named set UpdateOptions::set, by the holder of the UpdateLock. base: the set that it starts
   // from; null: the active one.

@@ -105,7 +105,7 @@ WarmUp Runner::warm_up(std::optional<uint64_t> expected) {
   if (!result.problem.empty()) return result;
   ReplicaSlot& slot = pool_.slots()[0];
   const auto run = [&](const WeightVersion& active) {
-    if (!slot.lane.cpus().empty()) stay_on(slot.lane.cpus());
+    if (!slot.thread.cpus().empty()) stay_on(slot.thread.cpus());
     const SlotLock lock(slot);
     const bool failed = aoti_abi::guard("a run on made-up inputs", [&] {
       const std::vector<Tensor> inputs = warm_up_inputs(code_.info.spec);
@@ -126,8 +126,8 @@ WarmUp Runner::warm_up(std::optional<uint64_t> expected) {
   };
   versions_.with_active([&](const WeightVersion& active) {
     if (!active.missing.empty()) result.problem = "the package brings no weights";
-    // Runs that take several threads are a lane's. If this thread kept a team of OpenMP's for ever, there would be more
-    // threads than cores, and libgomp's threads would sleep at each barrier instead of spinning.
+    // Runs that take several threads are a replica's thread's. If this thread kept a team of OpenMP's for ever, there
+    // would be more threads than cores, and libgomp's threads would sleep at each barrier instead of spinning.
     else if (pool_.runs_on_caller())
       run(active);
     else

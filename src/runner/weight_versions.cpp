@@ -54,7 +54,7 @@ std::unique_ptr<ModelInstance> WeightVersions::instantiate(const ReplicaSlot& sl
                                                            const WeightVersion& version) const {
   const WeightVersion* const served = active();
   const ModelInstance* before = served ? served->instances[slot.index].get() : nullptr;
-  return on_cores(slot.lane.cpus(), [&] {
+  return on_cores(slot.thread.cpus(), [&] {
     return slot.replica->instantiate(code_.module, *code_.table, *version.values, version.reset, before,
                                      served ? served->values.get() : nullptr);
   });

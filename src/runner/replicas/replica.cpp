@@ -32,7 +32,7 @@ class FromSet final : public loader::ConstantSource {
 }  // namespace
 
 Replica::Replica(Device device, Settings settings) : device_(device), settings_(std::move(settings)) {
-  if (device.type != DeviceType::kCpu) lane_ = device_backend(device).make_lane(device, settings_.lane);
+  if (device.type != DeviceType::kCpu) stream_ = device_backend(device).make_lane(device, settings_.lane);
 }
 
 namespace {
@@ -117,9 +117,9 @@ std::unique_ptr<ModelInstance> Replica::instantiate(const std::shared_ptr<const 
   auto instance = std::make_unique<ModelInstance>();
   std::vector<Tensor> tensors = set.on(device_, table, active);
   // Requests use the replica's stream, so this has its own.
-  const std::unique_ptr<DeviceStream> lane =
-      lane_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
-  const DeviceStream::Scope on_device(lane.get());
+  const std::unique_ptr<DeviceStream> stream =
+      stream_ ? device_backend(device_).make_lane(device_, settings_.lane) : nullptr;
+  const DeviceStream::Scope on_device(stream.get());
   if (table.any_mutated()) {
     if (before) instance->buffers = before->buffers;
     instance->buffers.resize(tensors.size());
@@ -145,10 +145,10 @@ std::unique_ptr<ModelInstance> Replica::instantiate(const std::shared_ptr<const 
   // Without folded constants there is nothing to compute, and a container would say so on std::cerr.
   if (table.any_folded() && set.missing(table).empty()) {
     const FoldingThreads threads(settings_.threads, settings_.compiled_threads);
-    instance->container->fold(lane ? lane->stream() : nullptr);
+    instance->container->fold(stream ? stream->stream() : nullptr);
   }
-  if (lane) lane->synchronize();
-  if (lane && settings_.graphs > 0) {
+  if (stream) stream->synchronize();
+  if (stream && settings_.graphs > 0) {
     const char* why = nullptr;
     if (!instance->container->can_be_recorded()) why = "the package is of a torch without RunSingleThreaded";
     for (size_t i = 0; i < settings_.input_devices.size(); ++i)
@@ -166,7 +166,7 @@ std::unique_ptr<ModelInstance> Replica::instantiate(const std::shared_ptr<const 
 
 void Replica::restore(ModelInstance& instance, const ConstantTable& table, const ConstantSet& set,
                       const ConstantSet* active) {
-  const DeviceStream::Scope on_device(lane_.get());
+  const DeviceStream::Scope on_device(stream_.get());
   const std::vector<Tensor>& values = set.on(device_, table, active);
   for (size_t i = 0; i < instance.buffers.size(); ++i) {
     Tensor& own = instance.buffers[i];
@@ -177,11 +177,11 @@ void Replica::restore(ModelInstance& instance, const ConstantTable& table, const
     else
       copy(values[i], own);
   }
-  if (lane_) lane_->synchronize();
+  if (stream_) stream_->synchronize();
 }
 
 std::vector<Tensor> Replica::copies_of(const std::vector<Tensor>& buffers, const ConstantTable& table) const {
-  const DeviceStream::Scope on_device(lane_.get());
+  const DeviceStream::Scope on_device(stream_.get());
   std::vector<Tensor> copies = buffers;
   std::vector<size_t> own;
   for (size_t i = 0; i < copies.size(); ++i)
@@ -192,7 +192,7 @@ std::vector<Tensor> Replica::copies_of(const std::vector<Tensor>& buffers, const
 
 void Replica::move_rows(ModelInstance& instance, std::vector<Tensor>& aside, const ConstantTable& table,
                         const ConstantSet& set, const ConstantSet* active, const SequenceRows& rows) const {
-  const DeviceStream::Scope on_device(lane_.get());
+  const DeviceStream::Scope on_device(stream_.get());
   const auto move = [&](std::span<const uint32_t> list, const std::vector<Tensor>& from,
                         const std::vector<Tensor>& to) {
     for (size_t i = 0; i < instance.buffers.size() && !list.empty(); ++i) {
@@ -214,8 +214,8 @@ void Replica::run(ModelInstance& instance, std::span<const Tensor> inputs, std::
   ran_ = true;
   set_kernel_threads(settings_.threads);
   set_compiled_threads(settings_.compiled_threads);
-  if (!lane_) return instance.container->run(inputs, outputs);
-  const DeviceStream::Scope on_device(lane_.get());
+  if (!stream_) return instance.container->run(inputs, outputs);
+  const DeviceStream::Scope on_device(stream_.get());
   const Delivery to{delivery.device_outputs || !settings_.host_outputs, delivery.last_rows};
   if (!instance.graphs || !run_as_graph(instance, inputs, outputs, to)) run_on_device(instance, inputs, outputs, to);
 }
@@ -224,12 +224,12 @@ void Replica::give_back_idle_memory() noexcept {
   const CpuArena::Scope scope(arena_.get());
   arena_->decay();
   // Device memory makes the next run quick, so free it only if there was none.
-  if (lane_ && !std::exchange(ran_, false)) lane_->trim();
+  if (stream_ && !std::exchange(ran_, false)) stream_->trim();
 }
 
 bool Replica::lost() noexcept {
-  if (!lane_) return false;
-  const char* const fault = lane_->fault();
+  if (!stream_) return false;
+  const char* const fault = stream_->fault();
   if (!fault) return false;
   failure_.store(fault, std::memory_order_relaxed);
   return true;
@@ -278,7 +278,7 @@ void Replica::run_on_device(ModelInstance& instance, std::span<const Tensor> inp
     backend.copy(sent[i], there);
     sent[i] = std::move(there);
   }
-  instance.container->run(sent, outputs, lane_->stream());
+  instance.container->run(sent, outputs, stream_->stream());
   for (size_t i = 0; i < sent.size(); ++i)
     if (sent[i].storage() != inputs[i].storage()) bring_back(i, sent[i], inputs[i]);
   std::vector<Tensor> made;  // kept until the stream has used them
@@ -289,7 +289,7 @@ void Replica::run_on_device(ModelInstance& instance, std::span<const Tensor> inp
     Tensor here = to.rows_of(i, output) ? fetch_last_rows(output, to.last_rows.rows, kept) : fetched(output);
     made.push_back(std::exchange(output, std::move(here)));
   }
-  lane_->synchronize();
+  stream_->synchronize();
 }
 
 bool Replica::record(ModelInstance& instance, GraphRuns::Shape& shape, std::span<const Tensor> inputs) {
@@ -301,12 +301,12 @@ bool Replica::record(ModelInstance& instance, GraphRuns::Shape& shape, std::span
           shape.inputs.push_back(Tensor::empty_strided(input.sizes(), input.strides(), input.dtype(), device_));
         shape.staged.assign(inputs.size(), StoragePtr());
         shape.outputs.assign(instance.container->num_outputs(), Tensor());
-        lane_->begin_capture(shape.inputs.size());
-        instance.container->run(shape.inputs, shape.outputs, lane_->stream());
-        instance.graphs->keep(shape, lane_->end_capture(shape.outputs.size()));
+        stream_->begin_capture(shape.inputs.size());
+        instance.container->run(shape.inputs, shape.outputs, stream_->stream());
+        instance.graphs->keep(shape, stream_->end_capture(shape.outputs.size()));
       }) == 0;
   if (recorded) return true;
-  lane_->drop_capture();
+  stream_->drop_capture();
   const auto error = aoti_abi::take_error();
   if (error && error->code == ErrorCode::kUnsupported)
     instance.graphs->refuse(error->text);
@@ -350,7 +350,7 @@ bool Replica::run_as_graph(ModelInstance& instance, std::span<const Tensor> inpu
     if (!own.defined() || outputs[i].defined()) continue;
     outputs[i] = to.rows_of(i, own) ? fetch_last_rows(own, to.last_rows.rows, kept) : fetched(own);
   }
-  lane_->synchronize();
+  stream_->synchronize();
   return true;
 }
 

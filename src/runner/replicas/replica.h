@@ -72,7 +72,7 @@ class alignas(64) Replica {
   void run(ModelInstance& instance, std::span<const Tensor> inputs, std::span<Tensor> outputs,
            const Delivery& delivery);
   // For device work before a run, by the slot's holder; null on the CPU.
-  DeviceStream* lane() const noexcept { return lane_.get(); }
+  DeviceStream* stream() const noexcept { return stream_.get(); }
 
   // Frees what was not used since the last call. Called by the slot's holder.
   void give_back_idle_memory() noexcept;
@@ -109,7 +109,7 @@ class alignas(64) Replica {
 
   Device device_;
   Settings settings_;
-  std::unique_ptr<DeviceStream> lane_;  // null on the CPU
+  std::unique_ptr<DeviceStream> stream_;  // null on the CPU
   std::shared_ptr<GraphReport> graphs_ = std::make_shared<GraphReport>();
   CpuArena::Ptr arena_ = CpuArena::create();
   bool ran_ = false;  // since memory was last freed

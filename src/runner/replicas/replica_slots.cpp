@@ -19,7 +19,7 @@ size_t ReplicaSlots::open_count() const noexcept {
 
 bool ReplicaSlots::any_pinned() const noexcept {
   for (size_t i = 0; i < limit(); ++i)
-    if (slots_[i]->open.load(std::memory_order_relaxed) && !slots_[i]->lane.cpus().empty()) return true;
+    if (slots_[i]->open.load(std::memory_order_relaxed) && !slots_[i]->thread.cpus().empty()) return true;
   return false;
 }
 
@@ -44,7 +44,7 @@ ReplicaSlot* ReplicaSlots::choose(uint64_t affinity, const LoadedSet* set) const
     if (best && failed != best_failed) continue;
     const ReplicaSlot* const before = best;
     if (affinity == 0) {
-      const int64_t load = slot.lane.load();
+      const int64_t load = slot.thread.load();
       const bool equal = best && load == least && set && !set->has_instance(best->index) && set->has_instance(i);
       if (!best || load < least || equal) best = &slot, least = load;
     } else {
@@ -60,7 +60,7 @@ ReplicaSlot* ReplicaSlots::choose(uint64_t affinity, const LoadedSet* set) const
 bool ReplicaSlots::acquire_open(ReplicaSlot& slot) noexcept {
   if (!slot.open.load(std::memory_order_relaxed) || slot.failed.load(std::memory_order_relaxed) || !slot.try_acquire())
     return false;
-  if (slot.open.load() && slot.lane.cpus().empty()) return true;
+  if (slot.open.load() && slot.thread.cpus().empty()) return true;
   slot.release();
   return false;
 }
@@ -98,7 +98,7 @@ ReplicaSlot& ReplicaSlots::vacant() {
 void ReplicaSlots::open(ReplicaSlot& slot, std::unique_ptr<Replica> replica, std::vector<int> cpus) noexcept {
   {
     const MutexLock lock(replicas_mutex_);
-    slot.lane.reopen(std::move(cpus));
+    slot.thread.reopen(std::move(cpus));
     slot.replica = std::move(replica);
   }
   slot.failed.store(false);
@@ -107,7 +107,7 @@ void ReplicaSlots::open(ReplicaSlot& slot, std::unique_ptr<Replica> replica, std
 
 void ReplicaSlots::begin_closing(ReplicaSlot& slot) noexcept {
   slot.open.store(false);
-  slot.lane.close();
+  slot.thread.close();
 }
 
 void ReplicaSlots::end_closing(ReplicaSlot& slot) noexcept {
@@ -124,8 +124,8 @@ std::vector<ReplicaInfo> ReplicaSlots::describe() const {
     const ReplicaSlot& slot = *slots_[i];
     if (!slot.open.load() || !slot.replica) continue;
     const GraphReport& graphs = slot.replica->graphs();
-    result.push_back({static_cast<int>(i), slot.replica->device(), slot.lane.cpus(), slot.lane.load(), graphs.count(),
-                      graphs.runs(), graphs.why_none(), slot.replica->failure()});
+    result.push_back({static_cast<int>(i), slot.replica->device(), slot.thread.cpus(), slot.thread.load(),
+                      graphs.count(), graphs.runs(), graphs.why_none(), slot.replica->failure()});
   }
   return result;
 }

@@ -19,7 +19,7 @@ namespace sconce::runner {
 
 struct alignas(64) ReplicaSlot {  // on its own cache lines, because whoever runs the replica writes them
   ReplicaSlot(size_t i, std::function<void(ReplicaSlot&, RunRequest&)> run)
-      : index(i), lane([this, run](RunRequest& r) { run(*this, r); }, {}, "lane-" + std::to_string(i)) {}
+      : index(i), thread([this, run](RunRequest& r) { run(*this, r); }, {}, "lane-" + std::to_string(i)) {}
 
   bool try_acquire() noexcept { return !busy.exchange(true, std::memory_order_acquire); }
   void acquire() noexcept {
@@ -37,7 +37,7 @@ struct alignas(64) ReplicaSlot {  // on its own cache lines, because whoever run
   std::atomic<const WeightVersion*> pinned{nullptr};  // the version that it runs
   std::unique_ptr<Replica> replica;                   // while open, and until the last holder has left
   std::unique_ptr<SetInstances> sets;                 // the holder's; null: it has run none yet
-  ReplicaThread lane;
+  ReplicaThread thread;
 };
 
 // Holds a slot for a scope.
@@ -56,7 +56,7 @@ class SlotLock {
 
 class ReplicaSlots {
  public:
-  // run: what a lane does for a request.
+  // run: what a replica's thread does for a request.
   explicit ReplicaSlots(std::function<void(ReplicaSlot&, RunRequest&)> run);
 
   size_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }  // slots, open or not
@@ -70,7 +70,7 @@ class ReplicaSlots {
   // The open slot with the fewest requests, or the key's slot; one with a lost device only if all have. Of those with
   // equally few, one whose replica has an instance of the named set (null: none is asked for). Null if none is open.
   ReplicaSlot* choose(uint64_t affinity, const LoadedSet* set = nullptr) const noexcept;
-  // Takes an open slot that nobody holds and whose lane is not pinned; with a key, only the key's slot. Null if there
+  // Takes an open slot that nobody holds and whose thread is not pinned; with a key, only the key's slot. Null if there
   // is none.
   ReplicaSlot* acquire_idle(uint64_t affinity) noexcept;
   // The same for one slot.

@@ -74,7 +74,7 @@ void ReplicaThread::leave() noexcept {
 }
 
 bool ReplicaThread::submit(RunRequest& request) noexcept {
-  // Count first: either close() sees the request, or the request sees that the lane is closed.
+  // Count first: either close() sees the request, or the request sees that the thread is closed.
   load_.fetch_add(1);
   if (closed_.load()) [[unlikely]] {
     leave();

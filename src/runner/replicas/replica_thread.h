@@ -20,7 +20,8 @@ namespace sconce::runner {
 
 // Restricts the calling thread to these cores.
 void stay_on(const std::vector<int>& cpus);
-// Calls body as a lane on these cores would: on a new thread there, whose helper threads stay there too. Empty: here.
+// Calls body as a ReplicaThread on these cores would: on a new thread there, whose helper threads stay there too.
+// Empty: here.
 template <class F>
 auto on_cores(const std::vector<int>& cpus, F&& body) {
   if (cpus.empty()) return body();
@@ -37,12 +38,12 @@ void check_cores(const std::vector<int>& cpus);
 
 class ReplicaThread {
  public:
-  // `run` is called on the lane's thread for each request; what it throws becomes the request's error. cpus: cores to
+  // `run` is called on the thread for each request; what it throws becomes the request's error. cpus: cores to
   // pin the thread to; empty: any. kInvalidArgument for a core that the process may not use.
   ReplicaThread(std::function<void(RunRequest&)> run, std::vector<int> cpus, std::string name);
   ~ReplicaThread();  // calls close()
 
-  // Returns false if the lane is closed; nothing happens to the request then. If the thread cannot be started, the
+  // Returns false if the thread is closed; nothing happens to the request then. If the thread cannot be started, the
   // request finishes with kUnavailable.
   bool submit(RunRequest& request) noexcept;
   // Requests queued or running.

@@ -168,18 +168,18 @@ uint64_t NamedSets::make_room(const ConstantSet& values, const ConstantSet& acti
   return further;
 }
 
-void NamedSets::settle() {
+void NamedSets::reconcile() {
   const MutexLock files(files_);
-  settle_now();
+  reconcile_now();
 }
 
-void NamedSets::settle_if_idle() {
+void NamedSets::reconcile_if_idle() {
   if (limits_.memory == 0 || !files_.try_lock()) return;
   const MutexLock files(files_, std::adopt_lock);
-  settle_now();
+  reconcile_now();
 }
 
-void NamedSets::settle_now() {
+void NamedSets::reconcile_now() {
   const Values active = owner_.active();
   std::vector<SetPtr> left;
   {
@@ -365,7 +365,7 @@ void NamedSets::renumber(std::string_view name, uint64_t from, uint64_t to) {
     added.keep();
   }
   say_left(left);
-  settle_now();  // it may have left memory meanwhile
+  reconcile_now();  // it may have left memory meanwhile
 }
 
 void NamedSets::remove(std::string_view name) {

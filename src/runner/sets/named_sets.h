@@ -68,10 +68,10 @@ class NamedSets {
   void renumber(std::string_view name, uint64_t from, uint64_t to);  // as Model::renumber_set()
   void remove(std::string_view name);
   // Call this after another set became active, because other values are shared with it now.
-  void settle();
+  void reconcile();
   // Call this after a run has packed values, which takes memory. If others change the sets, it does nothing: they look
   // at the memory, too.
-  void settle_if_idle();
+  void reconcile_if_idle();
 
   std::vector<NamedSetInfo> list() const;
   NamedSetInfo info(std::string_view name) const;  // kNotFound
@@ -108,7 +108,7 @@ class NamedSets {
   // Takes a set out of memory, where its file or nobody needs it.
   void leave(SetPtr& held, std::vector<SetPtr>& left) noexcept SCONCE_REQUIRES(mutex_);
   void forget_replaced(std::string_view name, std::vector<SetPtr>& left) SCONCE_REQUIRES(mutex_);
-  void settle_now() SCONCE_REQUIRES(files_);
+  void reconcile_now() SCONCE_REQUIRES(files_);
   void say_left(const std::vector<SetPtr>& left) const;
 
   const Limits limits_;
