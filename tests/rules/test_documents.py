@@ -446,7 +446,7 @@ OTHERS = {
     "error = sconce_model_begin_update(model, NULL, &update);": run_by(
         "tests/c_api/c_api_test.cpp::c api: dlpack.h before and after it, and a program in C11", "as in_c.c reads from a socket"),
     "cc -std=c11 embed.c -lsconce -o embed": in_file("tests/install/run.sh", "embed.c\" -lsconce -o", "run with the installed library"),
-    "include/sconce < package_format": run_by("tests/rules/layering_test.cpp::layering"),
+    "include/sconce.h              server, examples": run_by("tests/rules/layering_test.cpp::layering"),
 }
 
 
