@@ -58,7 +58,8 @@ class Call {
   struct Target {
     std::string_view model, version, set;
   };
-  // Finds the model. Empty: the model is being loaded (kLoader). kNotFound, kUnavailable.
+  // Finds the model. Empty: the model is being loaded (kLoader). kNotFound, kUnavailable,
+  // kQueueFull, and the error of the last load if it failed just now.
   ModelUse find(const Catalog& catalog, size_t thread, const Target& target);
   // Waits until the model is loaded, also for requests other than inference. limited: the wait has the time limit of
   // requests; otherwise it has none.
@@ -77,7 +78,7 @@ class Call {
   // Call this after encoding, before the answer is counted.
   void trace_outputs();
   // Reserves memory for a large answer of `bytes` bytes before it is sent, because its client may read it slowly.
-  // kOutOfMemory.
+  // kTooLarge, kUnavailable.
   void hold_answer(size_t bytes);
   // Counts and logs the failure.
   Failure fail(const std::exception_ptr& problem);
@@ -90,7 +91,8 @@ class Call {
   Clock::time_point deadline() const noexcept { return loading() ? load_deadline_ : inference_.deadline(); }
   // Static text for the client when deadline() has passed.
   const char* late_message() const noexcept;
-  // Call this after a notice. Returns the holder, which has released the call unless it makes tokens.
+  // Call this after a notice. Returns the holder, which has released the call unless it makes tokens
+  // for an answer in pieces.
   Holder noticed() noexcept;
   // Call this after the notice of an abandoned call. False: another notice follows.
   bool take_back() noexcept;

@@ -228,7 +228,8 @@ void HttpCall::take_back() noexcept {
   if (!call_.take_back()) return;
   count_run();
   holder_ = Holder::kConnection;
-  call_.clear();
+  call_.inference().clear();
+  call_.drop_answer();
   held_.reset();
 }
 
@@ -257,6 +258,7 @@ HttpCall::Next HttpCall::refuse_length() {
 }
 
 void HttpCall::fail(const std::exception_ptr& problem) {
+  if (lent()) form_.close = true;  // the holder still uses this memory, so it cannot serve another request
   const Failure failure = call_.fail(problem);
   answer_error(failure.status, failure.message, response_);
   if (failure.code == ErrorCode::kQueueFull || failure.code == ErrorCode::kUnavailable)
@@ -278,7 +280,7 @@ void HttpCall::name_response() {
 void HttpCall::end(size_t bytes, Clock::time_point encoded) {
   if (api_.service().config.access_log) log_access(access_line_, response_.status, bytes, Clock::now() - start_);
   call_.drop_answer();
-  if (!call_.running()) {
+  if (call_.holder() == Call::Holder::kNone) {
     if (call_.traced()) record_trace(encoded);
     call_.inference().show();
     call_.clear();

@@ -61,7 +61,7 @@ class HttpCall final : public HttpStream {
   uint64_t sent_elsewhere() const noexcept override { return admin_answer_.sent; }
 
   Waiting waiting() const noexcept override {
-    return {.timed = call_.running() || call_.loading(), .events = feed_ != nullptr, .reads_ahead = !admin_};
+    return {.timed = call_.holder() != Call::Holder::kNone, .events = feed_ != nullptr, .reads_ahead = !admin_};
   }
   Clock::time_point deadline() const noexcept override { return call_.deadline(); }
   bool lent() const noexcept override {
@@ -111,14 +111,14 @@ class HttpCall final : public HttpStream {
   // http_call_admin.cpp
   Next begin_admin(uint64_t length);
   bool refuse_access();
+  Next start_task(const OnAdminThread& handler);
+  Next answer_task();
+  void take_admin_answer();
   // http_call_pages.cpp
   void look_at_page();
   bool strange_host();
   bool has_token() const;
   Next answer_preflight();
-  Next start_task(const OnAdminThread& handler);
-  Next answer_task();
-  void take_admin_answer();
   // http_call_inference.cpp
   void decode_request();
   Next choose_weights();

@@ -115,24 +115,29 @@ bool GrpcCall::begin(const TensorRequest& request, Turn& turn) {
   const Call::Target target{model_, request.version, set};
   request_ = &request;
   ModelUse model = call_.find(turn.catalog(), turn.index(), target);
-  if (!model) return wait();
+  if (!model) {
+    wait();
+    return false;
+  }
   const bool streamed = method_ == GrpcMethod::kModelStreamInfer;
   call_.open(std::move(model), target, streamed ? Inference::Form::kInferStream : Inference::Form::kInfer, false);
   call_.inference().decode(request, &service.shared_memory);
-  return call_.choose_weights(request_id_) ? run_decoded() : wait();
+  if (call_.choose_weights(request_id_)) return run_decoded();
+  wait();
+  return false;
 }
 
-// Waits for the holder's notice or the deadline. Reading weights is not aborted by the deadline.
-bool GrpcCall::wait() {
+// Waits for the holder's notice or the deadline.
+void GrpcCall::wait() {
   state_ = State::kWaiting;
-  if (!call_.loading() && !call_.running()) return false;
   if (const Clock::time_point deadline = call_.deadline(); deadline != Clock::time_point::max()) set(deadline);
-  return false;
 }
 
 bool GrpcCall::run_decoded() {
   state_ = State::kWaiting;
-  return call_.run() ? answer_run() : wait();
+  if (call_.run()) return answer_run();
+  wait();
+  return false;
 }
 
 void GrpcCall::name_weights() noexcept {
@@ -178,9 +183,16 @@ void GrpcCall::next() noexcept {
   {
     const MutexLock lock(mutex_);
     if (state_ != State::kFinished) return;
-    Turn turn(room_.turns());
-    call_.inference().use_thread(turn.index());
-    if (const std::exception_ptr problem = exception_of([&] { finished = answer_token(); })) finished = fail(problem);
+    if (cancelled_) {
+      // The loop still holds the call, or has let go: release() sees which.
+      status_ = {GrpcCode::kCancelled, {}};
+      http_status_ = http_status(ErrorCode::kCancelled);
+      finished = true;
+    } else {
+      Turn turn(room_.turns());
+      call_.inference().use_thread(turn.index());
+      if (const std::exception_ptr problem = exception_of([&] { finished = answer_token(); })) finished = fail(problem);
+    }
   }
   tell(finished);
 }
@@ -241,7 +253,13 @@ void GrpcCall::cancel() noexcept {
     const MutexLock lock(mutex_);
     const bool late = Clock::now() >= deadline_;
     // The answer that is being sent is the last one.
-    if (state_ == State::kFinished && call_.running() && call_.inference().streams()) call_.cancel();
+    if (state_ == State::kFinished && call_.running() && call_.inference().streams() && !cancelled_) {
+      cancelled_ = true;
+      call_.cancel();
+      Turn turn(room_.turns());
+      call_.inference().use_thread(turn.index());
+      call_.fail(ErrorCode::kCancelled);
+    }
     finished = late ? end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, "Deadline Exceeded")
                     : end_waiting(GrpcCode::kCancelled, ErrorCode::kCancelled, "the client cancelled the request");
   }
@@ -252,7 +270,7 @@ void GrpcCall::ring() noexcept {
   bool finished = false;
   {
     const MutexLock lock(mutex_);
-    if (state_ != State::kWaiting || (!call_.loading() && !call_.running())) return;
+    if (state_ != State::kWaiting || !held()) return;
     if (const Clock::time_point deadline = call_.deadline(); Clock::now() < deadline) {
       if (deadline != Clock::time_point::max()) set(deadline);
       return;
@@ -303,7 +321,7 @@ void GrpcCall::release() noexcept {
     }
     Turn turn(room_.turns());
     call_.inference().use_thread(turn.index());
-    if (status_.code == GrpcCode::kOk) call_.inference().show();
+    if (status_.code == GrpcCode::kOk && !cancelled_) call_.inference().show();
     clean();
   }
   room_.give(*this);
@@ -313,19 +331,20 @@ void GrpcCall::release() noexcept {
 void GrpcCall::record() noexcept {
   Service& service = room_.service();
   const Clock::duration time = Clock::now() - start_;
-  room_.count(method_, status_.code, time);
+  const GrpcCode code = cancelled_ ? GrpcCode::kCancelled : status_.code;
+  room_.count(method_, code, time);
   succeeds([&] {
     const LogRequest log_request(request_id_, peer_);
     if (service.config.access_log)
-      log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]),
-                 static_cast<int>(status_.code), sent_, time);
+      log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]), static_cast<int>(code),
+                 sent_, time);
     if (!call_.traced() || held()) return;
     TraceRecord record;
     record.method_and_path =
         std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]).append(" ").append(model_);
     record.route = kGrpcMethodNames[static_cast<size_t>(method_)];
     record.status = http_status_;
-    record.grpc_code = static_cast<int>(status_.code);
+    record.grpc_code = static_cast<int>(code);
     call_.record(std::move(record), request_id_, encoded_);
   });
 }
@@ -336,7 +355,7 @@ void GrpcCall::clean() noexcept {
   if (room_.service().request_memory.is_tight() || inference.capacity() > kKeptMemory) inference.trim(0);
   message_room_.give_back();
   request_id_.begin({});
-  released_ = false;
+  released_ = cancelled_ = false;
   waiter_ = nullptr;
   state_ = State::kFree;
 }

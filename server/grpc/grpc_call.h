@@ -56,7 +56,7 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   void resume() noexcept;
   // Steps, under the mutex. True: the call has finished.
   bool begin(const TensorRequest& request, Turn& turn);
-  bool wait();
+  void wait();
   bool go_on(Turn& turn);
   bool run_decoded();
   bool answer_run();
@@ -73,6 +73,7 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   CallRoom& room_;
   Mutex mutex_;
   State state_ = State::kFree;
+  bool cancelled_ = false;                  // while an answer is sent that was not to be the last
   bool released_ = false;                   // released by the waiter while it still has a holder
   const TensorRequest* request_ = nullptr;  // while its model is being loaded
   GrpcMethod method_ = GrpcMethod::kModelInfer;

@@ -83,10 +83,11 @@ void ModelSets::bring(const std::string& name, Waiter& waiter) {
   {
     const MutexLock lock(reading_);
     if (!thread_.joinable()) thread_ = std::thread([this] { read_sets(); });
-    const auto [it, first] = waiters_.try_emplace(name, nullptr);
-    if (first) wanted_.push_back(name);
-    waiter.next = it->second;
-    it->second = &waiter;
+    // In this order, a lack of memory leaves at most a read that nobody waits for.
+    if (!waiters_.contains(name)) wanted_.push_back(name);
+    Waiter*& newest = waiters_[name];
+    waiter.next = newest;
+    newest = &waiter;
   }
   wake_.notify_one();
 }
@@ -112,6 +113,7 @@ void ModelSets::read_sets() {
     {
       const MutexLock lock(reading_);
       const auto it = waiters_.find(name);
+      if (it == waiters_.end()) continue;
       waiter = it->second;
       waiters_.erase(it);
     }

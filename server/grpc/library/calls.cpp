@@ -68,14 +68,14 @@ void Calls::look() noexcept {
   }
 }
 
-void Calls::visit(const std::function<void(Call&)>& visit) {
+void Calls::visit(const std::function<void(RpcCall&)>& visit) {
   const MutexLock lock(taken_mutex_);
-  for (Call* call = taken_; call != nullptr; call = call->next_) visit(*call);
+  for (RpcCall* call = taken_; call != nullptr; call = call->next_) visit(*call);
 }
 
-std::string Call::peer() noexcept { return peer_of(context().peer()); }
+std::string RpcCall::peer() noexcept { return peer_of(context().peer()); }
 
-void Call::came(bool ok) {
+void RpcCall::came(bool ok) {
   if (!ok) {
     // The server shuts down. gRPC sends no other event.
     holds_.store(1, std::memory_order_relaxed);
@@ -96,11 +96,11 @@ void Call::came(bool ok) {
   if (!has_memory([this] { begin(); })) finish(kNoMemory);
 }
 
-void Call::left(bool) {
+void RpcCall::left(bool) {
   if (context().IsCancelled()) cancel();
 }
 
-void Call::let_go() noexcept {
+void RpcCall::let_go() noexcept {
   if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   if (taken_) {
     {

@@ -23,7 +23,7 @@
 
 namespace sconce::server {
 
-class Call;
+class RpcCall;
 class Health;
 
 // The inference methods. Their messages arrive as bytes, so that none is decompressed or parsed before it is admitted.
@@ -81,24 +81,24 @@ class Calls {
   void leave() noexcept { under_way_.fetch_sub(1, std::memory_order_relaxed); }
   int64_t under_way() const noexcept { return under_way_.load(std::memory_order_relaxed); }
   // Visits the calls that clients have made.
-  void visit(const std::function<void(Call&)>& visit);
+  void visit(const std::function<void(RpcCall&)>& visit);
 
  private:
-  friend class Call;
+  friend class RpcCall;
   bool make(Kind kind) noexcept SCONCE_REQUIRES(mutex_);
 
   std::atomic<int64_t> under_way_{0};
   Mutex taken_mutex_;
-  Call* taken_ SCONCE_GUARDED_BY(taken_mutex_) = nullptr;  // linked list
+  RpcCall* taken_ SCONCE_GUARDED_BY(taken_mutex_) = nullptr;  // linked list
   Mutex mutex_;
   bool closed_ SCONCE_GUARDED_BY(mutex_) = true;
   int missing_[kKinds] SCONCE_GUARDED_BY(mutex_) = {};  // calls that could not be made for lack of memory
   std::atomic<int64_t> calls_{0};
 };
 
-class Call {
+class RpcCall {
  public:
-  Call(const Call&) = delete;
+  RpcCall(const RpcCall&) = delete;
 
   // Only for a visited call.
   std::string peer() noexcept;
@@ -122,10 +122,10 @@ class Call {
   };
 
   // Derived classes pass the tags of `came_` and `left_` to gRPC.
-  Call(Calls& calls, Calls::Kind kind) noexcept : calls_(calls), came_(*this), left_(*this), kind_(kind) {
+  RpcCall(Calls& calls, Calls::Kind kind) noexcept : calls_(calls), came_(*this), left_(*this), kind_(kind) {
     calls.calls_.fetch_add(1, std::memory_order_relaxed);
   }
-  virtual ~Call() { calls_.calls_.fetch_sub(1, std::memory_order_release); }
+  virtual ~RpcCall() { calls_.calls_.fetch_sub(1, std::memory_order_release); }
 
   virtual grpc::ServerContext& context() noexcept = 0;
   virtual void begin() = 0;                                      // a client has made the call; std::bad_alloc
@@ -145,14 +145,14 @@ class Call {
   void left(bool ok);
 
  protected:
-  Event<Call, &Call::came> came_;
-  Event<Call, &Call::left> left_;
+  Event<RpcCall, &RpcCall::came> came_;
+  Event<RpcCall, &RpcCall::left> left_;
 
  private:
   const Calls::Kind kind_;
-  bool taken_ = false;                          // by a client
-  Call *next_ = nullptr, *previous_ = nullptr;  // links of the list of taken calls
-  std::atomic<int> holds_{3};                   // came_, left_, and the call's last operation
+  bool taken_ = false;                             // by a client
+  RpcCall *next_ = nullptr, *previous_ = nullptr;  // links of the list of taken calls
+  std::atomic<int> holds_{3};                      // came_, left_, and the call's last operation
 };
 
 // Returns false if `work` ran out of memory.

@@ -43,46 +43,35 @@ constexpr size_t kLongMessage = 8 * 1024 * 1024;
 constexpr size_t kLongCompressed = 1024;
 
 // One inference request and the objects that it views. Lives until its waiter and gRPC's sending release it.
-class Inference final : private GrpcWaiter, public std::enable_shared_from_this<Inference> {
+class RpcInference final : private GrpcWaiter, public std::enable_shared_from_this<RpcInference> {
  public:
   using Finished = std::function<void()>;  // the call has ended, or has its answer; must not throw
 
   // handed: called once the program has the request, or it has ended; may be null. Must not throw.
-  Inference(Calls& calls, GrpcMethod method, std::shared_ptr<CancelLater> canceller, Finished finished,
-            Finished handed = nullptr)
+  RpcInference(Calls& calls, GrpcMethod method, std::shared_ptr<CancelLater> canceller, Finished finished,
+               Finished handed = nullptr)
       : calls_(calls),
         method_(method),
         canceller_(std::move(canceller)),
         finished_(std::move(finished)),
         handed_(std::move(handed)) {}
-  ~Inference() {
+  ~RpcInference() {
     if (GrpcInference* const call = call_) call->release();
   }
 
   // Calls Finished at the end. False: memory is too short even for a refusal, or there are too many calls.
   bool start(const GrpcCaller& caller, ByteBuffer& message) {
+    const auto self = shared_from_this();
     GrpcInference* const call = calls_.host.inference();
     if (call == nullptr) return false;
     call_ = call;
-    bytes_.Swap(&message);
-    calls_.threads.waits(1);
-    if (!call->admit(method_, caller, held_bytes(bytes_), *this)) {
-      hand();
-      return true;
-    }
-    if (bytes_.Length() > kLongMessage ||
-        (bytes_.Length() > kLongCompressed && compression_of(bytes_) != GRPC_COMPRESS_NONE)) {
-      calls_.host.lend(caller.peer, [self = shared_from_this()] {
-        self->read();
-        self->hand();
-      });
-    } else {
-      read();
-      hand();
-    }
+    begin(*call, caller, message);
+    // The client may have left before the program knew the call.
+    if (cancelled_) call->cancel();
     return true;
   }
   void cancel() noexcept {
+    cancelled_ = true;
     if (GrpcInference* const call = call_) call->cancel();
   }
   void next() noexcept {
@@ -106,6 +95,21 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
   }
 
  private:
+  void begin(GrpcInference& call, const GrpcCaller& caller, ByteBuffer& message) {
+    bytes_.Swap(&message);
+    calls_.threads.waits(1);
+    if (!call.admit(method_, caller, held_bytes(bytes_), *this)) return hand();
+    if (bytes_.Length() > kLongMessage ||
+        (bytes_.Length() > kLongCompressed && compression_of(bytes_) != GRPC_COMPRESS_NONE)) {
+      calls_.host.lend(caller.peer, [self = shared_from_this()] {
+        self->read();
+        self->hand();
+      });
+    } else {
+      read();
+      hand();
+    }
+  }
   void finished() noexcept override {
     calls_.threads.waits(-1);
     finished_();
@@ -148,17 +152,18 @@ class Inference final : private GrpcWaiter, public std::enable_shared_from_this<
   const std::shared_ptr<CancelLater> canceller_;
   const Finished finished_, handed_;
   std::atomic<GrpcInference*> call_{nullptr};
+  std::atomic<bool> cancelled_{false};
   ByteBuffer bytes_;
   InferMessage message_;
   std::string id_;
 };
 
-class InferCall final : public Call {
+class InferCall final : public RpcCall {
  public:
   explicit InferCall(Calls& calls)
-      : Call(calls, Calls::kInfer),
+      : RpcCall(calls, Calls::kInfer),
         canceller_(std::make_shared<CancelLater>(context_)),
-        inference_(std::make_shared<Inference>(calls, GrpcMethod::kModelInfer, canceller_, [this] { answer(); })) {
+        inference_(std::make_shared<RpcInference>(calls, GrpcMethod::kModelInfer, canceller_, [this] { answer(); })) {
     context_.AsyncNotifyWhenDone(left_.tag());
     calls.service.request_infer(context_, request_, to_, calls.queue, came_.tag());
   }
@@ -195,7 +200,7 @@ class InferCall final : public Call {
   grpc::ServerAsyncResponseWriter<ByteBuffer> to_{&context_};
   ByteBuffer request_;
   const std::shared_ptr<CancelLater> canceller_;
-  const std::shared_ptr<Inference> inference_;
+  const std::shared_ptr<RpcInference> inference_;
   Event<InferCall, &InferCall::finished> finished_{*this};
 };
 
@@ -203,9 +208,10 @@ class InferCall final : public Call {
 // of requests with several answers, which are sent as they come: such a request stays in the list of entries until its
 // last answer. The program receives the requests one after the other, because steps of a sequence run in the order of
 // receipt.
-class StreamCall final : public Call {
+class StreamCall final : public RpcCall {
  public:
-  explicit StreamCall(Calls& calls) : Call(calls, Calls::kStream), canceller_(std::make_shared<CancelLater>(context_)) {
+  explicit StreamCall(Calls& calls)
+      : RpcCall(calls, Calls::kStream), canceller_(std::make_shared<CancelLater>(context_)) {
     context_.AsyncNotifyWhenDone(left_.tag());
     calls.service.request_stream(context_, to_, calls.queue, came_.tag());
   }
@@ -218,7 +224,7 @@ class StreamCall final : public Call {
 
     Calls& calls;
     const bool entered;
-    std::shared_ptr<Inference> inference;
+    std::shared_ptr<RpcInference> inference;
     bool ready = false;                   // has its answer, or failed
     const GrpcStatus* refused = nullptr;  // reason for which there is no inference
     bool several = false;                 // has several answers
@@ -240,7 +246,7 @@ class StreamCall final : public Call {
       reading_ = false;
       if (ok && !cancelled_ && !draining_) {
         entry = std::make_shared<Entry>(calls_);
-        entry->inference = std::make_shared<Inference>(
+        entry->inference = std::make_shared<RpcInference>(
             calls_, GrpcMethod::kModelStreamInfer, canceller_, [this, of = entry.get()] { end(*of); },
             [this] { handed(); });
         entries_.push_back(entry);

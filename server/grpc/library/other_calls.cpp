@@ -51,9 +51,9 @@ ByteBuffer health_answer(Health::Status status) {
   return {&slice, 1};
 }
 
-class OtherCall final : public Call, private Health::Watcher {
+class OtherCall final : public RpcCall, private Health::Watcher {
  public:
-  explicit OtherCall(Calls& calls) : Call(calls, Calls::kOther) {
+  explicit OtherCall(Calls& calls) : RpcCall(calls, Calls::kOther) {
     context_.AsyncNotifyWhenDone(left_.tag());
     calls.others.RequestCall(&context_, &to_, &calls.queue, &calls.queue, came_.tag());
   }

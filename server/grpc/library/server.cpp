@@ -115,7 +115,7 @@ class Server final : public GrpcServer {
   }
   bool traffic(int64_t number, GrpcTraffic& to) noexcept override { return channelz_->traffic(number, to); }
   void visit_calls(const std::function<void(const std::string&, bool)>& visit) override {
-    calls_->visit([&](Call& call) { visit(call.peer(), call.works()); });
+    calls_->visit([&](RpcCall& call) { visit(call.peer(), call.works()); });
   }
   uint64_t calls() const noexcept override { return static_cast<uint64_t>(calls_->under_way()); }
   void stop(std::chrono::steady_clock::time_point deadline) noexcept override {
@@ -123,7 +123,7 @@ class Server final : public GrpcServer {
     stopped_ = true;
     calls_->close();
     health_.end();
-    calls_->visit([](Call& call) { call.drain(); });
+    calls_->visit([](RpcCall& call) { call.drain(); });
     // Uses the steady clock, because the system clock may jump meanwhile.
     const auto left =
         std::max(deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero());
