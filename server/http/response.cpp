@@ -54,6 +54,11 @@ void Response::end_piece(bool chunked, bool last) {
   constexpr size_t kSizeBytes = 10;  // "0000001f\r\n"
   char* const at = text_.data() + kHeadRoom;
   size_t bytes = text_bytes() - kSizeBytes;
+  if (bytes == 0) {  // an empty chunk would end the answer
+    text_.truncate(kHeadRoom);
+    if (last) text_.append("0\r\n\r\n");
+    return;
+  }
   for (size_t i = 8; i-- > 0; bytes >>= 4) at[i] = kDigits[bytes & 15];
   text_.append(last ? "\r\n0\r\n\r\n" : "\r\n");
 }

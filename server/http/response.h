@@ -73,8 +73,8 @@ class Response {
   // Copies the segments behind the text if they have at most `most` bytes. std::bad_alloc; nothing has changed then.
   void join(size_t most);
 
-  // One piece of a streamed response: begin_piece(), append to text(), end_piece(). The previous piece must have been
-  // sent.
+  // One piece of a streamed response: begin_piece(), append to text() or nothing, end_piece(). The previous piece must
+  // have been sent.
   void begin_piece(bool chunked) {
     text_.truncate(kHeadRoom);
     if (chunked) text_.append("00000000\r\n");
