@@ -34,8 +34,8 @@ class InputBuffer {
   }
   bool full() const noexcept { return end_ == capacity_; }
   void add(size_t bytes) noexcept { end_ += bytes; }
-  // The whole block, for bytes that are discarded.
-  std::span<char> all() noexcept { return {bytes_.get(), bytes_ ? capacity_ : 0}; }
+  // The whole block, for bytes that are discarded. Call this only if is_open().
+  std::span<char> all() noexcept { return {bytes_.get(), capacity_}; }
 
   // Marks the first unread byte for rewind().
   void mark() noexcept { mark_ = begin_; }

@@ -1,6 +1,7 @@
 #include "server/http/request_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/error.hpp>
 #include <utility>
@@ -141,6 +142,7 @@ RequestReader::Step RequestReader::read_body() {
 // Only needed before the first bytes of a header; later the buffer is open.
 bool RequestReader::open_buffer() noexcept {
   if (!counts_ || !budget_.counts_small() || buffer_share_.take_small(budget_, buffer_.capacity())) return true;
+  part_ = Part::kHead;  // its bytes are there
   refuse(503, "no room for another request among those of other connections (setting request_memory)");
   return false;
 }
@@ -179,6 +181,11 @@ std::span<char> RequestReader::room() {
       return {};
   }
   return buffer_.room();
+}
+
+std::span<char> RequestReader::room_for_nothing() noexcept {
+  static thread_local std::array<char, 4096> shared;  // nobody reads it
+  return buffer_.is_open() ? buffer_.all() : std::span<char>(shared);
 }
 
 void RequestReader::received(size_t bytes) noexcept {

@@ -57,8 +57,8 @@ class RequestReader {
   // Where to put bytes that are read ahead while the request is answered; may be empty.
   std::span<char> room_ahead() { return buffer_.room(); }
   void received_ahead(size_t bytes) noexcept { buffer_.add(bytes); }
-  // Where to put bytes that are discarded.
-  std::span<char> room_for_nothing() noexcept { return buffer_.all(); }
+  // Where to put bytes that are discarded; never empty.
+  std::span<char> room_for_nothing() noexcept;
   const Refusal& refusal() const noexcept { return refusal_; }
 
   // Whether no byte of the next request has arrived.
