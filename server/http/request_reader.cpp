@@ -12,7 +12,6 @@ namespace sconce::server {
 namespace {
 
 namespace asio = boost::asio;
-using Clock = ClientClock::Clock;
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -42,7 +41,7 @@ RequestReader::Step RequestReader::read_head() {
   if (buffer_.empty()) return Step::kMore;
   if (part_ == Part::kNothing) {
     part_ = Part::kHead;
-    head_time_ = Clock::now();
+    head_time_ = clock_.now();
     looks_ = 0;
     clock_.moved(head_time_);
     clock_.until(head_time_ + config_.header_timeout);
@@ -89,7 +88,7 @@ bool RequestReader::skip_empty_line() noexcept {
   buffer_.mark();
   if (!buffer_.empty()) return true;
   part_ = Part::kNothing;
-  clock_.until(Clock::now() + config_.idle_timeout);
+  clock_.until(clock_.now() + config_.idle_timeout);
   return true;
 }
 

@@ -2,7 +2,7 @@
 //
 // TlsContext: certificate, key and trusted issuers, shared by connections. It is immutable and thread-safe; a
 // connection keeps its first context. TlsStream: the TLS state of one connection over a non-blocking descriptor, used
-// by one thread at a time.
+// by one thread at a time. OpenSSL writes to sockets without MSG_NOSIGNAL, so the process must ignore SIGPIPE.
 #pragma once
 
 #include <cstddef>

@@ -33,6 +33,7 @@ HttpConnection::HttpConnection(IoThread& io_thread, Descriptor socket, Listeners
     : io_thread_(io_thread),
       slot_(std::move(slot)),
       transport_(std::move(socket), io_thread.tls_of(listener)),
+      clock_(*io_thread.shared().now),
       reader_(io_thread.shared().config, most_body(io_thread.shared().config, listener),
               io_thread.shared().request_memory, transport_, clock_, listener == kPublic),
       writer_(transport_, clock_),
@@ -47,7 +48,7 @@ void HttpConnection::start(IoThread::Connections::iterator self) {
   const int on = 1;
   (void)::setsockopt(transport_.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const ServerConfig& config = io_thread_.shared().config;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = clock_.now();
   clock_.moved(now);
   clock_.begin_phase(now);
   clock_.until(now + (transport_.encrypted() ? config.tls_handshake_timeout : config.header_timeout));
@@ -115,7 +116,7 @@ HttpConnection::Next HttpConnection::handshake() {
   error_code ec;
   if (transport_.handshake(ec)) {
     state_ = State::kReading;
-    const Clock::time_point now = Clock::now();
+    const Clock::time_point now = clock_.now();
     clock_.begin_phase(now);
     clock_.until(now + io_thread_.shared().config.header_timeout);
     return Next::kContinue;
@@ -139,7 +140,7 @@ HttpConnection::Next HttpConnection::read_request() {
   writer_.reserve();
   switch (step) {
     case RequestReader::Step::kHead: {
-      const Clock::time_point now = reader_.head_in_one_piece() ? reader_.head_time() : Clock::now();
+      const Clock::time_point now = reader_.head_in_one_piece() ? reader_.head_time() : clock_.now();
       clock_.begin_phase(now);
       follow(stream_->begin(now));
       break;
@@ -177,7 +178,7 @@ void HttpConnection::follow(HttpStream::Next next) {
     case HttpStream::Next::kSent:
       stream_->count_answer();
       ConnectionCounters::add(io_thread_.counters().sent, stream_->sent_elsewhere());
-      stream_->end(stream_->sent_elsewhere(), Clock::now());
+      stream_->end(stream_->sent_elsewhere(), clock_.now());
       close();
       break;
     case HttpStream::Next::kHangUp:
@@ -220,7 +221,7 @@ void HttpConnection::begin_answer() {
   const ResponseWriter::Form form = stream_->finish_response();
   const Clock::time_point answered = stream_->answered();
   writer_.begin(stream_->response(), form, io_thread_.date(), Pace::of(config.write_timeout, config.min_rate),
-                answered == Clock::time_point{} ? Clock::now() : answered);
+                answered == Clock::time_point{} ? clock_.now() : answered);
   state_ = State::kWriting;
   stream_->count_answer();
 }
@@ -254,7 +255,7 @@ void HttpConnection::finish_request() {
   state_ = State::kReading;
   reads_ = 0;
   // An answer that was sent at once took microseconds, which are negligible for the timeout.
-  const Clock::time_point now = writer_.done_at_once() ? clock_.phase_start() : Clock::now();
+  const Clock::time_point now = writer_.done_at_once() ? clock_.phase_start() : clock_.now();
   clock_.begin_phase(now);
   clock_.until(now + io_thread_.shared().config.idle_timeout);
 }
@@ -265,7 +266,7 @@ void HttpConnection::linger(bool unread) noexcept {
   if (!unread) return close();
   state_ = State::kLingering;
   transport_.shutdown_send();
-  clock_.until(Clock::now() + kLingerTime);
+  clock_.until(clock_.now() + kLingerTime);
   thrown_away_ = 0;
   throw_away();
 }

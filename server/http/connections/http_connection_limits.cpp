@@ -36,7 +36,7 @@ IoThread::Idle HttpConnection::idle(Clock::time_point now) const noexcept {
 
 bool HttpConnection::make_room() noexcept {
   if (between_requests() && transport_.has_unread()) {
-    clock_.moved(Clock::now());
+    clock_.moved(clock_.now());
     return false;
   }
   close();
@@ -131,7 +131,7 @@ void HttpConnection::trim_idle() noexcept {
   }
   // Not between two large requests.
   if (freed_ && (idle || (state_ == State::kReading && reader_.in_body())) &&
-      Clock::now() - clock_.quiet_since() > kQuiet) {
+      clock_.now() - clock_.quiet_since() > kQuiet) {
     freed_ = false;
     io_thread_.freed_much();
   }

@@ -50,9 +50,9 @@ void IoThread::start() {
 
 // If memory is short, only one connection fails; the loop continues.
 void IoThread::run() {
-  now_ = Clock::now();
+  now_ = shared_.now();
   while (!ends_.load(std::memory_order_relaxed))
-    if (!succeeds([this] { turn(); })) wakes_at_ = Clock::now() + kTick;
+    if (!succeeds([this] { turn(); })) wakes_at_ = shared_.now() + kTick;
 }
 
 void IoThread::turn() {
@@ -74,7 +74,7 @@ void IoThread::turn() {
   going_on_.clear();
   loop_.do_work();
   send_answers();
-  now_ = Clock::now();
+  now_ = shared_.now();
   if (came != 0) {
     busy_poll_.came(now_, came);
   } else if (polls && busy_poll_.again(now_)) {
@@ -107,10 +107,11 @@ void IoThread::send_answers() noexcept {
 }
 
 void IoThread::stop() {
-  if (!thread_.joinable()) return;
-  ends_ = true;
-  loop_.wake();
-  thread_.join();
+  if (thread_.joinable()) {
+    ends_ = true;
+    loop_.wake();
+    thread_.join();
+  }
   // Waits until no other thread uses a connection's memory.
   for (bool running = true; running;) {
     pass_on_notices();
@@ -146,7 +147,7 @@ void IoThread::begin(Accepted& accepted, const std::string& peer) {
 
 HttpConnection* IoThread::find_idlest(Listeners listener, Idle& idle) const noexcept {
   HttpConnection* found = nullptr;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = shared_.now();
   for (const auto& connection : connections_) {
     if (connection->listener() != listener) continue;
     const Idle one = connection->idle(now);
@@ -173,7 +174,7 @@ void IoThread::close_idlest(Listeners listener) noexcept {
 
 void IoThread::close_idle() {
   loop_.call([this] {
-    const Clock::time_point now = Clock::now();
+    const Clock::time_point now = shared_.now();
     for (auto it = connections_.begin(); it != connections_.end();) (*it++)->close_if_idle(now);
   });
 }
@@ -233,7 +234,7 @@ void IoThread::tick() {
   retired_.clear();
   update_date();
   handler_->tick();
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = shared_.now();
   Clock::time_point next = now + kTick;
   wakes_at_ = Clock::time_point::min();  // until all deadlines are known
   for (auto it = connections_.begin(); it != connections_.end();) {
@@ -257,7 +258,7 @@ bool IoThread::nothing_to_do() const noexcept {
 void IoThread::end_rest() noexcept {
   if (!std::exchange(rests_, false)) return;
   update_date();
-  wakes_at_ = Clock::now() + kTick;
+  wakes_at_ = shared_.now() + kTick;
 }
 
 // An idle server must not wake a core. A resting thread drops its credentials, which may be replaced meanwhile.

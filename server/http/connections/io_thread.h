@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "server/http/access/credentials.h"
+#include "server/http/client_clock.h"
 #include "server/http/connection_counters.h"
 #include "server/http/connections/accepted.h"
 #include "server/http/connections/busy_poll.h"
@@ -43,6 +44,7 @@ struct HttpShared {
   RequestBudget& request_memory;
   Credentials& credentials;
   LogLimit &refusals, &failures;  // limit log lines about requests
+  NowFunction* now = &std::chrono::steady_clock::now;
 };
 
 class IoThread {
@@ -61,6 +63,8 @@ class IoThread {
   // Call this before start().
   void answer_by(std::unique_ptr<HttpHandler> handler) noexcept { handler_ = std::move(handler); }
   void start();  // runs the loop on a new thread
+  // One turn of the loop. The thread of start() repeats it; a test calls it instead of start().
+  void turn();
   // Ends the loop, joins the thread and drops the remaining connections.
   void stop();
 
@@ -99,7 +103,7 @@ class IoThread {
   void retire(Connections::iterator connection) noexcept;  // deletes it later, not within this call
   // Checks deadlines at this time, if it is before the next tick.
   void wake_by(Clock::time_point time) noexcept { wakes_at_ = std::min(wakes_at_, time); }
-  // Calls the connection's go_on() in the next turn, after what comes first.
+  // Calls the connection's go_on() after the events of this turn, or in the next turn.
   void again(HttpConnection& connection) noexcept { again_.push_back(&connection); }
   // The connection's answer is ready; its request began at `began`. True: send it. False: send_answer() will be called
   // soon.
@@ -115,7 +119,6 @@ class IoThread {
 
  private:
   void run();
-  void turn();
   void send_answers() noexcept;
   bool enough_answers() const noexcept;
   void begin(Accepted& accepted, const std::string& peer);

@@ -90,7 +90,7 @@ bool Listener::accept_one() {
     case ENOBUFS:
     case ENOMEM: {
       const int why = errno;
-      if (const Clock::time_point now = Clock::now(); now >= complain_again_) {
+      if (const Clock::time_point now = own_.shared().now(); now >= complain_again_) {
         complain_again_ = now + kComplain;
         log_warn("connections wait to be accepted: {}", std::strerror(why));
       }
@@ -150,7 +150,7 @@ struct Listener::Search {
 };
 
 void Listener::make_room() {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = own_.shared().now();
   if (searching_ && now < search_end_) return;
   Search{this}.go_on();
   searching_ = true;
