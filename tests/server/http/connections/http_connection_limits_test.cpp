@@ -124,7 +124,7 @@ TEST_CASE("http connection limits: a run has its deadline to the millisecond, no
     client.get("/queue");
     served.settle();
     served.seen();
-    served.after(10s - 1ns);
+    served.after(15s - 1ns);
     CHECK(served.seen() == "");
     served.after(1ms);
     CHECK(served.seen() == "late, cancel, count 504, end");
@@ -137,7 +137,7 @@ TEST_CASE("http connection limits: a run has its deadline to the millisecond, no
     client.get("/run");
     served.settle();
     served.seen();
-    served.after(10s - 1ns);
+    served.after(15s - 1ns);
     CHECK(served.seen() == "");
     served.after(1ms);
     CHECK(served.seen() == "late, cancel, count 504, end, abandon");
@@ -151,6 +151,18 @@ TEST_CASE("http connection limits: a run has its deadline to the millisecond, no
     CHECK(served.seen() == "take back");
     CHECK(served.closed() == 1);
   }
+}
+
+TEST_CASE("http connection limits: a deadline before the next tick is met too") {
+  Served served(timed());
+  served.run_time = 5ms;
+  Client client = served.connect();
+  client.get("/queue");
+  served.settle();
+  served.after(5ms - 1ns);
+  CHECK(client.take() == "");
+  served.after(1ms);
+  CHECK(client.answer().status == 504);
 }
 
 TEST_CASE("http connection limits: what another thread does for administration has no deadline") {
@@ -213,8 +225,17 @@ TEST_CASE("http connection limits: a handshake of TLS has tls_handshake_timeout"
     served.settle();
     CHECK(served.closed() == 1);
   }
-  SUBCASE("the server ends") {
+  SUBCASE("time is up") {
     served.io.end_clients(true);
+    served.settle();
+    CHECK(served.closed() == 1);
+  }
+  SUBCASE("serving ends") {
+    served.io.close_idle();
+    served.settle();
+    CHECK(served.closed() == 0);
+    served.after(300ms);
+    served.io.close_idle();
     served.settle();
     CHECK(served.closed() == 1);
   }
@@ -319,6 +340,22 @@ TEST_CASE("http connection limits: a feed gives way to the next connection after
   CHECK(served.open() == 0);
 }
 
+TEST_CASE("http connection limits: one that makes room is not counted any more, though a thread has its request") {
+  Served served;
+  Client client = served.connect();
+  client.get("/pieces");
+  served.settle();
+  served.stream().add_piece(std::string(8 << 20, 'x'));
+  served.settle();
+  served.after(1s);
+  served.io.close_idlest(kPublic);
+  CHECK(served.open() == 0);
+  CHECK(served.closed() == 0);
+  served.stream().add_piece("more");
+  served.settle();
+  CHECK(served.closed() == 1);
+}
+
 TEST_CASE("http connection limits: one whose request has come makes no room, but the next idlest does") {
   Served served;
   Client first = served.connect();
@@ -347,7 +384,7 @@ TEST_CASE("http connection limits: when serving ends, idle connections are close
   CHECK(feed.answer().body == "hello\nbye\n");
   CHECK(feed.ended());
   served.pass(1ms);
-  sent.get("/soon");  // has come, and was not read yet
+  served.io.loop().call([&] { sent.get("/soon"); });  // has come, and was not read yet
   served.io.close_idle();
   served.settle();
   CHECK(idle.ended());

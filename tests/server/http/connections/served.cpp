@@ -169,7 +169,7 @@ FakeStream::Next FakeStream::answer(int status, std::string_view body) {
 FakeStream::Next FakeStream::lend(Waiting waiting) {
   lent_ = true;
   waiting_ = waiting;
-  deadline_ = Served::now() + kRunTime;
+  deadline_ = Served::now() + served_.run_time;
   return Next::kWait;
 }
 

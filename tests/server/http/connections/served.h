@@ -59,14 +59,12 @@ class Served;
 //   /small    takes 4 bytes of body          /refuse   refuses with 403 before the body
 //   /throw    throws                         /throw-first  throws before the body
 //   /throw-twice  and so does fail()         /hang     has no memory for the answer
-//   /run      another thread has it, 10 s    /queue    the same, and can be cancelled
+//   /run      another thread has it, 15 s    /queue    the same, and can be cancelled
 //   /pieces   the same as /run, in pieces    /task     another thread has it and its socket, for ever
 //   /sent     the same as /task, and that thread sends the answer
 //   /feed     a stream of events
 class FakeStream final : public HttpStream {
  public:
-  static constexpr std::chrono::seconds kRunTime{10};
-
   FakeStream(Served& served, HttpConnection& connection, RequestReader& reader, Listeners listener, std::string peer);
   ~FakeStream() override;
 
@@ -159,6 +157,7 @@ class Served {
   Credentials credentials{config};
   LogLimit refusals, failures;
   std::vector<FakeStream*> streams;
+  Clock::duration run_time = std::chrono::seconds(15);  // of /run, /queue and /pieces; none of the settings' times
   std::vector<std::string> notes;
   int ticks = 0, rests = 0;            // of the handler
   std::atomic<bool> abandoned{false};  // a stream was
