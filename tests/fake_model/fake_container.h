@@ -19,7 +19,7 @@
 namespace fake {
 
 FakeKnobs& knobs();
-void wait_while_held(float second = 0);  // of a run whose first row has `second` in its second column
+void wait_while_held(float second = 0);        // of a run whose first row has `second` in its second column
 void check_device(const std::string& device);  // throws std::runtime_error
 
 // Owns one tensor handle, and counts it.

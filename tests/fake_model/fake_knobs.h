@@ -1,7 +1,7 @@
 // How tests steer and watch a fake model: fake_model_knobs() of the loaded library gives the address of its own knobs.
 // Each can also be set before the library is loaded, by an environment variable: FAKE_MODEL_FAIL_IN_RUNS=3.
-// FAKE_MODEL_HOLD=FILE has runs wait while FILE is there. A number in FILE has only those runs wait whose first row has that
-// number in its second column.
+// FAKE_MODEL_HOLD=FILE has runs wait while FILE is there. A number in FILE has only those runs wait whose first row has
+// that number in its second column.
 #pragma once
 
 #include <atomic>

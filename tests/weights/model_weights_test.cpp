@@ -75,7 +75,9 @@ TEST_CASE("weights of files: what was folded follows; what the model writes stay
   Loaded loaded("fake_state");
   run(*loaded.model, 1);
   run(*loaded.model, 1);
-  const auto steps = [&] { return loaded.model->extract_constants(WeightState::kActive).at("steps").data_as<float>()[0]; };
+  const auto steps = [&] {
+    return loaded.model->extract_constants(WeightState::kActive).at("steps").data_as<float>()[0];
+  };
   CHECK(steps() == 2);
   write(folder.path() / "state.blob", blob_of(*loaded.model, 7, 0));
   stage(*loaded.model, folder.path() / "state.blob");

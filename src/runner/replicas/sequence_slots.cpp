@@ -96,8 +96,9 @@ std::shared_ptr<Sequence> SequenceSlots::take(const ReplicaSlots& replicas, std:
 
 void SequenceSlots::give(std::unique_ptr<SequenceSlot> slot) noexcept {
   if (!slot) return;
-  const std::vector<Tensor> aside = std::exchange(slot->aside, {});  // freed without the mutex
+  std::vector<Tensor> aside;  // freed without the mutex
   const MutexLock lock(mutex_);
+  aside.swap(slot->aside);  // under the mutex, because leave() clears it
   if (slot->has_rows) --with_rows_;
   taken_[slot->index] = taken_.back();
   taken_[slot->index]->index = slot->index;
