@@ -125,6 +125,7 @@ COMMANDS = {
     "tests/bench/python/compare.py": needs_torch(),
     # The program
     "sconce serve": subcommand,
+    "sconce serve --print-config": run_by("tests/server/test_serve.py::test_conf_file_is_what_the_program_prints"),
     "sconce pull": subcommand,
     "sconce run": subcommand,
     "sconce bench": subcommand,
