@@ -133,9 +133,9 @@ const Names kDeviceInterface = {"sconce_host_services"};
 const sconce::exports::PublicApi& public_api() {
   static const auto api = [] {
     auto read = sconce::exports::read_public_api(SCONCE_SOURCE_DIR "/include/sconce");
-    for (const std::string shared :
-         {"src/support/excerpt.h", "src/support/hash.h", "src/support/parse_number.h", "src/support/utf8.h",
-          "package_format/description.h", "package_format/files/host_memory.h", "src/runner/dummy_inputs.h"})
+    for (const std::string shared : {"src/support/error_context.h", "src/support/excerpt.h", "src/support/hash.h",
+                                     "src/support/parse_number.h", "src/support/utf8.h", "package_format/description.h",
+                                     "package_format/files/host_memory.h", "src/runner/dummy_inputs.h"})
       read.read(sconce::content_of(SCONCE_SOURCE_DIR "/" + shared));
     return read;
   }();
