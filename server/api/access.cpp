@@ -41,6 +41,11 @@ void check_set(const Route& route, std::string_view model, std::string_view set)
                excerpt(set), "' is not found");
 }
 
+bool needs_load(const Service& service, const Catalog& catalog, std::string_view model) {
+  const OnDemand* const models = service.control.on_demand();
+  return models != nullptr && models->is_missing(catalog, model);
+}
+
 void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,
                    const RequestId& id, const std::string& peer, ModelLoader::Done done) {
   handler.check(body);

@@ -22,6 +22,9 @@ void check_listener(const Service& service, const Route& route, Listeners listen
 // kNotFound: "model@set" names a model only for routes that distinguish its sets.
 void check_set(const Route& route, std::string_view model, std::string_view set);
 
+// Whether the model is not loaded, but will be for a request that names it.
+bool needs_load(const Service& service, const Catalog& catalog, std::string_view model);
+
 // Queues the work for the loader thread, which calls `done` at the end. kInvalidArgument, kUnavailable, kQueueFull.
 void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,
                    const RequestId& id, const std::string& peer, ModelLoader::Done done);

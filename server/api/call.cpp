@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/api/access.h"
 #include "server/api/run_record.h"
 #include "server/registry/model_loader.h"
 #include "server/support/log.h"
@@ -24,8 +25,7 @@ void Call::begin(const Head& head, RequestId& id, Clock::time_point start, Clock
 OnDemand* Call::on_demand() const noexcept { return service_.control.on_demand(); }
 
 ModelUse Call::find(const Catalog& catalog, size_t thread, const Target& target) {
-  const OnDemand* const models = on_demand();
-  if (models == nullptr || !models->is_missing(catalog, target.model)) {
+  if (!needs_load(service_, catalog, target.model)) {
     ModelUse model(catalog.ready(target.model, target.version), thread, start_);
     if (model) [[likely]]
       return model;  // it was not evicted since the catalog was read

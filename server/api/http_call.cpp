@@ -112,7 +112,7 @@ HttpCall::Next HttpCall::route_request() {
 HttpCall::Next HttpCall::answer_by(const OnIoThread& handler) {
   // Uses one snapshot, because between two snapshots another load may evict the model.
   const Catalog& catalog = api_.catalog();
-  if (handler.loads && must_load(catalog)) return wait_for_load();
+  if (handler.loads && needs_load(api_.service(), catalog, route_.model)) return wait_for_load();
   if (handler.tells_all && has_many_models()) return write_elsewhere();
   write(catalog);
   return Next::kAnswer;
@@ -219,10 +219,7 @@ void HttpCall::throw_problem() {
   if (problem_) std::rethrow_exception(std::exchange(problem_, nullptr));
 }
 
-void HttpCall::notify(void* exchange) noexcept {
-  HttpCall& self = *static_cast<HttpCall*>(exchange);
-  self.connection_.notify();
-}
+void HttpCall::notify(void* call) noexcept { static_cast<HttpCall*>(call)->connection_.notify(); }
 
 void HttpCall::take_back() noexcept {
   if (!call_.take_back()) return;

@@ -98,6 +98,7 @@ class HttpCall final : public HttpStream {
   Next answer_by(const OnAdminThread& handler);
   Next answer_by(const OnControlThread& handler);  // http_call_admin.cpp
   Next answer_by(const RunsModel& handler);        // http_call_inference.cpp
+  void write(const Catalog& catalog);
   std::string_view body_text() const noexcept;
   bool forbidden() const noexcept;  // whether this listener refuses the route
   bool limit_body();
@@ -105,7 +106,7 @@ class HttpCall final : public HttpStream {
   void count_run() noexcept;
   void throw_problem();
   void name_response();
-  static void notify(void* exchange) noexcept;  // on the holder's thread
+  static void notify(void* call) noexcept;  // on the holder's thread
   Next feed_piece();
   void end_piece(bool last);
   // http_call_admin.cpp
@@ -131,7 +132,6 @@ class HttpCall final : public HttpStream {
   bool cancel() noexcept;
   // http_call_load.cpp
   OnDemand* on_demand() const noexcept;
-  bool must_load(const Catalog& catalog) const;
   bool must_load();
   Next wait_for_load();
   Next go_on_loaded();
@@ -144,7 +144,6 @@ class HttpCall final : public HttpStream {
   bool has_many_models() const;
   Next write_elsewhere();
   void write_document();
-  void write(const Catalog& catalog);
   template <void (HttpCall::*work)()>
   Next lend(Holder holder);
   // http_call_records.cpp

@@ -1,4 +1,5 @@
 // HttpCall: waits for models that are loaded on demand.
+#include "server/api/access.h"
 #include "server/api/http_call.h"
 #include "server/api/routes.h"
 #include "server/support/failure.h"
@@ -7,13 +8,10 @@ namespace sconce::server {
 
 OnDemand* HttpCall::on_demand() const noexcept { return api_.service().control.on_demand(); }
 
-// Whether the route's model is not loaded and can be. For a loaded model this costs one lookup in the catalog.
-bool HttpCall::must_load(const Catalog& catalog) const {
-  OnDemand* const models = on_demand();
-  return models != nullptr && models->is_missing(catalog, route_.model);
+// Whether the route's model must be loaded first. The catalog is read only if models are loaded on demand at all.
+bool HttpCall::must_load() {
+  return on_demand() != nullptr && needs_load(api_.service(), api_.catalog(), route_.model);
 }
-
-bool HttpCall::must_load() { return on_demand() != nullptr && must_load(api_.catalog()); }
 
 HttpCall::Next HttpCall::wait_for_load() {
   call_.wait_for_load(route_.model, !admin_);  // an upload has its own limits

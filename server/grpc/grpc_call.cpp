@@ -22,6 +22,11 @@ const Route& infer_route() {
   return route;
 }
 
+// Of a call that its client ended.
+ErrorCode error_of(GrpcCode code) noexcept {
+  return code == GrpcCode::kDeadlineExceeded ? ErrorCode::kDeadlineExceeded : ErrorCode::kCancelled;
+}
+
 }  // namespace
 
 GrpcCall::GrpcCall(CallRoom& room, TimerQueue& clock)
@@ -183,10 +188,10 @@ void GrpcCall::next() noexcept {
   {
     const MutexLock lock(mutex_);
     if (state_ != State::kFinished) return;
-    if (cancelled_) {
+    if (cut_off_ != GrpcCode::kOk) {
       // The loop still holds the call, or has let go: release() sees which.
-      status_ = {GrpcCode::kCancelled, {}};
-      http_status_ = http_status(ErrorCode::kCancelled);
+      status_ = {cut_off_, {}};
+      http_status_ = http_status(error_of(cut_off_));
       finished = true;
     } else {
       Turn turn(room_.turns());
@@ -253,12 +258,12 @@ void GrpcCall::cancel() noexcept {
     const MutexLock lock(mutex_);
     const bool late = Clock::now() >= deadline_;
     // The answer that is being sent is the last one.
-    if (state_ == State::kFinished && call_.running() && call_.inference().streams() && !cancelled_) {
-      cancelled_ = true;
+    if (state_ == State::kFinished && call_.running() && call_.inference().streams() && cut_off_ == GrpcCode::kOk) {
+      cut_off_ = late ? GrpcCode::kDeadlineExceeded : GrpcCode::kCancelled;
       call_.cancel();
       Turn turn(room_.turns());
       call_.inference().use_thread(turn.index());
-      call_.fail(ErrorCode::kCancelled);
+      call_.fail(error_of(cut_off_));
     }
     finished = late ? end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, "Deadline Exceeded")
                     : end_waiting(GrpcCode::kCancelled, ErrorCode::kCancelled, "the client cancelled the request");
@@ -321,7 +326,7 @@ void GrpcCall::release() noexcept {
     }
     Turn turn(room_.turns());
     call_.inference().use_thread(turn.index());
-    if (status_.code == GrpcCode::kOk && !cancelled_) call_.inference().show();
+    if (status_.code == GrpcCode::kOk && cut_off_ == GrpcCode::kOk) call_.inference().show();
     clean();
   }
   room_.give(*this);
@@ -331,7 +336,7 @@ void GrpcCall::release() noexcept {
 void GrpcCall::record() noexcept {
   Service& service = room_.service();
   const Clock::duration time = Clock::now() - start_;
-  const GrpcCode code = cancelled_ ? GrpcCode::kCancelled : status_.code;
+  const GrpcCode code = cut_off_ != GrpcCode::kOk ? cut_off_ : status_.code;
   room_.count(method_, code, time);
   succeeds([&] {
     const LogRequest log_request(request_id_, peer_);
@@ -355,7 +360,8 @@ void GrpcCall::clean() noexcept {
   if (room_.service().request_memory.is_tight() || inference.capacity() > kKeptMemory) inference.trim(0);
   message_room_.give_back();
   request_id_.begin({});
-  released_ = cancelled_ = false;
+  released_ = false;
+  cut_off_ = GrpcCode::kOk;
   waiter_ = nullptr;
   state_ = State::kFree;
 }

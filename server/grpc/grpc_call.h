@@ -73,7 +73,8 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   CallRoom& room_;
   Mutex mutex_;
   State state_ = State::kFree;
-  bool cancelled_ = false;                  // while an answer is sent that was not to be the last
+  // kCancelled or kDeadlineExceeded: the client left while an answer was sent that was not to be the last.
+  GrpcCode cut_off_ = GrpcCode::kOk;
   bool released_ = false;                   // released by the waiter while it still has a holder
   const TensorRequest* request_ = nullptr;  // while its model is being loaded
   GrpcMethod method_ = GrpcMethod::kModelInfer;

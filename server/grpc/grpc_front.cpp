@@ -414,8 +414,7 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
       return;
     }
     const OnIoThread& here = std::get<OnIoThread>(route.handler);
-    OnDemand* const on_demand = service_.control.on_demand();
-    if (here.loads && on_demand != nullptr && on_demand->is_missing(turn.catalog(), match.model)) {
+    if (here.loads && needs_load(service_, turn.catalog(), match.model)) {
       cold = answer_loaded(method, caller, message, pending->done, match.model);
       later = true;
       return;

@@ -257,14 +257,7 @@ class StreamCall final : public RpcCall {
       }
     }
     if (!entry) return;
-    const bool started = entry->entered && entry->inference->start(caller_of(context_), read_);
-    bool cancelled = false;
-    {
-      const MutexLock lock(mutex_);
-      cancelled = cancelled_;
-    }
-    if (cancelled) entry->inference->cancel();
-    if (started) return;
+    if (entry->entered && entry->inference->start(caller_of(context_), read_)) return;
     const MutexLock lock(mutex_);
     starting_ = false;
     entry->ready = true;
@@ -291,12 +284,6 @@ class StreamCall final : public RpcCall {
     }
     if (!more) return;
     over->inference->next();
-    bool cancelled = false;
-    {
-      const MutexLock lock(mutex_);
-      cancelled = cancelled_;
-    }
-    if (cancelled) over->inference->cancel();
     const MutexLock lock(mutex_);
     users_--;
     go_on();
