@@ -104,7 +104,8 @@ class Member:
         self.down = False
 
     def kill(self):
-        self.killed, self.down = self.killed + 1, True
+        self.down = True  # before `killed`, which ask() reads first
+        self.killed += 1
         self.server.stop(signal.SIGKILL)
 
     def stop(self):
@@ -121,9 +122,12 @@ class Member:
     def ask(self):
         """Sends requests on one connection as long as the server lives. Counts failures, except those of a server that was killed."""
         connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=60)
-        generation, life = 0, 0
+        generation, life, connected = 0, 0, 0
         while not self.ended.wait(0.02):
             killed, down = self.killed, self.down
+            if killed != connected:  # the connection is one to a server that was killed, and another server may run now
+                connection.close()
+                connected = killed
             try:
                 connection.request("POST", f"/v1/models/{'digits@' + self.named if self.named else 'digits'}:call", REQUEST)
                 answer = connection.getresponse()

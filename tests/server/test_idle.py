@@ -13,11 +13,14 @@ DIGITS = ROOT / "examples/digits"
 
 
 def wake_ups(process):
-    """Of each thread, by its number."""
+    """Of each thread, by its number. A thread that ends while this function reads is left out."""
     counts = {}
     for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
-        counts[task.name] = int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", (task / "status").read_text(),
-                                          re.MULTILINE)[1])
+        try:
+            status = (task / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        counts[task.name] = int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE)[1])
     return counts
 
 
