@@ -18,6 +18,9 @@ inline std::string content_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// A path below the root of the source tree; the root itself without an argument.
+std::string source_path(const std::string& relative = {});
+
 // A folder that goes with this object.
 class TempFolder {
  public:

@@ -8,12 +8,13 @@
 #include <string>
 
 #include "src/loader/refusals.h"
+#include "tests/files.h"
 
 namespace {
 
 // Name -> header, from tests/aoti_abi/abi_names.tsv.
 std::map<std::string, std::string> declared() {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/aoti_abi/abi_names.tsv");
+  std::ifstream file(sconce::source_path("tests/aoti_abi/abi_names.tsv"));
   REQUIRE(file);
   std::map<std::string, std::string> names;
   for (std::string line; std::getline(file, line);) {

@@ -14,13 +14,14 @@
 #include "sconce/version.h"
 #include "tests/commands/scratch_folder.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 
 namespace sconce {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kDigits = std::string(SCONCE_SOURCE_DIR) + "/examples/digits/digits.pt2";
+const std::string kDigits = source_path("examples/digits/digits.pt2");
 
 struct Result {
   int status = -1;
@@ -119,7 +120,7 @@ TEST_CASE("program: random inputs run on a device only if the user says so") {
 }
 
 TEST_CASE("program: a package with operators of a library") {
-  const std::string package = std::string(SCONCE_SOURCE_DIR) + "/tests/custom_ops/packages/rotate.pt2";
+  const std::string package = source_path("tests/custom_ops/packages/rotate.pt2");
   const std::string library = " --op-library " SCONCE_GEOMETRY;
   const Result without = start("check " + package);
   CHECK(without.status == 1);
@@ -167,7 +168,7 @@ TEST_CASE("program: check of a path without a package names it and the reason") 
   refused(folder / "none.pt2", 2, "No such file or directory");
   refused(folder / "empty.pt2", 2, "file is empty: ");
   refused(folder / "models", 1, "name a file in it: digits.pt2");
-  refused(SCONCE_SOURCE_DIR, 1, "directory is not an AOTInductor package");
+  refused(source_path(), 1, "directory is not an AOTInductor package");
   folder.write("page.pt2", "<!DOCTYPE html>");
   refused(folder / "page.pt2", 1, "neither a package nor a model library, but a web page or XML");
 }
@@ -311,7 +312,7 @@ TEST_CASE("program: pack makes a package of a directory") {
 }
 
 TEST_CASE("program: weights diff shows which tensors of two files differ, and how far") {
-  const std::string folder = std::string(SCONCE_SOURCE_DIR) + "/examples/digits/";
+  const std::string folder = source_path("examples/digits/");
   const std::string second = folder + "digits-v2.safetensors";
   const Result same = start("weights diff " + second + " " + second);
   CHECK(same.status == 0);

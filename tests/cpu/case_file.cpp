@@ -13,6 +13,7 @@
 #include "sconce/check.h"
 #include "src/tensor/elements/convert.h"
 #include "src/tensor/elements/dispatch.h"
+#include "tests/files.h"
 
 namespace sconce::testing {
 namespace {
@@ -205,7 +206,7 @@ std::vector<Case> cases_of(std::string_view file, std::string_view op) {
   auto found = files.find(file);
   if (found == files.end()) {
     found = files.emplace(file, Cases{}).first;
-    read_cases(SCONCE_SOURCE_DIR "/tests/data/" + std::string(file), found->second);
+    read_cases(source_path("tests/data/" + std::string(file)), found->second);
     if (const char* more = std::getenv("SCONCE_CASES")) read_cases(more, found->second);
   }
   const auto cases = found->second.find(op);

@@ -7,6 +7,7 @@
 
 #include "src/custom_ops/aten/refusals.h"
 #include "src/custom_ops/registry.h"
+#include "tests/files.h"
 
 namespace {
 
@@ -15,7 +16,7 @@ using sconce::custom_ops::refusal_of_operator;
 
 // The first column of a list.
 std::set<std::string> names(const std::string& list) {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/custom_ops/" + list);
+  std::ifstream file(sconce::source_path("tests/custom_ops/" + list));
   REQUIRE(file);
   std::set<std::string> found;
   for (std::string line; std::getline(file, line);)

@@ -12,6 +12,7 @@
 #include "sconce/runnable.h"
 #include "src/aoti_abi/guard.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -78,7 +79,7 @@ TEST_CASE("op library: plain C, the example") {
 }
 
 TEST_CASE("op library: a package of PyTorch's that calls it") {
-  const auto package = Package::open(SCONCE_SOURCE_DIR "/tests/custom_ops/packages/rotate.pt2");
+  const auto package = Package::open(source_path("tests/custom_ops/packages/rotate.pt2"));
   CHECK_THROWS_WITH_AS(check_runnable(*package), doctest::Contains("geometry::rotate"), Error);
   const std::filesystem::path libraries[] = {SCONCE_GEOMETRY};
   check_runnable(*package, {}, libraries);
@@ -100,7 +101,7 @@ TEST_CASE("op library: a package of PyTorch's that calls it") {
 }
 
 TEST_CASE("op library: a package that links to an operator's C function") {
-  const auto package = Package::open(SCONCE_SOURCE_DIR "/tests/custom_ops/packages/scaled.pt2");
+  const auto package = Package::open(source_path("tests/custom_ops/packages/scaled.pt2"));
   CHECK_THROWS_WITH_AS(check_runnable(*package), doctest::Contains("aoti_torch_cpu_scaled"), Error);
   const std::filesystem::path libraries[] = {SCONCE_SHIM_LIBRARY};
   check_runnable(*package, {}, libraries);

@@ -45,7 +45,7 @@ std::string demangled(const std::string& name) {
 
 // Functions that torch's C headers declare: the first column of tests/aoti_abi/abi_names.tsv.
 Names c_abi() {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/aoti_abi/abi_names.tsv");
+  std::ifstream file(sconce::source_path("tests/aoti_abi/abi_names.tsv"));
   REQUIRE(file);
   Names names;
   for (std::string line; std::getline(file, line);)
@@ -117,7 +117,7 @@ const Names kVersions = {"SCONCE_ABI", "SCONCE_0.1", "GLIBC_2.38"};
 
 // Functions of include/sconce.h by name, and the version of each one's symbol.
 std::map<std::string, std::string> c_api_names() {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/exports/c_api_names.tsv");
+  std::ifstream file(sconce::source_path("tests/exports/c_api_names.tsv"));
   REQUIRE(file);
   std::map<std::string, std::string> names;
   for (std::string line; std::getline(file, line);)
@@ -132,11 +132,11 @@ const Names kDeviceInterface = {"sconce_host_services"};
 // What include/sconce declares, and the headers that only the program shares with the library.
 const sconce::exports::PublicApi& public_api() {
   static const auto api = [] {
-    auto read = sconce::exports::read_public_api(SCONCE_SOURCE_DIR "/include/sconce");
+    auto read = sconce::exports::read_public_api(sconce::source_path("include/sconce"));
     for (const std::string shared : {"src/support/error_context.h", "src/support/excerpt.h", "src/support/hash.h",
                                      "src/support/parse_number.h", "src/support/utf8.h", "package_format/description.h",
                                      "package_format/files/host_memory.h", "src/runner/dummy_inputs.h"})
-      read.read(sconce::content_of(SCONCE_SOURCE_DIR "/" + shared));
+      read.read(sconce::content_of(sconce::source_path(shared)));
     return read;
   }();
   return api;
@@ -184,7 +184,8 @@ TEST_CASE("exports: the C API has the names of its list, each in its version, an
   const auto listed = c_api_names();
   // What sconce.h declares: the word before the parenthesis of each declaration that ends with SCONCE_NOEXCEPT.
   static const std::regex comment(R"(/\*[^]*?\*/)"), declared(R"(\b(sconce_\w+)\([^;{]*\)\s*SCONCE_NOEXCEPT;)");
-  const std::string header = std::regex_replace(sconce::content_of(SCONCE_SOURCE_DIR "/include/sconce.h"), comment, "");
+  const std::string header =
+      std::regex_replace(sconce::content_of(sconce::source_path("include/sconce.h")), comment, "");
   Names functions;
   for (std::sregex_iterator it(header.begin(), header.end(), declared), end; it != end; ++it)
     functions.insert((*it)[1]);

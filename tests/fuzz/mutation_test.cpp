@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/files.h"
 #include "tests/fuzz/entries.h"
 
 namespace sconce::fuzz {
@@ -73,12 +74,12 @@ void damage(std::string& bytes, const std::string& other, Random& random) {
 }  // namespace
 
 TEST_CASE("fuzz: libFuzzer runs every entry, and ./dev says how many there are") {
-  std::ifstream list(SCONCE_SOURCE_DIR "/tests/fuzz/entries.txt");
+  std::ifstream list(source_path("tests/fuzz/entries.txt"));
   std::vector<std::string> listed, names;
   for (std::string line; std::getline(list, line);) listed.push_back(line);
   for (const Entry& entry : entries()) names.emplace_back(entry.name);
   CHECK(listed == names);
-  std::ifstream script(SCONCE_SOURCE_DIR "/dev");
+  std::ifstream script(source_path("dev"));
   const std::string text{std::istreambuf_iterator<char>(script), std::istreambuf_iterator<char>()};
   CHECK(text.find("each of its " + std::to_string(names.size()) + " entries") != std::string::npos);
 }

@@ -10,7 +10,7 @@ namespace sconce::rules {
 namespace fs = std::filesystem;
 
 namespace {
-const fs::path kRoot = SCONCE_SOURCE_DIR;
+const fs::path kRoot = source_path();
 }  // namespace
 
 std::vector<SourceFile> read_tree(const std::vector<std::string>& folders, const std::vector<std::string>& endings) {

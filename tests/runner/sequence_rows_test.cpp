@@ -10,6 +10,7 @@
 
 #include "sconce/model.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 
 using namespace sconce;
 
@@ -24,8 +25,7 @@ std::shared_ptr<Model> load(int sequences, uint64_t memory = 0, const std::strin
   options.model_name = "running";
   options.sequences = sequences;
   options.sequences_memory = memory;
-  return Model::load(Package::open(std::string(SCONCE_SOURCE_DIR) + "/tests/server/packages/" + package + ".pt2"),
-                     options);
+  return Model::load(Package::open(source_path("tests/server/packages/" + package + ".pt2")), options);
 }
 
 Numbers after(Numbers before, const Numbers& tokens) {

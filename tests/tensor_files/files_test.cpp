@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kData = fs::path(SCONCE_SOURCE_DIR) / "tests/tensor_files/data";
+const fs::path kData = source_path("tests/tensor_files/data");
 
 template <class T>
 double as_double(const std::byte* data) {

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kData = fs::path(SCONCE_SOURCE_DIR) / "tests/tensor_files/data";
+const fs::path kData = source_path("tests/tensor_files/data");
 
 using Reader = std::function<void(const fs::path&)>;
 

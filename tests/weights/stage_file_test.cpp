@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kData = fs::path(SCONCE_SOURCE_DIR) / "tests/tensor_files/data";
+const fs::path kData = source_path("tests/tensor_files/data");
 
 std::string row_major(const Tensor& t) {
   std::string bytes(t.bytes(), '\0');

@@ -106,7 +106,7 @@ void each_isa(F f) {
 }  // namespace
 
 TEST_CASE("packed weight: as PyTorch packs them") {
-  const std::string all = content_of(SCONCE_SOURCE_DIR "/tests/data/packed_weights.bin");
+  const std::string all = content_of(source_path("tests/data/packed_weights.bin"));
   const char* at = all.data();
   const auto take = [&]<class T>(T) {
     T v;

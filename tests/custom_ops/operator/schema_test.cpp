@@ -9,6 +9,7 @@
 #include "sconce/error.h"
 #include "src/custom_ops/aten/aten.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 
 namespace sconce::custom_ops {
 namespace {
@@ -148,7 +149,7 @@ TEST_CASE("schema: no prefix or damaged byte of one does more than fail") {
 }
 
 TEST_CASE("schema: the rows of ATen's operators have PyTorch's schemas") {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/custom_ops/aten_schemas.txt");
+  std::ifstream file(source_path("tests/custom_ops/aten_schemas.txt"));
   std::map<std::string, std::string> expected;
   for (std::string line; std::getline(file, line);) expected[line.substr(0, line.find('('))] = line;
   size_t rows = 0;

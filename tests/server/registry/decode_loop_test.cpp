@@ -10,6 +10,7 @@
 
 #include "server/support/failure.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -26,8 +27,7 @@ struct Served {
   explicit Served(int64_t queue = 100) {
     LoadOptions options;
     options.model_name = "explicit";
-    auto loaded = Model::load(Package::open(std::string(SCONCE_SOURCE_DIR) + "/tests/server/packages/loops.pt2"),
-                              std::move(options));
+    auto loaded = Model::load(Package::open(source_path("tests/server/packages/loops.pt2")), std::move(options));
     ModelSignature interface("m", 1, loaded->info().spec);
     ModelConfig config = ServerConfig().model("m");
     config.queue = queue;

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("config: conf/sconce.conf is what the table says") {
   // To renew the file: build/release/sconce serve --print-config > conf/sconce.conf
-  CHECK(content_of(SCONCE_SOURCE_DIR "/conf/sconce.conf") == annotated_configuration());
+  CHECK(content_of(source_path("conf/sconce.conf")) == annotated_configuration());
 }
 
 TEST_CASE("config: the annotated file, uncommented, is the defaults and sets every setting once") {

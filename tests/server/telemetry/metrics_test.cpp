@@ -14,5 +14,5 @@ TEST_CASE("metrics: docs/observability.md has the table") {
   }
   // Where it is not, this is the table to put there.
   CAPTURE(table);
-  CHECK(contains(content_of(SCONCE_SOURCE_DIR "/docs/observability.md"), table + "\n"));
+  CHECK(contains(content_of(source_path("docs/observability.md")), table + "\n"));
 }

@@ -13,7 +13,7 @@ namespace sconce::server {
 namespace {
 
 TEST_CASE("every form of an address is in the settings and in the documentation") {
-  const std::string settings = annotated_configuration(), fleet = content_of(SCONCE_SOURCE_DIR "/docs/fleet.md");
+  const std::string settings = annotated_configuration(), fleet = content_of(source_path("docs/fleet.md"));
   std::string one_line = settings;
   for (size_t at = 0; (at = one_line.find("\n# ", at)) != std::string::npos;) one_line.replace(at, 3, " ");
   std::string refusal;

@@ -10,6 +10,7 @@
 #include "sconce/error.h"
 #include "server/rollout/trainer_tensors/shared_tensors.h"
 #include "server/support/json/base64.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -17,7 +18,7 @@ using namespace sconce::server;
 namespace {
 
 std::string pickle_of(const std::string& name) {
-  std::ifstream file(SCONCE_SOURCE_DIR "/tests/server/trainer_pickles.json");
+  std::ifstream file(source_path("tests/server/trainer_pickles.json"));
   const std::string text = nlohmann::json::parse(file).at(name);
   std::string bytes(base64_decoded_bound(text.size()), '\0');
   const auto size = decode_base64(text, reinterpret_cast<std::byte*>(bytes.data()));

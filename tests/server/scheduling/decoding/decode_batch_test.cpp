@@ -12,6 +12,7 @@
 #include "server/registry/decode_loop.h"
 #include "server/support/failure.h"
 #include "tests/errors.h"
+#include "tests/files.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -28,8 +29,7 @@ class RowModel {
     options.model_name = name;
     options.sequences = sequences;
     options.replicas = replicas;
-    auto loaded =
-        Model::load(Package::open(std::string(SCONCE_SOURCE_DIR) + "/tests/server/packages/rows.pt2"), options);
+    auto loaded = Model::load(Package::open(source_path("tests/server/packages/rows.pt2")), options);
     ModelSignature interface("m", 1, loaded->info().spec);
     ModelConfig config = ServerConfig().model("m");
     config.sequences = sequences;
