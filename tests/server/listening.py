@@ -1,6 +1,13 @@
 """Where a started `sconce serve` listens."""
+import contextlib
 import re
 import threading
+
+
+def read_rest(process, lines):
+    """Until the server ends, or the test closes its end of the pipe."""
+    with contextlib.suppress(ValueError):
+        lines.extend(process.stderr)
 
 
 def ports_of(process, lines=None):
@@ -16,6 +23,6 @@ def ports_of(process, lines=None):
         if found := re.search(r"(inference|metrics|administration) on https?://\S+:(\d+)", line):
             ports[found.group(1)] = int(found.group(2))
         if line.endswith(" ready\n"):
-            threading.Thread(target=lambda: lines.extend(process.stderr), daemon=True).start()
+            threading.Thread(target=read_rest, args=(process, lines), daemon=True).start()
             return ports
     raise RuntimeError("the server does not start:\n" + "".join(lines))
