@@ -1,5 +1,7 @@
-// Runs the entry that FUZZ_ENTRY names under libFuzzer. If FUZZ_SEEDS names a directory, only writes the seeds there.
+// Runs under libFuzzer the entry that the environment variable FUZZ_ENTRY names. If FUZZ_SEEDS names a directory, only
+// writes the entry's seeds there.
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -7,12 +9,22 @@
 
 namespace {
 const sconce::fuzz::Entry& entry() {
-  static const sconce::fuzz::Entry& found = *sconce::fuzz::find_entry(FUZZ_ENTRY);
-  return found;
+  static const sconce::fuzz::Entry* const found = [] {
+    const char* const name = std::getenv("FUZZ_ENTRY");
+    const sconce::fuzz::Entry* const named = name ? sconce::fuzz::find_entry(name) : nullptr;
+    if (!named) {
+      std::fprintf(stderr, "FUZZ_ENTRY must name an entry of tests/fuzz/entries.txt: %s\n",
+                   name ? name : "it is not set");
+      std::exit(2);
+    }
+    return named;
+  }();
+  return *found;
 }
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  entry();
   if (const char* folder = std::getenv("FUZZ_SEEDS")) {
     int number = 0;
     for (const std::string& seed : entry().seeds()) {
