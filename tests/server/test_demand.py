@@ -1,4 +1,4 @@
-"""Models that are loaded on demand (docs/fleet.md): what is known, loaded, waits, goes and stays."""
+"""Models that are loaded on demand (docs/lazy_loading.md): what is known, loaded, waits, goes and stays."""
 import contextlib
 import http.client
 import json

@@ -87,7 +87,7 @@ def test_wrong_usage(arguments, said):
     assert done.returncode == 2 and said in done.stderr, done.stderr
 
 
-BLOCKS = dict(re.findall(r"```sh (\w+)\n(.*?)```", (ROOT / "docs/fleet.md").read_text(), re.DOTALL))
+BLOCKS = dict(re.findall(r"```sh (\w+)\n(.*?)```", (ROOT / "docs/signing.md").read_text(), re.DOTALL))
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the document uses curl")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures models on demand (docs/fleet.md): the start with many names, cold requests, and requests with room for few models.
+"""Measures models on demand (docs/lazy_loading.md): the start with many names, cold requests, and requests with room for few models.
 
     tests/bench/fleet/on_demand.py SCONCE [--package PT2] [--names 10000] [--models 500] [--room 50] [--requests N] [--triton]
 

@@ -13,7 +13,7 @@ namespace sconce::server {
 namespace {
 
 TEST_CASE("every form of an address is in the settings and in the documentation") {
-  const std::string settings = annotated_configuration(), fleet = content_of(source_path("docs/fleet.md"));
+  const std::string settings = annotated_configuration(), page = content_of(source_path("docs/remote.md"));
   std::string one_line = settings;
   for (size_t at = 0; (at = one_line.find("\n# ", at)) != std::string::npos;) one_line.replace(at, 3, " ");
   std::string refusal;
@@ -25,7 +25,7 @@ TEST_CASE("every form of an address is in the settings and in the documentation"
   for (const std::string_view form : kRemoteForms) {
     CAPTURE(form);
     CHECK(one_line.find(form) != std::string::npos);
-    CHECK(fleet.find("| `" + std::string(form) + "` |") != std::string::npos);
+    CHECK(page.find("| `" + std::string(form) + "` |") != std::string::npos);
     CHECK(refusal.find(form.substr(0, form.find('/') + 2)) != std::string::npos);
   }
 }
