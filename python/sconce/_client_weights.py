@@ -73,7 +73,7 @@ class Weights:
         First asks every server whether it has the model and has no other push under way. Then all stage at once; only
         when each has staged do they commit, the first one before the others. If one fails to stage, what others staged
         is dropped; if one fails to commit, those that committed are rolled back. Ctrl-C before the commit leaves no
-        server changed; if this process dies, docs/weights.md says what becomes of the push. Returns the servers' sets,
+        server changed; if this process dies, docs/pushes.md says what becomes of the push. Returns the servers' sets,
         as sets() does. Raises PushFailed, with every server's reason.
         """
         encoded = Encoded(state_dict)
@@ -233,7 +233,7 @@ class _Push:
         return found
 
     def settle(self):
-        """Decides what an earlier push that died left open, by the rule of docs/weights.md; waits for its lease."""
+        """Decides what an earlier push that died left open, by the rule of docs/pushes.md; waits for its lease."""
         end = None
         while True:
             found = self.each(lambda server: self.send(server, "GET", "/pushes").get("pushes", []))

@@ -149,8 +149,7 @@ COMMANDS = {
     "sconce pack": subcommand,
     **{line: run_by("tests/server/test_signing.py::test_sign_and_verify") for line in (
         "sconce sign --key KEY FILE...", "sconce verify --key PUBLIC_KEY FILE...", "sconce verify --key")},
-    **{f"sconce weights push --sign {key}": run_by("tests/server/test_signing.py::test_pushed_by_the_program")
-       for key in ("KEY", "key.pem")},
+    "sconce weights push --sign key.pem": run_by("tests/server/test_signing.py::test_pushed_by_the_program"),
     "tests/long/signing/run.sh": script(without="model_signing of PyPI"),
     "tests/long/detectors/run.sh SCONCE": script(without="torchvision, and ten minutes of compiling"),
     "openssl rand -hex 32": run_by("tests/server/test_signing.py::test_sealed_sets_serve_again"),
@@ -213,13 +212,15 @@ COMMANDS = {
         run_by("tests/server/test_client_exam.py::test_perf_analyzer"),
         in_file("tests/bench/http/perf_analyzer.py", '"--concurrency-range", "4", "--shape", "ARGS[0]:8,8"',
                 "the program itself, from PyPI, in ./dev test --long")),
+    "curl -s http://127.0.0.1:8003/v2/admin/models/digits/weights": run_by(
+        "tests/server/test_weights_example.py::test_example", "the block `push` of docs/weights.md sends it"),
     "sh serve": weights_example,
     "sh client": weights_example,
     "sh push": weights_example,
     **{line: run_by("tests/server/test_weights_example.py::test_restart", "the blocks of docs/weights.md in their order")
        for line in ("sh kept", "sh keep")},
     "sh rollback": weights_example,
-    "sh shadow": run_by("tests/server/test_shadow.py::test_the_example", "the block of docs/weights.md"),
+    "sh shadow": run_by("tests/server/test_shadow.py::test_the_example", "the block of docs/validation.md"),
     "sconce weights diff digits.pt2 digits-v2.safetensors": run_by("tests/commands/program_test.cpp::program: weights diff shows"),
     "sconce weights push FILE --model M --to URL,URL": on_two_servers,
     "sconce weights push digits-v2.safetensors --model digits --label v2 --to http://a:8003,http://b:8003": on_two_servers,

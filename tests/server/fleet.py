@@ -203,7 +203,7 @@ class AccessServer(AdminServer):
 
 
 def push_to(servers, data, push, commit=""):
-    """The steps of a push to all of these, as docs/admin.md has them."""
+    """The steps of a push to all of these, as docs/pushes.md has them."""
     members = urllib.parse.quote(",".join(server.url for server in servers), safe="")
     for i, server in enumerate(servers):
         assert server.push("fake", data, f"push={push}&members={members}&member={i}&label={push}").status == 200

@@ -58,7 +58,7 @@ class Trouble:
 
 
 class HandPush:
-    """The steps of a push as docs/admin.md has them, one after the other, so that its pusher can die at each of them."""
+    """The steps of a push as docs/pushes.md has them, one after the other, so that its pusher can die at each of them."""
 
     def __init__(self, fleet, number):
         self.fleet, self.number, self.id = fleet, number, f"hand-{number}"

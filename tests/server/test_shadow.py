@@ -284,7 +284,7 @@ def test_large_requests_are_skipped_unless_there_is_memory_for_them(memory, full
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the example uses curl")
 def test_the_example():
-    block = re.search(r"```sh shadow\n(.*?)```", (ROOT / "docs/weights.md").read_text(), re.DOTALL).group(1)
+    block = re.search(r"```sh shadow\n(.*?)```", (ROOT / "docs/validation.md").read_text(), re.DOTALL).group(1)
     with ShadowServer(DIGITS) as server:
         server.stage(V2.read_bytes())
         block = block.replace("127.0.0.1:8003", f"127.0.0.1:{server.admin_port}")

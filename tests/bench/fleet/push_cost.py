@@ -1,7 +1,7 @@
 """What a push of weights to many pods takes: to each from the pusher, or from pod to pod."""
 import dataclasses
 
-LIST = 8000  # bytes of the servers' URLs; with more of them, `--relay` is refused (docs/weights.md)
+LIST = 8000  # bytes of the servers' URLs; with more of them, `--relay` is refused (docs/pushes.md)
 
 
 @dataclasses.dataclass

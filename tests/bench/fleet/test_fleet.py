@@ -77,7 +77,7 @@ def test_the_longest_relay_is_the_programs():
     url = "http://10.0.0.1:8003"
     count = push_cost.longest_relay(url)
     assert len(",".join([url] * count)) <= push_cost.LIST < len(",".join([url] * (count + 1)))
-    assert "8,000 bytes is not sent" in (ROOT / "docs/weights.md").read_text()
+    assert "8,000 bytes is not sent" in (ROOT / "docs/pushes.md").read_text()
 
 
 def given(**more):
