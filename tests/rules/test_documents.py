@@ -309,7 +309,6 @@ COMMANDS = {
     "python tests/harvest/matrix.py": needs_torch(),
     "python tests/harvest/matrix.py --options . --models everything": needs_torch(),
     "python tests/harvest/matrix.py --versions 2.6 2.7 2.8": script(without=NETWORK),
-    "tests/custom_ops/make_found_cases.py": needs_torch(without="it writes tests/data/found_elements.cases"),
     "tests/custom_ops/make_opinfo_cases.py": needs_torch(without="it writes tests/data/opinfo.cases"),
     "examples/digits/retrain.py": needs_torch(),
     "tests/server/kserve_client.py SCONCE": script(without="it needs KServe's client, 450 MB"),
