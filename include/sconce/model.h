@@ -299,8 +299,7 @@ class Model : public std::enable_shared_from_this<Model> {
   // are those of a replica, as its runs left them. kFailedPrecondition if there is no such set.
   ConstantMap extract_constants(WeightState state) const;
 
-  // Named sets (docs/weights.md#many-sets-side-by-side). kNotFound for an unknown name. Null: the set is on disk, and
-  // bring_set() reads it.
+  // Named sets (docs/named_sets.md). kNotFound for an unknown name. Null: the set is on disk, and bring_set() reads it.
   std::shared_ptr<const WeightSet> find_set(std::string_view name) const;
   // Whether a replica needs only microseconds to prepare its first run of a set, according to past measurements.
   bool binds_quickly() const noexcept;

@@ -1,5 +1,5 @@
 // Judges weights by the model's golden requests before they are staged or promoted, and records live answers as golden
-// requests (docs/weights.md).
+// requests (docs/validation.md).
 #pragma once
 
 #include <functional>

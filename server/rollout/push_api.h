@@ -1,4 +1,4 @@
-// Requests that name a push by its id (docs/weights.md). They are idempotent: a repeated request gets the same answer.
+// Requests that name a push by its id (docs/pushes.md). They are idempotent: a repeated request gets the same answer.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ struct PushAnswer {
   std::optional<PushState> state;  // nullopt: unknown to that server
 };
 
-// answers: in the order of the members; this server's own is empty. The rule of docs/weights.md: if one server has
+// answers: in the order of the members; this server's own is empty. The rule of docs/pushes.md: if one server has
 // committed, all commit; if the first server has ended the push, all end it; if the first server no longer knows the
 // push, it is ended once all others have answered that they have not committed it. Pure function.
 PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self);

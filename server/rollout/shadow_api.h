@@ -1,4 +1,4 @@
-// Routes for the shadow of a model's staged set (docs/weights.md#validation).
+// Routes for the shadow of a model's staged set (docs/validation.md).
 #pragma once
 
 #include "package_format/text/json_value.h"

@@ -1,4 +1,4 @@
-// `sconce weights golden`: records live answers of a server as golden requests (docs/weights.md).
+// `sconce weights golden`: records live answers of a server as golden requests (docs/validation.md).
 #pragma once
 
 #include <cstdint>

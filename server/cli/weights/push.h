@@ -1,4 +1,4 @@
-// Pushes new weights of a model to several servers: stages on all, then publishes on all or none (docs/weights.md).
+// Pushes new weights of a model to several servers: stages on all, then publishes on all or none (docs/pushes.md).
 #pragma once
 
 #include <chrono>

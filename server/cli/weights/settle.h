@@ -1,4 +1,4 @@
-// Reconciles servers after an interrupted push (docs/weights.md).
+// Reconciles servers after an interrupted push (docs/pushes.md).
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct SettleOptions {
   std::string set = {};  // the named set to compare; empty: the active set
 };
 
-// Decides the open pushes on all servers by the rule in docs/weights.md, and executes the decisions. Returns whether
+// Decides the open pushes on all servers by the rule in docs/pushes.md, and executes the decisions. Returns whether
 // all servers answered and no push is open; prints the reason if not.
 bool settle_open(const SettleOptions& options);
 

@@ -1,5 +1,5 @@
 // RemoteAccess: the credentials and endpoints for remote files. They come from the environment and from configuration
-// files of other programs (docs/fleet.md lists them), never from a request.
+// files of other programs (docs/remote.md lists them), never from a request.
 #pragma once
 
 #include <functional>

@@ -72,7 +72,7 @@ struct TrainerTensors {
 // kInvalidArgument if sizes are negative, too many or overflow.
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& sizes);
 
-// The array "tensors" of POST .../weights (docs/admin.md). Appends to `to`. kInvalidArgument.
+// The array "tensors" of POST .../weights (docs/trainers.md). Appends to `to`. kInvalidArgument.
 void read_tensor_handles(JsonCursor& json, TrainerTensors& to);
 
 }  // namespace sconce::server

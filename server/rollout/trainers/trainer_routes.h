@@ -1,5 +1,5 @@
-// Routes of the admin port for trainers of SGLang and vLLM, with the bodies and answers of these servers. docs/admin.md
-// documents them.
+// Routes of the admin port for trainers of SGLang and vLLM, with the bodies and answers of these servers
+// (docs/trainers.md).
 #pragma once
 
 #include "server/rollout/admin_api.h"

@@ -1,5 +1,5 @@
 // GuardBounds: how long published weights are guarded, and the limits beyond which they are rolled back
-// (docs/weights.md).
+// (docs/validation.md).
 #pragma once
 
 #include <chrono>

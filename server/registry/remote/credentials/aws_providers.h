@@ -1,4 +1,4 @@
-// Providers of credentials for S3, in the order of Amazon's SDKs (docs/fleet.md).
+// Providers of credentials for S3, in the order of Amazon's SDKs (docs/remote.md).
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Providers of tokens for Azure Blob Storage, in the order of Azure's SDKs (docs/fleet.md).
+// Providers of tokens for Azure Blob Storage, in the order of Azure's SDKs (docs/remote.md).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Requests for Azure Blob Storage: the URLs of containers, and the signers of requests: an account's key, a shared
-// access signature, or tokens (docs/fleet.md). Thread-safe.
+// access signature, or tokens (docs/remote.md). Thread-safe.
 #pragma once
 
 #include <chrono>

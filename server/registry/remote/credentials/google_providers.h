@@ -1,4 +1,4 @@
-// Providers of tokens for Google's storage: application default credentials, in Google's order (docs/fleet.md).
+// Providers of tokens for Google's storage: application default credentials, in Google's order (docs/remote.md).
 #pragma once
 
 #include <memory>
