@@ -181,13 +181,6 @@ def doctests(folder, pattern):
     assert fnmatch.filter([n.lower() for n in names], pattern.lower().replace("[", "?")), f"{folder}: no test {pattern}"
 
 
-def short_doctest(folder):
-    def check(clone, command):
-        doctests(folder, re.fullmatch(r'[TS]="(.*)"', command)[1])
-        return "ctest runs it: such tests exist"
-    return check
-
-
 def rooms(clone, command):
     """build/release/tests/test_ROOM: a program for each room in the table beside it."""
     text = (ROOT / "tests/README.md").read_text()
@@ -203,14 +196,6 @@ def pytest_file(clone, command):
     files = [clone.folder / path] if path.endswith(".py") else sorted((clone.folder / path).glob("test_*.py"))
     assert files and all(re.search(r"^def test_", file.read_text(), re.MULTILINE) for file in files)
     return "./dev test runs it beside this file: it has tests"
-
-
-def pytest_words(clone, command):
-    text = "".join(file.read_text() for file in sorted((clone.folder / "tests/server").glob("test_*.py")))
-    names = re.findall(r"^def (test_\w+)", text, re.MULTILINE)
-    for word in re.fullmatch(r'P -k "?([^"]*)"?', command)[1].split(" or "):
-        assert any(word in name for name in names), f"no test has {word!r} in its name"
-    return "./dev test runs them beside this file: each word is in the name of one"
 
 
 def pip(scripts=""):

@@ -12,8 +12,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"
 
 PROGRAM = (r"\./dev|\.ci/run|sconce|curl|python3?|\.venv/bin/\w+|pytest|ninja|cmake|ctest|docker|podman|perf_analyzer|pip3?|apt-get|"
            r"systemctl|kubectl|helm|git|tar|sed|bash|sh|sudo|nvcc|make|clang\+\+|g\+\+|openssl|sconce_\w+|test_\w+|bench_\w+")
-# tests/README.md introduces `T="..."`, `S="..."` and `P -k ...` above its table as short forms of commands.
-COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ +)*(?:(?:{PROGRAM}) [^|]|[TS]=\"|P -k|[\w-]+\.(?:py|sh) \S)")
+COMMAND = re.compile(rf"(?:[A-Z_]+=\S+ +)*(?:(?:{PROGRAM}) [^|]|[\w-]+\.(?:py|sh) \S)")
 PATH = re.compile(r"(?:[A-Z_]+=\S+ +)*((?:[\w.-]+/)+[\w.-]+)(?= |$)")
 
 

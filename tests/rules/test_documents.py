@@ -12,8 +12,8 @@ import documents
 import pytest
 from clone import Clone
 from document_rows import (asked, bench, both, built, compiled_here, conformance, ctest, dev_serves, generated, healthy, in_file,
-                           ninja, of_cluster, of_dev, on_two_servers, packed, pip, pytest_file, pytest_words, refused_device,
-                           renamed_images, rooms, run_by, said, script, serves, serves_tls, short_doctest, shown, subcommand)
+                           ninja, of_cluster, of_dev, on_two_servers, packed, pip, pytest_file, refused_device, renamed_images, rooms,
+                           run_by, said, script, serves, serves_tls, shown, subcommand)
 from documents import ROOT
 
 FOUND, TEXTS = documents.read_all()
@@ -248,22 +248,11 @@ COMMANDS = {
         "examples/embed_ctypes.py", "python3 examples/embed_ctypes.py LIBSCONCE model.pt2")},
     "sconce inspect --json": shown('"call_spec"', json="json model.pt2"),
     # Tests by their names
-    ".venv/bin/python -m pytest tests/server": pytest_file,
     "SCONCE_PROGRAM=build/release/server/sconce .venv/bin/python -m pytest -q tests/server/test_serve.py": pytest_file,
     **{f"pytest tests/server/test_{name}.py": pytest_file
        for name in ("bad_input", "client_exam", "device_memory", "generate", "migrating", "openapi", "prometheus", "remote",
                     "triton_config")},
-    **{f"P -k {words}": pytest_words for words in (
-        '"during_an_upload or drain_refuses or until_the_end"', '"fold_that_fails or progress"', '"gone_midway or ctrl_c"',
-        '"gone_midway or truncated or too_early"', '"stops_arriving or stop_arriving or hardly_arrives"', "digest",
-        "no_memory", "test_no_allocation", "two_updates", "wrong_weights")},
-    **{f'T="{names}"': short_doctest("tests/runner") for names in (
-        "*no memory*", "cycles*", "update faults: a fold*", "update faults: names*", "update load: 64*",
-        "update load: a request*", "weights: one update*")},
-    'S="weights faults*"': short_doctest("tests/server"),
-    "build/release/tests/server/test_server": built(),
     "build/release/tests/test_ROOM": rooms,
-    "build/release/tests/test_runner -tc": built(),
     'build/release/tests/test_cpu -tc="cumsum*"': built(tests="tests/cpu"),
     'test_custom_ops -tc="draws*"': built(tests="tests/custom_ops"),
     'SCONCE_CASES=build/opinfo/calls.cases build/release/tests/custom_ops/test_custom_ops -tc="aten: what random*"':
@@ -469,7 +458,7 @@ def test_commands_are_found():
     """Forms that a document may write, and forms that are no commands."""
     for text in ("./dev test", "sconce ops", "SCONCE_PRESET=asan ./dev test", "tests/docker/run.sh", "ninja -C build/release x",
                  "PACKAGES=dist tests/docker/run.sh cuda", "build/release/tests/bench_staging", "kubectl apply -f x.yaml",
-                 "run.py FOLDER --draws 3", ".venv/bin/python -m pytest tests", 'T="cycles*"'):
+                 "run.py FOLDER --draws 3", ".venv/bin/python -m pytest tests"):
         assert documents.is_command(text), text
     for text in ("sconce", "tests/", "src/cpu/matmul/gemm/gemm.h", "tests/data/*.cases", "docker/Dockerfile.cpu", "build/opinfo/report.json",
                  "find_package(sconce)", "docker", "--set MODEL.devices=cuda", "SCONCE_CPU_ISA=avx2"):
