@@ -11,7 +11,7 @@ from rendering import (COMPONENTS, EXCLUSIVE, FOLDER, OVERLAYS, PROGRAM, ROOT, c
 kubernetes_validate = pytest.importorskip("kubernetes_validate")
 
 VERSIONS = ["1.32", kubernetes_validate.latest_version()]
-TABLE = set(re.findall(r"^\| `(\w+)` \| (?:counter|gauge|histogram) ", (ROOT / "docs/observability.md").read_text(), re.MULTILINE))
+TABLE = set(re.findall(r"^\| `(\w+)(?:\{[\w,]+\})?` \| (?:counter|gauge|histogram) ", (ROOT / "docs/observability.md").read_text(), re.MULTILINE))
 
 
 @pytest.fixture(params=combinations(), ids="+".join)
