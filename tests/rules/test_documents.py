@@ -423,6 +423,8 @@ OTHERS = {
     "receiving --> staged": run_by("tests/server/rollout/push/push_ledger_test.cpp::push ledger: a push from its first byte"),
     "rows are independent: requests may share runs": run_by(
         "tests/python/test_export.py::test_the_package_records_why_rows_are_not_independent", "of the models in export_cases.py"),
+    "rows          requests may share runs: proved by": run_by(
+        "tests/commands/program_test.cpp::program: inspect, text and JSON, without colour in a pipe", "of the digits example"),
     "weights_peers = ": run_by("tests/server/rollout/push/push_peers_test.cpp::push peers: hosts, ports, schemes"),
     "model.pt2": said,
     "Model::run(inputs)": said,
