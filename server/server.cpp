@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include "sconce/check.h"
 #include "sconce/mapped_files.h"
 #include "sconce/version.h"
+#include "server/api/admission.h"
 #include "server/api/api_handler.h"
 #include "server/api/handlers.h"
 #include "server/grpc/grpc_front.h"
@@ -26,15 +28,15 @@
 #include "server/registry/trial/trial_plan.h"
 #include "server/rollout/push_api.h"
 #include "server/rollout/push_settler.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/watch/guard_keeper.h"
-#include "server/rollout/work/update_trace.h"
 #include "server/support/failure.h"
 #include "server/support/json/float_text.h"
 #include "server/support/log.h"
 #include "server/support/process/end_signals.h"
 #include "server/support/timer_queue.h"
 #include "server/telemetry/log_ring.h"
+#include "server/telemetry/telemetry.h"
 
 namespace sconce::server {
 namespace {
@@ -114,23 +116,11 @@ class Server {
         control_(
             config_, finder_, repository_, store_, idle_watch_, std::move(packages_),
             [this](std::exception_ptr failure) noexcept { fail(std::move(failure)); }, on_demand_.get(), files_),
-        service_{config_,
-                 repository_,
-                 control_,
-                 std::vector<ConnectionCounters>(threads_ + 1),
-                 now_seconds(),
-                 {},
-                 {},
-                 {},
-                 {},
-                 connections_,
-                 request_memory_,
-                 Credentials(config_),
-                 {},
-                 SharedMemory(config_.allow_shared_memory),
-                 Tracer(config_)},
-        settler_(clock_, service_),
-        guard_keeper_(clock_, service_),
+        admission_(config_, repository_, control_, request_memory_, draining_),
+        telemetry_(config_, connections_, threads_ + 1),
+        rollout_(config_, repository_, signatures_, draining_, telemetry_),
+        settler_(clock_, rollout_),
+        guard_keeper_(clock_, rollout_),
         end_(context_),
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
@@ -139,21 +129,17 @@ class Server {
     control_.start_without(unread_);
     files_ = {};
     if (on_demand_)
-      on_demand_->ask_before_unloading([this](const ServedModel& model) { return service_.claims.claimed(model); });
-    if (remote_) service_.remote = &remote_->counters();
+      on_demand_->ask_before_unloading([this](const ServedModel& model) { return rollout_.claims.claimed(model); });
+    if (remote_) telemetry_.remote = &remote_->counters();
     SCONCE_CHECK(
         !signatures_.on() || config_.weights_store.empty() || !config_.weights_store_key.empty(), kInvalidArgument,
         "settings require_signature and weights_store together need weights_store_key: without it, whoever can "
         "write to weights_store decides which weights serve after a restart");
-    service_.signatures = &signatures_;
-    service_.tracer.export_to(service_.otlp.get());
-    if (OtlpExporter* const otlp = service_.otlp.get())
-      service_.operations.on_end([otlp](const Operation& over) { otlp->add(update_record(over)); });
-    service_.pushes.on_end([this](const PushRecord& push) { keep_end(push); });
+    rollout_.pushes.on_end([this](const PushRecord& push) { keep_end(push); });
     control_.on_loaded([this](const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
       const std::string problem = problem_of([&] {
-        service_.pushes.restore(place_of(served), start.pushes, start.generation);
-        service_.pushes.restore(place_of(served), pushes_of_sets(served->model()), 0);
+        rollout_.pushes.restore(place_of(served), start.pushes, start.generation);
+        rollout_.pushes.restore(place_of(served), pushes_of_sets(served->model()), 0);
         if (served->kept()) guard_keeper_.loaded(served, start);
       });
       if (!problem.empty())
@@ -162,11 +148,17 @@ class Server {
     });
     // The last I/O thread accepts connections and serves metrics and administration, so that a busy model does not
     // delay these.
-    const HttpShared shared{config_,           service_.counters, connections_, request_memory_, service_.credentials,
-                            service_.refusals, service_.failures};
+    const HttpShared shared{config_,
+                            telemetry_.counters,
+                            connections_,
+                            request_memory_,
+                            admission_.credentials,
+                            telemetry_.refusals,
+                            telemetry_.failures};
     for (size_t i = 0; i <= threads_; ++i) {
       io_threads_.push_back(std::make_unique<IoThread>(shared, i));
-      io_threads_.back()->answer_by(std::make_unique<ApiHandler>(service_, *io_threads_.back()));
+      io_threads_.back()->answer_by(
+          std::make_unique<ApiHandler>(admission_, rollout_, telemetry_, *io_threads_.back()));
     }
     std::vector<IoThread*> io;
     for (size_t i = 0; i < threads_; ++i) io.push_back(io_threads_[i].get());
@@ -178,24 +170,24 @@ class Server {
       listeners_.push_back(std::make_unique<Listener>(side, std::move(io_threads), address, kind));
       const Listener& listener = *listeners_.back();
       SCONCE_CHECK(scope == kNoScope || listener.is_loopback() || tls == TlsMode::kMutual ||
-                       service_.credentials.snapshot()->needs_token(scope),
+                       admission_.credentials.snapshot()->needs_token(scope),
                    kInvalidArgument, "setting ", kind == kAdmin ? "admin" : "metrics",
                    ": an address that others can reach needs ",
                    kind == kAdmin ? "admin_token_file, a token of scope admin in token_file, or admin_tls = mutual"
                                   : "a token of scope metrics in token_file, metrics_tls = mutual, or metrics_open",
                    ": ", listener.address());
-      if (listener.is_loopback() && tls != TlsMode::kMutual) service_.checks_host |= kind;
+      if (listener.is_loopback() && tls != TlsMode::kMutual) admission_.checks_host |= kind;
       if (kind == kPublic && !listener.is_loopback()) check_reach(listener.address());
       const std::string url = (tls == TlsMode::kOff ? "http://" : "https://") + listener.address();
       log_info("{} on {}", what, url);
-      if (kind == kPublic) service_.public_url = url;
-      if (kind == kAdmin) service_.admin_url = url;
+      if (kind == kPublic) admission_.public_url = url;
+      if (kind == kAdmin) admission_.admin_url = url;
     };
     listen(config.http, kPublic, io, "inference", config.http_tls, kNoScope);
     if (config.grpc.enabled()) {
-      grpc_ = std::make_unique<GrpcFront>(service_, clock_, threads_ + 1);
+      grpc_ = std::make_unique<GrpcFront>(admission_, telemetry_, clock_, threads_ + 1);
       if (!grpc_->is_loopback()) check_reach(grpc_->address());
-      service_.grpc_address = grpc_->address();
+      admission_.grpc_address = grpc_->address();
       log_info("inference by gRPC on {}", grpc_->address());
     }
     listen(config.metrics, kMetrics, {&side}, "metrics", config.metrics_tls,
@@ -207,21 +199,21 @@ class Server {
     if (remote_) remote_->stop();  // it notifies the following parts
     control_.stop();
     grpc_.reset();
-    service_.operations.stop();
-    service_.admin_threads.stop();  // they pass their answers to the I/O threads
-    service_.heavy_work.stop();     // likewise
+    rollout_.operations.stop();
+    rollout_.admin_threads.stop();  // they pass their answers to the I/O threads
+    admission_.heavy_work.stop();   // likewise
     for (auto& io_thread : io_threads_) io_thread->stop();
     listeners_.clear();
     // The accepting thread is destroyed first, because its work refers to the other event loops.
     io_threads_.pop_back();
-    if (service_.otlp) service_.otlp->stop();
+    if (telemetry_.otlp) telemetry_.otlp->stop();
   }
 
   // Returns after a drain; throws if a model could not be loaded at start.
   void run() {
     wait_for_signal();
     wait_for_hangup();
-    if (service_.credentials.from_files() || signatures_.on()) look_at_credentials();
+    if (admission_.credentials.from_files() || signatures_.on()) look_at_credentials();
     if (remote_)
       remote_->start([this] { control_.sources_changed(); },
                      [this](const std::string& address, const std::string& reason) {
@@ -230,10 +222,10 @@ class Server {
     for (auto& listener : listeners_) listener->start();
     for (auto& io_thread : io_threads_) io_thread->start();
     if (grpc_) grpc_->start();
-    if (service_.otlp) {
+    if (telemetry_.otlp) {
       log_info("spans and metrics to {}", config_.otlp);
-      service_.otlp->start([this, look = std::make_shared<HostLook>()](MetricSink& sink) {
-        give_metrics(service_, *repository_.snapshot(), sink, *look);
+      telemetry_.otlp->start([this, look = std::make_shared<HostLook>()](MetricSink& sink) {
+        give_metrics(admission_, telemetry_, *repository_.snapshot(), sink, *look);
       });
     }
     control_.start();
@@ -245,14 +237,10 @@ class Server {
   }
 
  private:
-  static double now_seconds() {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  }
-
   // Checks the routes that the public listener offers besides inference at an address that other hosts reach. A client
   // certificate does not make its owner an administrator.
   void check_reach(const std::string& address) const {
-    const auto known = service_.credentials.snapshot();
+    const auto known = admission_.credentials.snapshot();
     SCONCE_CHECK(
         !config_.http_admin || known->needs_token(kAdminScope), kInvalidArgument,
         "setting http_admin: an address that others can reach needs admin_token_file or a token of scope admin "
@@ -353,7 +341,7 @@ class Server {
   }
 
   void refresh(bool all) noexcept {
-    succeeds([&] { service_.credentials.refresh(all); });
+    succeeds([&] { admission_.credentials.refresh(all); });
     succeeds([&] { signatures_.refresh(all); });
   }
 
@@ -369,7 +357,7 @@ class Server {
   // Waits for the load in progress, if there is one: in a drain, no longer than for requests. A load can be aborted,
   // because it changes no durable state and its model would serve no requests.
   void stop_control() {
-    if (!draining_) return control_.stop();
+    if (!signalled_) return control_.stop();
     std::promise<void> stopped;
     std::future<void> done = stopped.get_future();
     std::thread waiting([this, &stopped] {
@@ -379,7 +367,7 @@ class Server {
     if (done.wait_until(std::min(load_end_, IoThread::Clock::now() + kLastLoad)) == std::future_status::timeout) {
       log_warn("a load still runs at the end of the server: cut off");
       guard_keeper_.leave();
-      if (service_.otlp) service_.otlp->stop();
+      if (telemetry_.otlp) telemetry_.otlp->stop();
       log_info("ended");
       end_log();
       std::_Exit(0);
@@ -388,10 +376,10 @@ class Server {
   }
 
   void drain() {
-    draining_ = true;
+    signalled_ = true;
     log_info("draining: not ready from now on, serving for {} ms more",
              std::chrono::duration_cast<std::chrono::milliseconds>(config_.drain_grace).count());
-    service_.draining = true;
+    draining_ = true;
     control_.end_loads();
     if (remote_) remote_->cancel();
     timer_.expires_after(config_.drain_grace);
@@ -408,7 +396,7 @@ class Server {
       stopped.set_value();
     });
     done.wait();
-    service_.operations.cancel_all("the server is shutting down");
+    rollout_.operations.cancel_all("the server is shutting down");
     drain_end_ = load_end_ = IoThread::Clock::now() + config_.drain_timeout;
     if (grpc_) grpc_->stop(drain_end_);
     wait_for_connections();
@@ -417,7 +405,7 @@ class Server {
   void wait_for_connections() {
     // Until its requests are answered, a connection may become idle at any time.
     for (auto& io_thread : io_threads_) io_thread->close_idle();
-    if (service_.connections.all() == 0 && (!grpc_ || grpc_->stopped())) return context_.stop();
+    if (connections_.all() == 0 && (!grpc_ || grpc_->stopped())) return context_.stop();
     if (IoThread::Clock::now() >= drain_end_) end_clients();
     timer_.expires_after(std::chrono::milliseconds(10));
     timer_.async_wait([this](const boost::system::error_code& ec) {
@@ -438,7 +426,7 @@ class Server {
     switch (endings_++) {
       case 0:
         log_warn("{} connections still busy after drain_timeout: connections that wait for their client are closed",
-                 service_.connections.all());
+                 connections_.all());
         end_loops();
         for (auto& io_thread : io_threads_) io_thread->end_clients(true);
         break;
@@ -446,7 +434,7 @@ class Server {
         for (auto& io_thread : io_threads_) io_thread->end_clients(false);
         break;
       default:
-        log_error("{} requests still run after drain_timeout: cut off", service_.connections.all());
+        log_error("{} requests still run after drain_timeout: cut off", connections_.all());
         end_log();
         std::_Exit(1);
     }
@@ -456,7 +444,7 @@ class Server {
   // Called on the loader thread, which is joined before the failure is read. Allocates nothing, because the failure may
   // be a lack of memory.
   void fail(std::exception_ptr failure) noexcept {
-    service_.draining = true;
+    draining_ = true;
     failure_ = std::move(failure);
     context_.stop();
   }
@@ -482,7 +470,10 @@ class Server {
   WeightStore store_;
   std::unique_ptr<OnDemand> on_demand_;  // null: all models are loaded at start
   ModelLoader control_;
-  Service service_;
+  std::atomic<bool> draining_{false};  // the server is not ready, and each answer closes its connection
+  Admission admission_;
+  Telemetry telemetry_;
+  Rollout rollout_;
   PushSettler settler_;
   GuardKeeper guard_keeper_;
   asio::posix::stream_descriptor end_;  // readable from the first signal on
@@ -492,7 +483,7 @@ class Server {
   std::unique_ptr<GrpcFront> grpc_;
   IoThread::Clock::time_point drain_end_, load_end_;
   int endings_ = 0;
-  bool draining_ = false;  // a signal has arrived
+  bool signalled_ = false;  // a signal has arrived
   std::exception_ptr failure_;
 };
 

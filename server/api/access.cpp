@@ -20,19 +20,20 @@ bool may_change(const Route* route, uint8_t scope) noexcept {
 
 }  // namespace
 
-CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, const Route* route, Listeners listener,
-                                  std::string_view authorization, bool foreign_page) {
-  const uint8_t scope = needed_scope(route, listener, service.config.http_admin);
+CredentialSet::Refusal refusal_of(const ServerConfig& config, Telemetry& telemetry, const CredentialSet& known,
+                                  const Route* route, Listeners listener, std::string_view authorization,
+                                  bool foreign_page) {
+  const uint8_t scope = needed_scope(route, listener, config.http_admin);
   if (scope == kNoScope) return {};
   CredentialSet::Refusal refusal = known.check(scope, authorization, accepted_scopes(route, listener));
   if (foreign_page && !known.needs_token(scope) && may_change(route, scope))
     refusal = {403, "requests of web pages of other origins need a token: token_file"};
-  if (refusal.status != 0) log_warn(service.refusals, "request refused with {}: {}", refusal.status, refusal.message);
+  if (refusal.status != 0) log_warn(telemetry.refusals, "request refused with {}: {}", refusal.status, refusal.message);
   return refusal;
 }
 
-void check_listener(const Service& service, const Route& route, Listeners listener) {
-  SCONCE_CHECK(!is_forbidden(route, listener, service.config.http_admin), kForbidden,
+void check_listener(const Admission& admission, const Route& route, Listeners listener) {
+  SCONCE_CHECK(!is_forbidden(route, listener, admission.config.http_admin), kForbidden,
                "this is for the administration listener (settings admin and http_admin)");
 }
 
@@ -41,24 +42,24 @@ void check_set(const Route& route, std::string_view model, std::string_view set)
                excerpt(set), "' is not found");
 }
 
-bool needs_load(const Service& service, const Catalog& catalog, std::string_view model) {
-  const OnDemand* const models = service.control.on_demand();
+bool needs_load(const Admission& admission, const Catalog& catalog, std::string_view model) {
+  const OnDemand* const models = admission.loader.on_demand();
   return models != nullptr && models->is_missing(catalog, model);
 }
 
-void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,
+void start_control(Admission& admission, const OnControlThread& handler, std::string_view model, std::string_view body,
                    const RequestId& id, const std::string& peer, ModelLoader::Done done) {
   handler.check(body);
   SCONCE_CHECK(is_model_name(model), kInvalidArgument, "not a model's name: '", excerpt(model), "'");
-  SCONCE_CHECK(!service.draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
-  ModelLoader& control = service.control;
-  control.submit(
-      [&control, work = handler.work, name = std::string(model), id, peer] {
+  SCONCE_CHECK(!admission.draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
+  ModelLoader& loader = admission.loader;
+  loader.submit(
+      [&loader, work = handler.work, name = std::string(model), id, peer] {
         const LogRequest log_request(id, peer);
-        (control.*work)(name);
+        (loader.*work)(name);
       },
-      [&service, done = std::move(done)](std::exception_ptr problem) {
-        ++service.controls;
+      [&admission, done = std::move(done)](std::exception_ptr problem) {
+        ++admission.controls;
         done(std::move(problem));
       });
 }

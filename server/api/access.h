@@ -4,29 +4,31 @@
 #include <string>
 #include <string_view>
 
+#include "server/api/admission.h"
 #include "server/api/routes.h"
 #include "server/http/access/credentials.h"
 #include "server/registry/model_loader.h"
-#include "server/rollout/service.h"
 #include "server/support/request_id.h"
+#include "server/telemetry/telemetry.h"
 
 namespace sconce::server {
 
 // Why the request's token is not sufficient; the refusal is logged. route: null if no route matched. foreign_page: a
 // page of another origin sent the request through a visitor's browser, and the settings do not allow that.
-CredentialSet::Refusal refusal_of(Service& service, const CredentialSet& known, const Route* route, Listeners listener,
-                                  std::string_view authorization, bool foreign_page);
+CredentialSet::Refusal refusal_of(const ServerConfig& config, Telemetry& telemetry, const CredentialSet& known,
+                                  const Route* route, Listeners listener, std::string_view authorization,
+                                  bool foreign_page);
 
 // kForbidden: the route is not for this listener.
-void check_listener(const Service& service, const Route& route, Listeners listener);
+void check_listener(const Admission& admission, const Route& route, Listeners listener);
 // kNotFound: "model@set" names a model only for routes that distinguish its sets.
 void check_set(const Route& route, std::string_view model, std::string_view set);
 
 // Whether the model is not loaded, but will be for a request that names it.
-bool needs_load(const Service& service, const Catalog& catalog, std::string_view model);
+bool needs_load(const Admission& admission, const Catalog& catalog, std::string_view model);
 
 // Queues the work for the loader thread, which calls `done` at the end. kInvalidArgument, kUnavailable, kQueueFull.
-void start_control(Service& service, const OnControlThread& handler, std::string_view model, std::string_view body,
+void start_control(Admission& admission, const OnControlThread& handler, std::string_view model, std::string_view body,
                    const RequestId& id, const std::string& peer, ModelLoader::Done done);
 
 }  // namespace sconce::server

@@ -12,9 +12,9 @@ std::unique_ptr<HttpStream> ApiHandler::open(HttpConnection& connection, Request
 }
 
 const Catalog& ApiHandler::catalog() {
-  const uint64_t revision = service_.repository.revision();
+  const uint64_t revision = admission_.repository.revision();
   if (!catalog_ || revision != catalog_revision_) {
-    catalog_ = service_.repository.snapshot();
+    catalog_ = admission_.repository.snapshot();
     catalog_revision_ = revision;
   }
   return *catalog_;

@@ -6,24 +6,33 @@
 #include <memory>
 #include <string>
 
+#include "server/api/admission.h"
 #include "server/console/overview_source.h"
 #include "server/http/connections/http_handler.h"
 #include "server/http/connections/io_thread.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
+#include "server/telemetry/telemetry.h"
 
 namespace sconce::server {
 
 class ApiHandler final : public HttpHandler {
  public:
-  // Both arguments outlive the object.
-  ApiHandler(Service& service, IoThread& io_thread) : service_(service), io_thread_(io_thread) {}
+  // All arguments outlive the object.
+  ApiHandler(Admission& admission, Rollout& rollout, Telemetry& telemetry, IoThread& io_thread)
+      : admission_(admission),
+        rollout_(rollout),
+        telemetry_(telemetry),
+        io_thread_(io_thread),
+        overview_(rollout, telemetry) {}
 
   std::unique_ptr<HttpStream> open(HttpConnection& connection, RequestReader& reader, Listeners listener,
                                    std::string peer) override;
   void tick() override { catalog(); }  // so that a thread with idle connections does not keep old models alive
   void rest() noexcept override;
 
-  Service& service() noexcept { return service_; }
+  Admission& admission() noexcept { return admission_; }
+  Rollout& rollout() noexcept { return rollout_; }
+  Telemetry& telemetry() noexcept { return telemetry_; }
   size_t index() const noexcept { return io_thread_.index(); }
   ConnectionCounters& counters() noexcept { return io_thread_.counters(); }
   const CredentialSet& credentials() { return io_thread_.credentials(); }
@@ -33,9 +42,11 @@ class ApiHandler final : public HttpHandler {
   void lane_requests(int change) noexcept { io_thread_.lane_requests(change); }
 
  private:
-  Service& service_;
+  Admission& admission_;
+  Rollout& rollout_;
+  Telemetry& telemetry_;
   IoThread& io_thread_;
-  OverviewSource overview_{service_};
+  OverviewSource overview_;
   std::shared_ptr<const Catalog> catalog_;  // null: read when needed
   uint64_t catalog_revision_ = 0;
 };

@@ -22,10 +22,10 @@ void Call::begin(const Head& head, RequestId& id, Clock::time_point start, Clock
   if (trace_parent_) id.set_trace({trace_parent_->trace_id.data(), trace_parent_->trace_id.size()});
 }
 
-OnDemand* Call::on_demand() const noexcept { return service_.control.on_demand(); }
+OnDemand* Call::on_demand() const noexcept { return admission_.loader.on_demand(); }
 
 ModelUse Call::find(const Catalog& catalog, size_t thread, const Target& target) {
-  if (!needs_load(service_, catalog, target.model)) {
+  if (!needs_load(admission_, catalog, target.model)) {
     ModelUse model(catalog.ready(target.model, target.version), thread, start_);
     if (model) [[likely]]
       return model;  // it was not evicted since the catalog was read
@@ -48,7 +48,7 @@ void Call::check_load() {
 void Call::open(ModelUse model, const Target& target, Inference::Form form, bool base64) {
   model_.assign(target.model);
   version_.assign(target.version);
-  Tracer& tracer = service_.tracer;
+  Tracer& tracer = telemetry_.tracer;
   traced_ = tracer.enabled() ? tracer.sample(model_, trace_parent_) : TraceLevels{};
   inference_.begin(std::move(model), form, base64, start_);
   inference_.limit_deadline(client_deadline_);
@@ -67,7 +67,7 @@ bool Call::choose_weights(const RequestId& id) {
 bool Call::run() {
   if (traced_.timestamps) inference_.trace_steps();
   if (traced_.tensors)
-    inference_.trace_inputs(static_cast<size_t>(service_.config.trace_tensor_elements), trace_tensors_);
+    inference_.trace_inputs(static_cast<size_t>(admission_.config.trace_tensor_elements), trace_tensors_);
   if (inference_.run()) return true;
   holder_ = Holder::kModel;
   return false;
@@ -81,17 +81,17 @@ DecodeLoop::Look Call::take_tokens(size_t most) {
 
 void Call::trace_outputs() {
   if (traced_.tensors)
-    inference_.trace_outputs(static_cast<size_t>(service_.config.trace_tensor_elements), trace_tensors_);
+    inference_.trace_outputs(static_cast<size_t>(admission_.config.trace_tensor_elements), trace_tensors_);
 }
 
 void Call::hold_answer(size_t bytes) {
   constexpr size_t kLargeAnswer = 64 * 1024;  // smaller answers are small compared with the call itself
-  if (bytes > kLargeAnswer) answer_room_.take(service_.request_memory, bytes, "an answer");
+  if (bytes > kLargeAnswer) answer_room_.take(admission_.request_memory, bytes, "an answer");
 }
 
 Failure Call::fail(const std::exception_ptr& problem) {
   Failure failure = inference_.fail(problem);
-  log_failure(service_.failures, failure);
+  log_failure(telemetry_.failures, failure);
   return failure;
 }
 
@@ -134,7 +134,7 @@ void Call::record(TraceRecord record, const RequestId& id, Clock::time_point enc
   record.levels = traced_;
   record.tensors = std::move(trace_tensors_);
   record.start = start_;
-  record_run(service_.tracer, std::move(record), inference_.timeline(), encoded);
+  record_run(telemetry_.tracer, std::move(record), inference_.timeline(), encoded);
 }
 
 void Call::clear() noexcept {

@@ -18,12 +18,13 @@
 #include <string_view>
 #include <vector>
 
+#include "server/api/admission.h"
 #include "server/codecs/inference.h"
 #include "server/registry/on_demand.h"
 #include "server/registry/repository.h"
-#include "server/rollout/service.h"
 #include "server/support/memory/request_budget.h"
 #include "server/support/request_id.h"
+#include "server/telemetry/telemetry.h"
 #include "server/telemetry/traces/trace.h"
 
 namespace sconce::server {
@@ -40,8 +41,8 @@ class Call {
   };
 
   // thread: index of the counters. notify: called on any thread when a holder releases the call; must not throw.
-  Call(Service& service, size_t thread, Inference::Notify notify, void* context)
-      : service_(service), inference_(thread, notify, context, &service.request_memory) {
+  Call(Admission& admission, Telemetry& telemetry, size_t thread, Inference::Notify notify, void* context)
+      : admission_(admission), telemetry_(telemetry), inference_(thread, notify, context, &admission.request_memory) {
     load_.notify = notify;
     load_.context = context;
   }
@@ -113,7 +114,8 @@ class Call {
  private:
   OnDemand* on_demand() const noexcept;
 
-  Service& service_;
+  Admission& admission_;
+  Telemetry& telemetry_;
   Holder holder_ = Holder::kNone;
   Clock::time_point start_, client_deadline_ = Clock::time_point::max(), load_deadline_;
   std::string weights_, affinity_;           // from the header

@@ -49,7 +49,7 @@ void describe(const OnDemand::Entry& entry, std::vector<IndexEntry>& entries) {
 
 // The status of the route's model if a request would load it; nullopt for other models.
 std::optional<OnDemand::Entry> not_loaded(const RequestView& request) {
-  const OnDemand* const on_demand = request.service.control.on_demand();
+  const OnDemand* const on_demand = request.admission.loader.on_demand();
   if (on_demand == nullptr || request.catalog.look_up(request.route.model) != nullptr) return std::nullopt;
   OnDemand::Entry entry = on_demand->status(request.catalog, request.route.model);
   return entry.versions.empty() ? std::nullopt : std::optional(std::move(entry));
@@ -75,23 +75,23 @@ IndexEntry describe(const Catalog::Entry& entry, const Catalog::Version& version
   return {entry.name, version.version(), state, std::move(reason), std::move(labels), std::move(on_demand)};
 }
 
-ServerTotals totals_of(const Service& service) {
+ServerTotals totals_of(const Admission& admission, const Telemetry& telemetry) {
   ServerTotals totals;
-  totals.start_time = service.start_time;
-  totals.lost_traces = service.tracer.dropped();
-  totals.failed_traces = service.tracer.failed();
-  if (service.otlp) totals.otlp = &service.otlp->counters();
-  totals.on_demand = service.control.on_demand();
-  totals.remote = service.remote;
-  totals.audit_failures = service.audit.failures();
-  totals.request_memory = service.request_memory.used();
-  totals.request_memory_limit = service.request_memory.limit();
+  totals.start_time = telemetry.start_time;
+  totals.lost_traces = telemetry.tracer.dropped();
+  totals.failed_traces = telemetry.tracer.failed();
+  if (telemetry.otlp) totals.otlp = &telemetry.otlp->counters();
+  totals.on_demand = admission.loader.on_demand();
+  totals.remote = telemetry.remote;
+  totals.audit_failures = telemetry.updates.audit_failures.load(std::memory_order_relaxed);
+  totals.request_memory = admission.request_memory.used();
+  totals.request_memory_limit = admission.request_memory.limit();
   totals.lost_lines = lost_log_lines();
-  if (service.config.grpc.enabled()) {
-    totals.calls = &service.calls;
+  if (admission.config.grpc.enabled()) {
+    totals.calls = &telemetry.calls;
     totals.methods = kGrpcMethodNames;
   }
-  totals.held_lines = service.refusals.all_held() + service.failures.all_held();
+  totals.held_lines = telemetry.refusals.all_held() + telemetry.failures.all_held();
   return totals;
 }
 
@@ -105,7 +105,7 @@ void check_set(const RequestView& request, const Catalog::Version& version) {
   if (set != ModelSets::kActive) sets->find(set);
 }
 
-bool is_draining(const RequestView& request) { return request.service.draining.load(std::memory_order_relaxed); }
+bool is_draining(const RequestView& request) { return request.admission.draining.load(std::memory_order_relaxed); }
 
 std::string index_text(const RequestView& request, bool ready_only) {
   std::vector<IndexEntry> entries;
@@ -118,7 +118,7 @@ std::string index_text(const RequestView& request, bool ready_only) {
   if (!ready_only)
     for (const auto& [name, away] : request.catalog.away())
       entries.push_back({.name = name, .state = "UNAVAILABLE", .reason = away.reason});
-  const OnDemand* const on_demand = request.service.control.on_demand();
+  const OnDemand* const on_demand = request.admission.loader.on_demand();
   if (on_demand != nullptr && !ready_only)
     for (const OnDemand::Entry& entry : on_demand->missing(request.catalog)) describe(entry, entries);
   return index_document(entries);
@@ -127,7 +127,7 @@ std::string index_text(const RequestView& request, bool ready_only) {
 std::string names_text(const RequestView& request) {
   std::vector<std::string> names;
   for (const Catalog::Entry& entry : request.catalog.entries()) names.push_back(entry.name);
-  if (const OnDemand* const on_demand = request.service.control.on_demand())
+  if (const OnDemand* const on_demand = request.admission.loader.on_demand())
     for (OnDemand::Entry& entry : on_demand->missing(request.catalog)) names.push_back(std::move(entry.name));
   return model_list_document(names);
 }
@@ -137,7 +137,7 @@ template <class Make>
 std::shared_ptr<const std::string> text_of_all(const RequestView& request, CachedText& cache, Make&& make) {
   constexpr size_t kShort = 64 * 1024;
   const CachedText::Clock::time_point now = CachedText::Clock::now();
-  const uint64_t revision = request.service.repository.revision() + request.service.controls.load();
+  const uint64_t revision = request.admission.repository.revision() + request.admission.controls.load();
   if (std::shared_ptr<const std::string> text = cache.find(revision, now)) return text;
   auto text = std::make_shared<const std::string>(make());
   if (text->size() > kShort) cache.keep(revision, now, text);
@@ -146,21 +146,23 @@ std::shared_ptr<const std::string> text_of_all(const RequestView& request, Cache
 
 }  // namespace
 
-void give_metrics(const Service& service, const Catalog& catalog, MetricSink& sink, HostLook& look) {
-  write_metrics(sink, catalog, service.counters, kRouteNames, service.operations.counters(), totals_of(service), look);
+void give_metrics(const Admission& admission, const Telemetry& telemetry, const Catalog& catalog, MetricSink& sink,
+                  HostLook& look) {
+  write_metrics(sink, catalog, telemetry.counters, kRouteNames, telemetry.updates, totals_of(admission, telemetry),
+                look);
 }
 
 namespace answers {
 
 void page(const RequestView& request, Response& response) {
-  const Service& service = request.service;
+  const Admission& admission = request.admission;
   const bool of_inference = request.route.listener == kPublic;
   PageFacts facts;
-  facts.reach = {url_for(service.public_url, request.host, of_inference),
-                 url_for(service.grpc_address, request.host, false), service.config.http_tls != TlsMode::kOff,
-                 service.credentials.snapshot()->needs_token(kInferScope)};
-  if (!service.admin_url.empty())
-    facts.console = url_for(service.admin_url, request.host, request.route.listener == kAdmin) + "/console";
+  facts.reach = {url_for(admission.public_url, request.host, of_inference),
+                 url_for(admission.grpc_address, request.host, false), admission.config.http_tls != TlsMode::kOff,
+                 admission.credentials.snapshot()->needs_token(kInferScope)};
+  if (!admission.admin_url.empty())
+    facts.console = url_for(admission.admin_url, request.host, request.route.listener == kAdmin) + "/console";
   facts.ready = !is_draining(request) && request.catalog.is_ready();
   response.type = request.accepts_html ? content_type::kHtml : content_type::kText;
   response.fields = kPageFields;
@@ -186,10 +188,10 @@ void openapi(const RequestView& request, Response& response) {
 
 void metrics_text(const RequestView& request, Response& response) {
   static HostLook look;  // only one thread answers metrics
-  const Service& service = request.service;
+  const Telemetry& telemetry = request.telemetry;
   response.type = "text/plain; version=0.0.4; charset=utf-8";
-  response.set_text(server::metrics_text(request.catalog, service.counters, kRouteNames, service.operations.counters(),
-                                         totals_of(service), look));
+  response.set_text(server::metrics_text(request.catalog, telemetry.counters, kRouteNames, telemetry.updates,
+                                         totals_of(request.admission, telemetry), look));
   constexpr size_t kWorthIt = 1024;
   if (response.text_bytes() > kWorthIt) compress(request.accepts, response);
 }
@@ -206,7 +208,7 @@ void ready(const RequestView& request, Response& response) {
 }
 
 void server_metadata(const RequestView& request, Response& response) {
-  response.set_text(server_document(request.service.shared_memory.allowed()));
+  response.set_text(server_document(request.admission.shared_memory.allowed()));
 }
 
 // A model that a request would load counts as ready, unless the last try failed.
@@ -269,12 +271,12 @@ void statistics(const RequestView& request, Response& response) {
 
 void repository_index(const RequestView& request, Response& response) {
   const bool ready_only = read_index_request(request.body);
-  response.set_text(*text_of_all(request, ready_only ? request.service.ready_index : request.service.index,
+  response.set_text(*text_of_all(request, ready_only ? request.admission.ready_index : request.admission.index,
                                  [&] { return index_text(request, ready_only); }));
 }
 
 void model_list(const RequestView& request, Response& response) {
-  response.set_text(*text_of_all(request, request.service.model_names, [&] { return names_text(request); }));
+  response.set_text(*text_of_all(request, request.admission.model_names, [&] { return names_text(request); }));
 }
 
 void model_status(const RequestView& request, Response& response) {

@@ -4,16 +4,18 @@
 
 #include <string_view>
 
+#include "server/api/admission.h"
 #include "server/http/compression.h"
 #include "server/http/response.h"
 #include "server/http/router.h"
-#include "server/rollout/service.h"
+#include "server/telemetry/telemetry.h"
 
 namespace sconce::server {
 
 // A request from the handler's point of view.
 struct RequestView {
-  Service& service;
+  Admission& admission;
+  Telemetry& telemetry;
   const Catalog& catalog;
   const RouteMatch& route;
   std::string_view body;
@@ -37,7 +39,8 @@ AnswerOnIoThread model_list, model_status, model_signature;
 }  // namespace answers
 
 // Passes all metrics to the sink. Any thread; look: owned by the caller.
-void give_metrics(const Service& service, const Catalog& catalog, MetricSink& sink, HostLook& look);
+void give_metrics(const Admission& admission, const Telemetry& telemetry, const Catalog& catalog, MetricSink& sink,
+                  HostLook& look);
 
 // Writes the answer {"error": message} with this status.
 void answer_error(int status, std::string_view message, Response& response);

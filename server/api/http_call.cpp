@@ -30,8 +30,8 @@ HttpCall::HttpCall(ApiHandler& api, HttpConnection& connection, RequestReader& r
       api_(api),
       connection_(connection),
       reader_(reader),
-      last_begin_(end_of_age(api.service().config.http_max_connection_age)),
-      call_(api.service(), api.index(), &HttpCall::notify, this) {}
+      last_begin_(end_of_age(api.admission().config.http_max_connection_age)),
+      call_(api.admission(), api.telemetry(), api.index(), &HttpCall::notify, this) {}
 
 HttpCall::Next HttpCall::begin(Clock::time_point now) {
   const RequestHeader& head = reader_.head();
@@ -39,7 +39,7 @@ HttpCall::Next HttpCall::begin(Clock::time_point now) {
   form_ = {head.http11, head.head_only, !reader_.keep_alive() || now > last_begin_};
   call_.begin({head.request_id, head.traceparent, head.weights, head.affinity}, request_id_, now);
   if (head.method == Method::kGet) host_.assign(head.host);
-  if (api_.service().config.access_log) {
+  if (api_.admission().config.access_log) {
     access_line_ = shown_in_log(head.method_text) + " " + shown_in_log(head.target);
   }
   const bool all_here = reader_.body_is_here();
@@ -51,7 +51,7 @@ HttpCall::Next HttpCall::begin(Clock::time_point now) {
     route_ = find_route(cached_path_.path, cached_method_, listener_);
   }
   routed_ = true;
-  if (!head.origin.empty() || api_.service().cors.on()) [[unlikely]]
+  if (!head.origin.empty() || api_.admission().cors.on()) [[unlikely]]
     look_at_page();
   if (strange_host()) [[unlikely]]
     return refuse(403, "Host is not a name of this server: use an address or localhost, or set allowed_hosts");
@@ -73,7 +73,7 @@ HttpCall::Next HttpCall::begin(Clock::time_point now) {
 
 // Sets the maximum size of the request from its route. Returns false if the request is larger.
 bool HttpCall::limit_body() {
-  most_body_ = static_cast<uint64_t>(api_.service().config.max_body_bytes);
+  most_body_ = static_cast<uint64_t>(api_.admission().config.max_body_bytes);
   check_set(route_of(route_), route_.model, route_.set);
   // Throws the error of a missing model before the request is read. The maximum size for a model that is not loaded yet
   // is unknown.
@@ -104,7 +104,7 @@ HttpCall::Next HttpCall::route_request() {
     case RouteMatch::Result::kFound:
       break;
   }
-  check_listener(api_.service(), route_of(route_), listener_);
+  check_listener(api_.admission(), route_of(route_), listener_);
   check_set(route_of(route_), route_.model, route_.set);
   return std::visit([this](const auto& handler) { return answer_by(handler); }, route_of(route_).handler);
 }
@@ -112,7 +112,7 @@ HttpCall::Next HttpCall::route_request() {
 HttpCall::Next HttpCall::answer_by(const OnIoThread& handler) {
   // Uses one snapshot, because between two snapshots another load may evict the model.
   const Catalog& catalog = api_.catalog();
-  if (handler.loads && needs_load(api_.service(), catalog, route_.model)) return wait_for_load();
+  if (handler.loads && needs_load(api_.admission(), catalog, route_.model)) return wait_for_load();
   if (handler.tells_all && has_many_models()) return write_elsewhere();
   write(catalog);
   return Next::kAnswer;
@@ -121,8 +121,8 @@ HttpCall::Next HttpCall::answer_by(const OnIoThread& handler) {
 // Writes the document of a route with OnIoThread.
 void HttpCall::write(const Catalog& catalog) {
   std::get<OnIoThread>(route_of(route_).handler)
-      .answer({api_.service(), catalog, route_, body_text(), reader_.head().accepts_html, reader_.head().accepts,
-               if_none_match_, host_},
+      .answer({api_.admission(), api_.telemetry(), catalog, route_, body_text(), reader_.head().accepts_html,
+               reader_.head().accepts, if_none_match_, host_},
               response_);
 }
 
@@ -171,7 +171,7 @@ std::string_view HttpCall::body_text() const noexcept {
 
 bool HttpCall::forbidden() const noexcept {
   const Route* const route = found_route(route_);
-  return route != nullptr && is_forbidden(*route, listener_, api_.service().config.http_admin);
+  return route != nullptr && is_forbidden(*route, listener_, api_.admission().config.http_admin);
 }
 
 HttpCall::Next HttpCall::resume() {
@@ -246,7 +246,7 @@ HttpCall::Next HttpCall::refuse(int status, std::string_view message) {
 }
 
 HttpCall::Next HttpCall::refuse_length() {
-  const bool by_setting = most_body_ == static_cast<uint64_t>(api_.service().config.max_body_bytes);
+  const bool by_setting = most_body_ == static_cast<uint64_t>(api_.admission().config.max_body_bytes);
   return refuse(413, by_setting ? std::string("request body is larger than max_body_bytes")
                                 : "request body is larger than " + std::to_string(most_body_) +
                                       (route_of(route_).body == BodyLimit::kInputs
@@ -263,7 +263,7 @@ void HttpCall::fail(const std::exception_ptr& problem) {
 }
 
 ResponseWriter::Form HttpCall::finish_response() {
-  if (reader_.unfinished() || api_.service().draining.load(std::memory_order_relaxed)) form_.close = true;
+  if (reader_.unfinished() || api_.admission().draining.load(std::memory_order_relaxed)) form_.close = true;
   name_response();
   return form_;
 }
@@ -275,7 +275,7 @@ void HttpCall::name_response() {
 }
 
 void HttpCall::end(size_t bytes, Clock::time_point encoded) {
-  if (api_.service().config.access_log) log_access(access_line_, response_.status, bytes, Clock::now() - start_);
+  if (api_.admission().config.access_log) log_access(access_line_, response_.status, bytes, Clock::now() - start_);
   call_.drop_answer();
   if (call_.holder() == Call::Holder::kNone) {
     if (call_.traced()) record_trace(encoded);

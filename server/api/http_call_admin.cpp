@@ -25,7 +25,7 @@ HttpCall::Next HttpCall::begin_admin(uint64_t length) {
   const OnAdminThread* const own = route != nullptr ? std::get_if<OnAdminThread>(&route->handler) : nullptr;
   const bool weights = route != nullptr && route->body == BodyLimit::kWeights;
   const uint64_t most = weights || (route != nullptr && route->body == BodyLimit::kTensors) ? kMaxTensors : kMaxText;
-  const uint64_t limit = std::min(static_cast<uint64_t>(api_.service().config.max_body_bytes), most);
+  const uint64_t limit = std::min(static_cast<uint64_t>(api_.admission().config.max_body_bytes), most);
   const WeightsBody kind = weights ? weights_body(head.content_type) : WeightsBody::kReference;
   if (kind == WeightsBody::kUnsupported) {
     return refuse(415, "Content-Type must be application/octet-stream (safetensors) or application/json");
@@ -62,10 +62,10 @@ HttpCall::Next HttpCall::begin_admin(uint64_t length) {
 
 bool HttpCall::refuse_access() {
   const RequestHeader& head = reader_.head();
-  Service& service = api_.service();
-  if (listener_ == kAdmin) service.credentials.refresh();
-  const CredentialSet::Refusal refusal =
-      refusal_of(service, api_.credentials(), found_route(route_), listener_, head.authorization, foreign_page_);
+  Admission& admission = api_.admission();
+  if (listener_ == kAdmin) admission.credentials.refresh();
+  const CredentialSet::Refusal refusal = refusal_of(admission.config, api_.telemetry(), api_.credentials(),
+                                                    found_route(route_), listener_, head.authorization, foreign_page_);
   if (refusal.status == 0) return false;
   answer_error(refusal.status, refusal.message, response_);
   if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";
@@ -79,7 +79,7 @@ HttpCall::Next HttpCall::start_task(const OnAdminThread& handler) {
     admin_answer_ = std::move(answer);
     notify(this);
   };
-  handler.start(api_.service(), std::move(*admin_), done);
+  handler.start(api_.admission(), api_.rollout(), api_.telemetry(), std::move(*admin_), done);
   holder_ = Holder::kAdministration;
   return Next::kWait;
 }
@@ -112,7 +112,7 @@ void HttpCall::take_admin_answer() {
 }
 
 HttpCall::Next HttpCall::answer_by(const OnControlThread& handler) {
-  start_control(api_.service(), handler, route_.model, body_text(), request_id_, peer_,
+  start_control(api_.admission(), handler, route_.model, body_text(), request_id_, peer_,
                 [this](std::exception_ptr problem) {
                   problem_ = std::move(problem);
                   notify(this);

@@ -26,7 +26,7 @@ bool HttpCall::decodes_long() const noexcept {
 }
 
 bool HttpCall::answers_long() const noexcept {
-  const bool compressed = api_.service().config.compress_above > 0 && reader_.head().accepts != Coding::kIdentity;
+  const bool compressed = api_.admission().config.compress_above > 0 && reader_.head().accepts != Coding::kIdentity;
   return call_.inference().has_long_answer(compressed);
 }
 
@@ -43,7 +43,7 @@ bool HttpCall::has_many_models() const {
 
 HttpCall::Next HttpCall::write_elsewhere() { return lend<&HttpCall::write_document>(Holder::kDocument); }
 
-void HttpCall::write_document() { write(*api_.service().repository.snapshot()); }
+void HttpCall::write_document() { write(*api_.admission().repository.snapshot()); }
 
 template <void (HttpCall::*work)()>
 HttpCall::Next HttpCall::lend(Holder holder) {
@@ -54,7 +54,7 @@ HttpCall::Next HttpCall::lend(Holder holder) {
     notify(context);
   };
   task_.client = ThreadPool::client_of(peer_);
-  api_.service().heavy_work.submit(task_);
+  api_.admission().heavy_work.submit(task_);
   holder_ = holder;
   return Next::kWait;
 }

@@ -36,9 +36,9 @@ HttpCall::Next HttpCall::choose_weights() { return call_.choose_weights(request_
 
 // On any thread, like encode_answer().
 void HttpCall::decode_request() {
-  const uint64_t most = static_cast<uint64_t>(api_.service().config.max_inflated_bytes);
+  const uint64_t most = static_cast<uint64_t>(api_.admission().config.max_inflated_bytes);
   reader_.inflate(std::min(most, call_.inference().most_body_bytes()));
-  const SharedMemory* const shared = &api_.service().shared_memory;
+  const SharedMemory* const shared = &api_.admission().shared_memory;
   call_.inference().decode(reader_.body(), reader_.head().json_length,
                            foreign_page_ && !has_token() ? nullptr : shared);
 }
@@ -66,7 +66,7 @@ HttpCall::Next HttpCall::answer_piece() {
   const bool first = !std::exchange(streaming_, !over), chunked = form_.http11;
   response_.begin_piece(chunked);
   if (const std::optional<Failure> failure = call_.inference().encode_events(response_))
-    log_failure(api_.service().failures, *failure);
+    log_failure(api_.telemetry().failures, *failure);
   response_.end_piece(chunked, over);
   response_.streamed = true;
   response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that support the field pass tokens on at once
@@ -83,7 +83,7 @@ void HttpCall::encode_answer() {
 HttpCall::Next HttpCall::finish_answer() {
   call_.trace_outputs();
   call_.inference().succeed();
-  if (api_.service().config.server_timing) call_.inference().tell_times(response_);
+  if (api_.admission().config.server_timing) call_.inference().tell_times(response_);
   return Next::kAnswer;
 }
 
@@ -110,7 +110,7 @@ void HttpCall::run_out_of_time() {
 }
 
 void HttpCall::compress_answer() {
-  const int64_t above = api_.service().config.compress_above;
+  const int64_t above = api_.admission().config.compress_above;
   // Clients decompress only tensors.
   if (above <= 0 || form_of(route_of(route_)) != Inference::Form::kInfer ||
       static_cast<int64_t>(response_.body_bytes()) <= above)

@@ -6,11 +6,11 @@
 
 namespace sconce::server {
 
-OnDemand* HttpCall::on_demand() const noexcept { return api_.service().control.on_demand(); }
+OnDemand* HttpCall::on_demand() const noexcept { return api_.admission().loader.on_demand(); }
 
 // Whether the route's model must be loaded first. The catalog is read only if models are loaded on demand at all.
 bool HttpCall::must_load() {
-  return on_demand() != nullptr && needs_load(api_.service(), api_.catalog(), route_.model);
+  return on_demand() != nullptr && needs_load(api_.admission(), api_.catalog(), route_.model);
 }
 
 HttpCall::Next HttpCall::wait_for_load() {

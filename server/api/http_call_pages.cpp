@@ -8,21 +8,21 @@ namespace sconce::server {
 // Determines the page's origin, and the header fields of the answer for it.
 void HttpCall::look_at_page() {
   const RequestHeader& head = reader_.head();
-  const Service& service = api_.service();
+  const Admission& admission = api_.admission();
   const Route* const route = found_route(route_);
-  const bool opened = listener_ == kPublic && service.cors.on() && (route == nullptr || opens_to_pages(*route));
-  if (opened) service.cors.write_fields(head.origin, page_fields_);
-  foreign_page_ = !head.origin.empty() && !(opened && service.cors.allows(head.origin)) &&
-                  !is_own_page(head.origin, head.host, service.config.allowed_hosts);
+  const bool opened = listener_ == kPublic && admission.cors.on() && (route == nullptr || opens_to_pages(*route));
+  if (opened) admission.cors.write_fields(head.origin, page_fields_);
+  foreign_page_ = !head.origin.empty() && !(opened && admission.cors.allows(head.origin)) &&
+                  !is_own_page(head.origin, head.host, admission.config.allowed_hosts);
 }
 
 // Whether Host is a foreign name while only the listener's address restricts access: a page of that name, which was
 // pointed at this server, would look like one of this server's own pages.
 bool HttpCall::strange_host() {
   const std::string_view host = reader_.head().host;
-  if ((api_.service().checks_host & listener_) == 0 || host == own_host_) [[likely]]
+  if ((api_.admission().checks_host & listener_) == 0 || host == own_host_) [[likely]]
     return false;
-  const ServerConfig& config = api_.service().config;
+  const ServerConfig& config = api_.admission().config;
   if (is_own_host(host, config.allowed_hosts)) {
     own_host_.assign(host);
     return false;
@@ -33,13 +33,14 @@ bool HttpCall::strange_host() {
 
 // Whether the request has a valid token because its route needs one.
 bool HttpCall::has_token() const {
-  return api_.credentials().needs_token(needed_scope(found_route(route_), listener_, api_.service().config.http_admin));
+  return api_.credentials().needs_token(
+      needed_scope(found_route(route_), listener_, api_.admission().config.http_admin));
 }
 
 // OPTIONS: a browser asks whether a page may send such a request. This request has no token.
 HttpCall::Next HttpCall::answer_preflight() {
   const RequestHeader& head = reader_.head();
-  const CorsRule& cors = api_.service().cors;
+  const CorsRule& cors = api_.admission().cors;
   response_.reset();
   const Method asked = head.page_method == "POST"                                ? Method::kPost
                        : head.page_method == "GET" || head.page_method == "HEAD" ? Method::kGet

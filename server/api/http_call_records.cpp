@@ -24,7 +24,7 @@ void HttpCall::record_trace(Clock::time_point encoded) {
   TraceRecord record;
   record.method_and_path = "POST " + cached_path_.path;
   record.route = kRouteNames[route_.route];
-  const ServerConfig& config = api_.service().config;
+  const ServerConfig& config = api_.admission().config;
   record.scheme = (listener_ == kAdmin ? config.admin_tls : config.http_tls) == TlsMode::kOff ? "http" : "https";
   record.status = response_.status;
   call_.record(std::move(record), request_id_, encoded);

@@ -355,4 +355,19 @@ constinit const std::span<const Route> kRoutes = kTable;
 constinit const std::span<const RoutePattern> kRoutePatterns = kPatterns;
 constinit const std::span<const std::string_view> kRouteNames = kNames;
 
+void OnAdminThread::start(const Admission& admission, Rollout& rollout, const Telemetry& telemetry,
+                          AdminRequest request, AdminDone done) const {
+  if (starts != nullptr) return starts(rollout, std::move(request), std::move(done));
+  if (text != nullptr)
+    return start_admin(
+        rollout.admin_threads, std::move(request),
+        [&rollout, handler = text](const AdminRequest& given) { return handler(rollout, given); }, std::move(done));
+  start_admin(
+      rollout.admin_threads, std::move(request),
+      [&admission, &telemetry, handler = of_server](const AdminRequest& given) {
+        return handler(admission, telemetry, given);
+      },
+      std::move(done));
+}
+
 }  // namespace sconce::server

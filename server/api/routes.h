@@ -15,6 +15,7 @@
 #include <utility>
 #include <variant>
 
+#include "server/api/admin_handlers.h"
 #include "server/api/handlers.h"
 #include "server/codecs/inference.h"
 #include "server/console/feed.h"
@@ -42,12 +43,13 @@ struct OnIoThread {
 struct OnAdminThread {
   consteval explicit OnAdminThread(AdminText& function) : text(&function) {}
   consteval explicit OnAdminThread(AdminStart& function) : starts(&function) {}
-  void start(Service& service, AdminRequest request, AdminDone done) const {
-    if (starts != nullptr) return starts(service, std::move(request), std::move(done));
-    start_admin(service, std::move(request), *text, std::move(done));
-  }
+  consteval explicit OnAdminThread(ServerText& function) : of_server(&function) {}
+  // kUnavailable.
+  void start(const Admission& admission, Rollout& rollout, const Telemetry& telemetry, AdminRequest request,
+             AdminDone done) const;
   AdminText* text = nullptr;
   AdminStart* starts = nullptr;
+  ServerText* of_server = nullptr;
 };
 
 // Runs on the loader thread, on a model given by name. The body is checked first.

@@ -49,7 +49,7 @@ void change_log_settings(std::string_view body) {
 
 std::string regions_document(const RequestView& request, SharedMemory::Kind kind) {
   Json list = Json::array();
-  for (const auto& region : request.service.shared_memory.list(kind, request.route.region)) {
+  for (const auto& region : request.admission.shared_memory.list(kind, request.route.region)) {
     Json json = {{"name", region->name}};
     if (const PosixRegion* posix = region->posix()) {
       json["key"] = posix->key;
@@ -74,13 +74,13 @@ namespace answers {
 
 void trace_settings(const RequestView& request, Response& response) {
   check_model(request);
-  response.set_text(request.service.tracer.settings(request.route.model));
+  response.set_text(request.telemetry.tracer.settings(request.route.model));
 }
 
 void change_trace(const RequestView& request, Response& response) {
   check_model(request);
-  request.service.tracer.change(request.route.model, request.body);
-  response.set_text(request.service.tracer.settings(request.route.model));
+  request.telemetry.tracer.change(request.route.model, request.body);
+  response.set_text(request.telemetry.tracer.settings(request.route.model));
 }
 
 void log_settings(const RequestView& /*request*/, Response& response) { response.set_text(log_document()); }
@@ -95,11 +95,11 @@ void regions(const RequestView& request, Response& response) {
 }
 
 void register_region(const RequestView& request, Response& /*response*/) {
-  request.service.shared_memory.add(SharedMemory::Kind::kPosix, request.route.region, request.body);
+  request.admission.shared_memory.add(SharedMemory::Kind::kPosix, request.route.region, request.body);
 }
 
 void unregister_region(const RequestView& request, Response& /*response*/) {
-  request.service.shared_memory.remove(SharedMemory::Kind::kPosix, request.route.region);
+  request.admission.shared_memory.remove(SharedMemory::Kind::kPosix, request.route.region);
 }
 
 void cuda_regions(const RequestView& request, Response& response) {
@@ -107,11 +107,11 @@ void cuda_regions(const RequestView& request, Response& response) {
 }
 
 void register_cuda_region(const RequestView& request, Response& /*response*/) {
-  request.service.shared_memory.add(SharedMemory::Kind::kDevice, request.route.region, request.body);
+  request.admission.shared_memory.add(SharedMemory::Kind::kDevice, request.route.region, request.body);
 }
 
 void unregister_cuda_region(const RequestView& request, Response& /*response*/) {
-  request.service.shared_memory.remove(SharedMemory::Kind::kDevice, request.route.region);
+  request.admission.shared_memory.remove(SharedMemory::Kind::kDevice, request.route.region);
 }
 
 }  // namespace answers

@@ -5,6 +5,6 @@
 
 namespace sconce::server::admin {
 
-AdminText access, log_lines;
+AdminText log_lines;
 
 }  // namespace sconce::server::admin

@@ -74,7 +74,7 @@ class LogFeed final : public Feed {
 
 }  // namespace
 
-std::string admin::log_lines(Service& /*service*/, const AdminRequest& request) {
+std::string admin::log_lines(Rollout& /*rollout*/, const AdminRequest& request) {
   const Query query(request.query, {"lines", "level"});
   const size_t most = std::min(number_of<size_t>(query, "lines", 200), kMaxLines);
   const LogRing& ring = last_log_lines();

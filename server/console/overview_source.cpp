@@ -117,25 +117,25 @@ std::vector<Overview::Operation> operations_of(const OperationLog& log) {
   return operations;
 }
 
-Overview overview_of(const Service& service, int64_t readers) {
-  const std::shared_ptr<const Catalog> catalog = service.repository.snapshot();
+Overview overview_of(const Rollout& rollout, const Telemetry& telemetry, int64_t readers) {
+  const std::shared_ptr<const Catalog> catalog = rollout.repository.snapshot();
   Overview now;
   now.time = now_seconds();
   now.server.version = version();
   now.server.instance = instance_name();
-  now.server.started = service.start_time;
-  now.server.draining = service.draining.load(std::memory_order_relaxed);
+  now.server.started = telemetry.start_time;
+  now.server.draining = rollout.draining.load(std::memory_order_relaxed);
   now.server.ready = !now.server.draining && catalog->is_ready();
   now.server.resident_bytes = resident_bytes();
   now.server.cpu_seconds = cpu_seconds();
-  now.server.connections = service.connections.all();
+  now.server.connections = telemetry.connections.all();
   now.server.consoles = readers;
-  now.server.requests = count_answers(service.counters);
+  now.server.requests = count_answers(telemetry.counters);
   now.server.lost_lines = lost_log_lines();
   for (const auto& [name, away] : catalog->away()) now.server.away.push_back(name + ": " + away.reason);
   for (const Catalog::Entry& entry : catalog->entries())
     for (const Catalog::Version& version : entry.versions) now.models.push_back(described(entry, version));
-  now.operations = operations_of(service.operations);
+  now.operations = operations_of(rollout.operations);
   return now;
 }
 
@@ -177,7 +177,7 @@ const std::string* OverviewSource::Reader::next(Clock::time_point now) {
 }
 
 void OverviewSource::make(Clock::time_point now) {
-  Overview next = overview_of(service_, readers_);
+  Overview next = overview_of(rollout_, telemetry_, readers_);
   // The driver's library is loaded only if a model uses its devices.
   if (on_gpus(next)) next.gpus = gpus_.look();
   add_peers(peers_.look(now), next);

@@ -9,8 +9,9 @@
 
 #include "server/console/overview.h"
 #include "server/console/peer_watch.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/telemetry/gpu_metrics.h"
+#include "server/telemetry/telemetry.h"
 
 namespace sconce::server {
 
@@ -19,7 +20,8 @@ class OverviewSource {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kPeriod{1};
 
-  explicit OverviewSource(Service& service) : service_(service) {}
+  // Both arguments outlive the source.
+  OverviewSource(Rollout& rollout, const Telemetry& telemetry) : rollout_(rollout), telemetry_(telemetry) {}
   OverviewSource(const OverviewSource&) = delete;
 
   // A reader of the events. It must not outlive the source.
@@ -42,9 +44,10 @@ class OverviewSource {
   void make(Clock::time_point now);
   void forget() noexcept;
 
-  Service& service_;
+  Rollout& rollout_;
+  const Telemetry& telemetry_;
   GpuReader gpus_;
-  PeerWatch peers_{service_};
+  PeerWatch peers_{rollout_};
   int64_t readers_ = 0;
   uint64_t number_ = 0;  // of the event
   std::string event_;

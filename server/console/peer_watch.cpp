@@ -44,11 +44,11 @@ struct PeerWatch::Question {
 
 std::vector<PeerWatch::Question> PeerWatch::questions() const {
   std::vector<Question> found;
-  const std::shared_ptr<const Catalog> catalog = service_.repository.snapshot();
+  const std::shared_ptr<const Catalog> catalog = rollout_.repository.snapshot();
   for (const Catalog::Entry& entry : catalog->entries()) {
     for (const Catalog::Version& version : entry.versions) {
       if (!version.model || version.model->pipeline() != nullptr) continue;
-      const std::vector<PushRecord> pushes = service_.pushes.list(place_of(version.model));
+      const std::vector<PushRecord> pushes = rollout_.pushes.list(place_of(version.model));
       const auto last = std::find_if(pushes.rbegin(), pushes.rend(), [](const PushRecord& push) {
         return push.state == PushState::kCommitted && push.terms.set.empty();
       });
@@ -68,16 +68,16 @@ std::vector<PeerWatch::Question> PeerWatch::questions() const {
   return found;
 }
 
-PeerWatch::Others PeerWatch::ask(const Service& service, const std::vector<Question>& questions) {
+PeerWatch::Others PeerWatch::ask(const Rollout& rollout, const std::vector<Question>& questions) {
   Others others;
   for (const Question& question : questions) {
     for (const std::string& url : question.urls) {
-      if (service.operations.stopping()) return others;
+      if (rollout.operations.stopping()) return others;
       std::string theirs;
       // A server that must not be asked, or cannot be reached, is not reported.
       const bool asked = succeeds([&] {
         const std::string path = admin_path(question.model, std::to_string(question.version)) + "/weights";
-        theirs = served_by(service.peers.client(url, question.authorization, kPatience).get(path));
+        theirs = served_by(rollout.peers.client(url, question.authorization, kPatience).get(path));
       });
       if (asked && !theirs.empty() && theirs != question.ours)
         others[{question.model, question.version}].push_back({url, theirs, question.ours, question.generation});
@@ -100,9 +100,9 @@ PeerWatch::Others PeerWatch::look(Clock::time_point now) {
       known->others = std::move(others);
       known->asking = false;
     };
-    const auto work = [&service = service_, asked = std::move(asked), over] { over(ask(service, asked)); };
+    const auto work = [&rollout = rollout_, asked = std::move(asked), over] { over(ask(rollout, asked)); };
     if (begin && !succeeds([&] {
-          service_.admin_threads.run(
+          rollout_.admin_threads.run(
               work, [over](const std::exception_ptr&) { over({}); }, [over] { over({}); });
         }))
       over({});

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sconce/mutex.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 
 namespace sconce::server {
 
@@ -30,7 +30,7 @@ class PeerWatch {
   // By name and version of the model.
   using Others = std::map<std::pair<std::string, int64_t>, std::vector<Other>>;
 
-  explicit PeerWatch(Service& service) : service_(service) {}
+  explicit PeerWatch(Rollout& rollout) : rollout_(rollout) {}
 
   // The current findings. Starts another poll, if one is due.
   Others look(Clock::time_point now);
@@ -42,10 +42,10 @@ class PeerWatch {
     Others others SCONCE_GUARDED_BY(mutex);
   };
   struct Question;
-  static Others ask(const Service& service, const std::vector<Question>& questions);
+  static Others ask(const Rollout& rollout, const std::vector<Question>& questions);
   std::vector<Question> questions() const;
 
-  Service& service_;
+  Rollout& rollout_;
   const std::shared_ptr<Known> known_ = std::make_shared<Known>();  // shared with the polling thread
   Clock::time_point due_{};
 };

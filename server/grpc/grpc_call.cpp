@@ -30,7 +30,7 @@ ErrorCode error_of(GrpcCode code) noexcept {
 }  // namespace
 
 GrpcCall::GrpcCall(CallRoom& room, TimerQueue& clock)
-    : Alarm(clock), room_(room), call_(room.service(), 0, &GrpcCall::notify, this) {
+    : Alarm(clock), room_(room), call_(room.admission(), room.telemetry(), 0, &GrpcCall::notify, this) {
   task_.context = this;
   task_.work = [](void* context) noexcept { static_cast<GrpcCall*>(context)->resume(); };
 }
@@ -50,14 +50,14 @@ bool GrpcCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, 
     deadline_ = caller.deadline;
     sent_ = 0;
     if (const std::exception_ptr problem = exception_of([&] {
-          Service& service = room_.service();
+          Admission& admission = room_.admission();
           peer_ = caller.peer;
           call_.begin({caller.request_id, caller.traceparent, caller.weights, caller.affinity}, request_id_, start_,
                       deadline_);
           Turn turn(room_.turns());
           const LogRequest log_request(request_id_, peer_);
-          const CredentialSet::Refusal refusal =
-              refusal_of(service, turn.credentials(), &infer_route(), kPublic, caller.authorization, false);
+          const CredentialSet::Refusal refusal = refusal_of(admission.config, room_.telemetry(), turn.credentials(),
+                                                            &infer_route(), kPublic, caller.authorization, false);
           if (refusal.status != 0) {
             http_status_ = refusal.status;
             status_ = {grpc_code(refusal.status), std::string(refusal.message)};
@@ -65,7 +65,7 @@ bool GrpcCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, 
             finished = true;
             return;
           }
-          message_room_.take(service.request_memory, bytes, "a request");
+          message_room_.take(admission.request_memory, bytes, "a request");
         }))
       finished = fail(problem);
   }
@@ -79,7 +79,7 @@ bool GrpcCall::grow(size_t bytes) noexcept {
     const MutexLock lock(mutex_);
     if (state_ != State::kAdmitted) return false;  // cancelled meanwhile
     if (const std::exception_ptr problem =
-            exception_of([&] { message_room_.take(room_.service().request_memory, bytes, "a request"); }))
+            exception_of([&] { message_room_.take(room_.admission().request_memory, bytes, "a request"); }))
       finished = fail(problem);
   }
   tell(finished);
@@ -113,7 +113,7 @@ void GrpcCall::refuse(GrpcStatus status) noexcept {
 }
 
 bool GrpcCall::begin(const TensorRequest& request, Turn& turn) {
-  Service& service = room_.service();
+  Admission& admission = room_.admission();
   const size_t at = request.model.find('@');
   model_ = request.model.substr(0, at);
   const std::string_view set = at == std::string_view::npos ? std::string_view() : request.model.substr(at + 1);
@@ -126,7 +126,7 @@ bool GrpcCall::begin(const TensorRequest& request, Turn& turn) {
   }
   const bool streamed = method_ == GrpcMethod::kModelStreamInfer;
   call_.open(std::move(model), target, streamed ? Inference::Form::kInferStream : Inference::Form::kInfer, false);
-  call_.inference().decode(request, &service.shared_memory);
+  call_.inference().decode(request, &admission.shared_memory);
   if (call_.choose_weights(request_id_)) return run_decoded();
   wait();
   return false;
@@ -307,7 +307,7 @@ void GrpcCall::tell(bool finished) noexcept {
 }
 
 void GrpcCall::sending(size_t bytes) noexcept {
-  const ServerConfig& config = room_.service().config;
+  const ServerConfig& config = room_.admission().config;
   sent_ = bytes;
   due_ = Clock::now() + config.write_timeout +
          std::chrono::seconds(static_cast<int64_t>(bytes) / std::max<int64_t>(config.min_rate, 1));
@@ -334,13 +334,13 @@ void GrpcCall::release() noexcept {
 
 // Writes the access log, metrics and the trace.
 void GrpcCall::record() noexcept {
-  Service& service = room_.service();
+  Admission& admission = room_.admission();
   const Clock::duration time = Clock::now() - start_;
   const GrpcCode code = cut_off_ != GrpcCode::kOk ? cut_off_ : status_.code;
   room_.count(method_, code, time);
   succeeds([&] {
     const LogRequest log_request(request_id_, peer_);
-    if (service.config.access_log)
+    if (admission.config.access_log)
       log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]), static_cast<int>(code),
                  sent_, time);
     if (!call_.traced() || held()) return;
@@ -357,7 +357,7 @@ void GrpcCall::record() noexcept {
 void GrpcCall::clean() noexcept {
   call_.clear();
   Inference& inference = call_.inference();
-  if (room_.service().request_memory.is_tight() || inference.capacity() > kKeptMemory) inference.trim(0);
+  if (room_.admission().request_memory.is_tight() || inference.capacity() > kKeptMemory) inference.trim(0);
   message_room_.give_back();
   request_id_.begin({});
   released_ = false;
@@ -366,8 +366,11 @@ void GrpcCall::clean() noexcept {
   state_ = State::kFree;
 }
 
-CallRoom::CallRoom(Service& service, TimerQueue& clock, size_t first_place)
-    : service_(service), clock_(clock), turns_(service.repository, service.credentials, first_place) {}
+CallRoom::CallRoom(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place)
+    : admission_(admission),
+      telemetry_(telemetry),
+      clock_(clock),
+      turns_(admission.repository, admission.credentials, first_place) {}
 
 CallRoom::~CallRoom() { resumers_.stop(); }
 
@@ -426,7 +429,7 @@ void CallRoom::give_up_late(GrpcCall::Clock::time_point now) noexcept {
 }
 
 void CallRoom::count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept {
-  service_.calls.add(static_cast<size_t>(method), static_cast<size_t>(code), time);
+  telemetry_.calls.add(static_cast<size_t>(method), static_cast<size_t>(code), time);
 }
 
 }  // namespace sconce::server

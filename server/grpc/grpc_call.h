@@ -15,14 +15,15 @@
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "server/api/admission.h"
 #include "server/api/call.h"
 #include "server/grpc/boundary.h"
 #include "server/grpc/call_turn.h"
-#include "server/rollout/service.h"
 #include "server/support/memory/request_budget.h"
 #include "server/support/request_id.h"
 #include "server/support/thread_pool.h"
 #include "server/support/timer_queue.h"
+#include "server/telemetry/telemetry.h"
 
 namespace sconce::server {
 
@@ -99,10 +100,11 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
 // Objects that the calls of one server share.
 class CallRoom {
  public:
-  CallRoom(Service& service, TimerQueue& clock, size_t first_place);
+  CallRoom(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place);
   ~CallRoom();
 
-  Service& service() noexcept { return service_; }
+  Admission& admission() noexcept { return admission_; }
+  Telemetry& telemetry() noexcept { return telemetry_; }
   CallTurns& turns() noexcept { return turns_; }
   GrpcCall* take();  // std::bad_alloc
   void give(GrpcCall& call) noexcept;
@@ -119,7 +121,8 @@ class CallRoom {
  private:
   static constexpr size_t kKept = 256;  // free calls
 
-  Service& service_;
+  Admission& admission_;
+  Telemetry& telemetry_;
   TimerQueue& clock_;
   CallTurns turns_;
   std::atomic<int64_t> taken_{0};

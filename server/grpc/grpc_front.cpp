@@ -58,8 +58,8 @@ OpenGrpcServer* open_library() {
   return open;
 }
 
-GrpcOptions options_of(const Service& service) {
-  const ServerConfig& config = service.config;
+GrpcOptions options_of(const Admission& admission) {
+  const ServerConfig& config = admission.config;
   const auto milliseconds = [](std::chrono::microseconds time) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(time);
   };
@@ -68,7 +68,7 @@ GrpcOptions options_of(const Service& service) {
   options.most_inflated = static_cast<uint64_t>(config.max_inflated_bytes);
   options.most_text = kMaxStatusText;
   options.most_header = static_cast<uint64_t>(config.max_header_bytes);
-  options.memory = service.request_memory.limit();
+  options.memory = admission.request_memory.limit();
   options.streams = config.grpc_streams;
   options.calls = config.grpc_calls;
   options.stream_window = std::min(kStreamWindow, config.grpc_streams);
@@ -150,13 +150,13 @@ class GrpcFront::ColdCall final : public GrpcAnswering {
   void ask(std::string_view model, std::shared_ptr<ColdCall> self) {
     self_ = std::move(self);
     if (const std::exception_ptr problem =
-            exception_of([&] { front_.service_.control.on_demand()->ask(model, waiter_); })) {
+            exception_of([&] { front_.admission_.loader.on_demand()->ask(model, waiter_); })) {
       self_.reset();
       std::rethrow_exception(problem);
     }
   }
   void cancel() noexcept override {
-    if (front_.service_.control.on_demand()->cancel(waiter_)) {
+    if (front_.admission_.loader.on_demand()->cancel(waiter_)) {
       const std::shared_ptr<ColdCall> self = std::move(self_);
       end(Clock::now() >= deadline_ ? GrpcStatus{GrpcCode::kDeadlineExceeded, "Deadline Exceeded"}
                                     : GrpcStatus{GrpcCode::kCancelled, "the client cancelled the request"});
@@ -223,11 +223,12 @@ void GrpcFront::Descriptor::reset(int number) noexcept {
   number_ = number;
 }
 
-GrpcFront::GrpcFront(Service& service, TimerQueue& clock, size_t first_place)
-    : service_(service),
-      room_(service, clock, first_place),
-      guard_(limits_of(service.config), static_cast<uint64_t>(service.config.grpc_streams), service.calls,
-             service.refusals) {
+GrpcFront::GrpcFront(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place)
+    : admission_(admission),
+      telemetry_(telemetry),
+      room_(admission, telemetry, clock, first_place),
+      guard_(limits_of(admission.config), static_cast<uint64_t>(admission.config.grpc_streams), telemetry.calls,
+             telemetry.refusals) {
   for (const MethodRoutes& routes : method_routes()) {
     if (&routes - method_routes().data() < static_cast<ptrdiff_t>(GrpcMethod::kModelInfer))
       SCONCE_CHECK(routes.asks != kWithoutRoute, kInternal, "a gRPC method has no route");
@@ -235,9 +236,9 @@ GrpcFront::GrpcFront(Service& service, TimerQueue& clock, size_t first_place)
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   SCONCE_CHECK(wake_ >= 0, kIo, "no eventfd: ", std::strerror(errno));
   OpenGrpcServer* const open = open_library();
-  listen(service.config.grpc);
+  listen(admission.config.grpc);
   std::string problem;
-  server_.reset(open(*this, options_of(service), problem));
+  server_.reset(open(*this, options_of(admission), problem));
   SCONCE_CHECK(server_, kUnavailable, "gRPC does not start: ", problem);
 }
 
@@ -321,14 +322,14 @@ bool GrpcFront::accept_one() noexcept {
 }
 
 void GrpcFront::note_connections(size_t closed) noexcept {
-  service_.calls.connections.store(static_cast<int64_t>(guard_.size()), std::memory_order_relaxed);
+  telemetry_.calls.connections.store(static_cast<int64_t>(guard_.size()), std::memory_order_relaxed);
   // Their buffers belonged to gRPC, so the end of a run does not free that memory.
-  if (closed > 0) service_.repository.leaves_memory();
+  if (closed > 0) admission_.repository.leaves_memory();
 }
 
 // Whether one more connection may be open.
 bool GrpcFront::has_room() noexcept {
-  const auto most = static_cast<size_t>(std::max<int64_t>(service_.config.max_connections, 1));
+  const auto most = static_cast<size_t>(std::max<int64_t>(admission_.config.max_connections, 1));
   if (guard_.size() < most) return true;
   note_connections(guard_.forget_closed());
   return guard_.size() < most;
@@ -337,7 +338,8 @@ bool GrpcFront::has_room() noexcept {
 void GrpcFront::look() noexcept {
   server_->look();
   succeeds([this] {
-    const bool ready = !service_.draining.load(std::memory_order_relaxed) && service_.repository.snapshot()->is_ready();
+    const bool ready =
+        !admission_.draining.load(std::memory_order_relaxed) && admission_.repository.snapshot()->is_ready();
     if (ready != ready_) server_->set_ready(ready_ = ready);
     room_.give_up_late(Clock::now());
     room_.turns().drop_old_catalogs();
@@ -350,7 +352,7 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
   const auto end = [this](const std::shared_ptr<Pending>& of, const GrpcStatus& status, std::string_view text) {
     room_.count(of->method, status.code, Clock::now() - of->start);
     succeeds([&] {
-      if (!service_.config.access_log) return;
+      if (!admission_.config.access_log) return;
       const LogRequest log_request(of->id, of->peer);
       log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(of->method)]),
                  static_cast<int>(status.code), text.size(), Clock::now() - of->start);
@@ -362,7 +364,7 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
     succeeds([&] {
       Failure failure = describe_failure(problem);
       const LogRequest log_request(of->id, of->peer);
-      log_failure(service_.failures, failure);
+      log_failure(telemetry_.failures, failure);
       status = {grpc_code(failure.status), std::move(failure.message)};
     });
     end(of, status, {});
@@ -397,15 +399,15 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
     const Route& route = route_of(match);
     CallTurns::Turn turn(room_.turns());
     const CredentialSet::Refusal refusal =
-        refusal_of(service_, turn.credentials(), &route, kPublic, caller.authorization, false);
+        refusal_of(admission_.config, telemetry_, turn.credentials(), &route, kPublic, caller.authorization, false);
     if (refusal.status != 0) {
       status = {grpc_code(refusal.status), std::string(refusal.message)};
       return;
     }
-    check_listener(service_, route, kPublic);
+    check_listener(admission_, route, kPublic);
     check_set(route, match.model, match.set);
     if (const auto* const control = std::get_if<OnControlThread>(&route.handler)) {
-      start_control(service_, *control, match.model, request.body, pending->id, pending->peer,
+      start_control(admission_, *control, match.model, request.body, pending->id, pending->peer,
                     [pending, end, end_with](const std::exception_ptr& failed) {
                       if (failed) return end_with(pending, failed);
                       end(pending, {}, "{}");
@@ -414,14 +416,14 @@ std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCa
       return;
     }
     const OnIoThread& here = std::get<OnIoThread>(route.handler);
-    if (here.loads && needs_load(service_, turn.catalog(), match.model)) {
+    if (here.loads && needs_load(admission_, turn.catalog(), match.model)) {
       cold = answer_loaded(method, caller, message, pending->done, match.model);
       later = true;
       return;
     }
     Response response;
     response.reset();
-    here.answer({service_, turn.catalog(), match, request.body}, response);
+    here.answer({admission_, telemetry_, turn.catalog(), match, request.body}, response);
     text = answer_message(method, response.text().view().substr(Response::kHeadRoom));
   });
   if (later) return cold;
@@ -459,7 +461,7 @@ void GrpcFront::lend(std::string_view peer, std::function<void()> work) noexcept
       own->work();
     };
     lent->task.client = ThreadPool::client_of(peer);
-    service_.heavy_work.submit(lent->task);
+    admission_.heavy_work.submit(lent->task);
   });
   if (submitted) return;
   if (lent != nullptr) return lent->task.work(lent);
@@ -471,7 +473,7 @@ void GrpcFront::rest() noexcept { give_back_free_memory(); }
 void GrpcFront::log(bool is_error, std::string_view text) noexcept {
   succeeds([&] {
     if (is_error) {
-      log_warn(service_.failures, "gRPC: {}", printable(text));
+      log_warn(telemetry_.failures, "gRPC: {}", printable(text));
     } else {
       log_debug("gRPC: {}", printable(text));
     }

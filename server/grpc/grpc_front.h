@@ -13,18 +13,19 @@
 #include <string_view>
 #include <thread>
 
+#include "server/api/admission.h"
 #include "server/grpc/boundary.h"
 #include "server/grpc/connection_guard.h"
 #include "server/grpc/grpc_call.h"
-#include "server/rollout/service.h"
 #include "server/support/timer_queue.h"
+#include "server/telemetry/telemetry.h"
 
 namespace sconce::server {
 
 class GrpcFront final : private GrpcHost {
  public:
   // Binds and listens. first_place: as in CallTurns. kUnavailable without libsconce_grpc; kIo, kInvalidArgument.
-  GrpcFront(Service& service, TimerQueue& clock, size_t first_place);
+  GrpcFront(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place);
   ~GrpcFront();
 
   std::string address() const { return address_; }  // with the port that the system chose
@@ -66,7 +67,8 @@ class GrpcFront final : private GrpcHost {
   void note_connections(size_t closed) noexcept;
   void look() noexcept;
 
-  Service& service_;
+  Admission& admission_;
+  Telemetry& telemetry_;
   CallRoom room_;
   Descriptor listener_, wake_;
   std::string address_;

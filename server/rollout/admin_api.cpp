@@ -32,13 +32,6 @@ uint64_t number(const std::string& digits) {
   return *value;
 }
 
-size_t limit_of(const Query& query) {
-  const std::string_view limit = query.text("limit").value_or("100");
-  const auto most = parse_number<size_t>(limit);
-  SCONCE_CHECK(most, kInvalidArgument, "parameter limit must be a number, got '", excerpt(limit), "'");
-  return *most;
-}
-
 // Answers a completed change that stays in force: if memory for its description is short, the answer is {}.
 template <class Describe>
 std::string told(const Describe& describe) {
@@ -49,35 +42,35 @@ std::string told(const Describe& describe) {
 
 // change: changes the model. done: the change, for the log. noted: notifies the push in progress, if there is one.
 template <class Change>
-std::string change_weights(Service& service, const AdminRequest& request, const Change& change, const char* done,
+std::string change_weights(Rollout& rollout, const AdminRequest& request, const Change& change, const char* done,
                            void (*noted)(PushLedger&, const PushPlace&, uint64_t generation)) {
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
-  const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const ModelClaims::Claim claim(rollout.claims, *served, "its weights are being changed");
   const Model& model = served->model();
   change(served);
-  if (noted != nullptr) noted(service.pushes, place_of(served), model.generation());
+  if (noted != nullptr) noted(rollout.pushes, place_of(served), model.generation());
   log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
            served->interface().version, done, model.generation());
-  return told([&] { return weights_text(service, *served, false); });
+  return told([&] { return weights_text(rollout, *served, false); });
 }
 
 }  // namespace
 
 namespace admin {
 
-std::string constants(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+std::string constants(Rollout& rollout, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   return constants_document(served->interface(), served->model().constants());
 }
 
-std::string weights(Service& service, const AdminRequest& request) {
+std::string weights(Rollout& rollout, const AdminRequest& request) {
   const bool digest = Query(request.query, {"digest"}).flag("digest");
-  return weights_text(service, *model_of(service, request), digest);
+  return weights_text(rollout, *model_of(rollout, request), digest);
 }
 
-std::string weights_difference(Service& service, const AdminRequest& request) {
+std::string weights_difference(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"with"});
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   const Model& model = served->model();
   WeightState other = WeightState::kPrevious;
   if (const auto with = query.text("with")) {
@@ -91,68 +84,68 @@ std::string weights_difference(Service& service, const AdminRequest& request) {
   return difference_document(served->interface(), other, model.weights_difference(other));
 }
 
-std::string guard(Service& service, const AdminRequest& request) {
+std::string guard(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
-  return guard_document(served->interface(), service.guards.find(*served));
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  return guard_document(served->interface(), rollout.guards.find(*served));
 }
 
-std::string commit_weights(Service& service, const AdminRequest& request) {
+std::string commit_weights(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"push", "keep", "guard", "guard_errors", "guard_nan", "guard_p99"});
   const PublishOptions options = publish_options(query);
-  if (const auto id = query.text("push")) return commit_push(service, request, push_id(*id), options);
+  if (const auto id = query.text("push")) return commit_push(rollout, request, push_id(*id), options);
   return change_weights(
-      service, request,
+      rollout, request,
       [&](const std::shared_ptr<ServedModel>& served) {
-        publish_staged(service, *served, published_by(request), options);
+        publish_staged(rollout, *served, published_by(request), options);
       },
       "committed", [](PushLedger& pushes, const PushPlace& place, uint64_t now) { pushes.set_published(place, now); });
 }
 
-std::string abort_weights(Service& service, const AdminRequest& request) {
+std::string abort_weights(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"push"});
-  if (const auto id = query.text("push")) return abort_push(service, request, push_id(*id));
+  if (const auto id = query.text("push")) return abort_push(rollout, request, push_id(*id));
   return change_weights(
-      service, request,
+      rollout, request,
       [&](const std::shared_ptr<ServedModel>& served) {
-        const AuditEntry entry = audit_of("aborted", service, *served, WeightState::kStaged);
+        const AuditEntry entry = audit_of("aborted", rollout, *served, WeightState::kStaged);
         served->model().abort_weights();
-        service.audit.add(entry);
+        rollout.audit.add(entry);
       },
       "aborted", [](PushLedger& pushes, const PushPlace& place, uint64_t) { pushes.set_dropped(place); });
 }
 
-std::string rollback_weights(Service& service, const AdminRequest& request) {
+std::string rollback_weights(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"push", "keep"});
   const PublishOptions options = publish_options(query);
-  if (const auto id = query.text("push")) return rollback_push(service, request, push_id(*id), options);
+  if (const auto id = query.text("push")) return rollback_push(rollout, request, push_id(*id), options);
   return change_weights(
-      service, request,
+      rollout, request,
       [&](const std::shared_ptr<ServedModel>& served) {
-        publish_previous(service, *served, published_by(request), options);
+        publish_previous(rollout, *served, published_by(request), options);
       },
       "rolled back", nullptr);
 }
 
-std::string release_weights(Service& service, const AdminRequest& request) {
+std::string release_weights(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
   return change_weights(
-      service, request,
+      rollout, request,
       [&](const std::shared_ptr<ServedModel>& served) {
-        service.guards.check_over(*served);
+        rollout.guards.check_over(*served);
         AuditEntry entry = audit_of("released", *served);
         for (const WeightSetInfo& set : served->model().weight_sets())
           if (set.state == WeightState::kPrevious) entry.label = set.label;
         served->model().release_previous();
-        service.audit.add(entry);
+        rollout.audit.add(entry);
       },
       "released", nullptr);
 }
 
-std::string renumber_weights(Service& service, const AdminRequest& request) {
+std::string renumber_weights(Rollout& rollout, const AdminRequest& request) {
   const Renumbering wanted = renumbering_of(request);
   return change_weights(
-      service, request,
+      rollout, request,
       [&](const std::shared_ptr<ServedModel>& served) {
         const Model& model = served->model();
         const std::string active = model.weight_sets().front().label;
@@ -161,19 +154,19 @@ std::string renumber_weights(Service& service, const AdminRequest& request) {
         const std::string found = wanted.digest ? model.weights_digest(WeightState::kActive) : std::string();
         SCONCE_CHECK(!wanted.digest || *wanted.digest == found, kBusy, "the digest of the active weights is ", found,
                      ", not ", excerpt(*wanted.digest));
-        renumber_active(service, served, wanted.generation);
+        renumber_active(rollout, served, wanted.generation);
       },
       "renumbered", nullptr);
 }
 
-std::string replicas(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+std::string replicas(Rollout& rollout, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   return replicas_document(served->interface(), served->model().replicas());
 }
 
-std::string add_replicas(Service& service, const AdminRequest& request) {
+std::string add_replicas(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   Model& model = served->model();
   Device device = model.info().devices.front();
   std::vector<int> cpus;
@@ -199,7 +192,7 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   }
   SCONCE_CHECK(count >= 1 && model.replicas().size() + count <= kMaxReplicas, kInvalidArgument,
                "a model may have 1 to ", kMaxReplicas, " replicas");
-  const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
+  const ModelClaims::Claim claim(rollout.claims, *served, "its replicas are being changed");
   const size_t before = model.replicas().size();
   served->reserve_replicas(static_cast<int64_t>(before + count));
   // Also if this throws, as many requests are admitted as there are replicas.
@@ -215,11 +208,11 @@ std::string add_replicas(Service& service, const AdminRequest& request) {
   return told([&] { return replicas_document(served->interface(), model.replicas()); });
 }
 
-std::string remove_replica(Service& service, const AdminRequest& request) {
+std::string remove_replica(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   Model& model = served->model();
-  const ModelClaims::Claim claim(service.claims, *served, "its replicas are being changed");
+  const ModelClaims::Claim claim(rollout.claims, *served, "its replicas are being changed");
   const std::vector<ReplicaInfo> replicas = model.replicas();
   int index = 0;
   for (const ReplicaInfo& replica : replicas) index = std::max(index, replica.index);
@@ -231,49 +224,51 @@ std::string remove_replica(Service& service, const AdminRequest& request) {
   return told([&] { return replicas_document(served->interface(), model.replicas()); });
 }
 
-std::string audit(Service& service, const AdminRequest& request) {
+std::string audit(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"model", "limit"});
   std::string text = "{\"entries\":[";
-  for (const std::string& entry : service.audit.last(query.text("model").value_or(""), limit_of(query)))
+  for (const std::string& entry : rollout.audit.last(query.text("model").value_or(""), limit_of(query)))
     text.append(text.back() == '[' ? "" : ",").append(entry);
   return text + "]}";
 }
 
-std::string traces(Service& service, const AdminRequest& request) {
-  const Query query(request.query, {"model", "limit"});
-  return service.tracer.records(query.text("model").value_or(""), limit_of(query));
+std::string operations(Rollout& rollout, const AdminRequest& /*request*/) {
+  return operations_document(rollout.operations.list());
 }
 
-std::string operations(Service& service, const AdminRequest& /*request*/) {
-  return operations_document(service.operations.list());
+std::string operation(Rollout& rollout, const AdminRequest& request) {
+  return operation_document(*rollout.operations.find(number(request.number)));
 }
 
-std::string operation(Service& service, const AdminRequest& request) {
-  return operation_document(*service.operations.find(number(request.number)));
-}
-
-std::string cancel_operation(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<Operation> operation = service.operations.find(number(request.number));
+std::string cancel_operation(Rollout& rollout, const AdminRequest& request) {
+  const std::shared_ptr<Operation> operation = rollout.operations.find(number(request.number));
   SCONCE_CHECK(!operation->over(), kFailedPrecondition, "operation ", operation->id, " is over");
   operation->cancel("operation " + std::to_string(operation->id) + " was cancelled");
   return operation_document(*operation);
 }
 
-void stage_weights(Service& service, AdminRequest request, AdminDone done) {
-  const auto job = std::make_shared<WeightsJob>(service, std::move(request), std::move(done));
-  service.admin_threads.run([job] { job->run(); }, [job](const std::exception_ptr& e) { job->fail(e); },
+void stage_weights(Rollout& rollout, AdminRequest request, AdminDone done) {
+  const auto job = std::make_shared<WeightsJob>(rollout, std::move(request), std::move(done));
+  rollout.admin_threads.run([job] { job->run(); }, [job](const std::exception_ptr& e) { job->fail(e); },
                             [job] { job->abandon(); });
 }
 
-void active_weights(Service& service, AdminRequest request, AdminDone done) {
-  WeightsDownload::start(service, std::move(request), std::move(done), open_active_weights);
+void active_weights(Rollout& rollout, AdminRequest request, AdminDone done) {
+  WeightsDownload::start(rollout, std::move(request), std::move(done), open_active_weights);
 }
 
-void set_weights(Service& service, AdminRequest request, AdminDone done) {
-  WeightsDownload::start(service, std::move(request), std::move(done), open_named_set);
+void set_weights(Rollout& rollout, AdminRequest request, AdminDone done) {
+  WeightsDownload::start(rollout, std::move(request), std::move(done), open_named_set);
 }
 
 }  // namespace admin
+
+size_t limit_of(const Query& query) {
+  const std::string_view limit = query.text("limit").value_or("100");
+  const auto most = parse_number<size_t>(limit);
+  SCONCE_CHECK(most, kInvalidArgument, "parameter limit must be a number, got '", excerpt(limit), "'");
+  return *most;
+}
 
 WeightsBody weights_body(std::string_view content_type) noexcept {
   content_type = content_type.substr(0, content_type.find(';'));
@@ -285,17 +280,18 @@ WeightsBody weights_body(std::string_view content_type) noexcept {
   return is("application/json") ? WeightsBody::kReference : WeightsBody::kUnsupported;
 }
 
-void start_admin(Service& service, AdminRequest request, AdminText& handler, AdminDone done) {
+void start_admin(AdminThreads& threads, AdminRequest request, std::function<std::string(const AdminRequest&)> handler,
+                 AdminDone done) {
   const auto failed = [done](const std::exception_ptr& problem) {
     const Failure failure = describe_failure(problem);
     done({failure.status, error_document(failure.message)});
   };
   const auto abandoned = [done] { done({507, {}}); };
-  service.admin_threads.run(
-      [&service, &handler, request = std::move(request), done = std::move(done)] {
+  threads.run(
+      [handler = std::move(handler), request = std::move(request), done = std::move(done)] {
         const LogRequest log_request(request.id, request.peer);
         const AuditRequest audit_request(request);
-        done({200, handler(service, request)});
+        done({200, handler(request)});
       },
       failed, abandoned);
 }

@@ -1,21 +1,28 @@
 // Routes of the admin port only: constants, weights, replicas, operations. docs/admin.md documents them.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
-#include "server/rollout/service.h"
+#include "server/http/query.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/work/admin_request.h"
 
 namespace sconce::server {
 
 // A handler that runs on AdminThreads; returns the answer's JSON.
-using AdminText = std::string(Service& service, const AdminRequest& request);
+using AdminText = std::string(Rollout& rollout, const AdminRequest& request);
 // A handler that starts its own threads. kUnavailable.
-using AdminStart = void(Service& service, AdminRequest request, AdminDone done);
+using AdminStart = void(Rollout& rollout, AdminRequest request, AdminDone done);
 
-// Runs the handler on a new thread. kUnavailable.
-void start_admin(Service& service, AdminRequest request, AdminText& handler, AdminDone done);
+// Runs the handler, which returns the answer's JSON, on a new thread. kUnavailable.
+void start_admin(AdminThreads& threads, AdminRequest request, std::function<std::string(const AdminRequest&)> handler,
+                 AdminDone done);
+
+// The parameter `limit`; 100 by default. kInvalidArgument.
+size_t limit_of(const Query& query);
 
 namespace admin {
 
@@ -23,7 +30,7 @@ AdminText constants, weights, weights_difference, guard, commit_weights, abort_w
     release_weights, renumber_weights;
 AdminText pushes, prepare_push, prolong_push;
 AdminText replicas, add_replicas, remove_replica;
-AdminText operations, operation, cancel_operation, audit, traces;
+AdminText operations, operation, cancel_operation, audit;
 AdminStart stage_weights, active_weights, set_weights;
 
 }  // namespace admin

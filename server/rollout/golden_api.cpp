@@ -18,9 +18,9 @@ namespace {
 
 constexpr uint64_t kMaxRecorded = 100'000;
 
-DownloadedFile open_recording(Service& service, const AdminRequest& request) {
+DownloadedFile open_recording(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   const std::shared_ptr<Recording> recording = served->recording();
   SCONCE_CHECK(recording, kNotFound, "no requests of the model were recorded");
   return {recording->open(), {}};
@@ -59,7 +59,7 @@ std::optional<GoldenVerdict> judge_set(ServedModel& served, const std::string& n
   return served.golden()->judge(served.interface(), *model.rehearse(model.bring_set(name)), std::move(about), check);
 }
 
-void require_good(Service& service, const ServedModel& served, const std::optional<GoldenVerdict>& verdict,
+void require_good(Rollout& rollout, const ServedModel& served, const std::optional<GoldenVerdict>& verdict,
                   GoldenRule rule, const std::string& push) {
   if (!verdict) return;
   AuditEntry entry = audit_of("judged", served);
@@ -70,7 +70,7 @@ void require_good(Service& service, const ServedModel& served, const std::option
   entry.verdict = dump({{"verdict", verdict->good() ? "passed" : "failed"},
                         {"passed", verdict->passed},
                         {"failed", verdict->requests - verdict->passed}});
-  service.audit.add(entry);
+  rollout.audit.add(entry);
   if (verdict->good()) return;
   const std::string problem = refusal_of(*verdict);
   if (rule == GoldenRule::kRequire) throw Refused(problem);
@@ -80,9 +80,9 @@ void require_good(Service& service, const ServedModel& served, const std::option
 
 namespace admin {
 
-std::string golden(Service& service, const AdminRequest& request) {
+std::string golden(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   OrderedJson json = {{"model", served->interface().name}, {"version", std::to_string(served->interface().version)}};
   if (served->golden())
     json.update(golden_json(*served->golden()));
@@ -92,9 +92,9 @@ std::string golden(Service& service, const AdminRequest& request) {
   return dump(json);
 }
 
-std::string record_golden(Service& service, const AdminRequest& request) {
+std::string record_golden(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   std::optional<uint64_t> requests;
   JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
     SCONCE_CHECK(key == "requests", kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
@@ -110,7 +110,7 @@ std::string record_golden(Service& service, const AdminRequest& request) {
   }
   SCONCE_CHECK(!before || before->state() != Recording::State::kRunning, kBusy,
                "requests of the model are being recorded");
-  const ModelConfig config = service.config.model(served->interface().name);
+  const ModelConfig config = rollout.config.model(served->interface().name);
   const auto recording =
       std::make_shared<Recording>(served->interface(), served->model(), served->answers(),
                                   Recording::Limits{*requests, static_cast<uint64_t>(config.golden_recording)});
@@ -122,16 +122,16 @@ std::string record_golden(Service& service, const AdminRequest& request) {
   return dump(recording->json());
 }
 
-std::string end_recording(Service& service, const AdminRequest& request) {
+std::string end_recording(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  const std::shared_ptr<Recording> recording = model_of(service, request)->recording();
+  const std::shared_ptr<Recording> recording = model_of(rollout, request)->recording();
   SCONCE_CHECK(recording, kNotFound, "no requests of the model were recorded");
   recording->stop();
   return dump(recording->json());
 }
 
-void golden_recording(Service& service, AdminRequest request, AdminDone done) {
-  WeightsDownload::start(service, std::move(request), std::move(done), open_recording);
+void golden_recording(Rollout& rollout, AdminRequest request, AdminDone done) {
+  WeightsDownload::start(rollout, std::move(request), std::move(done), open_recording);
 }
 
 }  // namespace admin

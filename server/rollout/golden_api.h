@@ -23,7 +23,7 @@ std::optional<GoldenVerdict> judge_set(ServedModel& served, const std::string& n
                                        const std::function<void()>& check);
 // Throws Refused for a failed verdict, unless the rule is kReport; then it is logged. The audit log gets the verdict.
 // push: the push of the set; empty: none.
-void require_good(Service& service, const ServedModel& served, const std::optional<GoldenVerdict>& verdict,
+void require_good(Rollout& rollout, const ServedModel& served, const std::optional<GoldenVerdict>& verdict,
                   GoldenRule rule, const std::string& push = {});
 
 namespace admin {

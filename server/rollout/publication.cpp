@@ -27,10 +27,10 @@ GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
 }
 
 // The push that this publication commits or undoes, in the form that is stored with the set.
-std::optional<KeptPush> push_note(const Service& service, const ServedModel& served, const PublishOptions& options,
+std::optional<KeptPush> push_note(const Rollout& rollout, const ServedModel& served, const PublishOptions& options,
                                   PushState state, uint64_t generation) {
   const ModelSignature& interface = served.interface();
-  std::optional<PushRecord> record = service.pushes.find(interface.name, interface.version, options.push);
+  std::optional<PushRecord> record = rollout.pushes.find(interface.name, interface.version, options.push);
   if (!record) return std::nullopt;
   record->state = state;
   record->generation = generation;
@@ -61,16 +61,16 @@ bool has_complete_previous(const Model& model) {
 }
 
 // The set is already published, so this must not throw.
-void guard(Service& service, ServedModel& served, const Published& published, const GuardBounds& bounds,
+void guard(Rollout& rollout, ServedModel& served, const Published& published, const GuardBounds& bounds,
            const std::string& push) {
   if (bounds.window.count() == 0) return;
   const ModelSignature& interface = served.interface();
   const std::string problem = problem_of([&] {
     SCONCE_CHECK(has_complete_previous(served.model()), kFailedPrecondition,
                  "there is no complete previous set to roll back to");
-    const auto shared = service.repository.snapshot()->loaded(interface.name, std::to_string(interface.version));
+    const auto shared = rollout.repository.snapshot()->loaded(interface.name, std::to_string(interface.version));
     if (shared.get() != &served) return;
-    service.guards.begin(shared, {published.generation, bounds, bounds.window, push, published.kept, false});
+    rollout.guards.begin(shared, {published.generation, bounds, bounds.window, push, published.kept, false});
   });
   if (!problem.empty())
     succeeds([&] {
@@ -79,16 +79,16 @@ void guard(Service& service, ServedModel& served, const Published& published, co
     });
 }
 
-void tell(Service& service, const ServedModel& served, const char* event, uint64_t before, const PublishedBy& by,
+void tell(Rollout& rollout, const ServedModel& served, const char* event, uint64_t before, const PublishedBy& by,
           const PublishOptions& options, const std::string& set) {
   succeeds([&] {
-    AuditEntry entry = audit_of(event, service, served, WeightState::kActive);
+    AuditEntry entry = audit_of(event, rollout, served, WeightState::kActive);
     entry.before = before;
     entry.set = set;
     entry.push = options.push;
     entry.reason = options.reason;
     entry.server = by.peer;
-    service.audit.add(entry);
+    rollout.audit.add(entry);
   });
 }
 
@@ -101,28 +101,28 @@ struct Publication {
 };
 
 template <class Commit>
-Published publish(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options,
+Published publish(Rollout& rollout, ServedModel& served, const PublishedBy& by, const PublishOptions& options,
                   const Publication& what, const Commit& commit) {
   Published published;
   const uint64_t before = served.model().generation();
   if (const std::shared_ptr<StoredWeights>& kept = served.kept()) {
     const MutexLock turn(kept->turn());
-    check_served(service, served);
+    check_served(rollout, served);
     published.generation = commit(served.model());
     published.kept = keep(served, *kept, options, [&] {
       StoredWeights::Notes notes{by};
       if (what.bounds.window.count() > 0 && has_complete_previous(served.model()))
         notes.guard = {what.bounds, what.bounds.window, options.push, instance_name()};
       if (!options.push.empty())
-        notes.push = push_note(service, served, options, what.push_state, published.generation);
+        notes.push = push_note(rollout, served, options, what.push_state, published.generation);
       return notes;
     });
   } else {
     published.generation = commit(served.model());
   }
-  succeeds([&] { service.repository.weights_changed(served); });
-  tell(service, served, what.event, before, by, options, what.set);
-  guard(service, served, published, what.bounds, options.push);
+  succeeds([&] { rollout.repository.weights_changed(served); });
+  tell(rollout, served, what.event, before, by, options, what.set);
+  guard(rollout, served, published, what.bounds, options.push);
   return published;
 }
 
@@ -149,44 +149,44 @@ PublishOptions publish_options(const Query& query) {
   return options;
 }
 
-Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by, const PublishOptions& options) {
-  return publish(service, served, by, options, {"committed", PushState::kCommitted, bounds_for(served, options.guard)},
+Published publish_staged(Rollout& rollout, ServedModel& served, const PublishedBy& by, const PublishOptions& options) {
+  return publish(rollout, served, by, options, {"committed", PushState::kCommitted, bounds_for(served, options.guard)},
                  [](Model& model) { return model.commit_weights(); });
 }
 
-Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by,
+Published publish_previous(Rollout& rollout, ServedModel& served, const PublishedBy& by,
                            const PublishOptions& options) {
-  return publish(service, served, by, options, {options.push.empty() ? "rolled_back" : "undone", PushState::kUndone},
+  return publish(rollout, served, by, options, {options.push.empty() ? "rolled_back" : "undone", PushState::kUndone},
                  [](Model& model) { return model.rollback_weights(); });
 }
 
-Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
+Published publish_set(Rollout& rollout, ServedModel& served, const std::string& name, const PublishedBy& by,
                       const PublishOptions& options) {
-  return publish(service, served, by, options,
+  return publish(rollout, served, by, options,
                  {"promoted", PushState::kCommitted, bounds_for(served, options.guard), name},
                  [&](Model& model) { return model.promote_set(name); });
 }
 
-void renumber_active(Service& service, const std::shared_ptr<ServedModel>& served, uint64_t generation) {
+void renumber_active(Rollout& rollout, const std::shared_ptr<ServedModel>& served, uint64_t generation) {
   Model& model = served->model();
   const uint64_t before = model.generation();
   if (generation == before) return;
   SCONCE_CHECK(generation > before, kBusy, "generation ", before, " is active, and numbers only grow: it cannot be ",
                generation);
-  service.guards.check_over(*served);
+  rollout.guards.check_over(*served);
   if (const std::shared_ptr<StoredWeights>& kept = served->kept()) {
     const MutexLock turn(kept->turn());
-    check_served(service, *served);
+    check_served(rollout, *served);
     kept->renumber(model.weights_digest(WeightState::kActive), generation);
     model.renumber_weights(generation);
   } else {
     model.renumber_weights(generation);
   }
-  service.pushes.renumbered(place_of(served), {}, before, generation);
+  rollout.pushes.renumbered(place_of(served), {}, before, generation);
   succeeds([&] {
-    AuditEntry entry = audit_of("renumbered", service, *served, WeightState::kActive);
+    AuditEntry entry = audit_of("renumbered", rollout, *served, WeightState::kActive);
     entry.before = before;
-    service.audit.add(entry);
+    rollout.audit.add(entry);
   });
 }
 

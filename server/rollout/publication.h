@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "server/registry/served_model.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/work/admin_request.h"
 #include "server/weights/store/weight_journal.h"
 
@@ -58,18 +58,18 @@ PublishOptions publish_options(const class Query& query);
 // weights documents then report. The caller has claimed the model. by: the requester. Errors of Model::commit_weights
 // and Model::rollback_weights, and kUnavailable if the model was unloaded or replaced: then the active set is
 // unchanged.
-Published publish_staged(Service& service, ServedModel& served, const PublishedBy& by,
+Published publish_staged(Rollout& rollout, ServedModel& served, const PublishedBy& by,
                          const PublishOptions& options = {});
-Published publish_previous(Service& service, ServedModel& served, const PublishedBy& by,
+Published publish_previous(Rollout& rollout, ServedModel& served, const PublishedBy& by,
                            const PublishOptions& options = {});
 // Publishes the weights of a named set. Errors of Model::promote_set.
-Published publish_set(Service& service, ServedModel& served, const std::string& name, const PublishedBy& by,
+Published publish_set(Rollout& rollout, ServedModel& served, const std::string& name, const PublishedBy& by,
                       const PublishOptions& options = {});
 
 // Raises the weight version of the active set; the set is on disk with that version before others see it. The caller
 // has claimed the model. Does nothing if the set has that version. kBusy for a lower version, and while the set is
 // guarded; kIo, and then nothing has changed; kUnavailable if the model was unloaded or replaced.
-void renumber_active(Service& service, const std::shared_ptr<ServedModel>& served, uint64_t generation);
+void renumber_active(Rollout& rollout, const std::shared_ptr<ServedModel>& served, uint64_t generation);
 
 inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 

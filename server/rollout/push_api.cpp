@@ -52,11 +52,11 @@ Json describe(const PushRecord& record, const ServedModel& served) {
 }
 
 // The JSON document of the model's sets and the push.
-std::string told(Service& service, const PushPlace& place, const ServedModel& served, const std::string& id) {
+std::string told(Rollout& rollout, const PushPlace& place, const ServedModel& served, const std::string& id) {
   std::string text;
   succeeds([&] {
-    text = weights_text(service, served, false);
-    if (const auto record = service.pushes.find(place.model, place.version, id)) {
+    text = weights_text(rollout, served, false);
+    if (const auto record = rollout.pushes.find(place.model, place.version, id)) {
       text.pop_back();
       text += ",\"push\":" + dump(describe(*record, served)) + "}";
     }
@@ -64,15 +64,15 @@ std::string told(Service& service, const PushPlace& place, const ServedModel& se
   return text;
 }
 
-bool has_state(Service& service, const PushPlace& place, const std::string& id, PushState state) {
-  const auto record = service.pushes.find(place.model, place.version, id);
+bool has_state(Rollout& rollout, const PushPlace& place, const std::string& id, PushState state) {
+  const auto record = rollout.pushes.find(place.model, place.version, id);
   return record && record->state == state;
 }
 
 bool holds_set(PushState state) noexcept { return state == PushState::kStaged || state == PushState::kPrepared; }
 
 // The event has already happened, so this must not throw.
-void tell_set(Service& service, const ServedModel& served, const PushRecord& record, uint64_t generation,
+void tell_set(Rollout& rollout, const ServedModel& served, const PushRecord& record, uint64_t generation,
               const char* event, const char* words) {
   succeeds([&] {
     AuditEntry entry = audit_of(event, served);
@@ -80,17 +80,17 @@ void tell_set(Service& service, const ServedModel& served, const PushRecord& rec
     entry.label = record.terms.label;
     entry.set = record.terms.set;
     entry.push = record.terms.id;
-    service.audit.add(entry);
+    rollout.audit.add(entry);
     log_info("model {} version {}: push {} {} set '{}', generation {}", served.interface().name,
              served.interface().version, record.terms.id, words, record.terms.set, generation);
   });
 }
 
-Published publish_set_push(Service& service, const PushPlace& place, ServedModel& served, const PushRecord& record) {
-  check_served(service, served);
+Published publish_set_push(Rollout& rollout, const PushPlace& place, ServedModel& served, const PushRecord& record) {
+  check_served(rollout, served);
   const Published published{served.model().commit_set(record.terms.set), false};
-  service.pushes.committed(place, record.terms.id, published.generation);
-  tell_set(service, served, record, published.generation, "set_filled", "fills");
+  rollout.pushes.committed(place, record.terms.id, published.generation);
+  tell_set(rollout, served, record, published.generation, "set_filled", "fills");
   return published;
 }
 
@@ -120,20 +120,20 @@ std::vector<KeptPush> pushes_of_sets(const Model& model) {
   return pushes;
 }
 
-Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
+Published publish_push(Rollout& rollout, const PushPlace& place, ServedModel& served, const std::string& id,
                        const PublishedBy& by, PublishOptions options) {
-  service.pushes.check_open(place, id);
-  if (const auto record = service.pushes.find(place.model, place.version, id); record && !record->terms.set.empty())
-    return publish_set_push(service, place, served, *record);
+  rollout.pushes.check_open(place, id);
+  if (const auto record = rollout.pushes.find(place.model, place.version, id); record && !record->terms.set.empty())
+    return publish_set_push(rollout, place, served, *record);
   options.push = id;
-  const Published published = publish_staged(service, served, by, options);
-  service.pushes.committed(place, id, published.generation);
+  const Published published = publish_staged(rollout, served, by, options);
+  rollout.pushes.committed(place, id, published.generation);
   log_info("model {} version {} has new weights: generation {}, push {}", place.model, place.version,
            published.generation, id);
   return published;
 }
 
-void tell_end(Service& service, const PushPlace& place, const std::string& id, const char* event,
+void tell_end(Rollout& rollout, const PushPlace& place, const std::string& id, const char* event,
               const std::string& why) {
   succeeds([&] {
     AuditEntry entry;
@@ -142,94 +142,94 @@ void tell_end(Service& service, const PushPlace& place, const std::string& id, c
     entry.version = place.version;
     entry.push = id;
     entry.reason = why;
-    service.audit.add(entry);
+    rollout.audit.add(entry);
   });
 }
 
-void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id, const std::string& why) {
-  const auto record = service.pushes.find(place.model, place.version, id);
-  const std::optional<PushState> before = service.pushes.abort(place, id);
+void drop_push(Rollout& rollout, const PushPlace& place, Model& model, const std::string& id, const std::string& why) {
+  const auto record = rollout.pushes.find(place.model, place.version, id);
+  const std::optional<PushState> before = rollout.pushes.abort(place, id);
   if (before && holds_set(*before)) drop_held(model, record->terms.set);
   if (!before || *before > PushState::kPrepared) return;
   log_end(place, id, "was aborted");
-  tell_end(service, place, id, "aborted", why);
+  tell_end(rollout, place, id, "aborted", why);
 }
 
-std::string commit_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options) {
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+std::string commit_push(Rollout& rollout, const AdminRequest& request, const std::string& id, PublishOptions options) {
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   const PushPlace place = place_of(served);
-  service.pushes.authorize(place, id, request.authorization);
-  if (!has_state(service, place, id, PushState::kCommitted)) {
-    service.pushes.check_open(place, id);
-    const auto record = service.pushes.find(place.model, place.version, id);
+  rollout.pushes.authorize(place, id, request.authorization);
+  if (!has_state(rollout, place, id, PushState::kCommitted)) {
+    rollout.pushes.check_open(place, id);
+    const auto record = rollout.pushes.find(place.model, place.version, id);
     SCONCE_CHECK(record->terms.set.empty() || !options.guard.any(), kInvalidArgument,
                  "a named set is not watched: the active one is");
-    const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being committed", kClaimPatience);
+    const ModelClaims::Claim claim(rollout.claims, *served, "push " + id + " is being committed", kClaimPatience);
     // A repeated request must not commit twice.
-    if (!has_state(service, place, id, PushState::kCommitted))
-      publish_push(service, place, *served, id, published_by(request), options);
+    if (!has_state(rollout, place, id, PushState::kCommitted))
+      publish_push(rollout, place, *served, id, published_by(request), options);
   }
-  return told(service, place, *served, id);
+  return told(rollout, place, *served, id);
 }
 
-std::string abort_push(Service& service, const AdminRequest& request, const std::string& id) {
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+std::string abort_push(Rollout& rollout, const AdminRequest& request, const std::string& id) {
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   const PushPlace place = place_of(served);
   // An upload that still receives the set has claimed the model. It stops when it sees that the push has ended.
   std::optional<PushState> before;
-  if (has_state(service, place, id, PushState::kReceiving)) before = service.pushes.abort(place, id);
+  if (has_state(rollout, place, id, PushState::kReceiving)) before = rollout.pushes.abort(place, id);
   if (before == PushState::kReceiving) {
     log_end(place, id, "was aborted");
-    tell_end(service, place, id, "aborted");
+    tell_end(rollout, place, id, "aborted");
     succeeds(
-        [&] { const ModelClaims::Claim over(service.claims, *served, "push " + id + " has ended", kClaimPatience); });
-    return told(service, place, *served, id);
+        [&] { const ModelClaims::Claim over(rollout.claims, *served, "push " + id + " has ended", kClaimPatience); });
+    return told(rollout, place, *served, id);
   }
-  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being aborted", kClaimPatience);
+  const ModelClaims::Claim claim(rollout.claims, *served, "push " + id + " is being aborted", kClaimPatience);
   // The set may have been staged just before the record was aborted.
   if (before && holds_set(*before))
-    drop_held(served->model(), service.pushes.find(place.model, place.version, id)->terms.set);
-  drop_push(service, place, served->model(), id);
-  return told(service, place, *served, id);
+    drop_held(served->model(), rollout.pushes.find(place.model, place.version, id)->terms.set);
+  drop_push(rollout, place, served->model(), id);
+  return told(rollout, place, *served, id);
 }
 
-std::string rollback_push(Service& service, const AdminRequest& request, const std::string& id,
+std::string rollback_push(Rollout& rollout, const AdminRequest& request, const std::string& id,
                           PublishOptions options) {
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   const PushPlace place = place_of(served);
-  const ModelClaims::Claim claim(service.claims, *served, "push " + id + " is being undone", kClaimPatience);
-  if (!has_state(service, place, id, PushState::kUndone)) {
-    service.pushes.check_committed(place, id);
+  const ModelClaims::Claim claim(rollout.claims, *served, "push " + id + " is being undone", kClaimPatience);
+  if (!has_state(rollout, place, id, PushState::kUndone)) {
+    rollout.pushes.check_committed(place, id);
     Model& model = served->model();
-    const auto record = service.pushes.find(place.model, place.version, id);
+    const auto record = rollout.pushes.find(place.model, place.version, id);
     const std::string& set = record->terms.set;
     SCONCE_CHECK(is_served(*record, *served), kBusy, "push ", id, " cannot be undone: generation ",
                  set.empty() ? model.generation() : model.named_set(set).generation, " is active, not its ",
                  record->generation);
     if (!set.empty()) {
       const uint64_t generation = model.restore_set(set);
-      service.pushes.undone(place, id, generation);
-      tell_set(service, *served, *record, generation, "undone", "was undone, which restores");
-      return told(service, place, *served, id);
+      rollout.pushes.undone(place, id, generation);
+      tell_set(rollout, *served, *record, generation, "undone", "was undone, which restores");
+      return told(rollout, place, *served, id);
     }
     options.push = id;
-    const uint64_t generation = publish_previous(service, *served, published_by(request), options).generation;
-    service.pushes.undone(place, id, generation);
+    const uint64_t generation = publish_previous(rollout, *served, published_by(request), options).generation;
+    rollout.pushes.undone(place, id, generation);
     log_info("model {} version {}: push {} was undone, generation {} is active", place.model, place.version, id,
              generation);
   }
-  return told(service, place, *served, id);
+  return told(rollout, place, *served, id);
 }
 
 namespace admin {
 
-std::string pushes(Service& service, const AdminRequest& request) {
+std::string pushes(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"push"});
   const auto wanted = query.text("push");
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   const PushPlace place = place_of(served);
   Json list = Json::array();
-  for (const PushRecord& record : service.pushes.list(place))
+  for (const PushRecord& record : rollout.pushes.list(place))
     if (!wanted || record.terms.id == *wanted) list.push_back(describe(record, *served));
   return dump(Json{{"model", place.model},
                    {"version", std::to_string(place.version)},
@@ -237,22 +237,22 @@ std::string pushes(Service& service, const AdminRequest& request) {
                    {"pushes", std::move(list)}});
 }
 
-std::string prepare_push(Service& service, const AdminRequest& request) {
+std::string prepare_push(Rollout& rollout, const AdminRequest& request) {
   const std::string id = push_id(Query(request.query, {"push"}).text("push").value_or(""));
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
-  service.pushes.prepare(place_of(served), id, Clock::now());
-  service.pushes.authorize(place_of(served), id, request.authorization);
-  return dump(describe(*service.pushes.find(served->interface().name, served->interface().version, id), *served));
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  rollout.pushes.prepare(place_of(served), id, Clock::now());
+  rollout.pushes.authorize(place_of(served), id, request.authorization);
+  return dump(describe(*rollout.pushes.find(served->interface().name, served->interface().version, id), *served));
 }
 
-std::string prolong_push(Service& service, const AdminRequest& request) {
+std::string prolong_push(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"push", "lease"});
   const std::string id = push_id(query.text("push").value_or(""));
   const auto lease = query.text("lease");
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
-  service.pushes.prolong(place_of(served), id, Clock::now(), lease ? parse_lease(*lease) : std::chrono::milliseconds{});
-  service.pushes.authorize(place_of(served), id, request.authorization);
-  return dump(describe(*service.pushes.find(served->interface().name, served->interface().version, id), *served));
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  rollout.pushes.prolong(place_of(served), id, Clock::now(), lease ? parse_lease(*lease) : std::chrono::milliseconds{});
+  rollout.pushes.authorize(place_of(served), id, request.authorization);
+  return dump(describe(*rollout.pushes.find(served->interface().name, served->interface().version, id), *served));
 }
 
 }  // namespace admin

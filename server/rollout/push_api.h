@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "server/rollout/publication.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/work/admin_request.h"
 
 namespace sconce::server {
@@ -16,10 +16,10 @@ PushPlace place_of(const std::shared_ptr<ServedModel>& served);
 
 // The caller has claimed the model. The staged set of the push becomes active or gets its name (publish_push), or is
 // dropped (drop_push). kNotFound and kBusy as in PushLedger; errors of Model.
-Published publish_push(Service& service, const PushPlace& place, ServedModel& served, const std::string& id,
+Published publish_push(Rollout& rollout, const PushPlace& place, ServedModel& served, const std::string& id,
                        const PublishedBy& by, PublishOptions options = {});
 // why: for the audit log.
-void drop_push(Service& service, const PushPlace& place, Model& model, const std::string& id,
+void drop_push(Rollout& rollout, const PushPlace& place, Model& model, const std::string& id,
                const std::string& why = {});
 
 // Drops the staged data of a push: the model's staged set, or the set that waits for the name `set`.
@@ -29,12 +29,12 @@ void drop_held(Model& model, const std::string& set);
 std::vector<KeptPush> pushes_of_sets(const Model& model);
 
 // Records in the audit log that the push has ended without a commit: "aborted", "expired".
-void tell_end(Service& service, const PushPlace& place, const std::string& id, const char* event,
+void tell_end(Rollout& rollout, const PushPlace& place, const std::string& id, const char* event,
               const std::string& why = {});
 
 // Answers to .../weights/ACTION?push=ID.
-std::string commit_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options);
-std::string abort_push(Service& service, const AdminRequest& request, const std::string& id);
-std::string rollback_push(Service& service, const AdminRequest& request, const std::string& id, PublishOptions options);
+std::string commit_push(Rollout& rollout, const AdminRequest& request, const std::string& id, PublishOptions options);
+std::string abort_push(Rollout& rollout, const AdminRequest& request, const std::string& id);
+std::string rollback_push(Rollout& rollout, const AdminRequest& request, const std::string& id, PublishOptions options);
 
 }  // namespace sconce::server

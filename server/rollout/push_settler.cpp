@@ -55,52 +55,52 @@ PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self) {
   return {Verdict::kAbort, "the server that decides has lost it, and no other has committed it"};
 }
 
-PushSettler::PushSettler(TimerQueue& clock, Service& service)
-    : AdminAlarm(clock, service.admin_threads, kAskPeersAgain), service_(service) {
-  service_.pushes.on_deadline([this](Clock::time_point time) { set(time); });
+PushSettler::PushSettler(TimerQueue& clock, Rollout& rollout)
+    : AdminAlarm(clock, rollout.admin_threads, kAskPeersAgain), rollout_(rollout) {
+  rollout_.pushes.on_deadline([this](Clock::time_point time) { set(time); });
 }
 
 void PushSettler::work() {
-  for (const PushRecord& record : service_.pushes.due(Clock::now())) {
+  for (const PushRecord& record : rollout_.pushes.due(Clock::now())) {
     const std::string problem = problem_of([&] { settle(record); });
     if (!problem.empty())
       log_debug("model {} version {}: push {} cannot be reconciled now: {}", record.model, record.version,
                 record.terms.id, printable(problem));
     const Clock::time_point now = Clock::now();
-    service_.pushes.postpone(record.model, record.version, record.terms.id, now,
+    rollout_.pushes.postpone(record.model, record.version, record.terms.id, now,
                              now + (record.in_doubt ? kAskPeersAgain : kAgain));
   }
-  if (const auto next = service_.pushes.next_deadline()) set(*next);
+  if (const auto next = rollout_.pushes.next_deadline()) set(*next);
 }
 
 void PushSettler::settle(const PushRecord& record) {
   const std::string& id = record.terms.id;
   std::shared_ptr<ServedModel> served;
   if (!succeeds(
-          [&] { served = service_.repository.snapshot()->loaded(record.model, std::to_string(record.version)); })) {
-    (void)service_.pushes.list({record.model, record.version, nullptr});  // detects that the model was unloaded
+          [&] { served = rollout_.repository.snapshot()->loaded(record.model, std::to_string(record.version)); })) {
+    (void)rollout_.pushes.list({record.model, record.version, nullptr});  // detects that the model was unloaded
     return;
   }
   const PushPlace place = place_of(served);
   if (record.state == PushState::kReceiving) {
     // An upload that still receives the set has claimed the model. It stops when it sees that the push has ended.
-    if (!service_.pushes.expire(place, id, Clock::now())) return;
+    if (!rollout_.pushes.expire(place, id, Clock::now())) return;
     log_warn("model {} version {}: push {} expired while its weights arrived", record.model, record.version, id);
-    tell_end(service_, place, id, "expired");
+    tell_end(rollout_, place, id, "expired");
     return;
   }
   {
-    const ModelClaims::Claim claim(service_.claims, *served, "push " + id + " has expired", {},
+    const ModelClaims::Claim claim(rollout_.claims, *served, "push " + id + " has expired", {},
                                    ModelClaims::By::kServer);
-    if (service_.pushes.expire(place, id, Clock::now())) {
+    if (rollout_.pushes.expire(place, id, Clock::now())) {
       drop_held(served->model(), record.terms.set);
       log_warn("model {} version {}: push {} expired, its staged weights were dropped", record.model, record.version,
                id);
-      tell_end(service_, place, id, "expired");
+      tell_end(rollout_, place, id, "expired");
       return;
     }
   }
-  const auto now = service_.pushes.find(record.model, record.version, id);
+  const auto now = rollout_.pushes.find(record.model, record.version, id);
   if (now && now->open() && now->in_doubt) decide(record, place, *served);
 }
 
@@ -108,15 +108,15 @@ PushFinding PushSettler::ask_members(const PushRecord& record) const {
   const PushTerms& terms = record.terms;
   std::vector<PushAnswer> answers(std::max(terms.members.size(), terms.member + 1));
   const auto ask = [&](size_t member, const char* method, const char* action) {
-    return service_.peers.ask(record, member, method, action, kPeerPatience);
+    return rollout_.peers.ask(record, member, method, action, kPeerPatience);
   };
   std::string silence;
   for (size_t i = 0; i < terms.members.size(); ++i) {
     if (i == terms.member) continue;
-    if (service_.draining) return {Verdict::kWait, "this server is ending"};
+    if (rollout_.draining) return {Verdict::kWait, "this server is ending"};
     const Answer answer = ask(i, "GET", "pushes");
     answers[i] = read_answer(answer);
-    if (!answers[i].answered && silence.empty()) silence = terms.members[i] + ": " + service_.peers.reason(answer);
+    if (!answers[i].answered && silence.empty()) silence = terms.members[i] + ": " + rollout_.peers.reason(answer);
   }
   PushFinding finding = judge_push(answers, terms.member);
   if (finding.verdict == Verdict::kWait && !silence.empty()) finding.why += " (" + silence + ")";
@@ -141,15 +141,15 @@ void PushSettler::decide(const PushRecord& record, const PushPlace& place, Serve
           record.model, record.version, id, printable(finding.why));
     return;
   }
-  const ModelClaims::Claim claim(service_.claims, served, "push " + id + " is being settled", {},
+  const ModelClaims::Claim claim(rollout_.claims, served, "push " + id + " is being settled", {},
                                  ModelClaims::By::kServer);
   const bool commit = finding.verdict == Verdict::kCommit;
   log_warn("model {} version {}: push {} expired and is {}: {}", record.model, record.version, id,
            commit ? "committed" : "aborted", finding.why);
   if (commit)
-    publish_push(service_, place, served, id, {"the other servers of the push", id});
+    publish_push(rollout_, place, served, id, {"the other servers of the push", id});
   else
-    drop_push(service_, place, served.model(), id, finding.why);
+    drop_push(rollout_, place, served.model(), id, finding.why);
 }
 
 }  // namespace sconce::server

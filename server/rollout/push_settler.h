@@ -3,7 +3,7 @@
 #pragma once
 
 #include "server/rollout/push/push_ledger.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/work/admin_alarm.h"
 
 namespace sconce::server {
@@ -27,7 +27,7 @@ PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self);
 
 class PushSettler final : public AdminAlarm {
  public:
-  PushSettler(TimerQueue& clock, Service& service);
+  PushSettler(TimerQueue& clock, Rollout& rollout);
   ~PushSettler() override { stop(); }
 
  private:
@@ -36,7 +36,7 @@ class PushSettler final : public AdminAlarm {
   PushFinding ask_members(const PushRecord& record) const;
   void decide(const PushRecord& record, const PushPlace& place, ServedModel& served);
 
-  Service& service_;
+  Rollout& rollout_;
 };
 
 }  // namespace sconce::server

@@ -38,13 +38,13 @@ Renumbering renumbering_of(const AdminRequest& request) {
   return wanted;
 }
 
-std::shared_ptr<ServedModel> model_of(const Service& service, const AdminRequest& request) {
-  return service.repository.snapshot()->loaded(request.model, request.version);
+std::shared_ptr<ServedModel> model_of(const Rollout& rollout, const AdminRequest& request) {
+  return rollout.repository.snapshot()->loaded(request.model, request.version);
 }
 
-void check_served(const Service& service, const ServedModel& served) {
+void check_served(const Rollout& rollout, const ServedModel& served) {
   const ModelSignature& interface = served.interface();
-  const auto catalog = service.repository.snapshot();
+  const auto catalog = rollout.repository.snapshot();
   SCONCE_CHECK(catalog->loaded(interface.name, std::to_string(interface.version)).get() == &served, kUnavailable,
                "the model was replaced while its weights were updated");
 }
@@ -58,20 +58,20 @@ AuditEntry audit_of(std::string_view event, const ServedModel& served) {
   return entry;
 }
 
-AuditEntry audit_of(std::string_view event, const Service& service, const ServedModel& served, WeightState state) {
+AuditEntry audit_of(std::string_view event, const Rollout& rollout, const ServedModel& served, WeightState state) {
   AuditEntry entry = audit_of(event, served);
   const Model& model = served.model();
   for (const WeightSetInfo& set : model.weight_sets())
     if (set.state == state) entry.label = set.label;
   // Without libcrypto, the entry has no digest.
-  if (service.audit.has_file()) succeeds([&] { entry.digest = model.weights_digest(state); });
+  if (rollout.audit.has_file()) succeeds([&] { entry.digest = model.weights_digest(state); });
   // A later rollback to the active set logs its digest, and should not have to read the set then.
-  if (service.audit.has_file() && state == WeightState::kStaged)
+  if (rollout.audit.has_file() && state == WeightState::kStaged)
     succeeds([&] { (void)model.weights_digest(WeightState::kActive); });
   return entry;
 }
 
-std::string weights_text(const Service& service, const ServedModel& served, bool digest) {
+std::string weights_text(const Rollout& rollout, const ServedModel& served, bool digest) {
   const std::vector<WeightSetInfo> sets = served.model().weight_sets();
   std::vector<std::string> digests;
   for (const WeightSetInfo& set : sets) {
@@ -80,12 +80,12 @@ std::string weights_text(const Service& service, const ServedModel& served, bool
   const ModelSignature& interface = served.interface();
   WeightsState state;
   state.instance = instance_name();
-  const auto catalog = service.repository.snapshot();
+  const auto catalog = rollout.repository.snapshot();
   const Catalog::Version& version = catalog->find(interface.name, std::to_string(interface.version));
-  state.ready = version.state == Catalog::State::kReady && !service.draining;
+  state.ready = version.state == Catalog::State::kReady && !rollout.draining;
   state.reason = version.held;
   if (served.kept()) state.kept = served.kept()->status();
-  state.guard = service.guards.find(served);
+  state.guard = rollout.guards.find(served);
   if (served.golden()) state.golden = served.golden()->last();
   Shadow::Report shadow = served.shadow().report();
   for (const WeightSetInfo& set : sets)

@@ -21,9 +21,9 @@ namespace {
 
 using Json = OrderedJson;
 
-std::shared_ptr<ServedModel> served_of(Service& service, const AdminRequest& request) {
+std::shared_ptr<ServedModel> served_of(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  return model_of(service, request);
+  return model_of(rollout, request);
 }
 
 ModelSets& sets_of(const ServedModel& served) {
@@ -84,11 +84,11 @@ std::string sets_text(const ServedModel& served) {
 
 }  // namespace
 
-std::string sets(Service& service, const AdminRequest& request) { return sets_text(*served_of(service, request)); }
+std::string sets(Rollout& rollout, const AdminRequest& request) { return sets_text(*served_of(rollout, request)); }
 
-std::string set(Service& service, const AdminRequest& request) {
+std::string set(Rollout& rollout, const AdminRequest& request) {
   const bool digest = Query(request.query, {"digest"}).flag("digest");
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   const ModelSets& own = sets_of(*served);
   const std::string of = digest ? served->model().set_digest(request.set) : std::string();
   Json json = described(served->model().named_set(request.set), own.counts());
@@ -96,40 +96,40 @@ std::string set(Service& service, const AdminRequest& request) {
   return dump(json);
 }
 
-std::string remove_set(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = served_of(service, request);
+std::string remove_set(Rollout& rollout, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(rollout, request);
   sets_of(*served).remove(request.set);
   // The set is already removed, so this must not throw.
   succeeds([&] {
     AuditEntry entry = audit_of("set_removed", *served);
     entry.set = request.set;
-    service.audit.add(entry);
+    rollout.audit.add(entry);
   });
   log_info("model {} version {}: set '{}' is removed", served->interface().name, served->interface().version,
            request.set);
   return "{}";
 }
 
-std::string promote_set(Service& service, const AdminRequest& request) {
+std::string promote_set(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"keep", "golden", "guard", "guard_errors", "guard_nan", "guard_p99"});
   const PublishOptions options = publish_options(query);
   const GoldenRule rule = golden_rule(query);
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   sets_of(*served);
-  const ModelClaims::Claim claim(service.claims, *served, "its weights are being changed");
-  service.guards.check_over(*served);
-  require_good(service, *served, judge_set(*served, request.set, [&] { check_served(service, *served); }), rule);
+  const ModelClaims::Claim claim(rollout.claims, *served, "its weights are being changed");
+  rollout.guards.check_over(*served);
+  require_good(rollout, *served, judge_set(*served, request.set, [&] { check_served(rollout, *served); }), rule);
   // As in staging: a rollback should not have to read the currently active set.
-  if (service.audit.has_file()) succeeds([&] { (void)served->model().weights_digest(WeightState::kActive); });
-  const uint64_t generation = publish_set(service, *served, request.set, published_by(request), options).generation;
+  if (rollout.audit.has_file()) succeeds([&] { (void)served->model().weights_digest(WeightState::kActive); });
+  const uint64_t generation = publish_set(rollout, *served, request.set, published_by(request), options).generation;
   log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
            served->interface().version, generation, request.set);
-  return weights_text(service, *served, false);
+  return weights_text(rollout, *served, false);
 }
 
-std::string renumber_set(Service& service, const AdminRequest& request) {
+std::string renumber_set(Rollout& rollout, const AdminRequest& request) {
   const Renumbering wanted = renumbering_of(request);
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   sets_of(*served);
   Model& model = served->model();
   const std::string name = request.set;
@@ -142,29 +142,29 @@ std::string renumber_set(Service& service, const AdminRequest& request) {
   SCONCE_CHECK(wanted.generation >= before.generation, kBusy, "set '", name, "' has generation ", before.generation,
                ", and numbers only grow: it cannot be ", wanted.generation);
   if (wanted.generation > before.generation) {
-    check_served(service, *served);
+    check_served(rollout, *served);
     // Fails if the set has changed meanwhile.
     model.renumber_set(name, before.generation, wanted.generation);
-    service.pushes.renumbered(place_of(served), name, before.generation, wanted.generation);
+    rollout.pushes.renumbered(place_of(served), name, before.generation, wanted.generation);
     succeeds([&] {
       AuditEntry entry = audit_of("renumbered", *served);
       entry.set = name;
       entry.label = before.label;
       entry.before = before.generation;
       entry.generation = wanted.generation;
-      service.audit.add(entry);
+      rollout.audit.add(entry);
     });
   }
   return dump(described(model.named_set(name), served->sets()->counts()));
 }
 
-std::string routes(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = served_of(service, request);
+std::string routes(Rollout& rollout, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(rollout, request);
   return dump(routes_json(sets_of(*served)));
 }
 
-std::string change_routes(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = served_of(service, request);
+std::string change_routes(Rollout& rollout, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = served_of(rollout, request);
   ModelSets& own = sets_of(*served);
   ModelSets::Routes routes;
   JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
@@ -176,7 +176,7 @@ std::string change_routes(Service& service, const AdminRequest& request) {
   succeeds([&] {
     AuditEntry entry = audit_of("routes_changed", *served);
     entry.routes = text;
-    service.audit.add(entry);
+    rollout.audit.add(entry);
   });
   log_info("model {} version {}: requests that name no set are routed by {}", served->interface().name,
            served->interface().version, text);

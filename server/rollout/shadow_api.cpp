@@ -91,12 +91,12 @@ OrderedJson shadow_in_short(const Shadow::Report& report) {
 
 namespace admin {
 
-std::string shadow(Service& service, const AdminRequest& request) {
+std::string shadow(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  return shadow_text(*model_of(service, request));
+  return shadow_text(*model_of(rollout, request));
 }
 
-std::string change_shadow(Service& service, const AdminRequest& request) {
+std::string change_shadow(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
   std::optional<double> share;
   JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
@@ -104,7 +104,7 @@ std::string change_shadow(Service& service, const AdminRequest& request) {
     share = json.number("'share'");
   });
   SCONCE_CHECK(share, kInvalidArgument, "the request has no 'share'");
-  const std::shared_ptr<ServedModel> served = model_of(service, request);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   served->shadow().set_share(*share);
   log_info("model {} version {}: {} of its requests also run on a staged set", served->interface().name,
            served->interface().version, *share);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/support/failure.h"
 
 namespace sconce::server {
@@ -22,18 +22,18 @@ void TrainerSessions::Session::end(const std::string& reason) {
 }
 
 // Starts the update, and a thread that aborts it when no more requests come.
-void TrainerSessions::Session::start(Service& service, const std::shared_ptr<ServedModel>& served,
+void TrainerSessions::Session::start(Rollout& rollout, const std::shared_ptr<ServedModel>& served,
                                      const std::shared_ptr<Session>& self) {
-  update = std::make_unique<TrainerUpdate>(service, served, options);
-  service.admin_threads.run([&service, self] { self->watch(service); }, [](const std::exception_ptr&) {}, [] {});
+  update = std::make_unique<TrainerUpdate>(rollout, served, options);
+  rollout.admin_threads.run([&rollout, self] { self->watch(rollout); }, [](const std::exception_ptr&) {}, [] {});
 }
 
-void TrainerSessions::Session::watch(Service& service) {
+void TrainerSessions::Session::watch(Rollout& rollout) {
   const MutexLock lock(mutex);
   while (update) {
     changed.wait_for(mutex, kLook);
     if (!update) return;
-    if (std::chrono::steady_clock::now() - used > service.config.trainer_timeout) {
+    if (std::chrono::steady_clock::now() - used > rollout.config.trainer_timeout) {
       end("nothing came for trainer_timeout");
     } else if (const std::string problem = problem_of([this]() SCONCE_NO_THREAD_SAFETY_ANALYSIS { update->check(); });
                !problem.empty()) {
@@ -50,7 +50,7 @@ std::shared_ptr<TrainerSessions::Session> TrainerSessions::find(const ServedMode
 
 bool TrainerSessions::has(const ServedModel& served) const { return find(served) != nullptr; }
 
-void TrainerSessions::begin(Service& service, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options,
+void TrainerSessions::begin(Rollout& rollout, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options,
                             bool at_once, const std::string& label) {
   const auto session = std::make_shared<Session>(options);
   std::shared_ptr<Session> before;
@@ -68,20 +68,20 @@ void TrainerSessions::begin(Service& service, const std::shared_ptr<ServedModel>
   session->label = label;
   if (!at_once) return;
   const std::exception_ptr problem =
-      exception_of([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS { session->start(service, served, session); });
+      exception_of([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS { session->start(rollout, served, session); });
   if (!problem) return;
   session->end(describe_failure(problem).message);
   std::rethrow_exception(problem);
 }
 
-void TrainerSessions::add(Service& service, const std::shared_ptr<ServedModel>& served, const SharedTensors& shared,
+void TrainerSessions::add(Rollout& rollout, const std::shared_ptr<ServedModel>& served, const SharedTensors& shared,
                           const std::string& label) {
   const std::shared_ptr<Session> session = find(*served);
   SCONCE_CHECK(session, kFailedPrecondition, "no update of the model was begun");
   const MutexLock lock(session->mutex);
   SCONCE_CHECK(session->ended.empty(), kFailedPrecondition, "the update of the model is over: ", session->ended);
   const std::exception_ptr problem = exception_of([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {
-    if (!session->update) session->start(service, served, session);
+    if (!session->update) session->start(rollout, served, session);
     session->update->add(shared.tensors(), shared.opening());
   });
   session->used = std::chrono::steady_clock::now();

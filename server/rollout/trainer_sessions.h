@@ -21,13 +21,13 @@ namespace sconce::server {
 class TrainerSessions {
  public:
   // at_once: starts the update now, so that a busy model is refused now and not when the first tensors arrive.
-  void begin(Service& service, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options, bool at_once,
+  void begin(Rollout& rollout, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options, bool at_once,
              const std::string& label = {});
   // Whether the model has a session, which may be aborted.
   bool has(const ServedModel& served) const;
   // Adds tensors to the session. A non-empty label replaces the earlier one. kFailedPrecondition if there is no session
   // or it was aborted.
-  void add(Service& service, const std::shared_ptr<ServedModel>& served, const SharedTensors& shared,
+  void add(Rollout& rollout, const std::shared_ptr<ServedModel>& served, const SharedTensors& shared,
            const std::string& label);
   // Publishes the tensors and returns the weight version; 0 if none were added. kFailedPrecondition.
   uint64_t finish(const ServedModel& served, const std::string& label);
@@ -44,10 +44,10 @@ class TrainerSessions {
     std::string label SCONCE_GUARDED_BY(mutex), ended SCONCE_GUARDED_BY(mutex);
     std::chrono::steady_clock::time_point used SCONCE_GUARDED_BY(mutex);
 
-    void start(Service& service, const std::shared_ptr<ServedModel>& served, const std::shared_ptr<Session>& self)
+    void start(Rollout& rollout, const std::shared_ptr<ServedModel>& served, const std::shared_ptr<Session>& self)
         SCONCE_REQUIRES(mutex);
     void end(const std::string& reason) SCONCE_REQUIRES(mutex);
-    void watch(Service& service);
+    void watch(Rollout& rollout);
   };
   using Key = std::pair<std::string, int64_t>;
   static Key key_of(const ServedModel& served) { return {served.interface().name, served.interface().version}; }

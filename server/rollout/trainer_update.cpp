@@ -3,8 +3,8 @@
 #include "sconce/check.h"
 #include "server/rollout/golden_api.h"
 #include "server/rollout/publication.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/served_weights.h"
-#include "server/rollout/service.h"
 #include "server/support/failure.h"
 #include "server/support/json_document.h"
 #include "server/support/log.h"
@@ -12,18 +12,18 @@
 
 namespace sconce::server {
 
-TrainerUpdate::TrainerUpdate(Service& service, std::shared_ptr<ServedModel> served, UpdateOptions options)
-    : service_(service), served_(std::move(served)) {
-  SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
-  claim_.emplace(service_.claims, *served_, "a trainer's update of its weights is in progress");
-  service_.guards.check_over(*served_);
+TrainerUpdate::TrainerUpdate(Rollout& rollout, std::shared_ptr<ServedModel> served, UpdateOptions options)
+    : rollout_(rollout), served_(std::move(served)) {
+  SCONCE_CHECK(!rollout_.draining, kUnavailable, "the server is shutting down");
+  claim_.emplace(rollout_.claims, *served_, "a trainer's update of its weights is in progress");
+  rollout_.guards.check_over(*served_);
   options.gradual = true;
   options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
   Model& model = served_->model();
   const std::string label = options.label;
   update_ = model.begin_update(std::move(options));
   operation_ =
-      service_.operations.open(served_->interface().name, served_->interface().version, label, model.replicas());
+      rollout_.operations.open(served_->interface().name, served_->interface().version, label, model.replicas());
   operation_->enter(Operation::Phase::kReceiving);
 }
 
@@ -48,14 +48,14 @@ void TrainerUpdate::fail(Failure failure) {
   update_.reset();
   claim_.reset();
   operation_->end(std::move(failure));
-  service_.operations.count(*operation_);
+  rollout_.operations.count(*operation_);
   log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
            printable(operation_->view().error));
   succeeds([this] {
     AuditEntry entry = audit_of("refused", *served_);
     entry.label = operation_->label;
     entry.reason = operation_->view().error;
-    service_.audit.add(entry);
+    rollout_.audit.add(entry);
   });
 }
 
@@ -65,7 +65,7 @@ void TrainerUpdate::give_up(const std::string& reason) {
 
 void TrainerUpdate::check() const {
   operation_->check_cancelled();
-  check_served(service_, *served_);
+  check_served(rollout_, *served_);
 }
 
 void TrainerUpdate::add(std::span<const NamedTensor> tensors, std::chrono::steady_clock::duration opening) {
@@ -104,17 +104,17 @@ uint64_t TrainerUpdate::publish(std::string label) {
       operation_->enter(Operation::Phase::kJudging);
       const std::optional<GoldenVerdict> verdict = judge_staged(*served_, [this] { check(); });
       operation_->tell_golden(dump(verdict_json(*verdict)));
-      require_good(service_, *served_, verdict, GoldenRule::kRequire);
+      require_good(rollout_, *served_, verdict, GoldenRule::kRequire);
     }
-    succeeds([this] { service_.audit.add(audit_of("staged", service_, *served_, WeightState::kStaged)); });
+    succeeds([this] { rollout_.audit.add(audit_of("staged", rollout_, *served_, WeightState::kStaged)); });
     operation_->enter(Operation::Phase::kCommitting);
-    generation = publish_staged(service_, *served_, {"a trainer", std::to_string(operation_->id)}).generation;
+    generation = publish_staged(rollout_, *served_, {"a trainer", std::to_string(operation_->id)}).generation;
     staged.keep();
   });
   update_.reset();
   claim_.reset();
   operation_->end(Operation::Outcome::kActive, generation);
-  service_.operations.count(*operation_);
+  rollout_.operations.count(*operation_);
   log_info("model {} version {} has new weights from a trainer: generation {}, label '{}'", operation_->model,
            operation_->version, generation, excerpt(label));
   return generation;

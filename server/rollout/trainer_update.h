@@ -19,12 +19,12 @@
 
 namespace sconce::server {
 
-struct Service;
+struct Rollout;
 
 class TrainerUpdate {
  public:
   // Claims the model. kBusy; kUnavailable at shutdown.
-  TrainerUpdate(Service& service, std::shared_ptr<ServedModel> served, UpdateOptions options);
+  TrainerUpdate(Rollout& rollout, std::shared_ptr<ServedModel> served, UpdateOptions options);
   ~TrainerUpdate();
   TrainerUpdate(const TrainerUpdate&) = delete;
   TrainerUpdate& operator=(const TrainerUpdate&) = delete;
@@ -46,7 +46,7 @@ class TrainerUpdate {
   void guarded(const Work& work);
   void fail(Failure failure);
 
-  Service& service_;
+  Rollout& rollout_;
   const std::shared_ptr<ServedModel> served_;
   std::optional<ModelClaims::Claim> claim_;
   std::unique_ptr<WeightUpdate> update_;  // null: ended

@@ -29,38 +29,38 @@ DownloadedFile described(std::unique_ptr<WeightSetFile> set) {
 
 }  // namespace
 
-DownloadedFile open_active_weights(Service& service, const AdminRequest& request) {
+DownloadedFile open_active_weights(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  std::unique_ptr<WeightSetFile> set = model_of(service, request)->model().open_weights(WeightState::kActive);
+  std::unique_ptr<WeightSetFile> set = model_of(rollout, request)->model().open_weights(WeightState::kActive);
   SCONCE_CHECK(set->info().missing.empty(), kUnavailable, "the model has no weights yet: constant '",
                set->info().missing, "' has no value");
   return described(std::move(set));
 }
 
-DownloadedFile open_named_set(Service& service, const AdminRequest& request) {
+DownloadedFile open_named_set(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  return described(model_of(service, request)->model().open_set(request.set));
+  return described(model_of(rollout, request)->model().open_set(request.set));
 }
 
-WeightsDownload::WeightsDownload(Service& service, AdminRequest request, AdminDone done, OpenDownload& open)
-    : service_(service),
+WeightsDownload::WeightsDownload(Rollout& rollout, AdminRequest request, AdminDone done, OpenDownload& open)
+    : rollout_(rollout),
       request_(std::move(request)),
       done_(std::move(done)),
       open_(open),
-      download_(*request_.source.transport, service.config.write_timeout) {}
+      download_(*request_.source.transport, rollout.config.write_timeout) {}
 
-void WeightsDownload::start(Service& service, AdminRequest request, AdminDone done, OpenDownload& open) {
-  const auto task = std::make_shared<WeightsDownload>(service, std::move(request), std::move(done), open);
-  service.admin_threads.run([task] { task->run(); }, [task](const std::exception_ptr& e) { task->fail(e); },
+void WeightsDownload::start(Rollout& rollout, AdminRequest request, AdminDone done, OpenDownload& open) {
+  const auto task = std::make_shared<WeightsDownload>(rollout, std::move(request), std::move(done), open);
+  rollout.admin_threads.run([task] { task->run(); }, [task](const std::exception_ptr& e) { task->fail(e); },
                             [task] { task->abandon(); });
 }
 
 void WeightsDownload::run() {
   const LogRequest log_request(request_.id, request_.peer);
-  DownloadedFile opened = open_(service_, request_);
+  DownloadedFile opened = open_(rollout_, request_);
   SafetensorsEncoder encoder(std::move(opened.file));
   const auto check = [&] {
-    SCONCE_CHECK(!service_.operations.stopping(), kUnavailable, "the server is shutting down");
+    SCONCE_CHECK(!rollout_.operations.stopping(), kUnavailable, "the server is shutting down");
   };
 
   const std::string head = fmt::format(

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sconce/weight_sources.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/work/admin_request.h"
 #include "server/rollout/work/download.h"
 
@@ -16,24 +16,24 @@ struct DownloadedFile {
   std::unique_ptr<WeightFile> file;
   std::string fields;  // header fields of the answer, each with its line end
 };
-using OpenDownload = DownloadedFile(Service& service, const AdminRequest& request);
+using OpenDownload = DownloadedFile(Rollout& rollout, const AdminRequest& request);
 
 class WeightsDownload {
  public:
   // open: opens the file to send. May throw.
-  WeightsDownload(Service& service, AdminRequest request, AdminDone done, OpenDownload& open);
+  WeightsDownload(Rollout& rollout, AdminRequest request, AdminDone done, OpenDownload& open);
 
   void run();                                    // may throw
   void fail(const std::exception_ptr& problem);  // with the exception of run()
   void abandon() noexcept;                       // after fail() threw
 
   // Runs the download on a new thread. kUnavailable.
-  static void start(Service& service, AdminRequest request, AdminDone done, OpenDownload& open);
+  static void start(Rollout& rollout, AdminRequest request, AdminDone done, OpenDownload& open);
 
  private:
   void answer(AdminAnswer answer);
 
-  Service& service_;
+  Rollout& rollout_;
   const AdminRequest request_;
   AdminDone done_;
   OpenDownload& open_;

@@ -39,10 +39,10 @@ WeightFormat format_from(std::string_view name) {
 
 }  // namespace
 
-WeightsJob::WeightsJob(Service& service, AdminRequest request, AdminDone done)
-    : service_(service), request_(std::move(request)), done_(std::move(done)) {
+WeightsJob::WeightsJob(Rollout& rollout, AdminRequest request, AdminDone done)
+    : rollout_(rollout), request_(std::move(request)), done_(std::move(done)) {
   if (request_.upload) {
-    const ServerConfig& config = service_.config;
+    const ServerConfig& config = rollout_.config;
     upload_.emplace(request_.source, Upload::Limits{config.upload_timeout, static_cast<uint64_t>(config.upload_rate)});
     if (request_.expects_continue) upload_->expect_invitation();
   }
@@ -54,11 +54,11 @@ WeightsJob::~WeightsJob() = default;
 class WeightsJob::Arrival {
  public:
   explicit Arrival(WeightsJob& job) : job_(job) {
-    if (job_.options_.push) job_.service_.pushes.begin(job_.place_, *job_.options_.push, PushLedger::Clock::now());
+    if (job_.options_.push) job_.rollout_.pushes.begin(job_.place_, *job_.options_.push, PushLedger::Clock::now());
   }
   ~Arrival() {
     if (!job_.options_.push || job_.over_) return;
-    succeeds([this] { job_.service_.pushes.abort(job_.place_, job_.options_.push->id); });
+    succeeds([this] { job_.rollout_.pushes.abort(job_.place_, job_.options_.push->id); });
   }
   Arrival(const Arrival&) = delete;
   Arrival& operator=(const Arrival&) = delete;
@@ -88,20 +88,20 @@ void WeightsJob::run() {
   read_options();
   if (!request_.upload) read_reference();
   find_model();
-  SCONCE_CHECK(!service_.draining, kUnavailable, "the server is shutting down");
+  SCONCE_CHECK(!rollout_.draining, kUnavailable, "the server is shutting down");
   Model& model = model_->model();
   const ModelSignature& interface = model_->interface();
   Operation::Outcome outcome = Operation::Outcome::kChecked;
   uint64_t generation = 0;
   {
     // The claim must end before the answer is sent. Otherwise the client's next request could find the model busy.
-    const ModelClaims::Claim claim(service_.claims, *model_, "an update of its weights is in progress");
-    if (!named() && !options_.update.dry_run) service_.guards.check_over(*model_);
+    const ModelClaims::Claim claim(rollout_.claims, *model_, "an update of its weights is in progress");
+    if (!named() && !options_.update.dry_run) rollout_.guards.check_over(*model_);
     const Arrival arrival(*this);
     UpdateOptions update_options = options_.update;
     update_options.progress = [this](int replica, bool ready) { operation_->advance(replica, ready); };
     const std::unique_ptr<WeightUpdate> update = model.begin_update(std::move(update_options));
-    operation_ = service_.operations.open(interface.name, interface.version, options_.update.label, model.replicas());
+    operation_ = rollout_.operations.open(interface.name, interface.version, options_.update.label, model.replicas());
     operation_->set_traceparent(request_.traceparent);
     if (request_.upload) {
       receive(*update);
@@ -110,18 +110,18 @@ void WeightsJob::run() {
       tensors_ ? read_tensors(*update) : read_file(*update);
     }
     operation_->check_cancelled();
-    if (named()) check_served(service_, *model_);
+    if (named()) check_served(rollout_, *model_);
     operation_->enter(Operation::Phase::kFolding);
     update->finish();
     if (options_.update.dry_run) {
       if (relay_) relay_->end();
-      if (options_.push) service_.pushes.forget(place_, options_.push->id);
+      if (options_.push) rollout_.pushes.forget(place_, options_.push->id);
     } else if (named() && options_.push) {
       // The set waits for its name.
       HeldPush held(*this);
       if (relay_) relay_->end();
       check_going_on();
-      service_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
+      rollout_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
       tell("staged");
       outcome = Operation::Outcome::kStaged;
       held.keep();
@@ -139,7 +139,7 @@ void WeightsJob::run() {
     over_ = true;
   }
   operation_->end(outcome, generation);
-  service_.operations.count(*operation_);
+  rollout_.operations.count(*operation_);
   if (outcome == Operation::Outcome::kNotServing)
     log_info("model {} version {} has set '{}', label '{}'", interface.name, interface.version, request_.set,
              excerpt(options_.update.label));
@@ -191,24 +191,24 @@ void WeightsJob::hold_for_push() {
 }
 
 void WeightsJob::find_model() {
-  model_ = service_.repository.snapshot()->loaded(request_.model, request_.version);
+  model_ = rollout_.repository.snapshot()->loaded(request_.model, request_.version);
   place_ = place_of(model_);
 }
 
 // Aborts an update that was cancelled, whose model was replaced, or whose push was aborted or has expired.
 void WeightsJob::check_going_on() {
   operation_->check_cancelled();
-  if (const uint64_t now = service_.repository.revision(); now != revision_) {
-    check_served(service_, *model_);
+  if (const uint64_t now = rollout_.repository.revision(); now != revision_) {
+    check_served(rollout_, *model_);
     revision_ = now;
   }
-  if (options_.push) service_.pushes.check_open(place_, options_.push->id);
+  if (options_.push) rollout_.pushes.check_open(place_, options_.push->id);
 }
 
 void WeightsJob::begin_relay() {
   SCONCE_CHECK(upload_->length(), kInvalidArgument, "relay needs a body with Content-Length");
-  const auto patience = std::chrono::ceil<std::chrono::seconds>(service_.config.upload_timeout);
-  relay_.emplace(service_.peers, *options_.push, patience, [this] { check_going_on(); });
+  const auto patience = std::chrono::ceil<std::chrono::seconds>(rollout_.config.upload_timeout);
+  relay_.emplace(rollout_.peers, *options_.push, patience, [this] { check_going_on(); });
   const std::string what = named() ? "/sets/" + request_.set : "/weights";
   relay_->begin(
       admin_path(request_.model, request_.version) + what + "?" + query_for_next(request_.query, *options_.push),
@@ -216,19 +216,19 @@ void WeightsJob::begin_relay() {
 }
 
 void WeightsJob::receive(WeightUpdate& update) {
-  const uint64_t limit = service_.config.weights_limit > 0 ? static_cast<uint64_t>(service_.config.weights_limit)
+  const uint64_t limit = rollout_.config.weights_limit > 0 ? static_cast<uint64_t>(rollout_.config.weights_limit)
                                                            : model_->model().info().constant_bytes + kHeaderBytes;
   upload_->limit(limit);
   std::optional<Sha256Digest> sha256 = content_digest(request_.content_digest);
   std::optional<HeadCheck> head;
   if (must_be_signed()) {
-    const Verified verified = verify_upload(*service_.signatures, request_.signature, sha256);
+    const Verified verified = verify_upload(rollout_.signatures, request_.signature, sha256);
     head.emplace(verified.statement);
   }
   WeightStream stream(update, {.source = "body", .bytes = upload_->length(), .sha256 = sha256});
   operation_->expect_bytes(upload_->length().value_or(0));
   operation_->enter(Operation::Phase::kReceiving);
-  revision_ = service_.repository.revision();
+  revision_ = rollout_.repository.revision();
   const std::function<void()> check = [this] { check_going_on(); };
   if (options_.relay) begin_relay();
   upload_->invite();
@@ -236,7 +236,7 @@ void WeightsJob::receive(WeightUpdate& update) {
     const std::span<std::byte> room = stream.next();
     const size_t bytes = upload_->read(room, check);
     if (bytes == 0) break;
-    if (options_.push) service_.pushes.prolong(place_, options_.push->id, PushLedger::Clock::now());
+    if (options_.push) rollout_.pushes.prolong(place_, options_.push->id, PushLedger::Clock::now());
     if (head) head->see(room.first(bytes));
     if (relay_) relay_->send(room.first(bytes));
     stream.advance(bytes);
@@ -271,7 +271,7 @@ void WeightsJob::read_reference() {
 }
 
 void WeightsJob::read_tensors(WeightUpdate& update) {
-  if (service_.signatures) service_.signatures->refuse_unsigned("weights in shared memory");
+  rollout_.signatures.refuse_unsigned("weights in shared memory");
   SCONCE_CHECK(file_.empty() && !options_.file.sha256 && options_.file.package_model.empty() &&
                    options_.file.format == WeightFormat::kDetect,
                kInvalidArgument, "'tensors' go without 'file' and what belongs to it");
@@ -286,14 +286,14 @@ void WeightsJob::read_tensors(WeightUpdate& update) {
 
 void WeightsJob::read_file(WeightUpdate& update) {
   FileOptions& options = options_.file;
-  const WeightsFile file(service_.config.weights_dir, file_);
+  const WeightsFile file(rollout_.config.weights_dir, file_);
   // The tensor would be named after the descriptor.
   SCONCE_CHECK(!file_.ends_with(".npy"), kInvalidArgument, "an .npy file names no tensor, use .npz: '", excerpt(file_),
                "'");
   opened_ = file.path().string();
   std::shared_ptr<const PrivateCopy> copy;
   if (must_be_signed()) {
-    copy = read_signed_weights(*service_.signatures, service_.config.weights_dir, file_, file);
+    copy = read_signed_weights(rollout_.signatures, rollout_.config.weights_dir, file_, file);
     opened_ = copy->path().string();
   }
   options.constants = model_->model().constants();
@@ -308,21 +308,21 @@ void WeightsJob::judge() {
   operation_->enter(Operation::Phase::kJudging);
   const std::optional<GoldenVerdict> verdict = judge_staged(*model_, [this] { check_going_on(); });
   operation_->tell_golden(dump(verdict_json(*verdict)));
-  require_good(service_, *model_, verdict, options_.golden, options_.push ? options_.push->id : "");
+  require_good(rollout_, *model_, verdict, options_.golden, options_.push ? options_.push->id : "");
 }
 
 // Returns the weight version; 0 if the set stays staged.
 uint64_t WeightsJob::publish() {
   operation_->check_cancelled();
-  check_served(service_, *model_);
-  if (options_.push) service_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
+  check_served(rollout_, *model_);
+  if (options_.push) rollout_.pushes.staged(place_, options_.push->id, PushLedger::Clock::now());
   tell("staged");
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
   const PublishedBy by = published_by(request_);
   const Published published = options_.push
-                                  ? publish_push(service_, place_, *model_, options_.push->id, by, options_.publish)
-                                  : publish_staged(service_, *model_, by, options_.publish);
+                                  ? publish_push(rollout_, place_, *model_, options_.push->id, by, options_.publish)
+                                  : publish_staged(rollout_, *model_, by, options_.publish);
   if (const auto& kept = model_->kept()) {
     succeeds([&] {
       StoredWeights::Status status = kept->status();
@@ -335,13 +335,13 @@ uint64_t WeightsJob::publish() {
 // Adds an entry to the audit log. The event has already happened, so a failure here is not an error.
 void WeightsJob::tell(std::string_view event, const std::string& reason) noexcept {
   succeeds([&] {
-    AuditEntry entry = event == "staged" && !named() ? audit_of(event, service_, *model_, WeightState::kStaged)
+    AuditEntry entry = event == "staged" && !named() ? audit_of(event, rollout_, *model_, WeightState::kStaged)
                                                      : audit_of(event, *model_);
     entry.label = options_.update.label;
     entry.set = request_.set;
     entry.reason = reason;
     if (options_.push) entry.push = options_.push->id;
-    service_.audit.add(entry);
+    rollout_.audit.add(entry);
   });
 }
 
@@ -362,10 +362,10 @@ void WeightsJob::fail(const std::exception_ptr& problem) {
   }
   if (operation_) {
     if (operation_->cancelled() && failure.code == ErrorCode::kCancelled) {
-      failure.status = service_.draining ? 503 : 409;
+      failure.status = rollout_.draining ? 503 : 409;
     }
     operation_->end(failure);
-    service_.operations.count(*operation_);
+    rollout_.operations.count(*operation_);
     failure.message = operation_->view().error;
     log_warn("model {} version {} keeps its weights: {}", operation_->model, operation_->version,
              printable(failure.message));

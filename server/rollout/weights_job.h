@@ -14,7 +14,7 @@
 #include "server/rollout/publication.h"
 #include "server/rollout/push/push_ledger.h"
 #include "server/rollout/push/relay.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/trainer_tensors/trainer_tensors.h"
 #include "server/rollout/work/admin_request.h"
 #include "server/rollout/work/operation_log.h"
@@ -23,7 +23,7 @@ namespace sconce::server {
 
 class WeightsJob {
  public:
-  WeightsJob(Service& service, AdminRequest request, AdminDone done);
+  WeightsJob(Rollout& rollout, AdminRequest request, AdminDone done);
   ~WeightsJob();
 
   void run();                                    // may throw
@@ -42,7 +42,7 @@ class WeightsJob {
   };
 
   bool named() const noexcept { return !request_.set.empty(); }  // fills a named set
-  bool must_be_signed() const noexcept { return service_.signatures && service_.signatures->on(); }
+  bool must_be_signed() const noexcept { return rollout_.signatures.on(); }
   void read_options();
   void hold_for_push();
   void read_reference();
@@ -59,7 +59,7 @@ class WeightsJob {
   void tell(std::string_view event, const std::string& reason = {}) noexcept;
   void answer(int status, std::string text);
 
-  Service& service_;
+  Rollout& rollout_;
   const AdminRequest request_;
   AdminDone done_;
   Options options_;

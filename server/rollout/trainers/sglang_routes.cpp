@@ -30,7 +30,7 @@ struct Told {
   std::string message;
   std::vector<std::pair<const char*, OrderedJson>> more = {};
 };
-using TrainerWork = Told(Service& service, const AdminRequest& request);
+using TrainerWork = Told(Rollout& rollout, const AdminRequest& request);
 
 std::string document(bool success, const Told& told) {
   OrderedJson json{{"success", success}, {"message", told.message}};
@@ -44,17 +44,17 @@ int status_of(const Failure& failure) {
   return failure.status;
 }
 
-void start(Service& service, AdminRequest request, AdminDone done, TrainerWork& work) {
+void start(Rollout& rollout, AdminRequest request, AdminDone done, TrainerWork& work) {
   const auto failed = [done](const std::exception_ptr& problem) {
     const Failure failure = describe_failure(problem);
     done({status_of(failure), document(false, {failure.message, {{"error", failure.message}}})});
   };
   const auto abandoned = [done] { done({507, {}}); };
-  service.admin_threads.run(
-      [&service, &work, request = std::move(request), done] {
+  rollout.admin_threads.run(
+      [&rollout, &work, request = std::move(request), done] {
         const LogRequest log_request(request.id, request.peer);
         const AuditRequest audit_request(request);
-        const Told told = work(service, request);
+        const Told told = work(rollout, request);
         done({200, document(true, told)});
       },
       failed, abandoned);
@@ -77,8 +77,8 @@ bool read_common(JsonCursor& json, std::string_view key, std::string& format, st
 }
 
 // All shards of the folder are published together, as one update.
-Told from_disk(Service& service, const AdminRequest& request) {
-  refuse_unsigned(service);
+Told from_disk(Rollout& rollout, const AdminRequest& request) {
+  refuse_unsigned(rollout);
   const Query query = query_of(request);
   std::string path, version, format;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
@@ -89,15 +89,15 @@ Told from_disk(Service& service, const AdminRequest& request) {
   SCONCE_CHECK(!path.empty(), kInvalidArgument, "'model_path' must be given");
   SCONCE_CHECK(format.empty() || format == "auto" || format == "safetensors", kInvalidArgument,
                "'load_format' must be null, auto or safetensors, got '", excerpt(format), "'");
-  const std::shared_ptr<ServedModel> served = model_of(service, query);
-  ModelFolder folder(service.config.weights_dir, path);
-  TrainerUpdate update(service, served, options_of(query, true));
+  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
+  ModelFolder folder(rollout.config.weights_dir, path);
+  TrainerUpdate update(rollout, served, options_of(query, true));
   update.add(folder.weights(), excerpt(path));
   return {published(update.publish(version)), {{"num_paused_requests", 0}}};
 }
 
-Told from_tensor(Service& service, const AdminRequest& request) {
-  refuse_unsigned(service);
+Told from_tensor(Rollout& rollout, const AdminRequest& request) {
+  refuse_unsigned(rollout);
   const Query query = query_of(request);
   std::vector<std::string> pickles;
   std::string version, format;
@@ -115,22 +115,22 @@ Told from_tensor(Service& service, const AdminRequest& request) {
   const bool flat = format == "flattened_bucket";
   SCONCE_CHECK(flat || format.empty() || format == "direct", kInvalidArgument,
                "'load_format' must be null, direct or flattened_bucket, got '", excerpt(format), "'");
-  TrainerTensors described = tensors_of(service);
+  TrainerTensors described = tensors_of(rollout);
   const TrainerMemoryRelease release(described);
   flat ? read_flat_bucket(pickles.front(), described) : read_named_tensors(pickles.front(), described);
-  const std::shared_ptr<ServedModel> served = model_of(service, query);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
   const SharedTensors shared(described);
-  if (service.trainer_sessions.has(*served)) {
-    service.trainer_sessions.add(service, served, shared, version);
+  if (rollout.trainer_sessions.has(*served)) {
+    rollout.trainer_sessions.add(rollout, served, shared, version);
     return {"weights staged: continue_generation publishes them together with the others"};
   }
-  TrainerUpdate update(service, served, options_of(query, false));
+  TrainerUpdate update(rollout, served, options_of(query, false));
   update.add(shared.tensors(), shared.opening());
   return {published(update.publish(version))};
 }
 
 // A new name makes a new weight version of the same set, so that the version in an answer identifies the name.
-Told new_version(Service& service, const AdminRequest& request) {
+Told new_version(Rollout& rollout, const AdminRequest& request) {
   const Query query = query_of(request);
   std::string version;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
@@ -144,37 +144,37 @@ Told new_version(Service& service, const AdminRequest& request) {
     return true;
   });
   SCONCE_CHECK(!version.empty(), kInvalidArgument, "'new_version' must be given and not empty");
-  const std::shared_ptr<ServedModel> served = model_of(service, query);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
   UpdateOptions options;
   options.full = false;
-  TrainerUpdate update(service, served, options);
+  TrainerUpdate update(rollout, served, options);
   update.add(std::span<const NamedTensor>(), {});
   return {"Weight version updated to " + version + ": " + published(update.publish(version)),
           {{"new_version", version}}};
 }
 
-Told paused(Service& service, const AdminRequest& request) {
+Told paused(Rollout& rollout, const AdminRequest& request) {
   const Query query = query_of(request);
   check_body(request);
-  const std::shared_ptr<ServedModel> served = model_of(service, query);
-  service.trainer_sessions.begin(service, served, options_of(query, false), false);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
+  rollout.trainer_sessions.begin(rollout, served, options_of(query, false), false);
   return {std::string(kNotPaused) + ". Tensors that come before continue_generation are published by it, together",
           {{"status", "ok"}}};
 }
 
-Told continued(Service& service, const AdminRequest& request) {
+Told continued(Rollout& rollout, const AdminRequest& request) {
   const Query query = query_of(request);
   check_body(request);
-  const std::shared_ptr<ServedModel> served = model_of(service, query);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
   uint64_t generation = 0;
-  if (service.trainer_sessions.has(*served)) generation = service.trainer_sessions.finish(*served, {});
+  if (rollout.trainer_sessions.has(*served)) generation = rollout.trainer_sessions.finish(*served, {});
   return {generation != 0 ? published(generation) : "nothing was paused, and no tensors wait to be published",
           {{"status", "ok"}}};
 }
 
 // Unlike between pause and continue, a busy model is refused at once.
-Told begun(Service& service, const AdminRequest& request) {
-  refuse_unsigned(service);
+Told begun(Rollout& rollout, const AdminRequest& request) {
+  refuse_unsigned(rollout);
   const Query query = query_of(request);
   std::string version;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
@@ -189,14 +189,14 @@ Told begun(Service& service, const AdminRequest& request) {
     version = text_or_null(json, "'weight_version'");
     return true;
   });
-  service.trainer_sessions.begin(service, model_of(service, query), options_of(query, false), true, version);
+  rollout.trainer_sessions.begin(rollout, model_of(rollout, query), options_of(query, false), true, version);
   return {"an update was begun: end_weight_update publishes its tensors together"};
 }
 
-Told ended(Service& service, const AdminRequest& request) {
+Told ended(Rollout& rollout, const AdminRequest& request) {
   const Query query = query_of(request);
   check_body(request);
-  const uint64_t generation = service.trainer_sessions.finish(*model_of(service, query), {});
+  const uint64_t generation = rollout.trainer_sessions.finish(*model_of(rollout, query), {});
   return {generation != 0 ? published(generation) : "no tensors came, and nothing was published"};
 }
 
@@ -228,41 +228,41 @@ std::string action_of(const AdminRequest& request) {
   return action;
 }
 
-Told summed(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = model_of(service, query_of(request));
+Told summed(Rollout& rollout, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = model_of(rollout, query_of(request));
   const std::string action = action_of(request);
   SCONCE_CHECK(action == "checksum", kInvalidArgument, "a GET does the action 'checksum' alone, got '", excerpt(action),
                "'");
   std::string of_all;
-  OrderedJson ranks = ranks_of(WeightChecker::checksums_of(*served, check_of(service)), of_all);
+  OrderedJson ranks = ranks_of(WeightChecker::checksums_of(*served, check_of(rollout)), of_all);
   return {"SHA-256 of each tensor", {{"ranks", std::move(ranks)}, {"per_engine_checksum", of_all}}};
 }
 
-Told checked(Service& service, const AdminRequest& request) {
+Told checked(Rollout& rollout, const AdminRequest& request) {
   const Query query = query_of(request);
   const std::string action = action_of(request);
   SCONCE_CHECK(
       action != "reset_tensors", kUnsupported,
       "served weights are not overwritten: an update with ?mode=full is refused unless it has every parameter");
-  const std::shared_ptr<ServedModel> served = model_of(service, query);
+  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
   if (action == "snapshot") {
-    service.weight_checker.snapshot(*served, check_of(service));
+    rollout.weight_checker.snapshot(*served, check_of(rollout));
     return {"the checksums of all tensors are remembered"};
   }
   if (action == "compare") {
-    service.weight_checker.compare(*served, check_of(service));
+    rollout.weight_checker.compare(*served, check_of(rollout));
     return {"all tensors are those of the snapshot"};
   }
   SCONCE_CHECK(action == "checksum", kInvalidArgument, "'action' must be checksum, snapshot or compare, got '",
                excerpt(action), "'");
-  return summed(service, request);
+  return summed(rollout, request);
 }
 
-Told flushed(Service&, const AdminRequest&) {
+Told flushed(Rollout&, const AdminRequest&) {
   return {"there is no cache: no data of one weight set is used with another"};
 }
 
-Told transport(Service&, const AdminRequest&) {
+Told transport(Rollout&, const AdminRequest&) {
   SCONCE_FAIL(kUnsupported,
               "this server takes no part in NCCL groups and opens no ZeroMQ sockets: push by "
               "update_weights_from_tensor (CUDA IPC), by "
@@ -274,54 +274,54 @@ Told transport(Service&, const AdminRequest&) {
 
 namespace admin {
 
-void update_from_disk(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::from_disk);
+void update_from_disk(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::from_disk);
 }
-void update_from_tensor(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::from_tensor);
+void update_from_tensor(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::from_tensor);
 }
-void update_version(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::new_version);
+void update_version(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::new_version);
 }
-void pause_generation(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::paused);
+void pause_generation(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::paused);
 }
-void continue_generation(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::continued);
+void continue_generation(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::continued);
 }
-void begin_update(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::begun);
+void begin_update(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::begun);
 }
-void end_update(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::ended);
+void end_update(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::ended);
 }
-void weight_checksums(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::summed);
+void weight_checksums(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::summed);
 }
-void check_weights(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::checked);
+void check_weights(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::checked);
 }
-void flush_cache(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::flushed);
+void flush_cache(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::flushed);
 }
-void no_transport(Service& service, AdminRequest request, AdminDone done) {
-  trainer::start(service, std::move(request), std::move(done), trainer::transport);
+void no_transport(Rollout& rollout, AdminRequest request, AdminDone done) {
+  trainer::start(rollout, std::move(request), std::move(done), trainer::transport);
 }
 
-std::string weight_version(Service& service, const AdminRequest& request) {
+std::string weight_version(Rollout& rollout, const AdminRequest& request) {
   trainer::check_body(request);
   return dump(OrderedJson{
-      {"weight_version", trainer::active_version(*trainer::model_of(service, trainer::query_of(request)))}});
+      {"weight_version", trainer::active_version(*trainer::model_of(rollout, trainer::query_of(request)))}});
 }
 
-std::string model_info(Service& service, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = trainer::model_of(service, trainer::query_of(request));
+std::string model_info(Rollout& rollout, const AdminRequest& request) {
+  const std::shared_ptr<ServedModel> served = trainer::model_of(rollout, trainer::query_of(request));
   const std::string& name = served->interface().name;
   return dump(OrderedJson{
       {"model_path", name}, {"served_model_name", name}, {"weight_version", trainer::active_version(*served)}});
 }
 
-std::string weights_by_name(Service& service, const AdminRequest& request) {
+std::string weights_by_name(Rollout& rollout, const AdminRequest& request) {
   const Query query = trainer::query_of(request);
   std::string name(query.text("name").value_or(""));
   uint64_t rows = 100;
@@ -341,7 +341,7 @@ std::string weights_by_name(Service& service, const AdminRequest& request) {
     return true;
   });
   SCONCE_CHECK(!name.empty(), kInvalidArgument, "'name' must be given");
-  return first_rows(*trainer::model_of(service, query), name, rows);
+  return first_rows(*trainer::model_of(rollout, query), name, rows);
 }
 
 }  // namespace admin

@@ -17,8 +17,8 @@ Query query_of(const AdminRequest& request) {
 }
 
 // The model in ?model=NAME, else the only model.
-std::shared_ptr<ServedModel> model_of(Service& service, const Query& query) {
-  const std::shared_ptr<const Catalog> catalog = service.repository.snapshot();
+std::shared_ptr<ServedModel> model_of(Rollout& rollout, const Query& query) {
+  const std::shared_ptr<const Catalog> catalog = rollout.repository.snapshot();
   if (const auto name = query.text("model")) return catalog->loaded(*name, {});
   const std::vector<Catalog::Entry>& entries = catalog->entries();
   SCONCE_CHECK(!entries.empty(), kUnavailable, "no model is served");
@@ -49,18 +49,16 @@ std::string decoded(std::string_view text, const char* what) {
   return std::move(*bytes);
 }
 
-std::function<void()> check_of(const Service& service) {
-  return [&service] { SCONCE_CHECK(!service.draining, kUnavailable, "the server is shutting down"); };
+std::function<void()> check_of(const Rollout& rollout) {
+  return [&rollout] { SCONCE_CHECK(!rollout.draining, kUnavailable, "the server is shutting down"); };
 }
 
-TrainerTensors tensors_of(const Service& service) {
+TrainerTensors tensors_of(const Rollout& rollout) {
   TrainerTensors tensors;
-  tensors.left.check = check_of(service);
+  tensors.left.check = check_of(rollout);
   return tensors;
 }
 
-void refuse_unsigned(const Service& service) {
-  if (service.signatures) service.signatures->refuse_unsigned("weights from a trainer");
-}
+void refuse_unsigned(const Rollout& rollout) { rollout.signatures.refuse_unsigned("weights from a trainer"); }
 
 }  // namespace sconce::server::trainer

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "server/http/query.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/trainer_tensors/trainer_tensors.h"
 #include "server/rollout/work/admin_request.h"
 #include "server/support/json_cursor.h"
@@ -20,7 +20,7 @@ inline constexpr const char* kNotPaused =
 // The query parameters of all these routes.
 Query query_of(const AdminRequest& request);
 // The model in ?model=NAME, else the only model.
-std::shared_ptr<ServedModel> model_of(Service& service, const Query& query);
+std::shared_ptr<ServedModel> model_of(Rollout& rollout, const Query& query);
 UpdateOptions options_of(const Query& query, bool full);
 std::string active_version(const ServedModel& served);
 
@@ -41,9 +41,9 @@ std::string text_or_null(JsonCursor& json, std::string_view what);
 std::string decoded(std::string_view base64, const char* what);
 
 // Aborts long work at shutdown.
-std::function<void()> check_of(const Service& service);
-TrainerTensors tensors_of(const Service& service);
+std::function<void()> check_of(const Rollout& rollout);
+TrainerTensors tensors_of(const Rollout& rollout);
 // kForbidden if signatures are required, because trainers send tensors and files without signatures.
-void refuse_unsigned(const Service& service);
+void refuse_unsigned(const Rollout& rollout);
 
 }  // namespace sconce::server::trainer

@@ -54,23 +54,23 @@ bool read_info(const AdminRequest& request, std::string_view key, F&& member) {
 
 namespace admin {
 
-std::string pause(Service& service, const AdminRequest& request) {
-  trainer::model_of(service, trainer::query_of(request));
+std::string pause(Rollout& rollout, const AdminRequest& request) {
+  trainer::model_of(rollout, trainer::query_of(request));
   return dump(OrderedJson{{"status", "not paused"}, {"message", trainer::kNotPaused}});
 }
 
-std::string resume(Service& service, const AdminRequest& request) {
-  trainer::model_of(service, trainer::query_of(request));
+std::string resume(Rollout& rollout, const AdminRequest& request) {
+  trainer::model_of(rollout, trainer::query_of(request));
   return dump(OrderedJson{{"status", "resumed"}, {"message", trainer::kNotPaused}});
 }
 
-std::string is_paused(Service& service, const AdminRequest& request) {
-  trainer::model_of(service, trainer::query_of(request));
+std::string is_paused(Rollout& rollout, const AdminRequest& request) {
+  trainer::model_of(rollout, trainer::query_of(request));
   return dump(OrderedJson{{"is_paused", false}});
 }
 
-std::string init_transfer(Service& service, const AdminRequest& request) {
-  trainer::model_of(service, trainer::query_of(request));
+std::string init_transfer(Rollout& rollout, const AdminRequest& request) {
+  trainer::model_of(rollout, trainer::query_of(request));
   trainer::read_info(request, "init_info", [](JsonCursor&, std::string_view key) {
     SCONCE_CHECK(key != "master_address" && key != "master_port", kUnsupported,
                  "this server takes no part in NCCL groups: use the transport ipc");
@@ -79,16 +79,16 @@ std::string init_transfer(Service& service, const AdminRequest& request) {
   return trainer::message("Weight transfer initialized");
 }
 
-std::string start_update(Service& service, const AdminRequest& request) {
-  trainer::refuse_unsigned(service);
+std::string start_update(Rollout& rollout, const AdminRequest& request) {
+  trainer::refuse_unsigned(rollout);
   const Query query = trainer::query_of(request);
   trainer::check_body(request);
-  service.trainer_sessions.begin(service, trainer::model_of(service, query), trainer::options_of(query, false), true);
+  rollout.trainer_sessions.begin(rollout, trainer::model_of(rollout, query), trainer::options_of(query, false), true);
   return trainer::message("Weight update started");
 }
 
-std::string update_weights(Service& service, const AdminRequest& request) {
-  trainer::refuse_unsigned(service);
+std::string update_weights(Rollout& rollout, const AdminRequest& request) {
+  trainer::refuse_unsigned(rollout);
   const Query query = trainer::query_of(request);
   NamedHandles named;
   std::optional<std::string> pickle;
@@ -122,22 +122,22 @@ std::string update_weights(Service& service, const AdminRequest& request) {
     return true;
   });
   if (!any) {
-    SCONCE_CHECK(service.trainer_sessions.has(*trainer::model_of(service, query)), kFailedPrecondition,
+    SCONCE_CHECK(rollout.trainer_sessions.has(*trainer::model_of(rollout, query)), kFailedPrecondition,
                  "no update of the model was begun");
     return trainer::message("Weights updated");
   }
   SCONCE_CHECK(pickle, kUnsupported,
                "'ipc_handles_pickled' must be given: tensors come by CUDA IPC, not by NCCL or another transport");
-  TrainerTensors described = trainer::tensors_of(service);
+  TrainerTensors described = trainer::tensors_of(rollout);
   const TrainerMemoryRelease release(described);
   read_ipc_handles(*pickle, named, visible_uuids(), described);
-  const std::shared_ptr<ServedModel> served = trainer::model_of(service, query);
+  const std::shared_ptr<ServedModel> served = trainer::model_of(rollout, query);
   const SharedTensors shared(described);
-  service.trainer_sessions.add(service, served, shared, {});
+  rollout.trainer_sessions.add(rollout, served, shared, {});
   return trainer::message("Weights updated");
 }
 
-std::string finish_update(Service& service, const AdminRequest& request) {
+std::string finish_update(Rollout& rollout, const AdminRequest& request) {
   const Query query = trainer::query_of(request);
   std::string version;
   trainer::read_body(request, [&](JsonCursor& json, std::string_view key) {
@@ -145,36 +145,36 @@ std::string finish_update(Service& service, const AdminRequest& request) {
     version = trainer::text_or_null(json, "'weight_version'");
     return true;
   });
-  const uint64_t generation = service.trainer_sessions.finish(*trainer::model_of(service, query), version);
+  const uint64_t generation = rollout.trainer_sessions.finish(*trainer::model_of(rollout, query), version);
   return dump(OrderedJson{{"message", "Weight update finished"}, {"generation", generation}});
 }
 
-std::string shutdown_transfer(Service& service, const AdminRequest& request) {
+std::string shutdown_transfer(Rollout& rollout, const AdminRequest& request) {
   const Query query = trainer::query_of(request);
   trainer::check_body(request);
-  service.trainer_sessions.drop(*trainer::model_of(service, query), "the trainer shut its weight transfer down");
+  rollout.trainer_sessions.drop(*trainer::model_of(rollout, query), "the trainer shut its weight transfer down");
   return trainer::message("Weight transfer engine shut down");
 }
 
-std::string weight_info(Service& service, const AdminRequest& request) { return weight_version(service, request); }
+std::string weight_info(Rollout& rollout, const AdminRequest& request) { return weight_version(rollout, request); }
 
-std::string world_size(Service& service, const AdminRequest& request) {
-  trainer::model_of(service, trainer::query_of(request));
+std::string world_size(Rollout& rollout, const AdminRequest& request) {
+  trainer::model_of(rollout, trainer::query_of(request));
   return dump(OrderedJson{{"world_size", 1}});
 }
 
 // Requests are not aborted: each one finishes with its initial weights.
-std::string abort_requests(Service& service, const AdminRequest& request) {
+std::string abort_requests(Rollout& rollout, const AdminRequest& request) {
   trainer::check_body(request);
-  trainer::model_of(service, trainer::query_of(request));
+  trainer::model_of(rollout, trainer::query_of(request));
   return dump(OrderedJson{{"status", "not aborted"}, {"aborted", 0}, {"message", trainer::kNotPaused}});
 }
 
-std::string start_draft_update(Service&, const AdminRequest&) {
+std::string start_draft_update(Rollout&, const AdminRequest&) {
   SCONCE_FAIL(kInvalidArgument, "this server has no draft model");
 }
 
-std::string compare_checksums(Service& service, const AdminRequest& request) {
+std::string compare_checksums(Rollout& rollout, const AdminRequest& request) {
   const Query query = trainer::query_of(request);
   std::string action;
   std::optional<WeightChecker::Checksums> baseline;
@@ -198,8 +198,8 @@ std::string compare_checksums(Service& service, const AdminRequest& request) {
   SCONCE_CHECK(action == "checksum" || action == "compare", kInvalidArgument,
                "'action' must be checksum or compare, got '", excerpt(action), "'");
   SCONCE_CHECK(action == "checksum" || baseline, kInvalidArgument, "action 'compare' needs 'baseline'");
-  const auto served = trainer::model_of(service, query);
-  const WeightChecker::Checksums now = WeightChecker::checksums_of(*served, trainer::check_of(service));
+  const auto served = trainer::model_of(rollout, query);
+  const WeightChecker::Checksums now = WeightChecker::checksums_of(*served, trainer::check_of(rollout));
   if (action == "checksum") return dump(OrderedJson{{"checksums", now}});
   const std::vector<std::string> mismatches = WeightChecker::differing(*baseline, now);
   return dump(OrderedJson{{"match", mismatches.empty()}, {"mismatches", mismatches}});

@@ -46,9 +46,9 @@ void change_kept(const GuardRecord& record, StoredWeights& kept,
 
 }  // namespace
 
-GuardKeeper::GuardKeeper(TimerQueue& clock, Service& service)
-    : AdminAlarm(clock, service.admin_threads, kEvery), service_(service) {
-  service_.guards.on_begin([this] { set(Clock::now() + kEvery); });
+GuardKeeper::GuardKeeper(TimerQueue& clock, Rollout& rollout)
+    : AdminAlarm(clock, rollout.admin_threads, kEvery), rollout_(rollout) {
+  rollout_.guards.on_begin([this] { set(Clock::now() + kEvery); });
 }
 
 void GuardKeeper::work() {
@@ -56,23 +56,23 @@ void GuardKeeper::work() {
   if (!looking_.try_lock()) return;
   {
     const MutexLock looking(looking_, std::adopt_lock);
-    for (const GuardRecord& record : service_.guards.watching()) {
+    for (const GuardRecord& record : rollout_.guards.watching()) {
       const std::string problem = problem_of([&] { look_at(record); });
       if (!problem.empty())
         log_debug("model {} version {}: generation {} cannot be checked now: {}", record.model, record.version,
                   record.generation, printable(problem));
     }
   }
-  if (!service_.draining && !service_.guards.watching().empty()) set(Clock::now() + kEvery);
+  if (!rollout_.draining && !rollout_.guards.watching().empty()) set(Clock::now() + kEvery);
 }
 
 void GuardKeeper::look_at(const GuardRecord& record) {
   const std::shared_ptr<ServedModel> served = record.served.lock();
-  const auto end = [&](GuardState state, std::string reason) { service_.guards.end(record, state, std::move(reason)); };
-  const bool found = served && succeeds([&] { check_served(service_, *served); });
+  const auto end = [&](GuardState state, std::string reason) { rollout_.guards.end(record, state, std::move(reason)); };
+  const bool found = served && succeeds([&] { check_served(rollout_, *served); });
   if (served && !found && record.loading) return;  // no other thread can find it yet
   if (!found) return end(GuardState::kEnded, "the model was unloaded or replaced");
-  if (record.loading) service_.guards.found(record);
+  if (record.loading) rollout_.guards.found(record);
   if (const uint64_t now = served->model().generation(); now != record.generation) {
     // A published set need not be stored.
     if (over(record, *served)) end(GuardState::kEnded, "generation " + std::to_string(now) + " was published");
@@ -97,7 +97,7 @@ void GuardKeeper::note(const GuardRecord& record, const ServedModel& served) {
   if (!kept.turn().try_lock()) return;
   const MutexLock turn(kept.turn(), std::adopt_lock);
   change_kept(record, kept, [&](std::optional<KeptGuard>& guard) { guard->left = left; });
-  service_.guards.noted(record, left);
+  rollout_.guards.noted(record, left);
 }
 
 // Removes the stored guard, so that a restart does not continue it. False: a set is being written, so the next check
@@ -112,7 +112,7 @@ bool GuardKeeper::over(const GuardRecord& record, const ServedModel& served) {
 }
 
 void GuardKeeper::leave() {
-  for (const GuardRecord& record : service_.guards.watching()) {
+  for (const GuardRecord& record : rollout_.guards.watching()) {
     const std::shared_ptr<ServedModel> served = record.served.lock();
     // A device that was lost while the weights were guarded may have been lost because of them.
     if (!record.kept || !served || served->model().failed()) continue;
@@ -130,29 +130,29 @@ void GuardKeeper::loaded(const std::shared_ptr<ServedModel>& served, const Start
   const ModelSignature& interface = served->interface();
   if (start.guard) {
     const KeptGuard& guard = *start.guard;
-    service_.guards.begin(served, {start.generation, guard.bounds, guard.left, guard.push, true, true});
+    rollout_.guards.begin(served, {start.generation, guard.bounds, guard.left, guard.push, true, true});
     log_info("model {} version {}: generation {} is guarded for {} s more", interface.name, interface.version,
              start.generation, std::chrono::ceil<std::chrono::seconds>(start.guard->left).count());
   }
   if (!start.gone_back || start.gone_back->to == 0) return;
   const StartingWeights::GoneBack& back = *start.gone_back;
-  service_.guards.rolled_back(served, {back.from, back.guard.bounds, {}, back.guard.push}, back.reason);
+  rollout_.guards.rolled_back(served, {back.from, back.guard.bounds, {}, back.guard.push}, back.reason);
   AuditEntry entry =
-      audit_of(back.guard.push.empty() ? "rolled_back" : "undone", service_, *served, WeightState::kActive);
+      audit_of(back.guard.push.empty() ? "rolled_back" : "undone", rollout_, *served, WeightState::kActive);
   entry.before = back.from;
   entry.push = back.guard.push;
   entry.reason = back.reason;
   entry.server = "guard";
-  service_.audit.add(entry);
+  rollout_.audit.add(entry);
   if (back.guard.push.empty()) return;
-  const std::optional<GuardRecord> record = service_.guards.find(*served);
-  service_.admin_threads.run([this, record] { tell_others(*record); }, [](const std::exception_ptr&) {}, [] {});
+  const std::optional<GuardRecord> record = rollout_.guards.find(*served);
+  rollout_.admin_threads.run([this, record] { tell_others(*record); }, [](const std::exception_ptr&) {}, [] {});
 }
 
 void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, const std::string& reason) {
   std::string problem;
   {
-    const ModelClaims::Claim claim(service_.claims, served, "a guard rolls its weights back", {},
+    const ModelClaims::Claim claim(rollout_.claims, served, "a guard rolls its weights back", {},
                                    ModelClaims::By::kServer);
     if (served.model().generation() != record.generation) return;  // detected at the next check
     uint64_t generation = 0;
@@ -160,14 +160,14 @@ void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, cons
       PublishOptions options;
       options.push = record.push;
       options.reason = reason;
-      generation = publish_previous(service_, served, {"guard", reason}, options).generation;
+      generation = publish_previous(rollout_, served, {"guard", reason}, options).generation;
     });
-    service_.guards.end(record, problem.empty() ? GuardState::kRolledBack : GuardState::kFailed,
+    rollout_.guards.end(record, problem.empty() ? GuardState::kRolledBack : GuardState::kFailed,
                         problem.empty() ? reason : reason + "; rolling back failed: " + problem);
     if (problem.empty()) {
       log_error("model {} version {}: generation {} is rolled back, {} is active: {}", record.model, record.version,
                 record.generation, generation, reason);
-      if (!record.push.empty()) service_.pushes.undone(place_of(record.served.lock()), record.push, generation);
+      if (!record.push.empty()) rollout_.pushes.undone(place_of(record.served.lock()), record.push, generation);
     } else {
       audit(record, served, "guard_failed", reason + "; " + problem);
       log_error("model {} version {}: generation {} should be rolled back ({}), but cannot be: {}", record.model,
@@ -175,7 +175,7 @@ void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, cons
     }
   }
   if (problem.empty() && !record.push.empty())
-    service_.admin_threads.run([this, record] { tell_others(record); }, [](const std::exception_ptr&) {}, [] {});
+    rollout_.admin_threads.run([this, record] { tell_others(record); }, [](const std::exception_ptr&) {}, [] {});
 }
 
 void GuardKeeper::audit(const GuardRecord& record, const ServedModel& served, const char* event, std::string reason) {
@@ -183,20 +183,20 @@ void GuardKeeper::audit(const GuardRecord& record, const ServedModel& served, co
   entry.push = record.push;
   entry.reason = std::move(reason);
   entry.server = "guard";
-  service_.audit.add(entry);
+  rollout_.audit.add(entry);
 }
 
 void GuardKeeper::tell_others(const GuardRecord& record) const {
-  const auto push = service_.pushes.find(record.model, record.version, record.push);
+  const auto push = rollout_.pushes.find(record.model, record.version, record.push);
   if (!push) return;
   const PushTerms& terms = push->terms;
   for (size_t i = 0; i < terms.members.size(); ++i) {
     if (i == terms.member) continue;
     std::string problem;
-    for (int asks = 0; asks < kAsks && !service_.draining; ++asks) {
+    for (int asks = 0; asks < kAsks && !rollout_.draining; ++asks) {
       if (asks > 0) std::this_thread::sleep_for(kRollbackAgain);
-      const Answer answer = service_.peers.ask(*push, i, "POST", "rollback", kRollbackPatience);
-      problem = answer.ok() ? "" : service_.peers.reason(answer);
+      const Answer answer = rollout_.peers.ask(*push, i, "POST", "rollback", kRollbackPatience);
+      problem = answer.ok() ? "" : rollout_.peers.reason(answer);
       if (problem.empty()) break;
     }
     if (problem.empty())

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sconce/mutex.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/rollout/work/admin_alarm.h"
 #include "server/weights/store/starting_weights.h"
 
@@ -15,8 +15,8 @@ namespace sconce::server {
 
 class GuardKeeper final : public AdminAlarm {
  public:
-  // The service outlives this object, and stops its admin_threads before.
-  GuardKeeper(TimerQueue& clock, Service& service);
+  // The rollout outlives this object, and stops its admin_threads before.
+  GuardKeeper(TimerQueue& clock, Rollout& rollout);
   ~GuardKeeper() override { stop(); }
 
   // Call this for a loaded model that no other thread can find yet. Continues the guard that the previous process
@@ -34,7 +34,7 @@ class GuardKeeper final : public AdminAlarm {
   void audit(const GuardRecord& record, const ServedModel& served, const char* event, std::string reason);
   void tell_others(const GuardRecord& record) const;
 
-  Service& service_;
+  Rollout& rollout_;
   Mutex looking_;
 };
 

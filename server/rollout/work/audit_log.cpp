@@ -57,11 +57,11 @@ std::string line_of(const AuditEntry& entry) {
 AuditRequest::AuditRequest(const AdminRequest& request) noexcept : outer_(std::exchange(current, &request)) {}
 AuditRequest::~AuditRequest() { current = outer_; }
 
-AuditLog::AuditLog(std::string path) : path_(std::move(path)) {
+AuditLog::AuditLog(UpdateCounters& counters, std::string path) : counters_(counters), path_(std::move(path)) {
   if (!has_file()) return;
   const MutexLock lock(mutex_);
   if (const int problem = open(); problem != 0) {
-    failures_ = 1;
+    counters_.audit_failures.fetch_add(1, std::memory_order_relaxed);
     log_error("audit_log {} cannot be written: {}", printable(path_), std::strerror(problem));
   }
 }
@@ -110,7 +110,7 @@ void AuditLog::add(const AuditEntry& entry) noexcept {
     kept_.push_back({entry.model, std::move(text)});
   });
   if (problem == 0) return;
-  failures_.fetch_add(1, std::memory_order_relaxed);
+  counters_.audit_failures.fetch_add(1, std::memory_order_relaxed);
   log_error("audit_log: '{}' of model {} version {} is not written: {}", entry.event, entry.model, entry.version,
             std::strerror(problem));
 }

@@ -6,7 +6,6 @@
 // file was renamed or removed, the next line creates it, so logrotate needs no signal.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "sconce/mutex.h"
+#include "server/telemetry/update_counters.h"
 
 namespace sconce::server {
 
@@ -46,8 +46,8 @@ class AuditRequest {
 
 class AuditLog {
  public:
-  // path: empty: no file.
-  explicit AuditLog(std::string path = {});
+  // counters: outlives the log, and counts entries that could not be written. path: empty: no file.
+  explicit AuditLog(UpdateCounters& counters, std::string path = {});
   ~AuditLog();
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
@@ -56,8 +56,6 @@ class AuditLog {
   void add(const AuditEntry& entry) noexcept;
   // The last `most` entries, oldest first, as JSON objects. model: empty for all.
   std::vector<std::string> last(std::string_view model, size_t most) const;
-  // Number of entries that could not be written.
-  uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr size_t kKept = 512;
@@ -68,8 +66,8 @@ class AuditLog {
   int write(std::string_view line) noexcept SCONCE_REQUIRES(mutex_);
   int open() noexcept SCONCE_REQUIRES(mutex_);
 
+  UpdateCounters& counters_;
   const std::string path_;
-  std::atomic<uint64_t> failures_{0};
   mutable Mutex mutex_;
   int descriptor_ SCONCE_GUARDED_BY(mutex_) = -1;
   bool torn_ SCONCE_GUARDED_BY(mutex_) = false;  // the file ends with an incomplete line

@@ -124,7 +124,8 @@ const char* phase_name(Operation::Phase phase) noexcept;  // "receiving"
 
 class OperationLog {
  public:
-  OperationLog() = default;
+  // counters: outlives the log.
+  explicit OperationLog(UpdateCounters& counters) : counters_(counters) {}
   OperationLog(const OperationLog&) = delete;
   OperationLog& operator=(const OperationLog&) = delete;
 
@@ -134,8 +135,6 @@ class OperationLog {
   std::shared_ptr<Operation> find(uint64_t id) const;  // kNotFound
   std::vector<std::shared_ptr<Operation>> list() const;
 
-  UpdateCounters& counters() noexcept { return counters_; }
-  const UpdateCounters& counters() const noexcept { return counters_; }
   void count(const Operation& over) noexcept;
   // Called by count(). Set it before the first operation.
   void on_end(std::function<void(const Operation& over)> told) { told_ = std::move(told); }
@@ -150,7 +149,7 @@ class OperationLog {
  private:
   static constexpr size_t kKept = 64;
 
-  UpdateCounters counters_;
+  UpdateCounters& counters_;
   std::function<void(const Operation&)> told_;
   std::atomic<bool> ending_{false};
   mutable Mutex mutex_;

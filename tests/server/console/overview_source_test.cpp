@@ -7,7 +7,7 @@
 
 #include "server/console/feed.h"
 #include "server/support/json_document.h"
-#include "tests/server/one_model_service.h"
+#include "tests/server/one_model_rollout.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -26,8 +26,8 @@ OrderedJson document(const std::string& event) {
 }  // namespace
 
 TEST_CASE("overview source: one event a second for all readers") {
-  const test::OneModelService world("fake_folded");
-  OverviewSource source(*world.service);
+  const test::OneModelRollout world("fake_folded");
+  OverviewSource source(*world.rollout, *world.telemetry);
   const Clock::time_point start = Clock::now();
   auto one = std::make_unique<OverviewSource::Reader>(source);
   const std::string* event = one->next(start);
@@ -59,8 +59,8 @@ TEST_CASE("overview source: one event a second for all readers") {
 }
 
 TEST_CASE("overview source: the model as it is") {
-  const test::OneModelService world("fake_folded");
-  OverviewSource source(*world.service);
+  const test::OneModelRollout world("fake_folded");
+  OverviewSource source(*world.rollout, *world.telemetry);
   OverviewSource::Reader reader(source);
   const Clock::time_point start = Clock::now();
   OrderedJson model = document(*reader.next(start))["models"][0];
@@ -69,8 +69,8 @@ TEST_CASE("overview source: the model as it is") {
   CHECK(model["generation"] == 1);
   CHECK(model["devices"] == parse_document(R"(["cpu"])"));
   CHECK(model["weight_bytes"] == world.model().weight_sets()[0].bytes);
-  world.service->draining = true;
-  world.service->operations.open("fake", 1, "v2", {});
+  world.draining = true;
+  world.rollout->operations.open("fake", 1, "v2", {});
   const OrderedJson now = document(*reader.next(start + milliseconds(1000)));
   CHECK(now["server"]["ready"] == false);
   CHECK(now["alerts"][0]["severity"] == "critical");
@@ -79,8 +79,8 @@ TEST_CASE("overview source: the model as it is") {
 }
 
 TEST_CASE("feeds: the overview and the log, a piece at a time") {
-  const test::OneModelService world("fake_folded");
-  OverviewSource source(*world.service);
+  const test::OneModelRollout world("fake_folded");
+  OverviewSource source(*world.rollout, *world.telemetry);
   const Clock::time_point start = Clock::now();
   TextBuffer text;
   const std::unique_ptr<Feed> overview = feeds::overview(source, "");

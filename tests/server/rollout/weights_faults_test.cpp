@@ -14,7 +14,7 @@
 #include "server/http/transport.h"
 #include "server/rollout/weights_job.h"
 #include "tests/runner/counted_memory.h"
-#include "tests/server/one_model_service.h"
+#include "tests/server/one_model_rollout.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -48,8 +48,8 @@ std::string chunked(const std::string& body) {
   return text + "0\r\n\r\n";
 }
 
-struct World : test::OneModelService {
-  World() : OneModelService("fake_folded") { folder.write("new.safetensors", weights()); }
+struct World : test::OneModelRollout {
+  World() : OneModelRollout("fake_folded") { folder.write("new.safetensors", weights()); }
   std::vector<float> answer() const {
     const Tensor x = Tensor::empty(std::vector<int64_t>{1, 4}, DType::kFloat32);
     for (int i = 0; i < 4; ++i) x.data_as<float>()[i] = 1.5F;
@@ -96,7 +96,7 @@ struct Arrived {
 };
 
 // Performs a request as AdminThreads does.
-AdminAnswer perform(Service& service, AdminRequest request, int& answers) {
+AdminAnswer perform(Rollout& rollout, AdminRequest request, int& answers) {
   AdminAnswer answer;
   const auto done = [&](AdminAnswer given) {
     answer = std::move(given);
@@ -105,7 +105,7 @@ AdminAnswer perform(Service& service, AdminRequest request, int& answers) {
   std::exception_ptr problem;
   std::shared_ptr<WeightsJob> job;
   try {
-    job = std::make_shared<WeightsJob>(service, std::move(request), done);
+    job = std::make_shared<WeightsJob>(rollout, std::move(request), done);
     job->run();
   } catch (...) {
     problem = std::current_exception();
@@ -138,7 +138,7 @@ void with_every_allocation_failing(const std::function<AdminRequest()>& make) {
     bool failed;
     {
       const FailingMemory memory(n);
-      answer = perform(*world.service, std::move(request), answers);
+      answer = perform(*world.rollout, std::move(request), answers);
       failed = memory.failed();
     }
     CHECK(answers == 1);
@@ -155,7 +155,7 @@ void with_every_allocation_failing(const std::function<AdminRequest()>& make) {
     CHECK(knobs->live_containers == containers);
     CHECK(model.weight_sets().size() == 1);
     // The model is not busy, and the record of the operation is over.
-    for (const auto& operation : world.service->operations.list()) CHECK(operation->over());
+    for (const auto& operation : world.rollout->operations.list()) CHECK(operation->over());
     if (failed) continue;
     CHECK(answer.status == 200);
     CHECK(failures > 30);

@@ -54,7 +54,8 @@ AdminRequest request_of(std::string peer, std::string agent) {
 
 TEST_CASE("audit log: a line has what is known, and who did it") {
   const TempFolder folder;
-  AuditLog log(folder / "audit.jsonl");
+  UpdateCounters counters;
+  AuditLog log(counters, folder / "audit.jsonl");
   const AdminRequest request = request_of("10.0.0.1:5000", "curl/8");
   {
     const AuditRequest scope(request);
@@ -98,12 +99,13 @@ TEST_CASE("audit log: a line has what is known, and who did it") {
   struct stat status {};
   REQUIRE(::stat((folder / "audit.jsonl").c_str(), &status) == 0);
   CHECK((status.st_mode & 0007) == 0);
-  CHECK(log.failures() == 0);
+  CHECK(counters.audit_failures == 0);
 }
 
 TEST_CASE("audit log: hostile text stays one line of JSON") {
   const TempFolder folder;
-  AuditLog log(folder / "audit.jsonl");
+  UpdateCounters counters;
+  AuditLog log(counters, folder / "audit.jsonl");
   const std::string hostile = "a\n{\"event\":\"committed\"}\r\0\x1b[31m\xff\xc3(\"\\", nul = std::string("b\0c", 3);
   const AdminRequest request = request_of(hostile, hostile + std::string(10'000, 'x'));
   const AuditRequest scope(request);
@@ -121,27 +123,30 @@ TEST_CASE("audit log: hostile text stays one line of JSON") {
 }
 
 TEST_CASE("audit log: a full disk loses the line, is counted, and what comes later is told") {
-  AuditLog full("/dev/full");
+  UpdateCounters counters;
+  AuditLog full(counters, "/dev/full");
   full.add(entry_of("committed"));
   full.add(entry_of("rolled_back"));
-  CHECK(full.failures() == 2);
+  CHECK(counters.audit_failures == 2);
   CHECK(full.last("", 10).size() == 2);  // memory has them all the same
 
   const TempFolder folder;
-  AuditLog nowhere(folder / "missing" / "audit.jsonl");
-  CHECK(nowhere.failures() == 1);  // opening fails once
+  UpdateCounters unopened;
+  AuditLog nowhere(unopened, folder / "missing" / "audit.jsonl");
+  CHECK(unopened.audit_failures == 1);  // opening fails once
   nowhere.add(entry_of("committed"));
-  CHECK(nowhere.failures() == 2);
+  CHECK(unopened.audit_failures == 2);
   std::filesystem::create_directory(folder / "missing");
   nowhere.add(entry_of("rolled_back"));
-  CHECK(nowhere.failures() == 2);
+  CHECK(unopened.audit_failures == 2);
   CHECK(lines_of(folder / "missing" / "audit.jsonl").size() == 1);
 }
 
 TEST_CASE("audit log: a file that was moved or removed is made anew") {
   const TempFolder folder;
   const std::filesystem::path path = folder / "audit.jsonl";
-  AuditLog log(path);
+  UpdateCounters counters;
+  AuditLog log(counters, path);
   log.add(entry_of("one"));
   std::filesystem::rename(path, folder / "audit.jsonl.1");
   log.add(entry_of("two"));
@@ -151,7 +156,7 @@ TEST_CASE("audit log: a file that was moved or removed is made anew") {
   REQUIRE(lines_of(path).size() == 1);
   CHECK(lines_of(path).front()["event"] == "three");
   // A log appends to a file of another server or of an earlier process.
-  AuditLog second(path);
+  AuditLog second(counters, path);
   second.add(entry_of("four"));
   log.add(entry_of("five"));
   CHECK(lines_of(path).size() == 3);
@@ -159,7 +164,8 @@ TEST_CASE("audit log: a file that was moved or removed is made anew") {
 
 TEST_CASE("audit log: threads write whole lines") {
   const TempFolder folder;
-  AuditLog log(folder / "audit.jsonl");
+  UpdateCounters counters;
+  AuditLog log(counters, folder / "audit.jsonl");
   constexpr int kThreads = 8, kEach = 100;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
@@ -184,7 +190,8 @@ TEST_CASE("audit log: threads write whole lines") {
 }
 
 TEST_CASE("audit log: the last entries of a model") {
-  AuditLog log;
+  UpdateCounters counters;
+  AuditLog log(counters);
   CHECK(!log.has_file());
   for (int i = 0; i < 5; ++i)
     for (const char* model : {"a", "b"}) {
@@ -199,5 +206,5 @@ TEST_CASE("audit log: the last entries of a model") {
   REQUIRE(two.size() == 2);
   CHECK(OrderedJson::parse(two[0])["generation"] == 4);
   CHECK(OrderedJson::parse(two[1])["generation"] == 5);
-  CHECK(log.failures() == 0);
+  CHECK(counters.audit_failures == 0);
 }

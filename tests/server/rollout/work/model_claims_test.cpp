@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/errors.h"
-#include "tests/server/one_model_service.h"
+#include "tests/server/one_model_rollout.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -20,8 +20,8 @@ namespace {
 
 using By = ModelClaims::By;
 
-struct ClaimedModel : test::OneModelService {
-  ClaimedModel() : OneModelService("fake_model") {}
+struct ClaimedModel : test::OneModelRollout {
+  ClaimedModel() : OneModelRollout("fake_model") {}
   std::string claim(By by) {
     return error_from(ErrorCode::kBusy, [&] { const ModelClaims::Claim claim(claims, *served, "new", {}, by); });
   }

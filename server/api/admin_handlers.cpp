@@ -1,9 +1,8 @@
-#include "server/console/console_api.h"
-
-#include <string>
+#include "server/api/admin_handlers.h"
 
 #include "sconce/version.h"
 #include "server/http/query.h"
+#include "server/rollout/admin_api.h"
 #include "server/support/json_document.h"
 #include "server/weights/store/peer_weights.h"
 
@@ -14,19 +13,24 @@ OrderedJson text_or_null(const std::string& text) { return text.empty() ? Ordere
 
 }  // namespace
 
-std::string access(Service& service, const AdminRequest& request) {
+std::string access(const Admission& admission, const Telemetry& /*telemetry*/, const AdminRequest& request) {
   const Query query(request.query, {});
-  const auto known = service.credentials.snapshot();
+  const auto known = admission.credentials.snapshot();
   const bool administers = known->check(kAdminScope, request.authorization).status == 0;
   OrderedJson json;
   json["scopes"] = administers ? OrderedJson{"admin", "metrics", "infer"} : OrderedJson{"metrics"};
   json["token_needed"] = known->needs_token(kAdminScope);
   json["read_only"] = !administers;
-  json["http"] = text_or_null(service.public_url);
-  json["grpc"] = text_or_null(service.grpc_address);
+  json["http"] = text_or_null(admission.public_url);
+  json["grpc"] = text_or_null(admission.grpc_address);
   json["version"] = version();
   json["instance"] = instance_name();
   return dump(json);
+}
+
+std::string traces(const Admission& /*admission*/, const Telemetry& telemetry, const AdminRequest& request) {
+  const Query query(request.query, {"model", "limit"});
+  return telemetry.tracer.records(query.text("model").value_or(""), limit_of(query));
 }
 
 }  // namespace sconce::server::admin

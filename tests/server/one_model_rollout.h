@@ -1,8 +1,8 @@
-// A service with one model, and no listener.
+// Administration of one model, without a listener.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -12,12 +12,12 @@
 #include "server/registry/model_loader.h"
 #include "server/registry/repositories/package_finder.h"
 #include "server/registry/repository.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "tests/files.h"
 
 namespace sconce::test {
 
-struct OneModelService {
+struct OneModelRollout {
   const TempFolder folder;
   server::ServerConfig config;
   server::TimerQueue clock;
@@ -29,11 +29,12 @@ struct OneModelService {
   server::WeightStore store{""};
   std::unique_ptr<server::ModelLoader> control;
   server::OpenConnections connections;
-  server::RequestBudget request_memory{UINT64_MAX};
-  std::unique_ptr<server::Service> service;
+  std::atomic<bool> draining{false};
+  std::unique_ptr<server::Telemetry> telemetry;
+  std::unique_ptr<server::Rollout> rollout;
 
   // The model is a fake one, called "fake". weights_dir is `folder`.
-  explicit OneModelService(const std::string& model) {
+  explicit OneModelRollout(const std::string& model) {
     config.weights_dir = folder.path().string();
     const std::vector<std::byte> library = fake::library(fake::model(model));
     config.serve = {folder.write("fake.so", {reinterpret_cast<const char*>(library.data()), library.size()}).string()};
@@ -45,21 +46,8 @@ struct OneModelService {
         std::make_unique<server::ModelLoader>(config, *finder, *repository, store, idle_watch,
                                               std::vector<server::PackageEntry>(), [](const std::exception_ptr&) {});
     repository->publish(packages.front(), repository->load(packages.front(), false, signatures));
-    service = std::unique_ptr<server::Service>(new server::Service{config,
-                                                                   *repository,
-                                                                   *control,
-                                                                   {},
-                                                                   0,
-                                                                   {},
-                                                                   {},
-                                                                   {},
-                                                                   {},
-                                                                   connections,
-                                                                   request_memory,
-                                                                   server::Credentials(config),
-                                                                   {},
-                                                                   server::SharedMemory(false),
-                                                                   server::Tracer(config)});
+    telemetry = std::make_unique<server::Telemetry>(config, connections, 1);
+    rollout = std::make_unique<server::Rollout>(config, *repository, signatures, draining, *telemetry);
   }
 
   Model& model() const { return repository->snapshot()->ready("fake", "")->model(); }
