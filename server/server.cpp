@@ -23,6 +23,7 @@
 #include "server/http/connections/io_thread.h"
 #include "server/http/connections/listener.h"
 #include "server/registry/model_loader.h"
+#include "server/registry/model_weights.h"
 #include "server/registry/remote/remote_sources.h"
 #include "server/registry/repository.h"
 #include "server/registry/trial/trial_plan.h"
@@ -140,7 +141,7 @@ class Server {
       const std::string problem = problem_of([&] {
         rollout_.pushes.restore(place_of(served), start.pushes, start.generation);
         rollout_.pushes.restore(place_of(served), pushes_of_sets(served->model()), 0);
-        if (served->kept()) guard_keeper_.loaded(served, start);
+        if (served->weights().kept()) guard_keeper_.loaded(served, start);
       });
       if (!problem.empty())
         log_error("model {} version {}: the stored state of its last push or guard is lost: {}",

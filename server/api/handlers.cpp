@@ -9,6 +9,7 @@
 #include "server/api/routes.h"
 #include "server/console/page_files.h"
 #include "server/registry/documents.h"
+#include "server/registry/model_weights.h"
 #include "server/registry/repository_request.h"
 #include "server/support/html/html_page.h"
 #include "server/support/log.h"
@@ -61,7 +62,8 @@ IndexEntry describe(const Catalog::Entry& entry, const Catalog::Version& version
                             : version.state == Catalog::State::kLoading              ? "LOADING"
                                                                                      : "UNAVAILABLE";
   std::string reason = !fault.empty() ? fault : !version.held.empty() ? version.held : version.reason;
-  if (reason.empty() && version.model && version.model->kept()) reason = version.model->kept()->status().problem;
+  if (const ModelWeights* const weights = version.model ? version.model->find_weights() : nullptr)
+    if (reason.empty() && weights->kept()) reason = weights->kept()->status().problem;
   std::vector<std::string> labels;
   for (const auto& [label, number] : entry.labels)
     if (number == version.version()) labels.push_back(label);
@@ -99,7 +101,8 @@ ServerTotals totals_of(const Admission& admission, const Telemetry& telemetry) {
 void check_set(const RequestView& request, const Catalog::Version& version) {
   const std::string_view set = request.route.set;
   if (set.empty()) return;
-  ModelSets* const sets = version.model ? version.model->sets() : nullptr;
+  const ModelWeights* const weights = version.model ? version.model->find_weights() : nullptr;
+  ModelSets* const sets = weights ? weights->sets() : nullptr;
   SCONCE_CHECK(sets, kNotFound, "Request for unknown model: '", excerpt(request.route.model), "@", excerpt(set),
                "' is not found: the model holds no named sets (setting sets)");
   if (set != ModelSets::kActive) sets->find(set);

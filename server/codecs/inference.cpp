@@ -11,6 +11,7 @@
 #include "server/codecs/loop_codec.h"
 #include "server/codecs/predict_codec.h"
 #include "server/codecs/tensor_codec.h"
+#include "server/registry/model_weights.h"
 #include "server/scheduling/batching/batch_tensors.h"
 #include "src/support/excerpt.h"
 
@@ -87,7 +88,8 @@ void Inference::ask_for(std::string_view in_path, std::string_view in_header) {
 }
 
 bool Inference::choose_weights(std::string_view key) {
-  ModelSets* const sets = model_->sets();
+  const ModelWeights* const of_model = model_->find_weights();
+  ModelSets* const sets = of_model != nullptr ? of_model->sets() : nullptr;
   if (sets == nullptr && wanted_.empty() && request_.weights.empty()) [[likely]]
     return true;
   SCONCE_CHECK(wanted_.empty() || request_.weights.empty() || wanted_ == request_.weights, kInvalidArgument,
@@ -154,7 +156,7 @@ bool Inference::run() {
   const bool bound = !weights || weights->replicas() >= model_->replicas() || model_->model().binds_quickly();
   here_ = !alone && bound && model_->run_here(input_bytes());
   if (here_) {
-    info = model_->model().run(request_.inputs, results_, 0, weights);
+    info = model_->run(request_.inputs, results_, weights, false);
     run_done_ = info.ended;
     run_rows = request_.rows;
     gather = split = {};
@@ -186,7 +188,7 @@ void Inference::run_loop() {
   for (const std::chrono::nanoseconds limit : {model_->policy().request_timeout, plan_->deadline})
     if (limit.count() > 0) terms.deadline = std::min(terms.deadline, start_ + limit);
   terms.each = streams();
-  loop_->begin(*model_, request_.loop, terms);
+  loop_->begin(*model_->loop_host(), request_.loop, terms);
 }
 
 DecodeLoop::Look Inference::take_tokens(size_t most) {
@@ -443,7 +445,7 @@ Failure Inference::fail(const std::exception_ptr& problem) {
 }
 
 void Inference::show() const noexcept {
-  if (!model_ || loops() || !model_->answers().watched() || answered_ == Clock::time_point{}) [[likely]]
+  if (!model_ || loops() || !model_->watches_answers() || answered_ == Clock::time_point{}) [[likely]]
     return;
   model_->answers().show({request_.inputs, results_, info, answered_ - start_, gather.count() == 0});
 }

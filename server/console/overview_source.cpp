@@ -8,6 +8,7 @@
 #include "sconce/version.h"
 #include "server/console/feed.h"
 #include "server/http/query.h"
+#include "server/registry/model_weights.h"
 #include "server/support/log.h"
 #include "server/telemetry/metrics.h"
 #include "server/weights/store/peer_weights.h"
@@ -83,12 +84,13 @@ void describe_served(const ServedModel& served, Overview::Model& one) {
     one.loops = loops.running.load(std::memory_order_relaxed);
     one.tokens = loops.tokens.load(std::memory_order_relaxed);
   }
-  if (served.kept()) one.weights_problem = served.kept()->status().problem;
-  if (served.pipeline() != nullptr) return;
-  describe_weights(served.model(), one);
-  describe_replicas(served.model(), one);
-  if (served.sets() != nullptr) {
-    const NamedSetsMemory sets = served.model().named_sets_memory();
+  const ModelWeights* const weights = served.find_weights();
+  if (weights == nullptr) return;
+  if (weights->kept()) one.weights_problem = weights->kept()->status().problem;
+  describe_weights(weights->model(), one);
+  describe_replicas(weights->model(), one);
+  if (weights->sets() != nullptr) {
+    const NamedSetsMemory sets = weights->model().named_sets_memory();
     one.sets = sets.in_memory + sets.on_disk;
     one.set_bytes = sets.bytes;
   }

@@ -47,7 +47,7 @@ std::vector<PeerWatch::Question> PeerWatch::questions() const {
   const std::shared_ptr<const Catalog> catalog = rollout_.repository.snapshot();
   for (const Catalog::Entry& entry : catalog->entries()) {
     for (const Catalog::Version& version : entry.versions) {
-      if (!version.model || version.model->pipeline() != nullptr) continue;
+      if (!version.model || version.model->is_pipeline()) continue;
       const std::vector<PushRecord> pushes = rollout_.pushes.list(place_of(version.model));
       const auto last = std::find_if(pushes.rbegin(), pushes.rend(), [](const PushRecord& push) {
         return push.state == PushState::kCommitted && push.terms.set.empty();

@@ -30,9 +30,9 @@ bool is_late(const std::exception_ptr& problem) noexcept {
 
 }  // namespace
 
-void DecodeLoop::begin(ServedModel& model, const LoopRequest& request, const Terms& terms) {
-  model_ = &model;
-  plan_ = model.loop();
+void DecodeLoop::begin(LoopHost& host, const LoopRequest& request, const Terms& terms) {
+  host_ = &host;
+  plan_ = &host.plan();
   request_ = &request;
   set_ = terms.set;
   deadline_ = terms.deadline;
@@ -56,8 +56,8 @@ void DecodeLoop::begin(ServedModel& model, const LoopRequest& request, const Ter
     noticed_ = false;
     state_ = State::kRunning;
   }
-  LoopCounts& counts = model.statistics().loops();
-  told_at_ = Clock::now();
+  LoopCounts& counts = host.counts();
+  told_at_ = host.now();
   counts.running.fetch_add(1, std::memory_order_relaxed);
   const std::exception_ptr problem = exception_of([&] {
     prepare_first(terms);
@@ -79,13 +79,13 @@ void DecodeLoop::begin(ServedModel& model, const LoopRequest& request, const Ter
 
 // Sets the inputs that stay the same in all steps, and the initial state.
 void DecodeLoop::prepare_first(const Terms& terms) {
-  in_.resize(model_->interface().inputs.size());
-  out_.resize(model_->interface().outputs.size());
+  in_.resize(host_->interface().inputs.size());
+  out_.resize(host_->interface().outputs.size());
   for (const size_t i : plan_->given) in_[i] = terms.inputs[i];
   for (const LoopPlan::Feed& feed : plan_->feeds) {
     Tensor zeros = first_.tensor(feed.shape, feed.dtype);
     if (zeros.bytes() > 0) std::memset(zeros.data(), 0, zeros.bytes());
-    in_[feed.input] = in_recorded_strides(std::move(zeros), model_->interface().spec.inputs[feed.input], first_);
+    in_[feed.input] = in_recorded_strides(std::move(zeros), host_->interface().spec.inputs[feed.input], first_);
   }
   if (plan_->prefix) {
     prefix_.reserve(request_->prompt.size() + static_cast<size_t>(request_->most_tokens));
@@ -112,12 +112,12 @@ Tensor DecodeLoop::numbers(DType dtype, size_t rank, size_t count, const int64_t
 }
 
 void DecodeLoop::set_input(size_t input, Tensor tensor) {
-  in_[input] = in_recorded_strides(std::move(tensor), model_->interface().spec.inputs[input], scratch_);
+  in_[input] = in_recorded_strides(std::move(tensor), host_->interface().spec.inputs[input], scratch_);
 }
 
 // Sets the inputs of the next step.
 void DecodeLoop::prepare() {
-  const ModelSignature& interface = model_->interface();
+  const ModelSignature& interface = host_->interface();
   scratch_.reset();
   const int64_t* values = &picked_;
   size_t position = given_;
@@ -137,7 +137,7 @@ void DecodeLoop::prepare() {
                                    count.from + static_cast<int64_t>(position)));
   }
   // Watchers of a model's answers compare them on the host.
-  const bool on_device = plan_->on_device && !model_->answers().watched();
+  const bool on_device = plan_->on_device && !host_->watches_answers();
   device_outputs = on_device && plan_->feeds_stay;
   last_rows = {};
   if (on_device) {
@@ -157,7 +157,7 @@ void DecodeLoop::prepare() {
 
 // Converts an output of the last step to the location and layout of the input.
 void DecodeLoop::feed(const LoopPlan::Feed& feed) {
-  const TensorSpec& spec = model_->interface().spec.inputs[feed.input];
+  const TensorSpec& spec = host_->interface().spec.inputs[feed.input];
   Tensor& state = in_[feed.input];
   const bool read_on_host = spec.device && spec.device->type == DeviceType::kCpu;
   if (!state.is_cpu()) {
@@ -172,26 +172,26 @@ void DecodeLoop::submit() {
   outputs = out_;
   rows = 1;
   alone = false;
-  begun_ = Clock::now();
+  begun_ = host_->now();
   timeout = wait_;
   if (deadline_ != Clock::time_point::max()) {
     const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline_ - begun_, Clock::duration(1));
     if (timeout.count() == 0 || left < timeout) timeout = left;
   }
-  if (DecodeBatch* const rows_of_loops = model_->loop_rows()) return rows_of_loops->submit(*this, set_, seat_);
-  model_->check_inputs(in_);
-  if (!plan_->sequence) return model_->enqueue(*this);
+  if (DecodeBatch* const rows_of_loops = host_->rows()) return rows_of_loops->submit(*this, set_, seat_);
+  host_->check_inputs(in_);
+  if (!plan_->sequence) return host_->enqueue(*this);
   const std::optional<std::string_view> set = sequence_.start ? set_ : std::nullopt;
-  model_->sequences()->submit(*this, sequence_, set, step_of_sequence_);
+  host_->sequences()->submit(*this, sequence_, set, step_of_sequence_);
 }
 
 void DecodeLoop::ran() {
-  if (model_->interface().mutates_constants) keep_outputs(out_);
+  if (host_->interface().mutates_constants) keep_outputs(out_);
 }
 
 void DecodeLoop::finished() noexcept {
-  model_->count_loop_step(*this, begun_);
-  if (step_of_sequence_.live) model_->sequences()->finish(step_of_sequence_, error);
+  host_->count_step(*this, begun_);
+  if (step_of_sequence_.live) host_->sequences()->finish(step_of_sequence_, error);
   queue_ += info.queue;
   compute_ += info.compute;
   std::exception_ptr problem = std::exchange(error, nullptr);
@@ -199,7 +199,7 @@ void DecodeLoop::finished() noexcept {
   bool picked = false;
   if (problem) {
     end = End::kFailed;
-    if (Clock::now() >= deadline_ && is_late(problem)) end = End::kDeadline;
+    if (host_->now() >= deadline_ && is_late(problem)) end = End::kDeadline;
   } else {
     problem = exception_of([&] { end = absorb(picked); });
     if (problem) end = End::kFailed;
@@ -214,7 +214,7 @@ DecodeLoop::End DecodeLoop::absorb(bool& picked) {
   sequence_.start = false;
   for (const LoopPlan::Feed& feed : plan_->feeds) {
     SCONCE_CHECK(out_[feed.output].defined(), kModelFailed, "output '",
-                 model_->interface().output_names.name(feed.output), "', which the next step needs, is None");
+                 host_->interface().output_names.name(feed.output), "', which the next step needs, is None");
     keep_apart(out_[feed.output]);
   }
   const bool prompt_is_over = given_ >= request_->prompt.size();
@@ -254,8 +254,8 @@ void DecodeLoop::keep_apart(Tensor& output) const {
 void DecodeLoop::settle(End end, std::exception_ptr problem, bool picked) noexcept {
   const bool over = end != End::kNone;
   if (picked) {
-    LoopCounts& counts = model_->statistics().loops();
-    const Clock::time_point before = std::exchange(told_at_, Clock::now());
+    LoopCounts& counts = host_->counts();
+    const Clock::time_point before = std::exchange(told_at_, host_->now());
     (made_ == 1 ? counts.first : counts.between).count(told_at_ - before);
   }
   if (over) leave();
@@ -264,7 +264,7 @@ void DecodeLoop::settle(End end, std::exception_ptr problem, bool picked) noexce
     const MutexLock lock(mutex_);
     if (picked) {
       room_[(at_ + held_++) % room_.size()] = picked_;
-      model_->statistics().loops().tokens.fetch_add(1, std::memory_order_relaxed);
+      host_->counts().tokens.fetch_add(1, std::memory_order_relaxed);
     }
     if (over || (picked && made_ == 1)) {
       told_ = info;
@@ -275,7 +275,7 @@ void DecodeLoop::settle(End end, std::exception_ptr problem, bool picked) noexce
       end_ = end;
       problem_ = std::move(problem);
       state_ = State::kOver;
-      model_->statistics().loops().running.fetch_sub(1, std::memory_order_relaxed);
+      host_->counts().running.fetch_sub(1, std::memory_order_relaxed);
     } else if (held_ == room_.size() && wanted()) {
       state_ = State::kPaused;
     } else {
@@ -293,14 +293,14 @@ void DecodeLoop::settle(End end, std::exception_ptr problem, bool picked) noexce
 }
 
 void DecodeLoop::go_on() noexcept {
-  if (!wanted() || model_->loops_end()) {
+  if (!wanted() || host_->why_end()) {
     const std::exception_ptr problem = exception_of([&] {
       SCONCE_CHECK(wanted(), kCancelled, "client disconnected: decode loop stopped");
-      SCONCE_FAIL(kUnavailable, "the loop of model '", model_->interface().name, "' ended: ", model_->loops_end());
+      SCONCE_FAIL(kUnavailable, "the loop of model '", host_->interface().name, "' ended: ", host_->why_end());
     });
     return settle(End::kFailed, problem, false);
   }
-  if (Clock::now() >= deadline_) return settle(End::kDeadline, nullptr, false);
+  if (host_->now() >= deadline_) return settle(End::kDeadline, nullptr, false);
   std::exception_ptr problem = exception_of([&] {
     prepare();
     submit();  // the loop may have ended by now, and be destroyed
@@ -310,10 +310,10 @@ void DecodeLoop::go_on() noexcept {
 
 // No step is in progress, and none follows.
 void DecodeLoop::leave() noexcept {
-  if (DecodeBatch* const rows_of_loops = model_->loop_rows())
+  if (DecodeBatch* const rows_of_loops = host_->rows())
     rows_of_loops->leave(seat_);
   else if (plan_->sequence)
-    model_->sequences()->end_now(sequence_.id);
+    host_->sequences()->end_now(sequence_.id);
   for (Tensor& tensor : in_) tensor = Tensor();
   for (Tensor& tensor : out_) tensor = Tensor();
   inputs = {};
@@ -377,7 +377,7 @@ RunInfo DecodeLoop::info_now() {
 }
 
 void DecodeLoop::clear() noexcept {
-  model_ = nullptr;
+  host_ = nullptr;
   plan_ = nullptr;
   request_ = nullptr;
   weights = nullptr;

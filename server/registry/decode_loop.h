@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sconce/mutex.h"
-#include "server/registry/served_model.h"
+#include "server/scheduling/decoding/loop_host.h"
 #include "server/scheduling/decoding/loop_plan.h"
 #include "server/scheduling/decoding/pick.h"
 #include "server/support/memory/request_memory.h"
@@ -49,8 +49,8 @@ class DecodeLoop final : private QueuedRequest {
       : notify_(notify), context_(context), first_(budget), scratch_(budget) {}
   ~DecodeLoop() override = default;
 
-  // Submits the first run. If this throws, nothing has changed. `request` and the inputs live until clear().
-  void begin(ServedModel& model, const LoopRequest& request, const Terms& terms);
+  // Submits the first run. If this throws, nothing has changed. `host`, `request` and the inputs live until clear().
+  void begin(LoopHost& host, const LoopRequest& request, const Terms& terms);
   // Moves the available tokens to `tokens`, `most` at most.
   Look take(std::vector<int64_t>& tokens, size_t most);
   // Stops the loop. True: it has ended, and no notice comes. False: a notice will come; then call let_go().
@@ -93,7 +93,7 @@ class DecodeLoop final : private QueuedRequest {
   void* const context_;
 
   // Of the current request: used by the thread that holds the state kRunning.
-  ServedModel* model_ = nullptr;
+  LoopHost* host_ = nullptr;
   const LoopPlan* plan_ = nullptr;
   const LoopRequest* request_ = nullptr;
   std::optional<std::string_view> set_;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sconce/check.h"
+#include "server/registry/package_model.h"
 #include "server/registry/warm_up_requests.h"
 #include "server/support/failure.h"
 #include "server/support/log.h"
@@ -207,7 +208,7 @@ void ModelLoader::run() {
     if (!rested && Clock::now() >= next_rest) {
       for (const Catalog::Entry& entry : repository_.snapshot()->entries())
         for (const Catalog::Version& version : entry.versions)
-          if (version.model && !version.model->pipeline()) version.model->model().give_back_idle_memory();
+          if (version.model && !version.model->is_pipeline()) version.model->model().give_back_idle_memory();
       next_rest = Clock::now() + kRest;
       rested = idle_watch_.end_period();
     }

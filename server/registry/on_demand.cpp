@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sconce/check.h"
+#include "server/registry/model_weights.h"
 #include "server/support/failure.h"
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
@@ -20,7 +21,7 @@ bool any_loaded(const Catalog::Entry* entry) noexcept {
 }
 
 bool has_member(const ServedModel& pipeline, const std::vector<const ServedModel*>& models) {
-  const auto& members = pipeline.pipeline()->members();
+  const auto members = pipeline.members();
   return std::any_of(members.begin(), members.end(), [&](const std::shared_ptr<ServedModel>& member) {
     return std::find(models.begin(), models.end(), member.get()) != models.end();
   });
@@ -32,15 +33,15 @@ constexpr auto kInUse = OnDemand::Clock::time_point::max();
 std::map<const ServedModel*, OnDemand::Clock::time_point> uses_by_pipelines(const Catalog& catalog) {
   std::map<const ServedModel*, OnDemand::Clock::time_point> last_uses;
   const auto note = [&](const auto& self, const ServedModel& pipeline, OnDemand::Clock::time_point last) -> void {
-    for (const std::shared_ptr<ServedModel>& member : pipeline.pipeline()->members()) {
+    for (const std::shared_ptr<ServedModel>& member : pipeline.members()) {
       OnDemand::Clock::time_point& known = last_uses[member.get()];
       known = std::max(known, last);
-      if (member->pipeline()) self(self, *member, last);
+      if (member->is_pipeline()) self(self, *member, last);
     }
   };
   for (const Catalog::Entry& entry : catalog.entries())
     for (const Catalog::Version& version : entry.versions) {
-      if (!version.model || !version.model->pipeline()) continue;
+      if (!version.model || !version.model->is_pipeline()) continue;
       const ModelUses* const uses = version.model->uses();
       note(note, *version.model, uses == nullptr || uses->in_use() ? kInUse : uses->last_use());
     }
@@ -72,7 +73,7 @@ Leaving leaving_with(const Catalog& catalog, const std::string& name) {
     for (const Catalog::Entry& entry : catalog.entries()) {
       if (std::find(leaving.names.begin(), leaving.names.end(), entry.name) != leaving.names.end()) continue;
       const bool depends = std::any_of(entry.versions.begin(), entry.versions.end(), [&](const auto& v) {
-        return v.model && v.model->pipeline() && has_member(*v.model, seen);
+        return v.model && v.model->is_pipeline() && has_member(*v.model, seen);
       });
       if (!depends) continue;
       add(entry);
@@ -400,7 +401,7 @@ bool OnDemand::unload_unused(const std::string& name) {
   if (!retirement) return false;
   // Uses that began before the retirement have ended, so only administration can change this.
   for (const std::shared_ptr<ServedModel>& model : leaving.models)
-    if (!why_it_stays(*model).empty() || (claimed_ && !model->pipeline() && claimed_(*model))) return false;
+    if (!why_it_stays(*model).empty() || (claimed_ && !model->is_pipeline() && claimed_(*model))) return false;
   repository_.forget(leaving.names);
   retirement.are_gone();
   evictions_.fetch_add(1, std::memory_order_relaxed);
@@ -410,7 +411,8 @@ bool OnDemand::unload_unused(const std::string& name) {
 
 std::string OnDemand::why_it_stays(const ServedModel& model) {
   if (model.uses() == nullptr) return "it is pinned, or not loaded on demand";
-  if (model.pipeline()) return {};
+  const ModelWeights* const weights = model.find_weights();
+  if (weights == nullptr) return {};
   const ModelSignature& interface = model.interface();
   if (const Sequences* const sequences = model.sequences()) {
     if (sequences->counts().live > 0) return "it has live sequences";
@@ -419,14 +421,14 @@ std::string OnDemand::why_it_stays(const ServedModel& model) {
   }
   if (model.pending() > 0) return "requests wait for it";
   if (model.watches_answers()) return "its answers are watched or recorded";
-  if (model.has_own_sets()) return "its named sets of weights are in memory only (setting sets_folder)";
-  const Model& loaded = model.model();
+  if (weights->has_own_sets()) return "its named sets of weights are in memory only (setting sets_folder)";
+  const Model& loaded = weights->model();
   const std::vector<WeightSetInfo> sets = loaded.weight_sets();
   if (std::any_of(sets.begin(), sets.end(), [](const WeightSetInfo& s) { return s.state == WeightState::kStaged; }))
     return "a set of weights is staged";
-  if (loaded.generation() == model.first_generation()) return {};
-  if (!model.kept()) return "weights that were pushed to it are not kept on disk (setting weights_store)";
-  const StoredWeights::Status kept = model.kept()->status();
+  if (loaded.generation() == weights->first_generation()) return {};
+  if (!weights->kept()) return "weights that were pushed to it are not kept on disk (setting weights_store)";
+  const StoredWeights::Status kept = weights->kept()->status();
   return kept.problem.empty() && kept.generation == loaded.generation()
              ? std::string()
              : "weights that were pushed to it are not on disk yet";

@@ -8,7 +8,6 @@
 
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
-#include "server/registry/served_model.h"
 #include "server/scheduling/batching/batch_tensors.h"
 #include "server/scheduling/pipelines/cast.h"
 #include "server/scheduling/signature/recorded_strides.h"
@@ -30,7 +29,7 @@ thread_local bool may_run_here = false;
 // A step of a run: a request to the step's model.
 class Pipeline::Step final : public QueuedRequest {
  public:
-  Step(Run& run, const PipelinePlan::Step& plan, ServedModel& model, size_t index)
+  Step(Run& run, const PipelinePlan::Step& plan, Schedulable& model, size_t index)
       : run_(run), plan_(plan), model_(model), index_(index) {
     in_.resize(plan.inputs.size());
     out_.resize(plan.outputs.size());
@@ -55,7 +54,7 @@ class Pipeline::Step final : public QueuedRequest {
 
   Run& run_;
   const PipelinePlan::Step& plan_;
-  ServedModel& model_;
+  Schedulable& model_;
   const size_t index_;
   std::vector<Tensor> in_, out_;
   TensorScratch scratch_;
@@ -132,16 +131,16 @@ class Pipeline::Run final : public BatchRun::Keep {
     step.begun_ = Clock::now();
     const bool late = pipeline_.reject_late_ && step.begun_ >= whole.deadline();
     SCONCE_CHECK(!late, kDeadlineExceeded, "Request timeout expired before the step began");
-    ServedModel& model = step.model_;
+    Schedulable& model = step.model_;
     // Watchers of a model's answers compare them on the host.
-    const bool on_device = !model.answers().watched();
+    const bool on_device = !model.watches_answers();
     step.prepare(pipeline_, values_, whole, on_device);
     step.device_outputs = on_device && pipeline_.stays_[step.index_];
     const size_t bytes = step.input_bytes();
     // A run on this thread must not delay another step.
     if (alone && may_run_here && step.begun_ - begun_ < kLongestHere && model.run_here(bytes)) {
       const std::exception_ptr problem = exception_of([&] {
-        step.info = model.model().run(step.in_, step.out_, 0, nullptr, {}, step.device_outputs);
+        step.info = model.run(step.in_, step.out_, nullptr, step.device_outputs);
         step.ran();
       });
       step.run_rows = step.rows;
@@ -152,7 +151,7 @@ class Pipeline::Run final : public BatchRun::Keep {
     }
     model.check_inputs(step.in_);
     // The step may end before enqueue() returns, and release the last other reference to the model.
-    const std::shared_ptr<ServedModel> kept = pipeline_.members_[step.index_];
+    const std::shared_ptr<Schedulable> kept = pipeline_.members_[step.index_];
     model.enqueue(step);
     return false;
   }
@@ -310,7 +309,7 @@ void Pipeline::Step::prepare(const Pipeline& pipeline, std::span<const Tensor> v
                                                          : std::max(whole.deadline() - begun_, Clock::duration(1));
 }
 
-Pipeline::Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<ServedModel>> members, bool reject_late)
+Pipeline::Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<Schedulable>> members, bool reject_late)
     : plan_(std::move(plan)), members_(std::move(members)), reject_late_(reject_late) {
   std::vector<bool> taken(plan_.values);  // by value: a step accepts it on a device
   for (size_t i = 0; i < plan_.steps.size(); ++i)

@@ -4,28 +4,24 @@
 // GPU's memory.
 //
 // A run starts on any thread and continues on the threads where its steps end. If an I/O thread starts it, steps
-// shorter than a thread hand-over run on that thread, like single requests (ServedModel::run_here). Thread-safe.
+// shorter than a thread hand-over run on that thread, like single requests (Schedulable::run_here). Thread-safe.
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "server/scheduling/batching/batcher.h"
 #include "server/scheduling/pipelines/pipeline_plan.h"
+#include "server/scheduling/schedulable.h"
 
 namespace sconce::server {
-
-class ServedModel;
 
 class Pipeline final {
  public:
   // members: the model of each step. reject_late: whether a run stops when its request's time for waiting has passed.
-  Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<ServedModel>> members, bool reject_late);
+  Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<Schedulable>> members, bool reject_late);
   ~Pipeline();
 
-  const PipelinePlan& plan() const noexcept { return plan_; }
-  std::span<const std::shared_ptr<ServedModel>> members() const noexcept { return members_; }
   // Executes a run of one request: run.finished() is called when all of its steps have ended. If a step fails or the
   // request was abandoned, steps that have not started are skipped. An error names its step.
   void submit(BatchRun& run) noexcept;
@@ -49,7 +45,7 @@ class Pipeline final {
   bool takes_on_device(size_t step, size_t input) const noexcept;
 
   const PipelinePlan plan_;
-  const std::vector<std::shared_ptr<ServedModel>> members_;
+  const std::vector<std::shared_ptr<Schedulable>> members_;
   std::vector<bool> stays_;  // by step: another step reads some of its outputs on the device
   const bool reject_late_;
 };

@@ -6,6 +6,8 @@
 
 #include "sconce/check.h"
 #include "sconce/mapped_files.h"
+#include "server/registry/package_model.h"
+#include "server/registry/pipeline_model.h"
 #include "server/scheduling/batching/batch_policy.h"
 #include "server/scheduling/pipelines/pipeline_plan.h"
 #include "server/scheduling/signature/triton_names.h"
@@ -313,9 +315,9 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
   const ModelConfig config = config_of(package);
   VersionLabels labels = parse_version_labels(config.version_labels);
   limit_batch(config, loaded.interface);
-  std::shared_ptr<ServedModel> served = reaper_.own(std::make_unique<ServedModel>(
-      std::move(loaded.interface), std::move(loaded.model), config, clock_, statistics, config_.inline_below,
-      std::move(loaded.kept), std::move(loaded.golden), std::move(loaded.loop)));
+  std::string held = std::move(loaded.refused);
+  std::shared_ptr<ServedModel> served =
+      reaper_.own(std::make_unique<PackageModel>(std::move(loaded), config, statistics, clock_, config_.inline_below));
   served->tell_runs(idle_watch_);
   const bool comes_and_goes = package.file.on_demand && !config.pinned;
   if (comes_and_goes) served->may_be_unloaded(bell_);
@@ -329,7 +331,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
   } else {
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }
-  std::string held = loaded.refused.empty() ? served->why_held() : std::move(loaded.refused);
+  if (held.empty()) held = served->weights().why_held();
   // If the new model's weights must not be served, a ready model of this version stays.
   const auto now = snapshot();
   if (const Catalog::Entry* const entry = held.empty() ? nullptr : now->look_up(package.name))
@@ -427,8 +429,7 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
                  "]");
     std::vector<std::shared_ptr<ServedModel>> members;
     for (const PipelineSpec::Step& step : source->spec->steps) members.push_back(next.ready(step.model, step.version));
-    const Pipeline* const before = version.model ? version.model->pipeline() : nullptr;
-    if (before && version.bound == source && std::ranges::equal(before->members(), members)) {
+    if (version.model && version.bound == source && std::ranges::equal(version.model->members(), members)) {
       bound = version.model;
       return;
     }
@@ -444,10 +445,8 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
       plan.interface.parameters = source->triton->parameters;
       plan.interface.metric_tags = source->triton->metric_tags;
     }
-    bound = reaper_.own(std::make_unique<ServedModel>(
-        std::make_unique<Pipeline>(std::move(plan), std::move(members),
-                                   source->config.timeout_action == TimeoutAction::kReject),
-        *source->spec, source->config, clock_, source->statistics));
+    bound = reaper_.own(std::make_unique<PipelineModel>(std::move(plan), std::move(members), *source->spec,
+                                                        source->config, source->statistics, clock_));
     if (version.file.on_demand && !source->config.pinned) bound->may_be_unloaded(bell_);
   });
   const bool changed = version.model != bound;

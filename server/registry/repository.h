@@ -29,6 +29,7 @@
 
 namespace sconce::server {
 
+struct LoadedModel;
 struct PipelineSource;
 
 class Catalog final : public DeletedLater {
@@ -51,7 +52,9 @@ class Catalog final : public DeletedLater {
     bool loaded() const noexcept { return state == State::kReady || state == State::kNotServing; }
     int64_t version() const noexcept { return file.version; }
     // Why a served model answers with errors: its package was overwritten in place. Empty: no fault.
-    std::string fault() const { return model && !model->pipeline() ? model->model().package_fault() : std::string(); }
+    std::string fault() const {
+      return model && !model->is_pipeline() ? model->model().package_fault() : std::string();
+    }
   };
   struct Entry {
     std::string name;
@@ -111,16 +114,6 @@ struct PipelineSource {
   ModelConfig config;
   std::shared_ptr<Statistics> statistics;
   std::shared_ptr<const TritonConfig> triton;  // null: no config.pbtxt
-};
-
-// A model that is loaded but not served yet.
-struct LoadedModel {
-  ModelSignature interface;
-  std::shared_ptr<Model> model;
-  std::shared_ptr<StoredWeights> kept;   // null: no store
-  std::string refused;                   // why its weights must not be served; empty: they may be
-  std::shared_ptr<Golden> golden;        // null: no golden requests
-  std::shared_ptr<const LoopPlan> loop;  // null: no decode loop
 };
 
 // The memory that a model needs on the host and on its devices, with `constants` bytes of weights.

@@ -4,6 +4,7 @@
 
 #include "sconce/check.h"
 #include "server/http/query.h"
+#include "server/registry/model_weights.h"
 #include "server/rollout/served_weights.h"
 #include "server/rollout/weights_download.h"
 #include "server/support/failure.h"
@@ -18,10 +19,16 @@ namespace {
 
 constexpr uint64_t kMaxRecorded = 100'000;
 
+// Null: none. A pipeline has none.
+std::shared_ptr<Recording> recording_of(const ServedModel& served) {
+  const ModelWeights* const weights = served.find_weights();
+  return weights ? weights->recording() : nullptr;
+}
+
 DownloadedFile open_recording(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
   const std::shared_ptr<ServedModel> served = model_of(rollout, request);
-  const std::shared_ptr<Recording> recording = served->recording();
+  const std::shared_ptr<Recording> recording = recording_of(*served);
   SCONCE_CHECK(recording, kNotFound, "no requests of the model were recorded");
   return {recording->open(), {}};
 }
@@ -36,7 +43,8 @@ GoldenRule golden_rule(const Query& query) {
 }
 
 std::optional<GoldenVerdict> judge_staged(ServedModel& served, const std::function<void()>& check) {
-  if (!served.golden()) return std::nullopt;
+  const std::shared_ptr<Golden>& golden = served.weights().golden();
+  if (!golden) return std::nullopt;
   const Model& model = served.model();
   GoldenVerdict about;
   for (const WeightSetInfo& set : model.weight_sets()) {
@@ -45,18 +53,19 @@ std::optional<GoldenVerdict> judge_staged(ServedModel& served, const std::functi
     about.staged = set.since;
   }
   succeeds([&] { about.digest = model.weights_digest(WeightState::kStaged); });
-  return served.golden()->judge(served.interface(), *model.rehearse(WeightState::kStaged), std::move(about), check);
+  return golden->judge(served.interface(), *model.rehearse(WeightState::kStaged), std::move(about), check);
 }
 
 std::optional<GoldenVerdict> judge_set(ServedModel& served, const std::string& name,
                                        const std::function<void()>& check) {
-  if (!served.golden()) return std::nullopt;
+  const std::shared_ptr<Golden>& golden = served.weights().golden();
+  if (!golden) return std::nullopt;
   GoldenVerdict about;
   about.set = name;
   Model& model = served.model();
   about.label = model.named_set(name).label;
   succeeds([&] { about.digest = model.set_digest(name); });
-  return served.golden()->judge(served.interface(), *model.rehearse(model.bring_set(name)), std::move(about), check);
+  return golden->judge(served.interface(), *model.rehearse(model.bring_set(name)), std::move(about), check);
 }
 
 void require_good(Rollout& rollout, const ServedModel& served, const std::optional<GoldenVerdict>& verdict,
@@ -84,11 +93,12 @@ std::string golden(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
   const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   OrderedJson json = {{"model", served->interface().name}, {"version", std::to_string(served->interface().version)}};
-  if (served->golden())
-    json.update(golden_json(*served->golden()));
+  const ModelWeights* const weights = served->find_weights();
+  if (weights && weights->golden())
+    json.update(golden_json(*weights->golden()));
   else
     json["requests"] = 0;
-  if (const std::shared_ptr<Recording> recording = served->recording()) json["recording"] = recording->json();
+  if (const std::shared_ptr<Recording> recording = recording_of(*served)) json["recording"] = recording->json();
   return dump(json);
 }
 
@@ -102,10 +112,10 @@ std::string record_golden(Rollout& rollout, const AdminRequest& request) {
   });
   SCONCE_CHECK(requests && *requests <= kMaxRecorded, kInvalidArgument,
                "'requests' must be a number of requests to record, at most ", kMaxRecorded);
-  const std::shared_ptr<Recording> before = served->recording();
+  const std::shared_ptr<Recording> before = recording_of(*served);
   if (*requests == 0) {
     if (before) before->stop();
-    served->record(nullptr, before);
+    if (ModelWeights* const weights = served->find_weights()) weights->record(nullptr, before);
     return "{}";
   }
   SCONCE_CHECK(!before || before->state() != Recording::State::kRunning, kBusy,
@@ -115,7 +125,7 @@ std::string record_golden(Rollout& rollout, const AdminRequest& request) {
       std::make_shared<Recording>(served->interface(), served->model(), served->answers(),
                                   Recording::Limits{*requests, static_cast<uint64_t>(config.golden_recording)});
   recording->start();
-  if (const std::exception_ptr problem = exception_of([&] { served->record(recording, before); })) {
+  if (const std::exception_ptr problem = exception_of([&] { served->weights().record(recording, before); })) {
     recording->stop();
     std::rethrow_exception(problem);
   }
@@ -124,7 +134,7 @@ std::string record_golden(Rollout& rollout, const AdminRequest& request) {
 
 std::string end_recording(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {});
-  const std::shared_ptr<Recording> recording = model_of(rollout, request)->recording();
+  const std::shared_ptr<Recording> recording = recording_of(*model_of(rollout, request));
   SCONCE_CHECK(recording, kNotFound, "no requests of the model were recorded");
   recording->stop();
   return dump(recording->json());

@@ -6,6 +6,7 @@
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
 #include "server/http/query.h"
+#include "server/registry/model_weights.h"
 #include "server/rollout/push_api.h"
 #include "server/rollout/served_weights.h"
 #include "server/support/failure.h"
@@ -18,7 +19,7 @@ namespace {
 
 // The guard of the published set; window zero: none.
 GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
-  GuardBounds bounds = served.guard();
+  GuardBounds bounds = served.weights().guard();
   bounds.window = wish.window.value_or(bounds.window);
   bounds.errors = wish.errors.value_or(bounds.errors);
   bounds.nan = wish.nan.value_or(bounds.nan);
@@ -105,7 +106,7 @@ Published publish(Rollout& rollout, ServedModel& served, const PublishedBy& by, 
                   const Publication& what, const Commit& commit) {
   Published published;
   const uint64_t before = served.model().generation();
-  if (const std::shared_ptr<StoredWeights>& kept = served.kept()) {
+  if (const std::shared_ptr<StoredWeights>& kept = served.weights().kept()) {
     const MutexLock turn(kept->turn());
     check_served(rollout, served);
     published.generation = commit(served.model());
@@ -174,7 +175,7 @@ void renumber_active(Rollout& rollout, const std::shared_ptr<ServedModel>& serve
   SCONCE_CHECK(generation > before, kBusy, "generation ", before, " is active, and numbers only grow: it cannot be ",
                generation);
   rollout.guards.check_over(*served);
-  if (const std::shared_ptr<StoredWeights>& kept = served->kept()) {
+  if (const std::shared_ptr<StoredWeights>& kept = served->weights().kept()) {
     const MutexLock turn(kept->turn());
     check_served(rollout, *served);
     kept->renumber(model.weights_digest(WeightState::kActive), generation);

@@ -5,6 +5,7 @@
 
 #include "sconce/check.h"
 #include "server/http/query.h"
+#include "server/registry/model_weights.h"
 #include "server/rollout/admin_documents.h"
 #include "server/support/failure.h"
 #include "server/support/json_cursor.h"
@@ -84,10 +85,11 @@ std::string weights_text(const Rollout& rollout, const ServedModel& served, bool
   const Catalog::Version& version = catalog->find(interface.name, std::to_string(interface.version));
   state.ready = version.state == Catalog::State::kReady && !rollout.draining;
   state.reason = version.held;
-  if (served.kept()) state.kept = served.kept()->status();
+  ModelWeights& weights = served.weights();
+  if (weights.kept()) state.kept = weights.kept()->status();
   state.guard = rollout.guards.find(served);
-  if (served.golden()) state.golden = served.golden()->last();
-  Shadow::Report shadow = served.shadow().report();
+  if (weights.golden()) state.golden = weights.golden()->last();
+  Shadow::Report shadow = weights.shadow().report();
   for (const WeightSetInfo& set : sets)
     if (shadow.summary && set.state == WeightState::kStaged && set.since == shadow.summary->since)
       state.shadow = std::move(shadow);

@@ -5,6 +5,7 @@
 #include "sconce/check.h"
 #include "sconce/model.h"
 #include "server/http/query.h"
+#include "server/registry/model_weights.h"
 #include "server/rollout/golden_api.h"
 #include "server/rollout/publication.h"
 #include "server/rollout/push_api.h"
@@ -27,8 +28,10 @@ std::shared_ptr<ServedModel> served_of(Rollout& rollout, const AdminRequest& req
 }
 
 ModelSets& sets_of(const ServedModel& served) {
-  SCONCE_CHECK(served.sets(), kNotFound, "model '", served.interface().name, "' holds no named sets (setting sets)");
-  return *served.sets();
+  const ModelWeights* const weights = served.find_weights();
+  ModelSets* const sets = weights ? weights->sets() : nullptr;
+  SCONCE_CHECK(sets, kNotFound, "model '", served.interface().name, "' holds no named sets (setting sets)");
+  return *sets;
 }
 
 Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> counts) {
@@ -59,10 +62,11 @@ Json routes_json(const ModelSets& sets) {
 }
 
 std::string sets_text(const ServedModel& served) {
-  const ModelSets* const own = served.sets();
-  const NamedSetsMemory memory = served.model().named_sets_memory();
+  const ModelWeights& weights = served.weights();
+  const ModelSets* const own = weights.sets();
+  const NamedSetsMemory memory = weights.model().named_sets_memory();
   Json json = {{"model", served.interface().name}, {"version", std::to_string(served.interface().version)}};
-  json["limit"] = served.most_sets();
+  json["limit"] = weights.most_sets();
   json["bytes"] = memory.bytes;
   json["packed_bytes"] = memory.packed_bytes;
   json["limit_bytes"] = memory.limit;
@@ -155,7 +159,7 @@ std::string renumber_set(Rollout& rollout, const AdminRequest& request) {
       rollout.audit.add(entry);
     });
   }
-  return dump(described(model.named_set(name), served->sets()->counts()));
+  return dump(described(model.named_set(name), served->weights().sets()->counts()));
 }
 
 std::string routes(Rollout& rollout, const AdminRequest& request) {

@@ -5,6 +5,7 @@
 
 #include "sconce/check.h"
 #include "server/http/query.h"
+#include "server/registry/model_weights.h"
 #include "server/rollout/served_weights.h"
 #include "server/support/json_cursor.h"
 #include "server/support/json_document.h"
@@ -58,7 +59,7 @@ void describe(Json& json, const ModelSignature& model, const ShadowSummary& summ
 }
 
 std::string shadow_text(const ServedModel& served) {
-  const Shadow::Report report = served.shadow().report();
+  const Shadow::Report report = served.weights().shadow().report();
   Json json = {{"model", served.interface().name}, {"version", std::to_string(served.interface().version)}};
   json["share"] = report.share;
   json["state"] = state_name(report.state);
@@ -105,7 +106,7 @@ std::string change_shadow(Rollout& rollout, const AdminRequest& request) {
   });
   SCONCE_CHECK(share, kInvalidArgument, "the request has no 'share'");
   const std::shared_ptr<ServedModel> served = model_of(rollout, request);
-  served->shadow().set_share(*share);
+  served->weights().shadow().set_share(*share);
   log_info("model {} version {}: {} of its requests also run on a staged set", served->interface().name,
            served->interface().version, *share);
   return shadow_text(*served);

@@ -1,6 +1,7 @@
 #include "server/rollout/trainer_update.h"
 
 #include "sconce/check.h"
+#include "server/registry/model_weights.h"
 #include "server/rollout/golden_api.h"
 #include "server/rollout/publication.h"
 #include "server/rollout/rollout.h"
@@ -100,7 +101,7 @@ uint64_t TrainerUpdate::publish(std::string label) {
     StagedSet staged(served_->model());
     check();
     // An update without tensors changes only the label, so there is nothing to judge.
-    if (entries_ > 0 && served_->golden()) {
+    if (entries_ > 0 && served_->weights().golden()) {
       operation_->enter(Operation::Phase::kJudging);
       const std::optional<GoldenVerdict> verdict = judge_staged(*served_, [this] { check(); });
       operation_->tell_golden(dump(verdict_json(*verdict)));

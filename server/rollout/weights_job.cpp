@@ -5,6 +5,7 @@
 #include "server/http/content_digest.h"
 #include "server/http/query.h"
 #include "server/registry/documents.h"
+#include "server/registry/model_weights.h"
 #include "server/rollout/admin_documents.h"
 #include "server/rollout/push/push_terms.h"
 #include "server/rollout/push_api.h"
@@ -304,7 +305,7 @@ void WeightsJob::read_file(WeightUpdate& update) {
 
 // Runs the model's golden requests, while the later servers of a relay run theirs.
 void WeightsJob::judge() {
-  if (!model_->golden()) return;
+  if (!model_->weights().golden()) return;
   operation_->enter(Operation::Phase::kJudging);
   const std::optional<GoldenVerdict> verdict = judge_staged(*model_, [this] { check_going_on(); });
   operation_->tell_golden(dump(verdict_json(*verdict)));
@@ -323,7 +324,7 @@ uint64_t WeightsJob::publish() {
   const Published published = options_.push
                                   ? publish_push(rollout_, place_, *model_, options_.push->id, by, options_.publish)
                                   : publish_staged(rollout_, *model_, by, options_.publish);
-  if (const auto& kept = model_->kept()) {
+  if (const auto& kept = model_->weights().kept()) {
     succeeds([&] {
       StoredWeights::Status status = kept->status();
       operation_->tell_kept(status.generation == published.generation, std::move(status.problem));

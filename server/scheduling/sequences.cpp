@@ -57,11 +57,11 @@ struct Sequences::Live {
   Live *before = nullptr, *after = nullptr;
 };
 
-Sequences::Sequences(std::string name, Model& model, const BatchPolicy& policy, std::chrono::nanoseconds idle,
+Sequences::Sequences(std::string name, SequenceHost& host, const BatchPolicy& policy, std::chrono::nanoseconds idle,
                      TimerQueue& clock, InlinePolicy& inline_policy, int64_t replicas)
     : Alarm(clock),
       name_(std::move(name)),
-      model_(model),
+      host_(host),
       idle_(idle),
       policy_(policy),
       clock_(clock),
@@ -81,7 +81,7 @@ void Sequences::reserve(int64_t replicas) {
   for (size_t i = queues_.size(); i < static_cast<size_t>(replicas); ++i) {
     const auto submit = [this, i](BatchRun& run) {
       run.replica = static_cast<int>(i);
-      model_.submit(run);
+      host_.submit(run);
     };
     queues_.push_back(std::make_unique<Batcher>(name_, policy_, submit, clock_, inline_policy_, 1));
     if (idle_watch_) queues_.back()->tell_runs(*idle_watch_);
@@ -111,7 +111,7 @@ int64_t Sequences::waiting() const noexcept {
 std::shared_ptr<Sequences::Live> Sequences::begin(std::string_view key, bool rows) {
   auto live = std::make_shared<Live>();
   live->key = key;
-  const std::exception_ptr problem = exception_of([&] { live->place = model_.make_sequence(rows); });
+  const std::exception_ptr problem = exception_of([&] { live->place = host_.make_sequence(rows); });
   if (problem) {
     const Failure failure = describe_failure(problem);
     if (failure.code != ErrorCode::kQueueFull) std::rethrow_exception(problem);
@@ -225,7 +225,7 @@ std::shared_ptr<Sequences::Live> Sequences::forget(Live& live) noexcept {
 void Sequences::wait_idle(Live& live) noexcept {
   if (!live.known || live.steps > 0 || live.idle || live.own) return;
   live.idle = true;
-  live.since = Clock::now();
+  live.since = now();
   live.before = last_idle_;
   live.after = nullptr;
   (last_idle_ ? last_idle_->after : longest_idle_) = &live;
@@ -242,7 +242,7 @@ void Sequences::leave_idle(Live& live) noexcept {
 }
 
 void Sequences::ring() noexcept {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = Alarm::now();
   for (;;) {
     std::shared_ptr<Live> over;
     const MutexLock lock(mutex_);

@@ -22,6 +22,7 @@
 #include "sconce/model.h"
 #include "sconce/mutex.h"
 #include "server/scheduling/batching/batcher.h"
+#include "server/scheduling/sequence_host.h"
 #include "server/scheduling/signature/controls.h"
 #include "server/support/timer_queue.h"
 
@@ -43,9 +44,9 @@ class Sequences final : private TimerQueue::Alarm {
              refused = 0;  // `live` is the current number; the others are totals
   };
 
-  // name: the model's, for errors. idle: a sequence without a step ends after this time.
-  Sequences(std::string name, Model& model, const BatchPolicy& policy, std::chrono::nanoseconds idle, TimerQueue& clock,
-            InlinePolicy& inline_policy, int64_t replicas);
+  // name: the model's, for errors. host: outlives the object. idle: a sequence without a step ends after this time.
+  Sequences(std::string name, SequenceHost& host, const BatchPolicy& policy, std::chrono::nanoseconds idle,
+            TimerQueue& clock, InlinePolicy& inline_policy, int64_t replicas);
   ~Sequences() override;
 
   // Queues the request as a step; `step` refers to it until finish(). set: the named weight set that the request asks
@@ -85,7 +86,7 @@ class Sequences final : private TimerQueue::Alarm {
   void leave_idle(Live& live) noexcept SCONCE_REQUIRES(mutex_);
 
   const std::string name_;
-  Model& model_;
+  SequenceHost& host_;
   const std::chrono::nanoseconds idle_;
   BatchPolicy policy_;
   TimerQueue& clock_;

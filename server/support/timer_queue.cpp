@@ -4,7 +4,7 @@
 
 namespace sconce::server {
 
-TimerQueue::Alarm::Alarm(TimerQueue& clock) : clock_(clock) {
+TimerQueue::Alarm::Alarm(TimerQueue& clock) : clock_(clock), now_(clock.now_) {
   const MutexLock lock(clock_.mutex_);
   if (clock_.heap_.capacity() <= clock_.alarms_) clock_.heap_.reserve(2 * clock_.alarms_ + 1);
   ++clock_.alarms_;
@@ -72,28 +72,45 @@ TimerQueue::~TimerQueue() {
     stopping_ = true;
     changed_.notify_one();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+TimerQueue::Alarm* TimerQueue::take_due() noexcept {
+  if (heap_.empty() || now() < time_of(*heap_.front())) return nullptr;
+  Alarm* const due = heap_.front();
+  remove(*due);
+  ringing_ = due;
+  return due;
+}
+
+void TimerQueue::rang() noexcept {
+  ringing_ = nullptr;
+  rung_.notify_all();
+}
+
+void TimerQueue::fire() noexcept {
+  MutexLock lock(mutex_);
+  while (Alarm* const due = take_due()) {
+    lock.unlock();
+    due->ring();
+    lock.lock();
+    rang();
+  }
 }
 
 void TimerQueue::loop() noexcept {
   MutexLock lock(mutex_);
   while (!stopping_) {
-    if (heap_.empty()) {
+    if (Alarm* const due = take_due()) {
+      lock.unlock();
+      due->ring();
+      lock.lock();
+      rang();
+    } else if (heap_.empty()) {
       changed_.wait(mutex_);
-      continue;
+    } else {
+      changed_.wait_until(mutex_, time_of(*heap_.front()));
     }
-    Alarm* const next = heap_.front();
-    if (const Clock::time_point time = time_of(*next); Clock::now() < time) {
-      changed_.wait_until(mutex_, time);
-      continue;
-    }
-    remove(*next);
-    ringing_ = next;
-    lock.unlock();
-    next->ring();
-    lock.lock();
-    ringing_ = nullptr;
-    rung_.notify_all();
   }
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 enum MetricId : size_t {
 #define METRIC(id, kind, name, labels, help) id,
+#include "server/registry/model_weights.h"
 #include "server/telemetry/metrics.def"
 #undef METRIC
 };
@@ -42,7 +43,7 @@ struct Sample {
 
 Sample sample_of(std::string labels, const ServedModel& model) {
   Sample sample{std::move(labels), &model, model.statistics().totals()};
-  if (model.pipeline()) return sample;  // its steps are requests to other models
+  if (model.is_pipeline()) return sample;  // its steps are requests to other models
   const int64_t running = model.statistics().loops().running.load(std::memory_order_relaxed);
   // Steps of decode loops do not count as requests.
   sample.waiting = model.loop() ? 0 : model.pending();
@@ -152,8 +153,8 @@ void named_sets(Rows& rows, std::span<const Sample> samples) {
   };
   std::vector<Own> all;
   for (const Sample& sample : samples)
-    if (const ModelSets* const sets = sample.model->sets())
-      all.push_back({&sample.model->interface(), sample.model->model().named_sets_memory(), sets->counts()});
+    if (const ModelWeights* const weights = sample.model->find_weights(); weights && weights->sets())
+      all.push_back({&sample.model->interface(), weights->model().named_sets_memory(), weights->sets()->counts()});
   rows.head(kSets);
   for (const Own& own : all)
     for (const auto& [state, count] :
@@ -202,9 +203,10 @@ void loops(Rows& rows, std::span<const Sample> samples) {
 void shadows(Rows& rows, std::span<const Sample> samples) {
   rows.head(kShadowRequests);
   for (const Sample& sample : samples) {
-    if (sample.model->pipeline()) continue;
+    ModelWeights* const weights = sample.model->find_weights();
+    if (!weights) continue;
     const ModelSignature& model = sample.model->interface();
-    const Shadow::Totals totals = sample.model->shadow().totals();
+    const Shadow::Totals totals = weights->shadow().totals();
     for (const auto& [result, count] : {std::pair("compared", totals.compared), std::pair("failed", totals.failed),
                                         std::pair("skipped", totals.skipped)})
       rows.value(fmt::format("model=\"{}\",result=\"{}\",version=\"{}\"", model.name, result, model.version), count);
@@ -212,7 +214,8 @@ void shadows(Rows& rows, std::span<const Sample> samples) {
   const auto each = [&](MetricId id, auto member) {
     rows.head(id);
     for (const Sample& sample : samples)
-      if (!sample.model->pipeline()) rows.value(sample.labels, sample.model->shadow().totals().*member);
+      if (ModelWeights* const weights = sample.model->find_weights())
+        rows.value(sample.labels, weights->shadow().totals().*member);
   };
   each(kShadowArgmax, &Shadow::Totals::other_argmax);
   each(kShadowNonfinite, &Shadow::Totals::new_nonfinite);
@@ -414,7 +417,8 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   const auto each_of_a_package = [&](MetricId id, auto&& number) {
     rows.head(id);
     for (const Sample& sample : samples)
-      if (!sample.model->pipeline()) rows.value(sample.labels, number(sample.model->model()));
+      if (const ModelWeights* const weights = sample.model->find_weights())
+        rows.value(sample.labels, number(weights->model()));
   };
   each_of_a_package(kLoadDuration,
                     [](const Model& m) { return std::chrono::duration<double>(m.info().load_time).count(); });
@@ -423,7 +427,8 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   const auto each_kept = [&](MetricId id, auto&& number) {
     rows.head(id);
     for (const Sample& sample : samples)
-      if (sample.model->kept()) rows.value(sample.labels, number(*sample.model->kept()));
+      if (const ModelWeights* const weights = sample.model->find_weights(); weights && weights->kept())
+        rows.value(sample.labels, number(*weights->kept()));
   };
   each_kept(kKeptGeneration, [](const StoredWeights& kept) { return kept.status().generation; });
   each_kept(kKeptProblem, [](const StoredWeights& kept) { return kept.status().problem.empty() ? 0 : 1; });
@@ -470,12 +475,12 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   each(kLastSuccess, [](const Sample& s) { return static_cast<double>(s.totals.last_inference_ms) / 1000; });
   rows.head(kGolden);
   for (const Sample& sample : samples)
-    if (const Golden* const golden = sample.model->golden().get())
+    if (const ModelWeights* const weights = sample.model->find_weights(); weights && weights->golden())
       for (const bool good : {true, false}) {
         const ModelSignature& model = sample.model->interface();
         rows.value(fmt::format("model=\"{}\",verdict=\"{}\",version=\"{}\"", model.name, good ? "passed" : "failed",
                                model.version),
-                   golden->verdicts(good));
+                   weights->golden()->verdicts(good));
       }
   on_demand(rows, catalog, totals.on_demand);
   rows.head(kUpdates);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/registry/model_weights.h"
 #include "server/rollout/publication.h"
 #include "server/rollout/push_api.h"
 #include "server/rollout/served_weights.h"
@@ -92,7 +93,7 @@ void GuardKeeper::note(const GuardRecord& record, const ServedModel& served) {
   const std::chrono::microseconds left = left_of(record);
   const auto every = std::max(record.bounds.window / kNotes, std::chrono::microseconds(std::chrono::seconds(1)));
   if (!record.kept || record.noted - left < every) return;
-  StoredWeights& kept = *served.kept();
+  StoredWeights& kept = *served.weights().kept();
   // While a set is being written, other guards continue; this one is retried later.
   if (!kept.turn().try_lock()) return;
   const MutexLock turn(kept.turn(), std::adopt_lock);
@@ -104,7 +105,7 @@ void GuardKeeper::note(const GuardRecord& record, const ServedModel& served) {
 // must retry.
 bool GuardKeeper::over(const GuardRecord& record, const ServedModel& served) {
   if (!record.kept) return true;
-  StoredWeights& kept = *served.kept();
+  StoredWeights& kept = *served.weights().kept();
   if (!kept.turn().try_lock()) return false;
   const MutexLock turn(kept.turn(), std::adopt_lock);
   change_kept(record, kept, [](std::optional<KeptGuard>& guard) { guard.reset(); });
@@ -117,8 +118,8 @@ void GuardKeeper::leave() {
     // A device that was lost while the weights were guarded may have been lost because of them.
     if (!record.kept || !served || served->model().failed()) continue;
     succeeds([&] {
-      const MutexLock turn(served->kept()->turn());
-      change_kept(record, *served->kept(), [&](std::optional<KeptGuard>& guard) {
+      const MutexLock turn(served->weights().kept()->turn());
+      change_kept(record, *served->weights().kept(), [&](std::optional<KeptGuard>& guard) {
         guard->left = left_of(record);
         guard->instance.clear();
       });

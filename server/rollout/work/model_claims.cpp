@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "sconce/check.h"
+#include "server/registry/model_weights.h"
 
 namespace sconce::server {
 
 ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what,
                           std::chrono::milliseconds patience, By by)
     : claims_(claims), model_(&model) {
-  Shadow& shadow = model.shadow();  // throws for a pipeline, which has no shadow and nothing to claim
+  Shadow& shadow = model.weights().shadow();  // throws for a pipeline, which has no shadow and nothing to claim
   enter(std::move(what), patience, by);
   shadow.weights_change();
 }
@@ -35,7 +36,7 @@ bool ModelClaims::claimed(const ServedModel& model) const {
 }
 
 ModelClaims::Claim::~Claim() {
-  model_->shadow().weights_settled();
+  model_->weights().shadow().weights_settled();
   const MutexLock lock(claims_.mutex_);
   claims_.claims_.erase(model_);
   claims_.ended_.notify_all();

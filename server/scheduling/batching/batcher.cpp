@@ -42,7 +42,7 @@ class Batcher::Execution final : public BatchRun {
     if (requests.size() == 1) {
       inputs = requests.front()->inputs;
       outputs = requests.front()->outputs;
-      gathered = Clock::now();
+      gathered = batcher.now();
     }
     return true;
   }
@@ -52,18 +52,18 @@ class Batcher::Execution final : public BatchRun {
     tensors.gather(requests);
     inputs = tensors.inputs();
     outputs = tensors.outputs();
-    gathered = Clock::now();
+    gathered = batcher.now();
   }
 
   void ran() override {
-    const Clock::time_point ended = Clock::now();
+    const Clock::time_point ended = batcher.now();
     if (requests.size() == 1) return requests.front()->ran();
     tensors.split(requests);
-    splitting = Clock::now() - ended;
+    splitting = batcher.now() - ended;
   }
 
   void finished() noexcept override {
-    const std::chrono::nanoseconds time = error == nullptr ? Clock::now() - started : std::chrono::nanoseconds(0);
+    const std::chrono::nanoseconds time = error == nullptr ? batcher.now() - started : std::chrono::nanoseconds(0);
     batcher.end(*this, time);
   }
 
@@ -170,7 +170,7 @@ void Batcher::submit(QueuedRequest& request) {
     waiting_.fetch_sub(1);
     SCONCE_FAIL(kQueueFull, "Exceeds maximum queue size: model '", name_, "' has ", policy_.queue, " requests waiting");
   }
-  queue_.classify(request, Clock::now());
+  queue_.classify(request, Alarm::now());
   request.given_up_.store(false, std::memory_order_relaxed);
   request.error = nullptr;
   request.run_rows = -1;
@@ -272,7 +272,7 @@ void Batcher::look() noexcept {
   // If a thread sets again_ but cannot enter, the thread in the section sees again_ here after it has left.
   while (again_.load() && section_.try_enter()) {
     again_.store(false);
-    const Clock::time_point now = Clock::now();
+    const Clock::time_point now = Alarm::now();
     drain();
     QueuedRequest* const late = queue_.take_late(now);
     for (QueuedRequest* request = late; request; request = RequestQueue::next(*request)) waiting_.fetch_sub(1);
@@ -325,7 +325,7 @@ void Batcher::finish_unwanted(QueuedRequest* unwanted) noexcept {
 }
 
 void Batcher::start(Execution& execution) noexcept {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = Alarm::now();
   execution.begun = true;
   execution.started = now;
   section_.enter();

@@ -83,12 +83,12 @@ class DecodeBatch::Group final : public QueuedRequest {
   DecodeBatch& owner_;
 };
 
-DecodeBatch::DecodeBatch(const ModelSignature& interface, const LoopPlan& plan, Model& model, Sequences& sequences,
-                         const BatchPolicy& policy, bool follow, TimerQueue& clock)
+DecodeBatch::DecodeBatch(const ModelSignature& interface, const LoopPlan& plan, SequenceHost& host,
+                         Sequences& sequences, const BatchPolicy& policy, bool follow, TimerQueue& clock)
     : Alarm(clock),
       interface_(interface),
       plan_(plan),
-      model_(model),
+      host_(host),
       sequences_(sequences),
       policy_(policy),
       follow_(follow) {}
@@ -105,7 +105,7 @@ DecodeBatch::~DecodeBatch() {
 
 // Chooses the group with the most loops, so that other groups become empty and their slots free.
 void DecodeBatch::take_row(const QueuedRequest& step, std::string_view set, RowSlot& seat) {
-  const uint64_t active = follow_ ? 0 : model_.generation();
+  const uint64_t active = follow_ ? 0 : host_.generation();
   const uint64_t generation = step.weights ? step.weights->generation() : active;
   Group* best = nullptr;
   for (const auto& group : groups_) {
@@ -150,7 +150,7 @@ std::unique_ptr<DecodeBatch::Group> DecodeBatch::remove(Group& group) noexcept {
 void DecodeBatch::submit(QueuedRequest& step, std::optional<std::string_view> set, RowSlot& seat) {
   const bool first = seat.group == nullptr;
   if (first) RowTensors::check(interface_, plan_, step.inputs);
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = Alarm::now();
   const Clock::time_point deadline = waiting_deadline(policy_, step.timeout, now);
   Group* launched = nullptr;
   size_t index = 0;
@@ -253,7 +253,7 @@ void DecodeBatch::place(Group& group, Row& row, uint32_t index, QueuedRequest* s
 
 // Runs on the replica thread: all steps that arrived so far join the run.
 void DecodeBatch::gather(Group& group) {
-  group.started = Clock::now();
+  group.started = now();
   for (auto* list : {&group.set_aside, &group.bring_back, &group.reset}) list->clear();
   group.dropped.clear();
   group.stepping.clear();
@@ -293,7 +293,7 @@ void DecodeBatch::gather(Group& group) {
   group.moves = {group.set_aside, group.bring_back, group.reset};
   const bool moves = !group.set_aside.empty() || !group.bring_back.empty() || !group.reset.empty();
   group.step.rows = moves ? &group.moves : nullptr;
-  group.gathered = Clock::now();
+  group.gathered = now();
 }
 
 void DecodeBatch::tell(QueuedRequest& step, std::exception_ptr error) const noexcept {
@@ -380,7 +380,7 @@ void DecodeBatch::go_on(Group& group, std::exception_ptr not_run) noexcept {
 }
 
 void DecodeBatch::ring() noexcept {
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = Alarm::now();
   for (;;) {
     QueuedRequest* step = nullptr;
     Clock::time_point submitted, next = Clock::time_point::max();

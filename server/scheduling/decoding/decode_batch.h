@@ -44,7 +44,7 @@ class DecodeBatch final : private TimerQueue::Alarm {
 
   // follow: loops switch to new weights, as sequences do (setting sequence_weights). All other arguments outlive the
   // object.
-  DecodeBatch(const ModelSignature& interface, const LoopPlan& plan, Model& model, Sequences& sequences,
+  DecodeBatch(const ModelSignature& interface, const LoopPlan& plan, SequenceHost& host, Sequences& sequences,
               const BatchPolicy& policy, bool follow, TimerQueue& clock);
   // All loops must have left.
   ~DecodeBatch() override;
@@ -80,7 +80,7 @@ class DecodeBatch final : private TimerQueue::Alarm {
 
   const ModelSignature& interface_;
   const LoopPlan& plan_;
-  Model& model_;
+  SequenceHost& host_;
   Sequences& sequences_;
   const BatchPolicy& policy_;
   const bool follow_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "server/registry/package_model.h"
 #include "server/support/failure.h"
 #include "tests/errors.h"
 #include "tests/files.h"
@@ -32,11 +33,12 @@ struct Served {
     ModelConfig config = ServerConfig().model("m");
     config.queue = queue;
     auto plan = std::make_shared<const LoopPlan>(plan_loop(read_loop(kLoop, "loop.json"), interface, false));
-    model = std::make_unique<ServedModel>(std::move(interface), std::move(loaded), config, clock,
-                                          std::make_shared<Statistics>(1), 0ns, nullptr, nullptr, std::move(plan));
+    model = std::make_unique<PackageModel>(
+        LoadedModel{std::move(interface), std::move(loaded), nullptr, {}, nullptr, std::move(plan)}, config,
+        std::make_shared<Statistics>(1), clock, 0ns);
   }
   TimerQueue clock;
-  std::unique_ptr<ServedModel> model;
+  std::unique_ptr<PackageModel> model;
 };
 
 // Counts notices, and whether two were under way at the same time.
@@ -63,7 +65,7 @@ class Consumer {
     terms.inputs = inputs_;
     terms.deadline = deadline;
     terms.each = each;
-    loop_.begin(*served_.model, request_, terms);
+    loop_.begin(*served_.model->loop_host(), request_, terms);
     begun_ = true;
   }
   void wait() {

@@ -226,7 +226,7 @@ TEST_CASE("repository: a pipeline is ready while its models are") {
   served.publish("m");
   CHECK(served.states() == "m/1 ready, p/1 ready");
   const auto first = served.now()->ready("p", "");
-  CHECK(first->pipeline() != nullptr);
+  CHECK(first->is_pipeline());
   served.repository->unload("m");
   CHECK(served.states() ==
         "m/1 unloaded: unloaded, p/1 failed: Request for unknown model: 'm' has no available versions");

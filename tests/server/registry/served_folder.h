@@ -11,6 +11,7 @@
 
 #include "fake_package.h"
 #include "server/registry/model_loader.h"
+#include "server/registry/package_model.h"
 #include "server/registry/repositories/package_finder.h"
 #include "server/registry/repository.h"
 #include "server/support/failure.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/registry/decode_loop.h"
+#include "server/registry/package_model.h"
 #include "server/support/failure.h"
 #include "tests/errors.h"
 #include "tests/files.h"
@@ -37,8 +38,9 @@ class RowModel {
                              std::to_string(steps) + R"(}, "pick": {"temperature": 0}})";
     auto plan = std::make_shared<const LoopPlan>(plan_loop(read_loop(loop, "loop.json"), interface, true));
     CHECK(plan->rows == 4);
-    model = std::make_unique<ServedModel>(std::move(interface), std::move(loaded), config, clock,
-                                          std::make_shared<Statistics>(1), 0ns, nullptr, nullptr, std::move(plan));
+    model = std::make_unique<PackageModel>(
+        LoadedModel{std::move(interface), std::move(loaded), nullptr, {}, nullptr, std::move(plan)}, config,
+        std::make_shared<Statistics>(1), clock, 0ns);
   }
   uint64_t groups() { return model->sequences()->counts().live; }
   uint64_t groups_begun() { return model->sequences()->counts().begun; }
@@ -47,7 +49,7 @@ class RowModel {
   int64_t running() { return model->statistics().loops().running; }
 
   TimerQueue clock;
-  std::unique_ptr<ServedModel> model;
+  std::unique_ptr<PackageModel> model;
 };
 
 std::vector<int64_t> expected(const std::vector<int64_t>& prompt, size_t count, int64_t add) {
@@ -85,7 +87,7 @@ class Talker {
     terms.timeout = timeout;
     terms.deadline = DecodeLoop::Clock::time_point::max();
     terms.each = each;
-    loop_.begin(*served_.model, request_, terms);
+    loop_.begin(*served_.model->loop_host(), request_, terms);
     begun_ = fresh_ = true;
   }
   // Takes at most that many at once, and may rest in between.
@@ -318,6 +320,6 @@ TEST_CASE("loop rows: inputs of a request must be one row") {
   terms.inputs = inputs;
   terms.deadline = DecodeLoop::Clock::time_point::max();
   CHECK(error_from(ErrorCode::kInvalidArgument, [&] {
-          loop.begin(*served.model, request, terms);
+          loop.begin(*served.model->loop_host(), request, terms);
         }).find("must be one row") != std::string::npos);
 }
