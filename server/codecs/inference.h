@@ -15,10 +15,10 @@
 #include "server/codecs/tensor_request.h"
 #include "server/codecs/trace_tensor.h"
 #include "server/http/response.h"
-#include "server/registry/decode_loop.h"
 #include "server/registry/model_use.h"
 #include "server/registry/served_model.h"
 #include "server/scheduling/batching/request_queue.h"
+#include "server/scheduling/decoding/decode_loop.h"
 #include "server/support/failure.h"
 #include "server/support/memory/request_memory.h"
 

@@ -7,7 +7,7 @@
 
 #include "server/codecs/infer_codec.h"
 #include "server/codecs/tensor_request.h"
-#include "server/registry/decode_loop.h"
+#include "server/scheduling/decoding/decode_loop.h"
 #include "server/scheduling/decoding/loop_plan.h"
 
 namespace sconce::server {

@@ -5,7 +5,7 @@
 
 #include "sconce/check.h"
 #include "server/registry/documents.h"
-#include "server/registry/pipeline.h"
+#include "server/scheduling/pipeline.h"
 #include "server/scheduling/signature/body_bound.h"
 
 namespace sconce::server {

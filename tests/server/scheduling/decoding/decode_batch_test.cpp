@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/registry/decode_loop.h"
 #include "server/registry/package_model.h"
+#include "server/scheduling/decoding/decode_loop.h"
 #include "server/support/failure.h"
 #include "tests/errors.h"
 #include "tests/files.h"

@@ -1,4 +1,4 @@
-#include "server/registry/pipeline.h"
+#include "server/scheduling/pipeline.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "server/registry/decode_loop.h"
+#include "server/scheduling/decoding/decode_loop.h"
 
 #include <algorithm>
 #include <array>
