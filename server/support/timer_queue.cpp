@@ -88,7 +88,7 @@ void TimerQueue::rang() noexcept {
   rung_.notify_all();
 }
 
-void TimerQueue::fire() noexcept {
+void TimerQueue::poll() noexcept {
   MutexLock lock(mutex_);
   while (Alarm* const due = take_due()) {
     lock.unlock();

@@ -44,13 +44,13 @@ class TimerQueue {
   };
 
   TimerQueue() : now_(Clock::now), thread_([this] { loop(); }) {}
-  // Without a thread: alarms fire in fire(). For tests, which set the time that `now` returns.
+  // Without a thread: alarms fire in poll(). For tests, which set the time that `now` returns.
   explicit TimerQueue(Now now) : now_(now) {}
   ~TimerQueue();  // all alarms must be destroyed
 
   Clock::time_point now() const noexcept { return now_(); }
   // Fires the alarms that are due, and those that they set to a time that is due.
-  void fire() noexcept;
+  void poll() noexcept;
 
  private:
   static constexpr size_t kNowhere = SIZE_MAX;
@@ -76,7 +76,7 @@ class TimerQueue {
   size_t alarms_ SCONCE_GUARDED_BY(mutex_) = 0;
   const Alarm* ringing_ SCONCE_GUARDED_BY(mutex_) = nullptr;
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last, because it uses the other members; none with fire()
+  std::thread thread_;  // last, because it uses the other members; none with poll()
 };
 
 }  // namespace sconce::server

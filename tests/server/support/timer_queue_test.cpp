@@ -44,6 +44,28 @@ TEST_CASE("alarm clock: rings once for each time set, the earliest first") {
   CHECK(b.rings == 1);
 }
 
+TEST_CASE("alarm clock: without a thread, alarms ring on its owner's clock when the owner polls") {
+  static TimerQueue::Clock::time_point time;
+  time = TimerQueue::Clock::time_point(1h);
+  TimerQueue clock(*+[] { return time; });
+  CHECK(clock.now() == time);
+  Bell first(clock), second(clock);
+  second.set(time + 2s);
+  first.set(time + 1s);
+  clock.poll();
+  time += 1s - 1ns;
+  clock.poll();
+  CHECK(first.rings == 0);
+  time += 1ns;
+  clock.poll();
+  CHECK(first.rings == 1);
+  CHECK(second.rings == 0);
+  time += 1h;
+  clock.poll();
+  CHECK(first.rings == 1);
+  CHECK(second.rings == 1);
+}
+
 TEST_CASE("alarm clock: many alarms ring in the order of their times, and those that stopped do not") {
   struct Ordered final : TimerQueue::Alarm {
     Ordered(TimerQueue& clock, std::vector<int>& order, int number) : Alarm(clock), order(order), number(number) {}
