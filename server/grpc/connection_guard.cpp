@@ -226,12 +226,15 @@ void ConnectionGuard::shut_down(Connection& connection, Why why, Clock::time_poi
   if (copy < 0) return;
   struct stat about {};
   const bool same = ::fstat(copy, &about) == 0 && static_cast<uint64_t>(about.st_ino) == connection.socket;
-  if (same) ::shutdown(copy, SHUT_RDWR);
+  if (same) {
+    // Counted first, so that a client that has seen the end finds it in the metrics.
+    counters_.closed[why].fetch_add(1, std::memory_order_relaxed);
+    ::shutdown(copy, SHUT_RDWR);
+  }
   ::close(copy);
   if (!same) return;
   connection.shut = true;
   connection.shut_at = now;
-  counters_.closed[why].fetch_add(1, std::memory_order_relaxed);
   succeeds([&] { log_warn(lines_, "gRPC connection of {} closed: {}", connection.peer, reason_of(why)); });
 }
 
