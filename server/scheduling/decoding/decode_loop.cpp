@@ -325,12 +325,13 @@ DecodeLoop::Look DecodeLoop::take(std::vector<int64_t>& tokens, size_t most) {
   bool resumes = false;
   {
     const MutexLock lock(mutex_);
+    // The notice has come, even if there is no memory for its tokens.
+    noticed_ = false;
     const size_t count = std::min(held_, most);
     tokens.reserve(tokens.size() + count);
     for (size_t i = 0; i < count; ++i) tokens.push_back(room_[(at_ + i) % room_.size()]);
     if (count > 0) at_ = (at_ + count) % room_.size();
     held_ -= count;
-    noticed_ = false;
     if (held_ == 0 && state_ == State::kOver) {
       look = Look::kOver;
     } else if (count == 0) {

@@ -51,7 +51,7 @@ class DecodeLoop final : private QueuedRequest {
 
   // Submits the first run. If this throws, nothing has changed. `host`, `request` and the inputs live until clear().
   void begin(LoopHost& host, const LoopRequest& request, const Terms& terms);
-  // Moves the available tokens to `tokens`, `most` at most.
+  // Moves the available tokens to `tokens`, `most` at most. std::bad_alloc; then the loop keeps the tokens.
   Look take(std::vector<int64_t>& tokens, size_t most);
   // Stops the loop. True: it has ended, and no notice comes. False: a notice will come; then call let_go().
   bool cancel() noexcept;

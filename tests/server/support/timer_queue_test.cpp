@@ -47,7 +47,7 @@ TEST_CASE("alarm clock: rings once for each time set, the earliest first") {
 TEST_CASE("alarm clock: without a thread, alarms ring on its owner's clock when the owner polls") {
   static TimerQueue::Clock::time_point time;
   time = TimerQueue::Clock::time_point(1h);
-  TimerQueue clock(*+[] { return time; });
+  TimerQueue clock(+[]() noexcept { return time; });
   CHECK(clock.now() == time);
   Bell first(clock), second(clock);
   second.set(time + 2s);

@@ -12,6 +12,7 @@
 #include "server/support/failure.h"
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/runner/counted_memory.h"
 
 using namespace sconce;
 using namespace sconce::server;
@@ -207,6 +208,40 @@ TEST_CASE("token loop: a deadline, and a model that is unloaded") {
   const Failure failure = describe_failure(consumer.loop().problem());
   CHECK(failure.code == ErrorCode::kUnavailable);
   CHECK(failure.message.find("was unloaded") != std::string::npos);
+}
+
+TEST_CASE("token loop: tokens without memory for them stay, and their notice is no longer pending") {
+  Served served;
+  std::vector<int64_t> tokens;
+  const auto take_without_memory = [&](Consumer& consumer) {
+    const test::NoMemory none;
+    return exception_of([&] { consumer.loop().take(tokens, 64); }) != nullptr;
+  };
+  SUBCASE("of a loop that has ended") {
+    Consumer consumer(served);
+    consumer.begin(500, false);
+    consumer.wait();
+    CHECK(take_without_memory(consumer));
+    SUBCASE("taken later") { CHECK(consumer.rest().size() == 500); }
+    SUBCASE("not taken") { CHECK(consumer.loop().cancel()); }
+  }
+  SUBCASE("of a loop that waits for room") {
+    Consumer consumer(served);
+    consumer.begin(1000);
+    consumer.wait();
+    until_paused(consumer);
+    CHECK(take_without_memory(consumer));
+    SUBCASE("taken later") { CHECK(consumer.rest().size() == 1000); }
+    SUBCASE("not taken") { CHECK(consumer.loop().cancel()); }
+  }
+  SUBCASE("of a loop whose model runs") {
+    Consumer consumer(served);
+    consumer.begin(1000000);
+    consumer.wait();
+    CHECK(take_without_memory(consumer));  // its end cancels, and waits for the loop
+  }
+  CHECK(tokens.empty());
+  CHECK(running(served) == 0);
 }
 
 TEST_CASE("token loop: a refused beginning leaves nothing") {
