@@ -370,7 +370,9 @@ CallRoom::CallRoom(Admission& admission, Telemetry& telemetry, TimerQueue& clock
     : admission_(admission),
       telemetry_(telemetry),
       clock_(clock),
-      turns_(admission.repository, admission.credentials, first_place) {}
+      turns_(admission.repository, admission.credentials, first_place) {
+  resumers_.start();
+}
 
 CallRoom::~CallRoom() { resumers_.stop(); }
 
@@ -402,7 +404,7 @@ void CallRoom::give(GrpcCall& call) noexcept {
 }
 
 void CallRoom::resume_later(ThreadPool::Task& task) noexcept {
-  if (!succeeds([&] { resumers_.submit(task); })) task.work(task.context);
+  resumers_.submit(task);  // does not throw, because a thread has started
 }
 
 void CallRoom::add_sending(GrpcCall& call) noexcept {

@@ -100,6 +100,7 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
 // Objects that the calls of one server share.
 class CallRoom {
  public:
+  // std::system_error, std::bad_alloc: no thread can be started.
   CallRoom(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place);
   ~CallRoom();
 
@@ -110,7 +111,8 @@ class CallRoom {
   void give(GrpcCall& call) noexcept;
   // Whether no call is in progress, and no run of an ended call.
   bool empty() const noexcept { return taken_.load(std::memory_order_acquire) == 0; }
-  // Calls `task` on another thread, so that the end of a run is not delayed; on this thread if there is none.
+  // Calls `task` on another thread: the calling thread may hold the mutex of the call that the task resumes, and the
+  // end of a run is not delayed. Needs no memory and no new thread.
   void resume_later(ThreadPool::Task& task) noexcept;
   void add_sending(GrpcCall& call) noexcept;
   void end_sending(GrpcCall& call) noexcept;

@@ -23,16 +23,28 @@ size_t threads_at_most() noexcept {
 
 ThreadPool::ThreadPool() : most_(threads_at_most()) {}
 
+void ThreadPool::start() {
+  const MutexLock lock(mutex_);
+  if (threads_.empty()) start_thread();
+}
+
+void ThreadPool::start_thread() {
+  threads_.reserve(most_);
+  threads_.emplace_back([this] { run(); });
+}
+
 void ThreadPool::submit(Task& task) {
   const MutexLock lock(mutex_);
   if (waiting_ >= idle_ && threads_.size() < most_) {
-    const auto start = [this] {
-      mutex_.assert_held();
-      threads_.reserve(most_);
-      threads_.emplace_back([this] { run(); });
-    };
     // If no thread can be started, the running threads do the work.
-    threads_.empty() ? start() : (void)succeeds(start);
+    if (threads_.empty()) {
+      start_thread();
+    } else {
+      succeeds([this] {
+        mutex_.assert_held();
+        start_thread();
+      });
+    }
   }
   add(task);
   ++waiting_;

@@ -40,6 +40,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ~ThreadPool() { stop(); }
 
+  // Starts the first thread. Afterwards submit() does not throw. std::system_error, std::bad_alloc.
+  void start();
   // Calls the task on one of the threads, a client's tasks in the order of arrival. std::system_error if there is no
   // thread and none can be started; then the task is not called.
   void submit(Task& task);
@@ -48,6 +50,7 @@ class ThreadPool {
 
  private:
   void run() noexcept;
+  void start_thread() SCONCE_REQUIRES(mutex_);
   void add(Task& task) noexcept SCONCE_REQUIRES(mutex_);
   Task& take() noexcept SCONCE_REQUIRES(mutex_);
   bool called() const noexcept SCONCE_REQUIRES(mutex_) { return first_ != nullptr || stopping_; }
