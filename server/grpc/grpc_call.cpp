@@ -37,79 +37,94 @@ GrpcCall::GrpcCall(CallRoom& room, TimerQueue& clock)
 
 GrpcCall::~GrpcCall() { Alarm::stop(); }
 
-bool GrpcCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept {
-  bool finished = false;
+template <class Step>
+bool GrpcCall::do_step(const Step& step) noexcept {
+  GrpcWaiter* waiter = nullptr;
   {
     const MutexLock lock(mutex_);
-    state_ = State::kAdmitted;
-    method_ = method;
-    waiter_ = &waiter;
-    status_ = {};
-    http_status_ = 200;
-    start_ = Clock::now();
-    deadline_ = caller.deadline;
-    sent_ = 0;
-    if (const std::exception_ptr problem = exception_of([&] {
-          Admission& admission = room_.admission();
-          peer_ = caller.peer;
-          call_.begin({caller.request_id, caller.traceparent, caller.weights, caller.affinity}, request_id_, start_,
-                      deadline_);
-          Turn turn(room_.turns());
-          const LogRequest log_request(request_id_, peer_);
-          const CredentialSet::Refusal refusal = refusal_of(admission.config, room_.telemetry(), turn.credentials(),
-                                                            &infer_route(), kPublic, caller.authorization, false);
-          if (refusal.status != 0) {
-            http_status_ = refusal.status;
-            status_ = {grpc_code(refusal.status), std::string(refusal.message)};
-            state_ = State::kFinished;
-            finished = true;
-            return;
-          }
-          message_room_.take(admission.request_memory, bytes, "a request");
-        }))
-      finished = fail(problem);
+    if (step()) waiter = waiter_;
   }
-  tell(finished);
-  return !finished;
+  if (waiter != nullptr) waiter->finished();
+  return waiter != nullptr;
+}
+
+bool GrpcCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept {
+  return !do_step([&] {
+    mutex_.assert_held();
+    waiter_ = &waiter;
+    bool finished = false;
+    const std::exception_ptr problem = exception_of([&] {
+      mutex_.assert_held();
+      finished = start(method, caller, bytes);
+    });
+    return problem ? fail(problem) : finished;
+  });
+}
+
+bool GrpcCall::start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) {
+  Service& service = room_.service();
+  state_ = State::kAdmitted;
+  method_ = method;
+  status_ = {};
+  http_status_ = 200;
+  start_ = room_.now();
+  deadline_ = caller.deadline;
+  sent_ = 0;
+  peer_ = caller.peer;
+  call_.begin({caller.request_id, caller.traceparent, caller.weights, caller.affinity}, request_id_, start_, deadline_);
+  Turn turn(room_.turns());
+  const LogRequest log_request(request_id_, peer_);
+  const CredentialSet::Refusal refusal =
+      refusal_of(service, turn.credentials(), &infer_route(), kPublic, caller.authorization, false);
+  if (refusal.status != 0) {
+    http_status_ = refusal.status;
+    status_ = {grpc_code(refusal.status), std::string(refusal.message)};
+    state_ = State::kFinished;
+    return true;
+  }
+  message_room_.take(service.request_memory, bytes, "a request");
+  return false;
 }
 
 bool GrpcCall::grow(size_t bytes) noexcept {
-  bool finished = false;
-  {
-    const MutexLock lock(mutex_);
-    if (state_ != State::kAdmitted) return false;  // cancelled meanwhile
-    if (const std::exception_ptr problem =
-            exception_of([&] { message_room_.take(room_.admission().request_memory, bytes, "a request"); }))
-      finished = fail(problem);
-  }
-  tell(finished);
-  return !finished;
+  bool admitted = false;
+  const bool finished = do_step([&] {
+    mutex_.assert_held();
+    admitted = state_ == State::kAdmitted;  // not cancelled meanwhile
+    if (!admitted) return false;
+    const std::exception_ptr problem = exception_of([&] {
+      mutex_.assert_held();
+      message_room_.take(room_.admission().request_memory, bytes, "a request");
+    });
+    return problem && fail(problem);
+  });
+  return admitted && !finished;
 }
 
 void GrpcCall::run(const TensorRequest& request) noexcept {
-  bool finished = false;
-  {
-    const MutexLock lock(mutex_);
-    if (state_ != State::kAdmitted) return;  // cancelled meanwhile
-    if (const std::exception_ptr problem = exception_of([&] {
-          Turn turn(room_.turns());
-          call_.inference().use_thread(turn.index());
-          finished = begin(request, turn);
-        }))
-      finished = fail(problem);
-  }
-  tell(finished);
+  do_step([&] {
+    mutex_.assert_held();
+    if (state_ != State::kAdmitted) return false;  // cancelled meanwhile
+    bool finished = false;
+    const std::exception_ptr problem = exception_of([&] {
+      mutex_.assert_held();
+      Turn turn(room_.turns());
+      call_.inference().use_thread(turn.index());
+      finished = begin(request, turn);
+    });
+    return problem ? fail(problem) : finished;
+  });
 }
 
 void GrpcCall::refuse(GrpcStatus status) noexcept {
-  {
-    const MutexLock lock(mutex_);
-    if (state_ != State::kAdmitted) return;
+  do_step([&] {
+    mutex_.assert_held();
+    if (state_ != State::kAdmitted) return false;
     status_ = std::move(status);
     http_status_ = status_.code == GrpcCode::kResourceExhausted ? 413 : 400;
     state_ = State::kFinished;
-  }
-  tell(true);
+    return true;
+  });
 }
 
 bool GrpcCall::begin(const TensorRequest& request, Turn& turn) {
@@ -160,7 +175,7 @@ bool GrpcCall::answer_run() {
   call_.hold_answer(bytes);
   call_.trace_outputs();
   call_.inference().succeed();
-  encoded_ = Clock::now();
+  encoded_ = room_.now();
   state_ = State::kFinished;
   return true;
 }
@@ -176,7 +191,7 @@ bool GrpcCall::answer_token() {
   name_weights();
   if (answer_.last) {
     call_.inference().succeed();
-    encoded_ = Clock::now();
+    encoded_ = room_.now();
   }
   state_ = State::kFinished;
   return true;
@@ -184,29 +199,32 @@ bool GrpcCall::answer_token() {
 
 void GrpcCall::next() noexcept {
   room_.end_sending(*this);
-  bool finished = false;
-  {
-    const MutexLock lock(mutex_);
-    if (state_ != State::kFinished) return;
+  do_step([&] {
+    mutex_.assert_held();
+    if (state_ != State::kFinished) return false;
     if (cut_off_ != GrpcCode::kOk) {
       // The loop still holds the call, or has let go: release() sees which.
       status_ = {cut_off_, {}};
       http_status_ = http_status(error_of(cut_off_));
-      finished = true;
-    } else {
-      Turn turn(room_.turns());
-      call_.inference().use_thread(turn.index());
-      if (const std::exception_ptr problem = exception_of([&] { finished = answer_token(); })) finished = fail(problem);
+      return true;
     }
-  }
-  tell(finished);
+    Turn turn(room_.turns());
+    call_.inference().use_thread(turn.index());
+    bool finished = false;
+    const std::exception_ptr problem = exception_of([&] {
+      mutex_.assert_held();
+      finished = answer_token();
+    });
+    return problem ? fail(problem) : finished;
+  });
 }
 
 // Sets the call's status from an exception; if memory is short, with a shorter message.
 bool GrpcCall::fail(const std::exception_ptr& problem) noexcept {
   state_ = State::kFinished;
-  encoded_ = Clock::now();
+  encoded_ = room_.now();
   if (!succeeds([&] {
+        mutex_.assert_held();
         const LogRequest log_request(request_id_, peer_);
         Failure failure = call_.fail(problem);
         http_status_ = failure.status;
@@ -222,19 +240,23 @@ void GrpcCall::notify(void* context) noexcept {
 }
 
 void GrpcCall::resume() noexcept {
-  bool finished = false, forgotten = false;
-  {
-    const MutexLock lock(mutex_);
+  bool forgotten = false;
+  do_step([&] {
+    mutex_.assert_held();
     Turn turn(room_.turns());
     call_.inference().use_thread(turn.index());
     if (state_ != State::kWaiting) {
       forgotten = call_.take_back() && released_;
       if (forgotten) clean();
-    } else if (const std::exception_ptr problem = exception_of([&] { finished = go_on(turn); })) {
-      finished = fail(problem);
+      return false;
     }
-  }
-  tell(finished);
+    bool finished = false;
+    const std::exception_ptr problem = exception_of([&] {
+      mutex_.assert_held();
+      finished = go_on(turn);
+    });
+    return problem ? fail(problem) : finished;
+  });
   if (forgotten) room_.give(*this);
 }
 
@@ -253,36 +275,36 @@ bool GrpcCall::go_on(Turn& turn) {
 }
 
 void GrpcCall::cancel() noexcept {
-  bool finished = false;
-  {
-    const MutexLock lock(mutex_);
-    const bool late = Clock::now() >= deadline_;
-    // The answer that is being sent is the last one.
-    if (state_ == State::kFinished && call_.running() && call_.inference().streams() && cut_off_ == GrpcCode::kOk) {
-      cut_off_ = late ? GrpcCode::kDeadlineExceeded : GrpcCode::kCancelled;
-      call_.cancel();
-      Turn turn(room_.turns());
-      call_.inference().use_thread(turn.index());
-      call_.fail(error_of(cut_off_));
-    }
-    finished = late ? end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, "Deadline Exceeded")
-                    : end_waiting(GrpcCode::kCancelled, ErrorCode::kCancelled, "the client cancelled the request");
-  }
-  tell(finished);
+  do_step([&] {
+    mutex_.assert_held();
+    const bool late = room_.now() >= deadline_;
+    cut_off(late);
+    return late ? end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, "Deadline Exceeded")
+                : end_waiting(GrpcCode::kCancelled, ErrorCode::kCancelled, "the client cancelled the request");
+  });
+}
+
+// Ends a stream whose answer is being sent: it is the last one.
+void GrpcCall::cut_off(bool late) noexcept {
+  if (state_ != State::kFinished || !call_.running() || !call_.inference().streams() || cut_off_ != GrpcCode::kOk)
+    return;
+  cut_off_ = late ? GrpcCode::kDeadlineExceeded : GrpcCode::kCancelled;
+  call_.cancel();
+  Turn turn(room_.turns());
+  call_.inference().use_thread(turn.index());
+  call_.fail(error_of(cut_off_));
 }
 
 void GrpcCall::ring() noexcept {
-  bool finished = false;
-  {
-    const MutexLock lock(mutex_);
-    if (state_ != State::kWaiting || !held()) return;
-    if (const Clock::time_point deadline = call_.deadline(); Clock::now() < deadline) {
+  do_step([&] {
+    mutex_.assert_held();
+    if (state_ != State::kWaiting || !held()) return false;
+    if (const Clock::time_point deadline = call_.deadline(); room_.now() < deadline) {
       if (deadline != Clock::time_point::max()) set(deadline);
-      return;
+      return false;
     }
-    finished = end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, call_.late_message());
-  }
-  tell(finished);
+    return end_waiting(GrpcCode::kDeadlineExceeded, ErrorCode::kDeadlineExceeded, call_.late_message());
+  });
 }
 
 // Ends a call that has no answer yet. A run in progress continues, and its outputs are dropped.
@@ -296,22 +318,26 @@ bool GrpcCall::end_waiting(GrpcCode code, ErrorCode error, const char* message) 
   }
   status_.code = code;
   http_status_ = http_status(error);
-  succeeds([&] { status_.message = message; });
-  encoded_ = Clock::now();
+  succeeds([&] {
+    mutex_.assert_held();
+    status_.message = message;
+  });
+  encoded_ = room_.now();
   state_ = State::kFinished;
   return true;
 }
 
-void GrpcCall::tell(bool finished) noexcept {
-  if (finished) waiter_->finished();
-}
-
 void GrpcCall::sending(size_t bytes) noexcept {
   const ServerConfig& config = room_.admission().config;
-  sent_ = bytes;
-  due_ = Clock::now() + config.write_timeout +
-         std::chrono::seconds(static_cast<int64_t>(bytes) / std::max<int64_t>(config.min_rate, 1));
-  room_.add_sending(*this);
+  GrpcWaiter* waiter = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    sent_ = bytes;
+    waiter = waiter_;
+  }
+  room_.add_sending(*this, *waiter,
+                    room_.now() + config.write_timeout +
+                        std::chrono::seconds(static_cast<int64_t>(bytes) / std::max<int64_t>(config.min_rate, 1)));
 }
 
 void GrpcCall::release() noexcept {
@@ -335,10 +361,11 @@ void GrpcCall::release() noexcept {
 // Writes the access log, metrics and the trace.
 void GrpcCall::record() noexcept {
   Admission& admission = room_.admission();
-  const Clock::duration time = Clock::now() - start_;
+  const Clock::duration time = room_.now() - start_;
   const GrpcCode code = cut_off_ != GrpcCode::kOk ? cut_off_ : status_.code;
   room_.count(method_, code, time);
   succeeds([&] {
+    mutex_.assert_held();
     const LogRequest log_request(request_id_, peer_);
     if (admission.config.access_log)
       log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]), static_cast<int>(code),
@@ -407,8 +434,10 @@ void CallRoom::resume_later(ThreadPool::Task& task) noexcept {
   resumers_.submit(task);  // does not throw, because a thread has started
 }
 
-void CallRoom::add_sending(GrpcCall& call) noexcept {
+void CallRoom::add_sending(GrpcCall& call, GrpcWaiter& waiter, GrpcCall::Clock::time_point due) noexcept {
   const MutexLock lock(sending_mutex_);
+  call.reader_ = &waiter;
+  call.due_ = due;
   call.previous_ = nullptr;
   call.next_ = sending_;
   if (sending_ != nullptr) sending_->previous_ = &call;
@@ -426,7 +455,7 @@ void CallRoom::end_sending(GrpcCall& call) noexcept {
 void CallRoom::give_up_late(GrpcCall::Clock::time_point now) noexcept {
   const MutexLock lock(sending_mutex_);
   for (GrpcCall* call = sending_; call != nullptr; call = call->next_) {
-    if (call->due_ <= now) call->waiter_->give_up();
+    if (call->due_ <= now) call->reader_->give_up();
   }
 }
 

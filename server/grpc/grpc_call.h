@@ -41,8 +41,10 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   void run(const TensorRequest& request) noexcept override;
   void refuse(GrpcStatus status) noexcept override;
   void cancel() noexcept override;
-  const GrpcStatus& status() const noexcept override { return status_; }
-  const TensorAnswer& answer() const noexcept override { return answer_; }
+  // Only the waiter calls these two, between finished() and next() or release(). Meanwhile no thread writes the
+  // members.
+  const GrpcStatus& status() const noexcept override SCONCE_NO_THREAD_SAFETY_ANALYSIS { return status_; }
+  const TensorAnswer& answer() const noexcept override SCONCE_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
   void sending(size_t bytes) noexcept override;
   void next() noexcept override;
   void release() noexcept override;
@@ -55,45 +57,50 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   void ring() noexcept override;
   static void notify(void* call) noexcept;  // on the thread of the holder
   void resume() noexcept;
-  // Steps, under the mutex. True: the call has finished.
-  bool begin(const TensorRequest& request, Turn& turn);
-  void wait();
-  bool go_on(Turn& turn);
-  bool run_decoded();
-  bool answer_run();
-  bool answer_token();
-  void name_weights() noexcept;
-  bool held() const noexcept { return call_.holder() != Call::Holder::kNone; }
-  bool fail(const std::exception_ptr& problem) noexcept;
-  bool end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept;
-  // Notifies the waiter, without the mutex, if a step finished the call.
-  void tell(bool finished) noexcept;
-  void record() noexcept;
-  void clean() noexcept;
+  // Steps. True: the call has finished.
+  bool start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) SCONCE_REQUIRES(mutex_);
+  bool begin(const TensorRequest& request, Turn& turn) SCONCE_REQUIRES(mutex_);
+  void wait() SCONCE_REQUIRES(mutex_);
+  bool go_on(Turn& turn) SCONCE_REQUIRES(mutex_);
+  bool run_decoded() SCONCE_REQUIRES(mutex_);
+  bool answer_run() SCONCE_REQUIRES(mutex_);
+  bool answer_token() SCONCE_REQUIRES(mutex_);
+  void name_weights() noexcept SCONCE_REQUIRES(mutex_);
+  bool held() const noexcept SCONCE_REQUIRES(mutex_) { return call_.holder() != Call::Holder::kNone; }
+  bool fail(const std::exception_ptr& problem) noexcept SCONCE_REQUIRES(mutex_);
+  void cut_off(bool late) noexcept SCONCE_REQUIRES(mutex_);
+  bool end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept SCONCE_REQUIRES(mutex_);
+  void record() noexcept SCONCE_REQUIRES(mutex_);
+  void clean() noexcept SCONCE_REQUIRES(mutex_);
+  // Calls `step`, and then, without the mutex, the waiter if the step finished the call. Returns whether it did.
+  template <class Step>
+  bool do_step(const Step& step) noexcept SCONCE_EXCLUDES(mutex_);
 
   CallRoom& room_;
   Mutex mutex_;
-  State state_ = State::kFree;
+  State state_ SCONCE_GUARDED_BY(mutex_) = State::kFree;
   // kCancelled or kDeadlineExceeded: the client left while an answer was sent that was not to be the last.
-  GrpcCode cut_off_ = GrpcCode::kOk;
-  bool released_ = false;                   // released by the waiter while it still has a holder
-  const TensorRequest* request_ = nullptr;  // while its model is being loaded
-  GrpcMethod method_ = GrpcMethod::kModelInfer;
-  GrpcWaiter* waiter_ = nullptr;
-  GrpcStatus status_;
-  int http_status_ = 200;  // the corresponding HTTP status, for traces
-  TensorAnswer answer_;
-  char generation_[20] = {};  // decimal digits
+  GrpcCode cut_off_ SCONCE_GUARDED_BY(mutex_) = GrpcCode::kOk;
+  bool released_ SCONCE_GUARDED_BY(mutex_) = false;                   // by the waiter, while there is still a holder
+  const TensorRequest* request_ SCONCE_GUARDED_BY(mutex_) = nullptr;  // while its model is being loaded
+  GrpcMethod method_ SCONCE_GUARDED_BY(mutex_) = GrpcMethod::kModelInfer;
+  GrpcWaiter* waiter_ SCONCE_GUARDED_BY(mutex_) = nullptr;
+  GrpcStatus status_ SCONCE_GUARDED_BY(mutex_);
+  int http_status_ SCONCE_GUARDED_BY(mutex_) = 200;  // the corresponding HTTP status, for traces
+  TensorAnswer answer_ SCONCE_GUARDED_BY(mutex_);
+  char generation_[20] SCONCE_GUARDED_BY(mutex_) = {};  // decimal digits
 
-  Clock::time_point start_, deadline_, encoded_;
-  RequestId request_id_;
-  std::string peer_, model_;
-  Call call_;
-  ThreadPool::Task task_;
-  BudgetShare message_room_;
-  size_t sent_ = 0;
-  // In CallRoom's list, under its mutex.
+  Clock::time_point start_ SCONCE_GUARDED_BY(mutex_), deadline_ SCONCE_GUARDED_BY(mutex_),
+      encoded_ SCONCE_GUARDED_BY(mutex_);
+  RequestId request_id_ SCONCE_GUARDED_BY(mutex_);
+  std::string peer_ SCONCE_GUARDED_BY(mutex_), model_ SCONCE_GUARDED_BY(mutex_);
+  Call call_ SCONCE_GUARDED_BY(mutex_);  // except what its holder uses
+  BudgetShare message_room_ SCONCE_GUARDED_BY(mutex_);
+  size_t sent_ SCONCE_GUARDED_BY(mutex_) = 0;
+  ThreadPool::Task task_;  // resumes the call
+  // Of an answer that is being sent: in CallRoom's list, under its mutex.
   GrpcCall *next_ = nullptr, *previous_ = nullptr;
+  GrpcWaiter* reader_ = nullptr;
   Clock::time_point due_;
 };
 
@@ -114,7 +121,10 @@ class CallRoom {
   // Calls `task` on another thread: the calling thread may hold the mutex of the call that the task resumes, and the
   // end of a run is not delayed. Needs no memory and no new thread.
   void resume_later(ThreadPool::Task& task) noexcept;
-  void add_sending(GrpcCall& call) noexcept;
+  // By its clock, calls have deadlines and are counted.
+  GrpcCall::Clock::time_point now() const { return clock_.now(); }
+  // The waiter's client must have read an answer by the time `due`.
+  void add_sending(GrpcCall& call, GrpcWaiter& waiter, GrpcCall::Clock::time_point due) noexcept;
   void end_sending(GrpcCall& call) noexcept;
   // Ends calls whose clients read their answers too slowly.
   void give_up_late(GrpcCall::Clock::time_point now) noexcept;
