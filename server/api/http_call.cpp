@@ -6,6 +6,7 @@
 
 #include "sconce/check.h"
 #include "server/api/access.h"
+#include "server/api/document_call.h"
 #include "server/api/run_record.h"
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
@@ -110,20 +111,16 @@ HttpCall::Next HttpCall::route_request() {
 }
 
 HttpCall::Next HttpCall::answer_by(const OnIoThread& handler) {
-  // Uses one snapshot, because between two snapshots another load may evict the model.
-  const Catalog& catalog = api_.catalog();
-  if (handler.loads && needs_load(api_.admission(), catalog, route_.model)) return wait_for_load();
   if (handler.tells_all && has_many_models()) return write_elsewhere();
-  write(catalog);
-  return Next::kAnswer;
+  return write(api_.catalog()) ? Next::kAnswer : Next::kWait;
 }
 
-// Writes the document of a route with OnIoThread.
-void HttpCall::write(const Catalog& catalog) {
-  std::get<OnIoThread>(route_of(route_).handler)
-      .answer({api_.admission(), api_.telemetry(), catalog, route_, body_text(), reader_.head().accepts_html,
-               reader_.head().accepts, if_none_match_, host_},
-              response_);
+// Writes the document of a route with OnIoThread. Returns false if its model is being loaded.
+bool HttpCall::write(const Catalog& catalog) {
+  const RequestView request{
+      api_.admission(),       api_.telemetry(), catalog, route_, body_text(), reader_.head().accepts_html,
+      reader_.head().accepts, if_none_match_,   host_};
+  return DocumentCall(call_).write(std::get<OnIoThread>(route_of(route_).handler), request, response_);
 }
 
 HttpCall::Next HttpCall::answer_by(const EventStream& handler) {

@@ -98,7 +98,7 @@ class HttpCall final : public HttpStream {
   Next answer_by(const OnAdminThread& handler);
   Next answer_by(const OnControlThread& handler);  // http_call_admin.cpp
   Next answer_by(const RunsModel& handler);        // http_call_inference.cpp
-  void write(const Catalog& catalog);
+  bool write(const Catalog& catalog);
   std::string_view body_text() const noexcept;
   bool forbidden() const noexcept;  // whether this listener refuses the route
   bool limit_body();

@@ -13,12 +13,13 @@ bool HttpCall::must_load() {
   return on_demand() != nullptr && needs_load(api_.admission(), api_.catalog(), route_.model);
 }
 
+// For an admin task: an upload has its own limits.
 HttpCall::Next HttpCall::wait_for_load() {
-  call_.wait_for_load(route_.model, !admin_);  // an upload has its own limits
+  call_.wait_for_load(route_.model, false);
   return Next::kWait;
 }
 
-// Continues after wait_for_load(). If the model was evicted meanwhile, the wait is repeated.
+// Continues after the load. If the model was evicted meanwhile, the wait is repeated.
 HttpCall::Next HttpCall::go_on_loaded() {
   call_.check_load();
   if (admin_) return start_task(std::get<OnAdminThread>(route_of(route_).handler));

@@ -62,7 +62,7 @@ bool GrpcCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, 
 }
 
 bool GrpcCall::start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) {
-  Service& service = room_.service();
+  Admission& admission = room_.admission();
   state_ = State::kAdmitted;
   method_ = method;
   status_ = {};
@@ -74,15 +74,15 @@ bool GrpcCall::start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) 
   call_.begin({caller.request_id, caller.traceparent, caller.weights, caller.affinity}, request_id_, start_, deadline_);
   Turn turn(room_.turns());
   const LogRequest log_request(request_id_, peer_);
-  const CredentialSet::Refusal refusal =
-      refusal_of(service, turn.credentials(), &infer_route(), kPublic, caller.authorization, false);
+  const CredentialSet::Refusal refusal = refusal_of(admission.config, room_.telemetry(), turn.credentials(),
+                                                    &infer_route(), kPublic, caller.authorization, false);
   if (refusal.status != 0) {
     http_status_ = refusal.status;
     status_ = {grpc_code(refusal.status), std::string(refusal.message)};
     state_ = State::kFinished;
     return true;
   }
-  message_room_.take(service.request_memory, bytes, "a request");
+  message_room_.take(admission.request_memory, bytes, "a request");
   return false;
 }
 

@@ -121,6 +121,7 @@ class CallRoom {
   // Calls `task` on another thread: the calling thread may hold the mutex of the call that the task resumes, and the
   // end of a run is not delayed. Needs no memory and no new thread.
   void resume_later(ThreadPool::Task& task) noexcept;
+  TimerQueue& clock() noexcept { return clock_; }
   // By its clock, calls have deadlines and are counted.
   GrpcCall::Clock::time_point now() const { return clock_.now(); }
   // The waiter's client must have read an answer by the time `due`.

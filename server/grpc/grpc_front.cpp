@@ -13,10 +13,7 @@
 #include <cstring>
 
 #include "sconce/check.h"
-#include "server/api/access.h"
-#include "server/api/run_record.h"
-#include "server/grpc/documents.h"
-#include "server/grpc/status.h"
+#include "server/grpc/grpc_document.h"
 #include "server/http/connections/listening.h"
 #include "server/support/failure.h"
 #include "server/support/log.h"
@@ -36,7 +33,6 @@ constexpr std::chrono::milliseconds kBusyLook{50};  // interval of polling conne
 constexpr std::chrono::seconds kComplainEvery{10};
 constexpr uint64_t kMaxStatusText = 64 * 1024;  // as BodyLimit::kText
 constexpr int64_t kStreamWindow = 32;           // requests of one stream in progress
-constexpr size_t kWithoutRoute = SIZE_MAX;
 
 // First beside the program's libsconce, then by the dynamic linker's search.
 OpenGrpcServer* open_library() {
@@ -92,129 +88,7 @@ ConnectionRecord::Limits limits_of(const ServerConfig& config) {
           Pace::of(config.body_timeout, config.min_rate)};
 }
 
-// The index of a method's route in the table.
-size_t route_index(Method method, std::string_view path) {
-  for (size_t i = 0; i < kRoutes.size(); ++i) {
-    if (kRoutes[i].method != method || (kRoutes[i].listeners & kPublic) == 0) continue;
-    if (std::find(kRoutes[i].paths.begin(), kRoutes[i].paths.end(), path) != kRoutes[i].paths.end()) return i;
-  }
-  return kWithoutRoute;
-}
-
-struct MethodRoutes {
-  size_t asks, changes;
-};
-using enum Method;
-const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
-  static const std::array<MethodRoutes, kGrpcMethods> routes{
-#define METHOD(name, method, path) MethodRoutes{route_index(method, path), route_index(kPost, path)},
-#include "server/api/methods.def"
-#undef METHOD
-  };
-  return routes;
-}
-
-// Answers a call whose work the loader thread does.
-struct Pending {
-  GrpcMethod method;
-  GrpcHost::Done done;
-  RequestId id;
-  std::string peer;
-  Clock::time_point start = Clock::now();
-};
-
 }  // namespace
-
-// A call that waits for its model. By then its caller's views are invalid. It keeps itself alive until it is notified
-// or cancelled.
-class GrpcFront::ColdCall final : public GrpcAnswering {
- public:
-  ColdCall(GrpcFront& front, GrpcMethod method, const GrpcCaller& caller, std::string_view message, Done done)
-      : front_(front),
-        method_(method),
-        message_(message),
-        authorization_(caller.authorization),
-        request_id_(caller.request_id),
-        peer_(caller.peer),
-        deadline_(caller.deadline),
-        done_(std::move(done)) {
-    task_.context = waiter_.context = this;
-    waiter_.notify = [](void* context) noexcept {
-      ColdCall& call = *static_cast<ColdCall*>(context);
-      call.front_.room_.resume_later(call.task_);
-    };
-    task_.work = [](void* context) noexcept { static_cast<ColdCall*>(context)->go_on(); };
-  }
-
-  // Throws if the model cannot be loaded.
-  void ask(std::string_view model, std::shared_ptr<ColdCall> self) {
-    self_ = std::move(self);
-    if (const std::exception_ptr problem =
-            exception_of([&] { front_.admission_.loader.on_demand()->ask(model, waiter_); })) {
-      self_.reset();
-      std::rethrow_exception(problem);
-    }
-  }
-  void cancel() noexcept override {
-    if (front_.admission_.loader.on_demand()->cancel(waiter_)) {
-      const std::shared_ptr<ColdCall> self = std::move(self_);
-      end(Clock::now() >= deadline_ ? GrpcStatus{GrpcCode::kDeadlineExceeded, "Deadline Exceeded"}
-                                    : GrpcStatus{GrpcCode::kCancelled, "the client cancelled the request"});
-      return;
-    }
-    // It was notified, and may wait once more.
-    std::shared_ptr<GrpcAnswering> next;
-    {
-      const MutexLock lock(mutex_);
-      cancelled_ = true;
-      next = next_;
-    }
-    if (next) next->cancel();
-  }
-
- private:
-  void go_on() noexcept {
-    const std::shared_ptr<ColdCall> self = std::move(self_);
-    if (waiter_.problem) {
-      GrpcStatus status{GrpcCode::kResourceExhausted, {}};
-      succeeds([&] {
-        Failure failure = describe_failure(waiter_.problem);
-        status = {grpc_code(failure.status), std::move(failure.message)};
-      });
-      return end(std::move(status));
-    }
-    GrpcCaller caller;
-    caller.authorization = authorization_;
-    caller.request_id = request_id_;
-    caller.peer = peer_;
-    caller.deadline = deadline_;
-    std::shared_ptr<GrpcAnswering> next = front_.answer(method_, caller, message_, done_);
-    if (!next) return;
-    bool cancelled = false;
-    {
-      const MutexLock lock(mutex_);
-      next_ = next;
-      cancelled = cancelled_;
-    }
-    if (cancelled) next->cancel();
-  }
-  void end(GrpcStatus status) noexcept {
-    front_.room_.count(method_, status.code, Clock::now() - start_);
-    done_(status, {});
-  }
-
-  GrpcFront& front_;
-  const GrpcMethod method_;
-  const std::string message_, authorization_, request_id_, peer_;
-  const Clock::time_point deadline_, start_ = Clock::now();
-  const Done done_;
-  LoadQueue::Waiter waiter_;
-  ThreadPool::Task task_;
-  std::shared_ptr<ColdCall> self_;
-  Mutex mutex_;
-  std::shared_ptr<GrpcAnswering> next_ SCONCE_GUARDED_BY(mutex_);
-  bool cancelled_ SCONCE_GUARDED_BY(mutex_) = false;
-};
 
 GrpcFront::Descriptor::~Descriptor() { reset(-1); }
 
@@ -229,10 +103,7 @@ GrpcFront::GrpcFront(Admission& admission, Telemetry& telemetry, TimerQueue& clo
       room_(admission, telemetry, clock, first_place),
       guard_(limits_of(admission.config), static_cast<uint64_t>(admission.config.grpc_streams), telemetry.calls,
              telemetry.refusals) {
-  for (const MethodRoutes& routes : method_routes()) {
-    if (&routes - method_routes().data() < static_cast<ptrdiff_t>(GrpcMethod::kModelInfer))
-      SCONCE_CHECK(routes.asks != kWithoutRoute, kInternal, "a gRPC method has no route");
-  }
+  GrpcDocument::check_routes();
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   SCONCE_CHECK(wake_ >= 0, kIo, "no eventfd: ", std::strerror(errno));
   OpenGrpcServer* const open = open_library();
@@ -341,103 +212,20 @@ void GrpcFront::look() noexcept {
     const bool ready =
         !admission_.draining.load(std::memory_order_relaxed) && admission_.repository.snapshot()->is_ready();
     if (ready != ready_) server_->set_ready(ready_ = ready);
-    room_.give_up_late(Clock::now());
+    room_.give_up_late(room_.now());
     room_.turns().drop_old_catalogs();
   });
 }
 
 std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_view message,
-                                                 Done given) noexcept {
-  std::shared_ptr<Pending> pending;
-  const auto end = [this](const std::shared_ptr<Pending>& of, const GrpcStatus& status, std::string_view text) {
-    room_.count(of->method, status.code, Clock::now() - of->start);
-    succeeds([&] {
-      if (!admission_.config.access_log) return;
-      const LogRequest log_request(of->id, of->peer);
-      log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(of->method)]),
-                 static_cast<int>(status.code), text.size(), Clock::now() - of->start);
-    });
-    of->done(status, text);
-  };
-  const auto end_with = [this, end](const std::shared_ptr<Pending>& of, const std::exception_ptr& problem) {
-    GrpcStatus status{GrpcCode::kResourceExhausted, {}};
-    succeeds([&] {
-      Failure failure = describe_failure(problem);
-      const LogRequest log_request(of->id, of->peer);
-      log_failure(telemetry_.failures, failure);
-      status = {grpc_code(failure.status), std::move(failure.message)};
-    });
-    end(of, status, {});
-  };
-  const std::exception_ptr unable = exception_of([&] {
-    pending = std::make_shared<Pending>();
-    pending->id.begin(caller.request_id);
-    pending->peer = caller.peer;
-    pending->method = method;
-    pending->done = std::move(given);
-  });
-  if (unable) {
-    if (given) given({GrpcCode::kResourceExhausted, {}}, {});
+                                                 Done done) noexcept {
+  std::shared_ptr<GrpcDocument> call;
+  if (!succeeds([&] { call = std::make_shared<GrpcDocument>(room_, method, caller, done); })) {
+    room_.count(method, GrpcCode::kResourceExhausted, {});
+    done({GrpcCode::kResourceExhausted, {}}, {});
     return nullptr;
   }
-  bool later = false;
-  std::shared_ptr<GrpcAnswering> cold;
-  std::string text;
-  GrpcStatus status;
-  const std::exception_ptr problem = exception_of([&] {
-    const LogRequest log_request(pending->id, pending->peer);
-    const RouteRequest request = route_request(method, message);
-    const MethodRoutes& routes = method_routes()[static_cast<size_t>(method)];
-    RouteMatch match;
-    match.result = RouteMatch::Result::kFound;
-    match.route = request.changes ? routes.changes : routes.asks;
-    match.model = std::string_view(request.model).substr(0, request.model.find('@'));
-    if (match.model.size() < request.model.size())
-      match.set = std::string_view(request.model).substr(match.model.size() + 1);
-    match.version = request.version;
-    match.region = request.region;
-    const Route& route = route_of(match);
-    CallTurns::Turn turn(room_.turns());
-    const CredentialSet::Refusal refusal =
-        refusal_of(admission_.config, telemetry_, turn.credentials(), &route, kPublic, caller.authorization, false);
-    if (refusal.status != 0) {
-      status = {grpc_code(refusal.status), std::string(refusal.message)};
-      return;
-    }
-    check_listener(admission_, route, kPublic);
-    check_set(route, match.model, match.set);
-    if (const auto* const control = std::get_if<OnControlThread>(&route.handler)) {
-      start_control(admission_, *control, match.model, request.body, pending->id, pending->peer,
-                    [pending, end, end_with](const std::exception_ptr& failed) {
-                      if (failed) return end_with(pending, failed);
-                      end(pending, {}, "{}");
-                    });
-      later = true;
-      return;
-    }
-    const OnIoThread& here = std::get<OnIoThread>(route.handler);
-    if (here.loads && needs_load(admission_, turn.catalog(), match.model)) {
-      cold = answer_loaded(method, caller, message, pending->done, match.model);
-      later = true;
-      return;
-    }
-    Response response;
-    response.reset();
-    here.answer({admission_, telemetry_, turn.catalog(), match, request.body}, response);
-    text = answer_message(method, response.text().view().substr(Response::kHeadRoom));
-  });
-  if (later) return cold;
-  problem ? end_with(pending, problem) : end(pending, status, text);
-  return nullptr;
-}
-
-// Answers once the model is loaded. Throws if it cannot be loaded; then `done` was not called.
-std::shared_ptr<GrpcFront::ColdCall> GrpcFront::answer_loaded(GrpcMethod method, const GrpcCaller& caller,
-                                                              std::string_view message, const Done& done,
-                                                              std::string_view model) {
-  auto call = std::make_shared<ColdCall>(*this, method, caller, message, done);
-  call->ask(model, call);
-  return call;
+  return call->start(caller.authorization, message) ? call : nullptr;
 }
 
 GrpcInference* GrpcFront::inference() noexcept {

@@ -1,5 +1,5 @@
 // GrpcFront: the server's gRPC side. Loads libsconce_grpc, accepts connections for it, and answers its calls: inference
-// by GrpcCall, all other methods by the table of routes.
+// by GrpcCall, all other methods by GrpcDocument.
 //
 // gRPC's own listener stops permanently when descriptors run out, and has no limit of connections. This listener makes
 // room like HTTP's, and a guard polls each connection.
@@ -48,12 +48,8 @@ class GrpcFront final : private GrpcHost {
     int number_;
   };
 
-  class ColdCall;
-
   std::shared_ptr<GrpcAnswering> answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request,
                                         Done done) noexcept override;
-  std::shared_ptr<ColdCall> answer_loaded(GrpcMethod method, const GrpcCaller& caller, std::string_view message,
-                                          const Done& done, std::string_view model);
   GrpcInference* inference() noexcept override;
   void lend(std::string_view peer, std::function<void()> work) noexcept override;
   void count(GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code, {}); }

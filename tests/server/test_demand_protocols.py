@@ -109,6 +109,8 @@ def test_grpc_deadline_while_a_model_is_loaded(folder):
         server.hold()
         with pytest.raises(utils.InferenceServerException, match="not loaded in time"):
             client.infer("m0", [tensor])
+        with pytest.raises(utils.InferenceServerException, match="not loaded in time"):
+            client.get_model_metadata("m0")
         with pytest.raises(utils.InferenceServerException, match="(?i)deadline"):
             client.infer("m0", [tensor], client_timeout=0.1)
         until(lambda: server.value("demand_waiting_requests") == 0)
