@@ -22,8 +22,8 @@ const std::set<std::string> kCatchSites = {
     "server/registry/model_loader.cpp",
     "server/http/connections/http_connection.cpp",
     "server/support/failure.cpp",
-    "server/grpc/library/server.cpp",  // where libsconce_grpc is entered
-    "server/grpc/library/calls.h",     // no memory, on its threads
+    "server/grpc/library/server.cpp",   // where libsconce_grpc is entered
+    "server/grpc/library/no_memory.h",  // on its threads
     "server/cli/main.cpp",
     "server/scheduling/signature/batch_invariance_check.cpp",
     "python/native/errors.cpp",          // each becomes one of the module's exceptions

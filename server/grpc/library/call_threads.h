@@ -18,6 +18,7 @@
 
 #include "sconce/mutex.h"
 #include "server/grpc/boundary.h"
+#include "server/grpc/library/rpc_inference.h"
 
 namespace sconce::server {
 
@@ -30,7 +31,7 @@ class CallEvent {
   ~CallEvent() = default;
 };
 
-class CallThreads {
+class CallThreads final : public WaitCounter {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -41,8 +42,8 @@ class CallThreads {
   void start();  // std::system_error
   // Call this after the queue was shut down. Processes its last events, and returns.
   void stop() noexcept;
-  // A call starts (1) or stops (-1) waiting for another thread. Meanwhile the leader does not poll for events in vain.
-  void waits(int change) noexcept { waiting_.fetch_add(change, std::memory_order_relaxed); }
+  // While a call waits, the leader does not poll for events in vain.
+  void waits(int change) noexcept override { waiting_.fetch_add(change, std::memory_order_relaxed); }
 
  private:
   using Next = grpc::CompletionQueue::NextStatus;

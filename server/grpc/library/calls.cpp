@@ -2,7 +2,6 @@
 
 #include <grpcpp/impl/rpc_method.h>
 #include <grpcpp/impl/rpc_service_method.h>
-#include <grpcpp/support/proto_buffer_reader.h>
 
 #include <string>
 #include <utility>
@@ -14,20 +13,6 @@ namespace {
 
 // Number of waiting calls of each kind. If none is waiting, a client's call waits for a step of another one.
 constexpr int kWaiting[Calls::kKinds] = {64, 16, 16};
-
-// A message that gRPC left unparsed.
-class RawReader : public grpc::ProtoBufferReader {
- public:
-  explicit RawReader(grpc::ByteBuffer& message) : ProtoBufferReader(&message) {}
-  grpc_compression_algorithm algorithm() { return is_raw() ? buffer().compression : GRPC_COMPRESS_NONE; }
-  size_t pieces() { return is_raw() ? buffer().slice_buffer.count : 1; }
-
- private:
-  bool is_raw() { return status().ok() && reader()->buffer_in->type == GRPC_BB_RAW; }
-  const grpc_byte_buffer::grpc_byte_buffer_data::grpc_compressed_buffer& buffer() {
-    return reader()->buffer_in->data.raw;
-  }
-};
 
 }  // namespace
 
@@ -146,14 +131,6 @@ GrpcCaller caller_of(const grpc::ServerContext& context) {
 
 grpc::Status status_of(const GrpcStatus& status) {
   return {static_cast<grpc::StatusCode>(status.code), status.message};
-}
-
-grpc_compression_algorithm compression_of(grpc::ByteBuffer& message) {
-  return message.Valid() ? RawReader(message).algorithm() : GRPC_COMPRESS_NONE;
-}
-
-size_t held_bytes(grpc::ByteBuffer& message) {
-  return message.Valid() ? message.Length() + RawReader(message).pieces() * 2 * sizeof(grpc_slice) : 0;
 }
 
 }  // namespace sconce::server

@@ -14,12 +14,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <new>
 #include <string>
 
 #include "sconce/mutex.h"
 #include "server/grpc/boundary.h"
 #include "server/grpc/library/call_threads.h"
+#include "server/grpc/library/no_memory.h"
 
 namespace sconce::server {
 
@@ -155,16 +155,6 @@ class RpcCall {
   std::atomic<int> holds_{3};                      // came_, left_, and the call's last operation
 };
 
-// Returns false if `work` ran out of memory.
-template <class Work>
-bool has_memory(const Work& work) noexcept {
-  try {
-    work();
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
 inline const grpc::Status kNoMemory{grpc::RESOURCE_EXHAUSTED, "no memory"};
 inline const GrpcStatus kTooManyCalls{GrpcCode::kUnavailable,
                                       "too many calls are under way (setting grpc_calls): try again later"};
@@ -174,9 +164,6 @@ GrpcCaller::Clock::time_point steady_time(gpr_timespec deadline) noexcept;
 // The client's values in the call's metadata.
 GrpcCaller caller_of(const grpc::ServerContext& context);
 grpc::Status status_of(const GrpcStatus& status);
-grpc_compression_algorithm compression_of(grpc::ByteBuffer& message);
-// Bytes of the message and of gRPC's list of its slices; a client may send many small ones.
-size_t held_bytes(grpc::ByteBuffer& message);
 
 // Each makes a call that waits for a client.
 void wait_for_infer(Calls& calls);

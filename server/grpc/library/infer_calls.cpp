@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <string>
@@ -7,7 +6,7 @@
 
 #include "sconce/mutex.h"
 #include "server/grpc/library/calls.h"
-#include "server/grpc/library/infer_message.h"
+#include "server/grpc/library/rpc_inference.h"
 
 namespace sconce::server {
 namespace {
@@ -18,14 +17,17 @@ const GrpcStatus kDraining{GrpcCode::kUnavailable,
                            "the server ends, and takes no more requests of this stream: send them to another one"};
 const GrpcStatus kNoMemoryStatus{GrpcCode::kResourceExhausted, "no memory"};
 
-// Ends a call from another thread, if the call still exists.
-class CancelLater : public std::enable_shared_from_this<CancelLater> {
+// Ends a call, if it still exists, from another thread: CallRoom's lock is held by the thread that gives it up. Without
+// memory it does nothing; a client that reads too slowly is given up again.
+class CancelLater final : public CallCanceller, public std::enable_shared_from_this<CancelLater> {
  public:
-  explicit CancelLater(grpc::ServerContext& context) : context_(&context) {}
-  void cancel(GrpcHost& host) noexcept {
-    host.lend({}, [self = shared_from_this()] {
-      const MutexLock lock(self->mutex_);
-      if (self->context_ != nullptr) self->context_->TryCancel();
+  CancelLater(GrpcHost& host, grpc::ServerContext& context) : host_(host), context_(&context) {}
+  void cancel() noexcept override {
+    has_memory([this] {
+      host_.lend({}, [self = shared_from_this()] {
+        const MutexLock lock(self->mutex_);
+        if (self->context_ != nullptr) self->context_->TryCancel();
+      });
     });
   }
   void done() {
@@ -34,136 +36,23 @@ class CancelLater : public std::enable_shared_from_this<CancelLater> {
   }
 
  private:
+  GrpcHost& host_;
   Mutex mutex_;
-  grpc::ServerContext* context_;
+  grpc::ServerContext* context_ SCONCE_GUARDED_BY(mutex_);
 };
 
-// Larger messages are parsed on a thread for long work: about a millisecond of parsing.
-constexpr size_t kLongMessage = 8 * 1024 * 1024;
-constexpr size_t kLongCompressed = 1024;
-
-// One inference request and the objects that it views. Lives until its waiter and gRPC's sending release it.
-class RpcInference final : private GrpcWaiter, public std::enable_shared_from_this<RpcInference> {
- public:
-  using Finished = std::function<void()>;  // the call has ended, or has its answer; must not throw
-
-  // handed: called once the program has the request, or it has ended; may be null. Must not throw.
-  RpcInference(Calls& calls, GrpcMethod method, std::shared_ptr<CancelLater> canceller, Finished finished,
-               Finished handed = nullptr)
-      : calls_(calls),
-        method_(method),
-        canceller_(std::move(canceller)),
-        finished_(std::move(finished)),
-        handed_(std::move(handed)) {}
-  ~RpcInference() {
-    if (GrpcInference* const call = call_) call->release();
-  }
-
-  // Calls Finished at the end. False: memory is too short even for a refusal, or there are too many calls.
-  bool start(const GrpcCaller& caller, ByteBuffer& message) {
-    const auto self = shared_from_this();
-    GrpcInference* const call = calls_.host.inference();
-    if (call == nullptr) return false;
-    call_ = call;
-    begin(*call, caller, message);
-    // The client may have left before the program knew the call.
-    if (cancelled_) call->cancel();
-    return true;
-  }
-  void cancel() noexcept {
-    cancelled_ = true;
-    if (GrpcInference* const call = call_) call->cancel();
-  }
-  void next() noexcept {
-    calls_.threads.waits(1);
-    call_.load()->next();
-  }
-  // Call this after Finished. Whether another answer follows this one.
-  bool more() const noexcept { return status().code == GrpcCode::kOk && !answer().last; }
-  const GrpcStatus& status() const noexcept { return call_.load()->status(); }
-  const TensorAnswer& answer() const noexcept { return call_.load()->answer(); }
-  const std::string& id() const noexcept { return id_; }
-  // False: no memory.
-  bool respond(bool streamed, ByteBuffer& to) noexcept {
-    if (!has_memory([&] {
-          ByteBuffer response = infer_response(answer(), shared_from_this(), message_.wants_final(), streamed);
-          to.Swap(&response);
-        }))
-      return false;
-    call_.load()->sending(to.Length());
-    return true;
-  }
-
- private:
-  void begin(GrpcInference& call, const GrpcCaller& caller, ByteBuffer& message) {
-    bytes_.Swap(&message);
-    calls_.threads.waits(1);
-    if (!call.admit(method_, caller, held_bytes(bytes_), *this)) return hand();
-    if (bytes_.Length() > kLongMessage ||
-        (bytes_.Length() > kLongCompressed && compression_of(bytes_) != GRPC_COMPRESS_NONE)) {
-      calls_.host.lend(caller.peer, [self = shared_from_this()] {
-        self->read();
-        self->hand();
-      });
-    } else {
-      read();
-      hand();
-    }
-  }
-  void finished() noexcept override {
-    calls_.threads.waits(-1);
-    finished_();
-  }
-  void hand() noexcept {
-    if (handed_) handed_();
-  }
-  void give_up() noexcept override { canceller_->cancel(calls_.host); }
-  void read() {
-    GrpcInference& call = *call_;
-    bool runs = false;
-    if (!has_memory([&] { runs = decode(call); })) return call.refuse({GrpcCode::kResourceExhausted, {}});
-    if (runs) call.run(message_.request());
-  }
-  // Returns false if the call has its status.
-  bool decode(GrpcInference& call) {
-    if (const grpc_compression_algorithm algorithm = compression_of(bytes_); algorithm != GRPC_COMPRESS_NONE) {
-      const size_t compressed = held_bytes(bytes_);
-      GrpcStatus status;
-      const Inflated inflated = inflate(
-          bytes_, algorithm, calls_.options.most_inflated, [&](size_t bytes) { return call.grow(compressed + bytes); },
-          status);
-      if (inflated == Inflated::kRefused) call.refuse(std::move(status));
-      if (inflated != Inflated::kDone) return false;
-    }
-    const auto refuse = [&] {
-      call.refuse({GrpcCode::kInvalidArgument, message_.problem()});
-      return false;
-    };
-    const size_t bytes = held_bytes(bytes_);
-    if (!message_.scan(bytes_)) return refuse();
-    if (!call.grow(bytes + message_.needs())) return false;
-    if (!message_.read()) return refuse();
-    id_ = message_.request().id;
-    return true;
-  }
-
-  Calls& calls_;
-  const GrpcMethod method_;
-  const std::shared_ptr<CancelLater> canceller_;
-  const Finished finished_, handed_;
-  std::atomic<GrpcInference*> call_{nullptr};
-  std::atomic<bool> cancelled_{false};
-  ByteBuffer bytes_;
-  InferMessage message_;
-  std::string id_;
-};
+std::shared_ptr<RpcInference> new_inference(Calls& calls, GrpcMethod method, std::shared_ptr<CallCanceller> canceller,
+                                            RpcInference::Finished finished, RpcInference::Finished handed = nullptr) {
+  return std::make_shared<RpcInference>(calls.host, calls.options, calls.threads, method, std::move(canceller),
+                                        std::move(finished), std::move(handed));
+}
 
 class InferCall final : public RpcCall {
  public:
   explicit InferCall(Calls& calls)
       : RpcCall(calls, Calls::kInfer),
-        canceller_(std::make_shared<CancelLater>(context_)),
-        inference_(std::make_shared<RpcInference>(calls, GrpcMethod::kModelInfer, canceller_, [this] { answer(); })) {
+        canceller_(std::make_shared<CancelLater>(calls.host, context_)),
+        inference_(new_inference(calls, GrpcMethod::kModelInfer, canceller_, [this] { answer(); })) {
     context_.AsyncNotifyWhenDone(left_.tag());
     calls.service.request_infer(context_, request_, to_, calls.queue, came_.tag());
   }
@@ -211,7 +100,7 @@ class InferCall final : public RpcCall {
 class StreamCall final : public RpcCall {
  public:
   explicit StreamCall(Calls& calls)
-      : RpcCall(calls, Calls::kStream), canceller_(std::make_shared<CancelLater>(context_)) {
+      : RpcCall(calls, Calls::kStream), canceller_(std::make_shared<CancelLater>(calls.host, context_)) {
     context_.AsyncNotifyWhenDone(left_.tag());
     calls.service.request_stream(context_, to_, calls.queue, came_.tag());
   }
@@ -246,7 +135,7 @@ class StreamCall final : public RpcCall {
       reading_ = false;
       if (ok && !cancelled_ && !draining_) {
         entry = std::make_shared<Entry>(calls_);
-        entry->inference = std::make_shared<RpcInference>(
+        entry->inference = new_inference(
             calls_, GrpcMethod::kModelStreamInfer, canceller_, [this, of = entry.get()] { end(*of); },
             [this] { handed(); });
         entries_.push_back(entry);

@@ -100,6 +100,20 @@ bool append_field(CodedInputStream& input, uint32_t tag, std::string& to) {
   }
 }
 
+// A message that gRPC left unparsed.
+class RawReader : public grpc::ProtoBufferReader {
+ public:
+  explicit RawReader(grpc::ByteBuffer& message) : ProtoBufferReader(&message) {}
+  grpc_compression_algorithm algorithm() { return is_raw() ? buffer().compression : GRPC_COMPRESS_NONE; }
+  size_t pieces() { return is_raw() ? buffer().slice_buffer.count : 1; }
+
+ private:
+  bool is_raw() { return status().ok() && reader()->buffer_in->type == GRPC_BB_RAW; }
+  const grpc_byte_buffer::grpc_byte_buffer_data::grpc_compressed_buffer& buffer() {
+    return reader()->buffer_in->data.raw;
+  }
+};
+
 }  // namespace
 
 bool InferMessage::scan(grpc::ByteBuffer& message) {
@@ -257,6 +271,14 @@ grpc::ByteBuffer stream_error(const std::string& id, const std::string& message)
   response.mutable_infer_response()->set_id(id);
   const grpc::Slice slice(response.SerializeAsString());
   return {&slice, 1};
+}
+
+grpc_compression_algorithm compression_of(grpc::ByteBuffer& message) {
+  return message.Valid() ? RawReader(message).algorithm() : GRPC_COMPRESS_NONE;
+}
+
+size_t held_bytes(grpc::ByteBuffer& message) {
+  return message.Valid() ? message.Length() + RawReader(message).pieces() * 2 * sizeof(grpc_slice) : 0;
 }
 
 Inflated inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm, size_t most,

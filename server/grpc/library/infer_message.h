@@ -52,6 +52,10 @@ class InferMessage final : private RawTensors {
   bool wants_final_ = false;
 };
 
+grpc_compression_algorithm compression_of(grpc::ByteBuffer& message);
+// Bytes of the message and of gRPC's list of its slices; a client may send many small ones.
+size_t held_bytes(grpc::ByteBuffer& message);
+
 // owner: kept until gRPC has sent all bytes. final: adds the parameter that marks the last answer. streamed: as
 // ModelStreamInferResponse.
 grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_ptr<const void>& owner, bool final,
