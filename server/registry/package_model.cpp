@@ -35,15 +35,14 @@ uint64_t body_limit(const ModelSignature& interface, const ModelConfig& config, 
 ServedModel::Basis PackageModel::basis_of(LoadedModel& loaded, const ModelConfig& config,
                                           std::shared_ptr<Statistics> statistics,
                                           std::chrono::nanoseconds inline_below) {
-  Basis basis;
-  basis.policy = batch_policy(loaded.interface, config);
-  basis.config_json = config_document(loaded.interface, basis.policy, config, nullptr);
-  basis.most_body_bytes = body_limit(loaded.interface, config, loaded.loop.get());
-  basis.inline_below = inline_limit(loaded.interface, config, inline_below);
+  Basis basis{.interface = std::move(loaded.interface)};
+  basis.policy = batch_policy(basis.interface, config);
+  basis.config_json = config_document(basis.interface, basis.policy, config, nullptr);
+  basis.most_body_bytes = body_limit(basis.interface, config, loaded.loop.get());
+  basis.inline_below = inline_limit(basis.interface, config, inline_below);
   basis.replicas = loaded.model->info().replicas;
   basis.submit = [model = loaded.model](BatchRun& run) { model->submit(run); };
   basis.statistics = std::move(statistics);
-  basis.interface = std::move(loaded.interface);
   return basis;
 }
 

@@ -19,16 +19,15 @@ std::vector<std::shared_ptr<Schedulable>> schedulable(const std::vector<std::sha
 
 ServedModel::Basis PipelineModel::basis_of(PipelinePlan plan, const std::vector<std::shared_ptr<ServedModel>>& members,
                                            const PipelineSpec& spec, const ModelConfig& config,
-                                           std::shared_ptr<Statistics> statistics) {
-  Basis basis;
-  basis.interface = plan.interface;
+                                           std::shared_ptr<Statistics> statistics, const TimerQueue& clock) {
+  Basis basis{.interface = plan.interface};
   basis.policy = batch_policy(basis.interface, config);
   basis.config_json = config_document(basis.interface, basis.policy, config, &spec);
-  basis.most_body_bytes = config.check_inputs ? most_body_bytes(basis.interface) : UINT64_MAX;
+  basis.most_body_bytes = config.check_inputs ? server::most_body_bytes(basis.interface) : UINT64_MAX;
   basis.replicas = std::max<int64_t>(config.pipeline_requests, 1);
   basis.submit = [pipeline = std::make_shared<Pipeline>(std::move(plan), schedulable(members),
-                                                        config.timeout_action == TimeoutAction::kReject)](
-                     BatchRun& run) { pipeline->submit(run); };
+                                                        config.timeout_action == TimeoutAction::kReject,
+                                                        clock)](BatchRun& run) { pipeline->submit(run); };
   basis.statistics = std::move(statistics);
   return basis;
 }
@@ -36,7 +35,7 @@ ServedModel::Basis PipelineModel::basis_of(PipelinePlan plan, const std::vector<
 PipelineModel::PipelineModel(PipelinePlan plan, std::vector<std::shared_ptr<ServedModel>> members,
                              const PipelineSpec& spec, const ModelConfig& config,
                              std::shared_ptr<Statistics> statistics, TimerQueue& clock)
-    : ServedModel(basis_of(std::move(plan), members, spec, config, std::move(statistics)), clock),
+    : ServedModel(basis_of(std::move(plan), members, spec, config, std::move(statistics), clock), clock),
       members_(std::move(members)) {}
 
 void PipelineModel::submit(QueuedRequest& request) {

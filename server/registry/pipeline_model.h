@@ -30,7 +30,8 @@ class PipelineModel final : public ServedModel {
 
  private:
   static Basis basis_of(PipelinePlan plan, const std::vector<std::shared_ptr<ServedModel>>& members,
-                        const PipelineSpec& spec, const ModelConfig& config, std::shared_ptr<Statistics> statistics);
+                        const PipelineSpec& spec, const ModelConfig& config, std::shared_ptr<Statistics> statistics,
+                        const TimerQueue& clock);
 
   const std::vector<std::shared_ptr<ServedModel>> members_;
 };

@@ -359,7 +359,7 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
 }
 
 void Repository::weights_changed(const ServedModel& model) {
-  const std::string name = model.interface().name, held = model.why_held();
+  const std::string name = model.interface().name, held = model.weights().why_held();
   const auto differs = [&](const Catalog::Version& v) { return v.model.get() == &model && v.held != held; };
   const auto now = snapshot();
   const Catalog::Entry* const entry = now->look_up(name);

@@ -104,13 +104,13 @@ class ServedModel : public DeletedLater, public Schedulable {
  protected:
   struct Basis {
     ModelSignature interface;
-    BatchPolicy policy;
-    std::string config_json;
+    BatchPolicy policy{};
+    std::string config_json{};
     uint64_t most_body_bytes = 0;
     std::chrono::nanoseconds inline_below{};  // longer runs never run on an I/O thread
     int64_t replicas = 0;
-    Batcher::Submit submit;                  // owns what performs the runs
-    std::shared_ptr<Statistics> statistics;  // shared with earlier loads
+    Batcher::Submit submit{};                  // owns what performs the runs
+    std::shared_ptr<Statistics> statistics{};  // shared with earlier loads
   };
   ServedModel(Basis basis, TimerQueue& clock);
 

@@ -75,7 +75,7 @@ class Pipeline::Run final : public BatchRun::Keep {
 
   void begin(BatchRun& run) noexcept {
     run_ = &run;
-    begun_ = Clock::now();
+    begun_ = pipeline_.clock_.now();
     bool any = false;
     run.error = exception_of([&] {
       any = run.starting();
@@ -128,7 +128,7 @@ class Pipeline::Run final : public BatchRun::Keep {
   // True: the step has ended. alone: no other step waits to be started.
   bool start(Step& step, bool alone) {
     const QueuedRequest& whole = *run_->requests.front();
-    step.begun_ = Clock::now();
+    step.begun_ = pipeline_.clock_.now();
     const bool late = pipeline_.reject_late_ && step.begun_ >= whole.deadline();
     SCONCE_CHECK(!late, kDeadlineExceeded, "Request timeout expired before the step began");
     Schedulable& model = step.model_;
@@ -168,7 +168,7 @@ class Pipeline::Run final : public BatchRun::Keep {
   void finish_step(Step& step) noexcept {
     if (std::vector<StepTime>* all = times()) {
       (*all)[step.index_].begun = step.begun_;
-      (*all)[step.index_].ended = Clock::now();
+      (*all)[step.index_].ended = pipeline_.clock_.now();
     }
     step.model_.count_step(step, step.begun_);
     step.error = step.error ? explained(step) : exception_of([&] { take_outputs(step); });
@@ -309,8 +309,9 @@ void Pipeline::Step::prepare(const Pipeline& pipeline, std::span<const Tensor> v
                                                          : std::max(whole.deadline() - begun_, Clock::duration(1));
 }
 
-Pipeline::Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<Schedulable>> members, bool reject_late)
-    : plan_(std::move(plan)), members_(std::move(members)), reject_late_(reject_late) {
+Pipeline::Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<Schedulable>> members, bool reject_late,
+                   const TimerQueue& clock)
+    : plan_(std::move(plan)), members_(std::move(members)), reject_late_(reject_late), clock_(clock) {
   std::vector<bool> taken(plan_.values);  // by value: a step accepts it on a device
   for (size_t i = 0; i < plan_.steps.size(); ++i)
     for (size_t k = 0; k < plan_.steps[i].inputs.size(); ++k)

@@ -13,13 +13,16 @@
 #include "server/scheduling/batching/batcher.h"
 #include "server/scheduling/pipelines/pipeline_plan.h"
 #include "server/scheduling/schedulable.h"
+#include "server/support/timer_queue.h"
 
 namespace sconce::server {
 
 class Pipeline final {
  public:
   // members: the model of each step. reject_late: whether a run stops when its request's time for waiting has passed.
-  Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<Schedulable>> members, bool reject_late);
+  // clock: gives the time; outlives the object.
+  Pipeline(PipelinePlan plan, std::vector<std::shared_ptr<Schedulable>> members, bool reject_late,
+           const TimerQueue& clock);
   ~Pipeline();
 
   // Executes a run of one request: run.finished() is called when all of its steps have ended. If a step fails or the
@@ -48,6 +51,7 @@ class Pipeline final {
   const std::vector<std::shared_ptr<Schedulable>> members_;
   std::vector<bool> stays_;  // by step: another step reads some of its outputs on the device
   const bool reject_late_;
+  const TimerQueue& clock_;
 };
 
 }  // namespace sconce::server

@@ -12,13 +12,13 @@
 #include <type_traits>
 
 #include "package_format/files/directory.h"
+#include "server/registry/model_weights.h"
 
 namespace sconce::server {
 namespace {
 
 enum MetricId : size_t {
 #define METRIC(id, kind, name, labels, help) id,
-#include "server/registry/model_weights.h"
 #include "server/telemetry/metrics.def"
 #undef METRIC
 };

@@ -26,7 +26,7 @@ OrderedJson document(const std::string& event) {
 }  // namespace
 
 TEST_CASE("overview source: one event a second for all readers") {
-  const test::OneModelRollout world("fake_folded");
+  test::OneModelRollout world("fake_folded");
   OverviewSource source(*world.rollout, *world.telemetry);
   const Clock::time_point start = Clock::now();
   auto one = std::make_unique<OverviewSource::Reader>(source);
@@ -59,7 +59,7 @@ TEST_CASE("overview source: one event a second for all readers") {
 }
 
 TEST_CASE("overview source: the model as it is") {
-  const test::OneModelRollout world("fake_folded");
+  test::OneModelRollout world("fake_folded");
   OverviewSource source(*world.rollout, *world.telemetry);
   OverviewSource::Reader reader(source);
   const Clock::time_point start = Clock::now();
@@ -79,7 +79,7 @@ TEST_CASE("overview source: the model as it is") {
 }
 
 TEST_CASE("feeds: the overview and the log, a piece at a time") {
-  const test::OneModelRollout world("fake_folded");
+  test::OneModelRollout world("fake_folded");
   OverviewSource source(*world.rollout, *world.telemetry);
   const Clock::time_point start = Clock::now();
   TextBuffer text;
