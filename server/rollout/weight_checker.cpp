@@ -6,9 +6,9 @@
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
-#include "server/registry/remote/file_digest.h"
 #include "server/support/failure.h"
 #include "server/support/json/tensor_json.h"
+#include "server/support/sha256.h"
 #include "src/support/excerpt.h"
 
 namespace sconce::server {
@@ -19,7 +19,7 @@ constexpr size_t kMaxNamed = 10;  // maximum number of names in an error
 
 std::string digest_of(WeightFile& file, size_t entry, std::vector<std::byte>& block,
                       const WeightChecker::Check& check) {
-  FileDigest digest;
+  Sha256 digest;
   if (const std::span<const std::byte> whole = file.in_place(entry); !whole.empty()) {
     for (size_t at = 0; at < whole.size(); at += kReadAtOnce) {
       check();

@@ -11,6 +11,7 @@
 #include "server/registry/remote/remote_access.h"
 #include "server/registry/remote/remote_listing.h"
 #include "server/registry/remote/remote_url.h"
+#include "server/registry/remote/serve_argument.h"
 #include "server/registry/remote/transfer/answer_head.h"
 #include "server/registry/remote/transfer/url_text.h"
 #include "server/signing/archive_signature.h"

@@ -1,10 +1,17 @@
 #include "server/registry/remote/remote_sources.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "sconce/check.h"
+#include "sconce/mutex.h"
+#include "server/registry/remote/remote_cache.h"
+#include "server/registry/remote/remote_repository.h"
+#include "server/registry/remote/serve_argument.h"
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
@@ -12,18 +19,6 @@ namespace sconce::server {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Named {
-  std::string name, url;
-};
-
-// NAME=URL, or URL.
-Named split_name(const std::string& argument) {
-  const size_t equals = argument.find('=');
-  if (equals != std::string::npos && is_model_name(argument.substr(0, equals)))
-    return {argument.substr(0, equals), argument.substr(equals + 1)};
-  return {"", argument};
-}
 
 TransferSettings transfer_of(const ServerConfig& config, const std::atomic<bool>& stop) {
   TransferSettings settings;
@@ -37,15 +32,51 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace
+class PolledSources final : public RemoteSources {
+ public:
+  explicit PolledSources(const ServerConfig& config);
+  ~PolledSources() override { PolledSources::stop(); }
+  PolledSources(const PolledSources&) = delete;
+  PolledSources& operator=(const PolledSources&) = delete;
 
-std::unique_ptr<RemoteSources> RemoteSources::of(const ServerConfig& config) {
-  const bool any = std::any_of(config.serve.begin(), config.serve.end(),
-                               [](const std::string& argument) { return looks_remote(split_name(argument).url); });
-  return any ? std::unique_ptr<RemoteSources>(new RemoteSources(config)) : nullptr;
-}
+  ServerConfig with_folders(ServerConfig config) const override;
+  PackageFinder::RemoteFolders folders() const override;
+  void start(std::function<void()> looked, Unknown unknown) override;
+  void look_now() override;
+  void cancel() noexcept override;
+  void stop() noexcept override;
+  const RemoteCounters& counters() const noexcept override { return counters_; }
 
-RemoteSources::RemoteSources(const ServerConfig& config)
+ private:
+  void add(const std::string& argument, size_t place);
+  void look_at_all();
+  void look_is_over();
+  void tell_unknown();
+  bool all_known() const;
+  uint64_t changes() const;
+  void watch();
+
+  const ServerConfig config_;
+  const std::chrono::microseconds period_;
+  std::atomic<bool> stop_{false};
+  const TransferSettings transfer_;
+  const RemoteAccess access_;
+  RemoteCounters counters_;
+  RemoteCache cache_;
+  const RemoteShared shared_;
+  std::vector<std::unique_ptr<RemoteRepository>> repositories_;
+  std::vector<size_t> places_;  // index of each in the setting `serve`
+  std::function<void()> looked_;
+  Unknown unknown_;
+  uint64_t changes_ = 0;           // number of reported changes
+  std::vector<std::string> told_;  // the last reported reason of each
+  Mutex mutex_;
+  ConditionVariable wake_;
+  bool wanted_ SCONCE_GUARDED_BY(mutex_) = false;  // a poll was requested
+  std::thread thread_;
+};
+
+PolledSources::PolledSources(const ServerConfig& config)
     : config_(config),
       period_(config.watch.count() > 0 ? std::max(config.remote_watch, config.watch) : config.remote_watch),
       transfer_(transfer_of(config_, stop_)),
@@ -53,7 +84,7 @@ RemoteSources::RemoteSources(const ServerConfig& config)
       cache_(config.remote_cache, static_cast<uint64_t>(config.remote_cache_size)),
       shared_{config_, access_, transfer_, cache_, counters_, stop_} {
   for (size_t i = 0; i < config_.serve.size(); ++i)
-    if (looks_remote(split_name(config_.serve[i]).url)) add(config_.serve[i], i);
+    if (ServeArgument(config_.serve[i]).is_remote()) add(config_.serve[i], i);
   for (const auto& repository : repositories_) repository->begin();
   look_is_over();
   for (const auto& repository : repositories_) {
@@ -62,12 +93,12 @@ RemoteSources::RemoteSources(const ServerConfig& config)
   }
 }
 
-void RemoteSources::stop() noexcept {
+void PolledSources::stop() noexcept {
   cancel();
   if (thread_.joinable()) thread_.join();
 }
 
-void RemoteSources::cancel() noexcept {
+void PolledSources::cancel() noexcept {
   {
     const MutexLock lock(mutex_);
     stop_ = true;
@@ -75,8 +106,8 @@ void RemoteSources::cancel() noexcept {
   wake_.notify_all();
 }
 
-void RemoteSources::add(const std::string& argument, size_t place) {
-  Named named = split_name(argument);
+void PolledSources::add(const std::string& argument, size_t place) {
+  ServeArgument named(argument);
   const RemoteUrl url = parse_remote_url(named.url);
   if (url.is_package() || !named.name.empty()) {
     SCONCE_CHECK(!url.path.empty(), kInvalidArgument, url.shown(), " names no package");
@@ -91,14 +122,14 @@ void RemoteSources::add(const std::string& argument, size_t place) {
   places_.push_back(place);
 }
 
-void RemoteSources::look_is_over() {
+void PolledSources::look_is_over() {
   const bool all = std::all_of(repositories_.begin(), repositories_.end(),
                                [](const auto& repository) { return repository->problem().empty(); });
   if (all) counters_.looked = seconds_since_1970();
   counters_.cache_bytes = static_cast<int64_t>(cache_.bytes());
 }
 
-void RemoteSources::look_at_all() {
+void PolledSources::look_at_all() {
   for (const auto& repository : repositories_) repository->look();
   if (stop_) return;
   look_is_over();
@@ -106,18 +137,18 @@ void RemoteSources::look_at_all() {
   if (std::exchange(changes_, changes()) != changes_) looked_();
 }
 
-uint64_t RemoteSources::changes() const {
+uint64_t PolledSources::changes() const {
   uint64_t sum = 0;
   for (const auto& repository : repositories_) sum += repository->changes();
   return sum;
 }
 
-bool RemoteSources::all_known() const {
+bool PolledSources::all_known() const {
   return std::all_of(repositories_.begin(), repositories_.end(),
                      [](const auto& repository) { return repository->is_complete() && repository->problem().empty(); });
 }
 
-void RemoteSources::tell_unknown() {
+void PolledSources::tell_unknown() {
   told_.resize(repositories_.size());
   for (size_t i = 0; i < repositories_.size(); ++i) {
     std::string reason = repositories_[i]->why_unknown();
@@ -127,7 +158,7 @@ void RemoteSources::tell_unknown() {
   }
 }
 
-ServerConfig RemoteSources::with_folders(ServerConfig config) const {
+ServerConfig PolledSources::with_folders(ServerConfig config) const {
   for (size_t i = 0; i < repositories_.size(); ++i) {
     const std::string folder = repositories_[i]->folder().native();
     for (std::string& named : config.load_on_demand)
@@ -137,13 +168,13 @@ ServerConfig RemoteSources::with_folders(ServerConfig config) const {
   return config;
 }
 
-PackageFinder::RemoteFolders RemoteSources::folders() const {
+PackageFinder::RemoteFolders PolledSources::folders() const {
   PackageFinder::RemoteFolders folders;
   for (const auto& repository : repositories_) folders[repository->folder()] = repository.get();
   return folders;
 }
 
-void RemoteSources::start(std::function<void()> looked, Unknown unknown) {
+void PolledSources::start(std::function<void()> looked, Unknown unknown) {
   looked_ = std::move(looked);
   unknown_ = std::move(unknown);
   tell_unknown();
@@ -151,7 +182,7 @@ void RemoteSources::start(std::function<void()> looked, Unknown unknown) {
   thread_ = std::thread([this] { watch(); });
 }
 
-void RemoteSources::look_now() {
+void PolledSources::look_now() {
   {
     const MutexLock lock(mutex_);
     wanted_ = true;
@@ -159,7 +190,7 @@ void RemoteSources::look_now() {
   wake_.notify_all();
 }
 
-void RemoteSources::watch() {
+void PolledSources::watch() {
   // The first listing of a large repository continues at once.
   bool at_once = std::any_of(repositories_.begin(), repositories_.end(), [](const auto& repository) {
     return !repository->is_complete() && repository->problem().empty();
@@ -176,6 +207,14 @@ void RemoteSources::watch() {
     if (stop_) return;
     succeeds([this] { look_at_all(); });
   }
+}
+
+}  // namespace
+
+std::unique_ptr<RemoteSources> RemoteSources::of(const ServerConfig& config) {
+  const bool any = std::any_of(config.serve.begin(), config.serve.end(),
+                               [](const std::string& argument) { return ServeArgument(argument).is_remote(); });
+  return any ? std::make_unique<PolledSources>(config) : nullptr;
 }
 
 }  // namespace sconce::server

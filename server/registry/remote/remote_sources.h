@@ -7,18 +7,11 @@
 // Thread-safe after start().
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "sconce/mutex.h"
-#include "server/registry/remote/remote_cache.h"
 #include "server/registry/remote/remote_counters.h"
-#include "server/registry/remote/remote_repository.h"
 #include "server/registry/repositories/package_finder.h"
 #include "server/support/config.h"
 
@@ -29,54 +22,23 @@ class RemoteSources {
   // Null if the settings name no address. First polls each address (RemoteRepository::begin). kInvalidArgument for an
   // invalid address. With exit_on_error, throws if the models of an address are unknown, unless local copies exist.
   static std::unique_ptr<RemoteSources> of(const ServerConfig& config);
-  ~RemoteSources() { stop(); }
-  RemoteSources(const RemoteSources&) = delete;
-  RemoteSources& operator=(const RemoteSources&) = delete;
+  virtual ~RemoteSources() = default;
 
   // The settings with local folders in place of addresses.
-  ServerConfig with_folders(ServerConfig config) const;
-  PackageFinder::RemoteFolders folders() const;
+  virtual ServerConfig with_folders(ServerConfig config) const = 0;
+  virtual PackageFinder::RemoteFolders folders() const = 0;
   // Starts polling, if the settings ask for it or an address is still unknown. looked: called after each poll that
   // found a change. unknown: called with an address whose models are unknown, and the reason; with an empty reason,
   // they are known now.
   using Unknown = std::function<void(const std::string& address, const std::string& reason)>;
-  void start(std::function<void()> looked, Unknown unknown);
+  virtual void start(std::function<void()> looked, Unknown unknown) = 0;
   // Polls now. Any thread.
-  void look_now();
+  virtual void look_now() = 0;
   // Aborts downloads on all threads with kCancelled. Any thread.
-  void cancel() noexcept;
+  virtual void cancel() noexcept = 0;
   // Likewise, and waits until no callback is running.
-  void stop() noexcept;
-  const RemoteCounters& counters() const noexcept { return counters_; }
-
- private:
-  explicit RemoteSources(const ServerConfig& config);
-  void add(const std::string& argument, size_t place);
-  void look_at_all();
-  void look_is_over();
-  void tell_unknown();
-  bool all_known() const;
-  uint64_t changes() const;
-  void watch();
-
-  const ServerConfig config_;
-  const std::chrono::microseconds period_;
-  std::atomic<bool> stop_{false};
-  const TransferSettings transfer_;
-  const RemoteAccess access_;
-  RemoteCounters counters_;
-  RemoteCache cache_;
-  const RemoteShared shared_;
-  std::vector<std::unique_ptr<RemoteRepository>> repositories_;
-  std::vector<size_t> places_;  // index of each in the setting `serve`
-  std::function<void()> looked_;
-  Unknown unknown_;
-  uint64_t changes_ = 0;           // number of reported changes
-  std::vector<std::string> told_;  // the last reported reason of each
-  Mutex mutex_;
-  ConditionVariable wake_;
-  bool wanted_ SCONCE_GUARDED_BY(mutex_) = false;  // a poll was requested
-  std::thread thread_;
+  virtual void stop() noexcept = 0;
+  virtual const RemoteCounters& counters() const noexcept = 0;
 };
 
 }  // namespace sconce::server

@@ -233,13 +233,6 @@ RemoteUrl RemoteUrl::with_path(std::string other) const {
   return url;
 }
 
-bool looks_remote(std::string_view text) noexcept {
-  const size_t colon = text.find("://");
-  return colon != std::string_view::npos && colon > 0 &&
-         std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(colon),
-                     [](char c) { return is_letter(c) || is_digit(c); });
-}
-
 RemoteUrl parse_remote_url(std::string_view text) {
   if (text.size() > kLongest) refuse(text, "too long");
   if (std::any_of(text.begin(), text.end(), is_control)) refuse(text, "it has a control character");

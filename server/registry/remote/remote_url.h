@@ -38,8 +38,6 @@ struct RemoteUrl {
   RemoteUrl beside(std::string_view suffix) const { return with_path(path + std::string(suffix)); }
 };
 
-// Whether the text begins with letters and "://", like an address.
-bool looks_remote(std::string_view text) noexcept;
 // kInvalidArgument names the address and its defect. Plain http is allowed only for this host's loopback addresses.
 RemoteUrl parse_remote_url(std::string_view text);
 // Whether a path is safe to create below a local folder: no empty, hidden or dotted parts, no control characters.

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "sconce/check.h"
-#include "server/registry/remote/file_digest.h"
 #include "server/rollout/trainer_tensors/shared_tensors.h"
 #include "server/rollout/trainer_tensors/torch_pickles.h"
 #include "server/rollout/trainers/model_folder.h"
@@ -15,6 +14,7 @@
 #include "server/support/failure.h"
 #include "server/support/json_document.h"
 #include "server/support/log.h"
+#include "server/support/sha256.h"
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
@@ -203,7 +203,7 @@ Told ended(Rollout& rollout, const AdminRequest& request) {
 // The result for one rank, in SGLang's format: it combines the checksums of all tensors of the rank. This server is one
 // rank.
 OrderedJson ranks_of(const WeightChecker::Checksums& checksums, std::string& of_all) {
-  FileDigest digest;
+  Sha256 digest;
   OrderedJson tensors = OrderedJson::object();
   for (const auto& [name, checksum] : checksums) {
     digest.update(std::as_bytes(std::span(name)));
@@ -211,7 +211,7 @@ OrderedJson ranks_of(const WeightChecker::Checksums& checksums, std::string& of_
     tensors[name] = checksum;
   }
   const std::string of_rank = hex_of(digest.finish());
-  of_all = hex_of(digest_of_text(of_rank));
+  of_all = hex_of(sha256_of(std::as_bytes(std::span(of_rank))));
   const OrderedJson place{{"tp_rank", 0}, {"tp_size", 1}, {"dp_rank", 0}, {"dp_size", 1},
                           {"pp_rank", 0}, {"pp_size", 1}, {"rank", 0},    {"size", 1}};
   return OrderedJson::array(

@@ -160,13 +160,5 @@ TEST_CASE("a refusal does not repeat a query, which may hold a secret") {
   CHECK(said.find("secret") == std::string::npos);
 }
 
-TEST_CASE("what looks like an address is told from a path") {
-  CHECK(looks_remote("s3://b/k"));
-  CHECK(looks_remote("nonsense://x"));
-  CHECK_FALSE(looks_remote("models/s3://b"));
-  CHECK_FALSE(looks_remote("/srv/models"));
-  CHECK_FALSE(looks_remote("://x"));
-}
-
 }  // namespace
 }  // namespace sconce::server
