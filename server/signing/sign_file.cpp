@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "sconce/check.h"
 #include "sconce/package.h"
@@ -28,6 +30,8 @@ namespace fs = std::filesystem;
 
 // Names a single file in the manifest, as model_signing does.
 constexpr const char* kItself = ".";
+// Bytes of a stream that are read at once.
+constexpr size_t kBlock = size_t{1} << 20;
 
 bool write_all(int file, std::string_view bytes) noexcept {
   while (!bytes.empty()) {
@@ -128,6 +132,21 @@ void sign_inside(const fs::path& file, const Key& key) {
     archive.remove_suffix(2);
   }
   write_whole(file, {archive, archive_tail(bundle)});
+}
+
+SignedStream sign_stream(const std::string& name, const std::function<size_t(std::span<std::byte>)>& next,
+                         const std::string& key_file) {
+  const std::vector<Key> keys = read_keys(key_file, Key::Kind::kPrivate);
+  StreamDigests digests;
+  std::vector<std::byte> block(kBlock);
+  while (const size_t bytes = next(block)) digests.update({block.data(), bytes});
+  Statement statement;
+  statement.subject = name;
+  statement.file = digests.whole();
+  statement.head = digests.head();
+  const Sha256Digest digest = statement.file->digest;
+  statement.resources.push_back({kItself, digest});
+  return {digest, sign_payload(statement_text(std::move(statement)), keys.front())};
 }
 
 }  // namespace sconce::server

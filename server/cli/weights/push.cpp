@@ -15,8 +15,7 @@
 #include "sconce/weight_sources.h"
 #include "server/cli/weights/push_lease.h"
 #include "server/cli/weights/settle.h"
-#include "server/signing/envelope.h"
-#include "server/signing/stream_digests.h"
+#include "server/signing/sign_file.h"
 #include "server/support/json/base64.h"
 #include "server/support/terminal/progress.h"
 #include "server/support/terminal/text.h"
@@ -43,8 +42,6 @@ constexpr int kAsks = 5;
 constexpr std::chrono::milliseconds kLookAgain{500};
 // Longest list of members in a query; servers limit a request's header to 16 KiB.
 constexpr size_t kMaxMembers = 8000;
-// Bytes read at once for the signature.
-constexpr size_t kBlock = size_t{1} << 20;
 
 std::string random_id() {
   std::random_device random;
@@ -141,20 +138,12 @@ class Push {
   UploadFields fields_of_body() const {
     SafetensorsEncoder body(open());
     if (options_.sign.empty()) return {digest_field(digest_of(body)), {}};
-    StreamDigests digests;
-    std::vector<std::byte> block(kBlock);
-    while (const size_t bytes = body.read(block)) digests.update({block.data(), bytes});
-    Statement statement;
-    statement.subject = std::filesystem::path(options_.file).filename().string();
-    statement.file = digests.whole();
-    statement.head = digests.head();
-    const Sha256Digest digest = statement.file->digest;
-    statement.resources.push_back({".", digest});
-    const std::vector<Key> keys = read_keys(options_.sign, Key::Kind::kPrivate);
-    const std::string bundle = sign_payload(statement_text(std::move(statement)), keys.front());
+    const SignedStream made = sign_stream(
+        std::filesystem::path(options_.file).filename().string(),
+        [&body](std::span<std::byte> block) { return body.read(block); }, options_.sign);
     TextBuffer text;
-    append_base64(text, reinterpret_cast<const std::byte*>(bundle.data()), bundle.size());
-    return {digest_field(digest), std::string(text.view())};
+    append_base64(text, reinterpret_cast<const std::byte*>(made.bundle.data()), made.bundle.size());
+    return {digest_field(made.digest), std::string(text.view())};
   }
 
   bool stage(const UploadFields& fields) {

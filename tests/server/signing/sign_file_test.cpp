@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <span>
 
 #include "fake_package.h"
 #include "sconce/error.h"
@@ -95,6 +97,27 @@ TEST_CASE("sign: who may read a package stays as it was, and a link in its way i
   }
   CHECK(content_of(others) == "as it was");
   CHECK(made.verified().key_id == made.key.id());
+}
+
+TEST_CASE("sign: a stream is signed like a file with its bytes") {
+  const TempFolder folder;
+  const std::string content = std::string("\x02\0\0\0\0\0\0\0{}", 10) + "weights";
+  size_t at = 0;
+  const auto next = [&](std::span<std::byte> block) {
+    const size_t bytes = std::min({block.size(), content.size() - at, size_t{3}});
+    std::memcpy(block.data(), content.data() + at, bytes);
+    at += bytes;
+    return bytes;
+  };
+  const SignedStream made = sign_stream("w.safetensors", next, folder.write("key.pem", kFirst).native());
+  const Verified verified = verify_bundle(made.bundle, public_keys(kFirstPublic));
+  CHECK(verified.statement.subject == "w.safetensors");
+  CHECK(made.digest == sha256_of(std::as_bytes(std::span<const char>(content))));
+  CHECK(verified.statement.file == SignedBytes{content.size(), made.digest});
+  REQUIRE(verified.statement.head);
+  CHECK(verified.statement.head->bytes == 10);
+  CHECK(verified.statement.resources.size() == 1);
+  CHECK(code_of([&] { sign_stream("w", next, (folder / "absent.pem").native()); }) == ErrorCode::kIo);
 }
 
 TEST_CASE("sign: what cannot be signed") {
