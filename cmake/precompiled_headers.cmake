@@ -4,7 +4,8 @@
 # edit belong here, so that an edit causes no more compilation than without them. A source still
 # includes what it uses: builds without these headers (sanitizers, clang) fail where it does not.
 #
-# HEADERs are further ones for an executable, whose sources, compiled with -fPIE, cannot share those of the libraries.
+# HEADERs are further ones for a target that does not share those of the libraries. An executable cannot share them: its
+# sources are compiled with -fPIE.
 # GCC takes none of them where -fopenmp or a macro of the standard library is given: such sources have
 # SKIP_PRECOMPILE_HEADERS.
 set(default ON)
@@ -34,7 +35,7 @@ function(sconce_precompiled_headers target)
     target_precompile_headers(${target} PRIVATE ${SCONCE_KERNEL_HEADERS})
   elseif(target IN_LIST SCONCE_KERNEL_ROOMS)
     target_precompile_headers(${target} REUSE_FROM sconce_types)
-  elseif(type STREQUAL "EXECUTABLE" OR target STREQUAL "sconce_package_format")
+  elseif(type STREQUAL "EXECUTABLE" OR ARGN OR target STREQUAL "sconce_package_format")
     target_precompile_headers(${target} PRIVATE ${SCONCE_STANDARD_HEADERS} ${ARGN})
   else()
     target_precompile_headers(${target} REUSE_FROM sconce_package_format)

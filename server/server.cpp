@@ -33,6 +33,7 @@
 #include "server/rollout/watch/guard_keeper.h"
 #include "server/support/failure.h"
 #include "server/support/json/float_text.h"
+#include "server/support/left_out.h"
 #include "server/support/log.h"
 #include "server/support/process/end_signals.h"
 #include "server/support/timer_queue.h"
@@ -502,6 +503,7 @@ void log_file_event(const MappedFileEvent& event) noexcept {
 }  // namespace
 
 bool run_server(const ServerConfig& config, std::span<const std::string> warnings) {
+  LeftOut::check_settings(config);
   start_log(config.log_level, config.log_format);
   keep_log_lines();
   struct LastLines {

@@ -164,7 +164,7 @@ void page(const RequestView& request, Response& response) {
   facts.reach = {url_for(admission.public_url, request.host, of_inference),
                  url_for(admission.grpc_address, request.host, false), admission.config.http_tls != TlsMode::kOff,
                  admission.credentials.snapshot()->needs_token(kInferScope)};
-  if (!admission.admin_url.empty())
+  if (!admission.admin_url.empty() && !kPageFiles.empty())
     facts.console = url_for(admission.admin_url, request.host, request.route.listener == kAdmin) + "/console";
   facts.ready = !is_draining(request) && request.catalog.is_ready();
   response.type = request.accepts_html ? content_type::kHtml : content_type::kText;

@@ -15,6 +15,7 @@
 #include "sconce/version.h"
 #include "server/cli/command.h"
 #include "server/cli/trial.h"
+#include "server/support/left_out.h"
 #include "server/support/process/end_signals.h"
 
 namespace {
@@ -63,7 +64,8 @@ int dispatch(CLI::App& app, int argc, char** argv, bool& parsed) {
   app.require_subcommand(0, 1);
   std::vector<std::pair<CLI::App*, sconce::server::commands::Action>> commands;
   for (const Command& command : kCommands) {
-    CLI::App* sub = app.add_subcommand(command.name, command.description);
+    CLI::App* sub =
+        app.add_subcommand(command.name, command.description + sconce::server::LeftOut::remark(command.name));
     sconce::server::commands::CommandLine line(*sub);
     commands.emplace_back(sub, command.add(line));
   }

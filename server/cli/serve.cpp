@@ -19,6 +19,7 @@
 #include "server/cli/load_settings.h"
 #include "server/server.h"
 #include "server/support/config.h"
+#include "server/support/left_out.h"
 #include "server/support/process/end_signals.h"
 #include "server/support/process/environment_check.h"
 #include "server/telemetry/otlp/otel_environment.h"
@@ -109,7 +110,7 @@ Action add_serve(CommandLine& app) {
     const std::string key(row.key);
     app.option_function(
            flag_name(row.key), [options, key](const std::string& value) { options->flags[key] = value; },
-           std::string(row.text) + " [" + std::string(row.default_value) + "]")
+           std::string(row.text) + " [" + std::string(row.default_value) + "]" + LeftOut::remark(row.key))
         .placeholder("VALUE")
         .last_counts();
   }

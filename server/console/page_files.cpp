@@ -38,7 +38,7 @@ const Fields& fields_of(const PageFile& file) {
 
 }  // namespace
 
-const PageFile* find_page_file(std::string_view name) noexcept {
+const PageFile* find_page_file(std::string_view name) {
   const auto* const found = std::find_if(kPageFiles.data(), kPageFiles.data() + kPageFiles.size(),
                                          [&](const PageFile& file) { return file.name == name; });
   return found != kPageFiles.data() + kPageFiles.size() ? found : nullptr;

@@ -17,9 +17,9 @@ struct PageFile {
   uint64_t bytes = 0;  // uncompressed size
 };
 
-extern const std::span<const PageFile> kPageFiles;
+extern const std::span<const PageFile> kPageFiles;  // empty: the build has no console
 
-const PageFile* find_page_file(std::string_view name) noexcept;  // null: unknown name
+const PageFile* find_page_file(std::string_view name);  // null: unknown name
 // 200, or 304 if the client has the file. known: the request's If-None-Match.
 void answer_page_file(const PageFile& file, Coding accepts, std::string_view known, Response& response);
 

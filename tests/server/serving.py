@@ -39,8 +39,8 @@ class Answer:
 class Server:
     """A `sconce serve` process with ports of its own."""
 
-    def __init__(self, *serve, flags=(), environment=None, wait=True, prefix=()):
-        command = [*prefix, str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--admin",
+    def __init__(self, *serve, flags=(), environment=None, wait=True, prefix=(), program=PROGRAM):
+        command = [*prefix, str(program), "serve", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--admin",
                    "127.0.0.1:0", "--drain-grace", "0", *flags, *[str(s) for s in serve]]
         self.log = []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
@@ -311,9 +311,9 @@ def read_answer(connection, data=b""):
     return int(head.split()[1]), head, rest[:length], rest[length:]
 
 
-def run_serve(*arguments, environment=None, timeout=30):
+def run_serve(*arguments, environment=None, timeout=30, program=PROGRAM):
     """Runs a server that ends by itself; returns its exit status and its log."""
-    done = subprocess.run([str(PROGRAM), "serve", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "off",
+    done = subprocess.run([str(program), "serve", "--http", "127.0.0.1:0", "--metrics", "off", "--admin", "off",
                            *[str(a) for a in arguments]], capture_output=True, text=True, timeout=timeout,
                           env={**os.environ, **(environment or {})})
     return done.returncode, done.stderr
