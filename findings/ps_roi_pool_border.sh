@@ -10,7 +10,7 @@ set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 python3 -m venv "$scratch/venv"
-"$scratch/venv/bin/pip" -q install torch==2.15.0 torchvision==0.29.2 numpy==2.4.0
+"$scratch/venv/bin/pip" -q install torch==2.15.0 torchvision==0.29.2 numpy==2.4.6
 "$scratch/venv/bin/python" - <<'PY'
 import sys
 

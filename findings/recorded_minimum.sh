@@ -12,7 +12,7 @@ set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 python3 -m venv "$scratch/venv"
-"$scratch/venv/bin/pip" -q install torch==2.15.0 numpy==2.4.0 setuptools
+"$scratch/venv/bin/pip" -q install torch==2.15.0 numpy==2.4.6 setuptools
 cd "$scratch"
 TORCHINDUCTOR_CACHE_DIR=$scratch/cache AOTI_RUNTIME_CHECK_INPUTS=1 "$scratch/venv/bin/python" - <<'PY'
 import re
