@@ -6,14 +6,13 @@
 # Neither holds:
 # - JSON: NaN, infinity and -infinity all become null. The server's own types read null as NaN, so an infinity (a usual mask
 #   of attention) arrives as NaN, and no side reports an error.
-# - Binary, empty: the client asks whether the bytes are truthy. No bytes are not, so the tensor gets a member `data` that is null
-#   beside `binary_data_size` of 0. If no other tensor has bytes, the request is plain JSON, and KServe's own request type
-#   refuses it.
-# - Binary, answer: the client turns each tensor into a list as if it came as JSON. BYTES that are not UTF-8 raise an error, with
-#   the advice to use binary data. BF16, which the protocol asks to be sent raw, raises an error too.
-# - The `model_version` of an answer is dropped.
-# So a server may not take null for a number, must accept `data: null` together with a size of 0, and cannot rely on this client
-# for BF16 or for arbitrary bytes.
+# - Binary, empty: the client asks whether the bytes are truthy. No bytes are not, so the tensor gets a member `data` that
+#   is null beside `binary_data_size` of 0. If no other tensor has bytes, the request is plain JSON, and KServe's own
+#   request type refuses it.
+# - Binary, answer: the client turns each tensor into a list as if it came as JSON. BYTES that are not UTF-8 raise an error,
+#   with the advice to use binary data. BF16, which the protocol asks to be sent raw, raises an error too.
+# So a server may not take null for a number, must accept `data: null` together with a size of 0, and cannot rely on this
+# client for BF16 or for arbitrary bytes.
 set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -51,7 +50,7 @@ def read_by_server(document):
 def read_by_client(datatype, shape, content):
     """Reads an answer with one binary tensor as the client does: returns the answer, or the class and text of the error."""
     tensor = {"name": "y", "datatype": datatype, "shape": shape, "parameters": {"binary_data_size": len(content)}}
-    head = json.dumps({"model_name": "m", "model_version": "3", "outputs": [tensor]}).encode()
+    head = json.dumps({"model_name": "m", "outputs": [tensor]}).encode()
     try:
         return InferResponse.from_bytes(head + content, len(head))
     except Exception as error:
@@ -76,7 +75,6 @@ brain = read_by_client("BF16", [1], b"\x80\x3f")
 print("answer with UTF-8 text:", text.outputs[0].data, "with FP16:", half.outputs[0].data)
 print("answer with the bytes ff fe:", octets)
 print("answer with BF16:", brain)
-print("model_version sent: 3, read:", half.model_version)
 sys.exit(
     not (
         sent == [1.0, None, None, None]
@@ -90,7 +88,6 @@ sys.exit(
         and half.outputs[0].data == [1.0]
         and str(octets).startswith("InferenceError") and "use binary_data=True" in str(octets)
         and str(brain).startswith("InvalidInput")
-        and half.model_version is None
     )
 )
 PY
