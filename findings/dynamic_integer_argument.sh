@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# A package compiled from a program with a dynamic integer argument has lost the integer: it computes as if None had been passed.
+# A package compiled from a program with a dynamic integer argument has lost the integer: it computes as if None had been
+# passed.
 #
-# A good guess is that an int that was exported with Dim.DYNAMIC is an input of the package, or that the compiler refuses it. The
-# exported program has it as an input and answers rightly for each value. aoti_compile_and_package replaces it with None: the
-# library then has one input instead of two, while its call spec still lists two arguments. `x[:, :n]` becomes `x[:, :None]` and returns all columns
-# for each n, without a warning, since the Python loader drops what is no tensor before it calls the library. A tensor in the place of the
-# integer is counted as an input too many. Only where None is no valid argument, as in `x * n`, compiling fails, and with words about
-# a tensor. A runtime that counts arguments by the call spec counts one more than the library takes.
+# A good guess is that an int that was exported with Dim.DYNAMIC is an input of the package, or that the compiler refuses
+# it. The exported program has it as an input and answers rightly for each value. aoti_compile_and_package replaces it with
+# None: the library then has one input instead of two, while its call spec still lists two arguments. `x[:, :n]` becomes
+# `x[:, :None]` and returns all columns for each n, without a warning, since the Python loader drops what is no tensor
+# before it calls the library. A tensor in the place of the integer is counted as an input too many. Only where None is no
+# valid argument, as in `x * n`, compiling fails, and with words about a tensor. A runtime that counts arguments by the call
+# spec counts one more than the library takes.
 set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

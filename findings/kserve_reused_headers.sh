@@ -2,12 +2,12 @@
 # KServe's REST client writes the length of one request's JSON into the caller's dictionary of headers, and the next request
 # sends it again.
 #
-# A good guess is that `infer(..., headers=...)` only reads what it is given, so that one dictionary (an Authorization header,
-# most often) serves all calls. A request with binary tensors puts `inference-header-content-length` and `content-type` into that
-# dictionary itself. A later JSON request with the same dictionary keeps both: its body is JSON from end to end, but the
-# headers say octet-stream and give the length of the first request's JSON. A longer body then looks like JSON that is cut off
-# with binary data behind it, a shorter one like JSON that is incomplete. A server sees malformed requests of a correct
-# program, and only from clients that mix binary and JSON.
+# A good guess is that `infer(..., headers=...)` only reads what it is given, so that one dictionary (an Authorization
+# header, most often) serves all calls. A request with binary tensors puts `inference-header-content-length` and
+# `content-type` into that dictionary itself. A later JSON request with the same dictionary keeps both: its body is JSON
+# from end to end, but the headers say octet-stream and give the length of the first request's JSON. A longer body then
+# looks like JSON that is cut off with binary data behind it, a shorter one like JSON that is incomplete. A server sees
+# malformed requests of a correct program, and only from clients that mix binary and JSON.
 set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

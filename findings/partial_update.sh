@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# A partial update of AOTInductor's inactive constants brings back old parameters: those it leaves out keep the values of the
-# update before the last, while buffers it leaves out keep the current ones.
+# A partial update of AOTInductor's inactive constants brings back old parameters: those it leaves out keep the values of
+# the update before the last, while buffers it leaves out keep the current ones.
 #
-# A good guess is that constants which an update does not name stay as they are. A container has two sets of constants, and a swap
-# exchanges them. An update with use_inactive=True and validate_full_updates=False writes the named constants into the inactive set.
-# Of the others it copies buffers and tensor constants from the active set, but leaves parameters as they are there: as they were
-# one swap ago. So after a full update, a swap, a partial update of one parameter and a swap, the other parameters are the
-# original ones, beside buffers of the full update: a mixture that was never sent. With validate_full_updates=True a left-out buffer
-# is still no error, only a warning on standard error. user_managed changes none of this.
-# A program that pushes deltas through this interface has to send every parameter, or to copy the rest from the active set first.
+# A good guess is that constants which an update does not name stay as they are. A container has two sets of constants, and
+# a swap exchanges them. An update with use_inactive=True and validate_full_updates=False writes the named constants into
+# the inactive set. Of the others it copies buffers and tensor constants from the active set, but leaves parameters as they
+# are there: as they were one swap ago. So after a full update, a swap, a partial update of one parameter and a swap, the
+# other parameters are the original ones, beside buffers of the full update: a mixture that was never sent. With
+# validate_full_updates=True a left-out buffer is still no error, only a warning on standard error. user_managed changes
+# none of this. A program that pushes deltas through this interface has to send every parameter, or to copy the rest from
+# the active set first.
 set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# AOTInductor writes parameters without dimensions, or with one dimension of at most 8 elements, into the code as numbers: no update
-# reaches them, and load_constants refuses the model's own state_dict().
+# AOTInductor writes parameters without dimensions, or with one dimension of at most 8 elements, into the code as numbers:
+# no update reaches them, and load_constants refuses the model's own state_dict().
 #
-# A good guess is that each parameter and buffer of the module is a constant of the package, so that new weights replace all of
-# them. A learned scale, a logit's temperature and the bias of a Linear with 8 outputs or fewer are none: they are in the
-# generated source as literals. get_constant_fqns does not list them, the full state_dict() raises an error for them, and the state_dict()
-# less those names is accepted as a full update. The model then answers with new weights and an old bias: a mixture, without a
-# warning. A shape of (1, 1) or of 9 elements stays a constant, so a head for 8 classes behaves differently from one for 9. With
-# always_keep_tensor_constants at compile time, all of them are constants. Whoever updates a package has to compare its names with the state_dict().
+# A good guess is that each parameter and buffer of the module is a constant of the package, so that new weights replace all
+# of them. A learned scale, a logit's temperature and the bias of a Linear with 8 outputs or fewer are none: they are in the
+# generated source as literals. get_constant_fqns does not list them, the full state_dict() raises an error for them, and
+# the state_dict() less those names is accepted as a full update. The model then answers with new weights and an old bias: a
+# mixture, without a warning. A shape of (1, 1) or of 9 elements stays a constant, so a head for 8 classes behaves
+# differently from one for 9. With always_keep_tensor_constants at compile time, all of them are constants. Whoever updates
+# a package has to compare its names with the state_dict().
 set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -43,7 +44,7 @@ program = torch.export.export(module, (x,))
 
 
 def updated(path):
-    """The package's constants, the outcome of loading all new weights, and which outputs are new after loading the known ones."""
+    """The package's constants, the outcome of loading all new weights, and each output's rightness after the known ones."""
     model = torch._inductor.aoti_load_package(path)
     known = model.get_constant_fqns()
     weights = {name: weight + 1 for name, weight in module.state_dict().items()}

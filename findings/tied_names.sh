@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# A package of a model with tied weights knows the last of their names, while named_parameters() and safetensors keep the first.
+# A package of a model with tied weights knows the last of their names, while named_parameters() and safetensors keep the
+# first.
 #
-# A good guess is that load_constants takes the state_dict() of the very model that was compiled, since torch.export keeps both
-# names in its own state_dict. The compiler joins parameters that share one storage and names the constant after the last of
-# them. The package's loader refuses every name that it does not know, even with check_full_update=False, so:
+# A good guess is that load_constants takes the state_dict() of the very model that was compiled, since torch.export keeps
+# both names in its own state_dict. The compiler joins parameters that share one storage and names the constant after the
+# last of them. The package's loader refuses every name that it does not know, even with check_full_update=False, so:
 # - the module's whole state_dict() is refused for the first name;
 # - named_parameters(), which an optimizer steps through, has the first name alone: refused;
 # - safetensors' save_model writes one of the two, and it is the one that the package does not have: refused.
-# Only the package can say which name to send (get_constant_fqns). A runtime that takes weights by the names of a checkpoint must
-# know that the two are one, and the package does not record it.
+# Only the package can say which name to send (get_constant_fqns). A runtime that takes weights by the names of a checkpoint
+# must know that the two are one, and the package does not record it.
 set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
