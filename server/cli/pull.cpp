@@ -11,7 +11,8 @@
 
 #include "server/cli/command.h"
 #include "server/registry/remote/remote_url.h"
-#include "server/support/sha256.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 int pull_packages(const PullOptions& options) {
   std::signal(SIGXFSZ, SIG_IGN);  // the write to a file at its size limit reports the error
   pull(options, [](const Sha256Digest& digest, const std::filesystem::path& path) {
-    std::cout << fmt::format("{}  {}\n", hex_of(digest), path.native()) << std::flush;
+    std::cout << fmt::format("{}  {}\n", to_hex(digest), path.native()) << std::flush;
   });
   return 0;
 }

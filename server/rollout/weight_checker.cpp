@@ -8,8 +8,9 @@
 #include "sconce/weight_sources.h"
 #include "server/support/failure.h"
 #include "server/support/json/tensor_json.h"
-#include "server/support/sha256.h"
 #include "src/support/excerpt.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {
@@ -25,7 +26,7 @@ std::string digest_of(WeightFile& file, size_t entry, std::vector<std::byte>& bl
       check();
       digest.update(whole.subspan(at, std::min(kReadAtOnce, whole.size() - at)));
     }
-    return hex_of(digest.finish());
+    return to_hex(digest.finish());
   }
   for (uint64_t left = file.bytes(entry); left > 0;) {
     check();
@@ -35,7 +36,7 @@ std::string digest_of(WeightFile& file, size_t entry, std::vector<std::byte>& bl
     digest.update(piece);
     left -= piece.size();
   }
-  return hex_of(digest.finish());
+  return to_hex(digest.finish());
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "sconce/check.h"
-#include "server/support/sha256.h"
 #include "src/support/parse_number.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {

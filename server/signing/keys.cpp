@@ -8,7 +8,8 @@
 
 #include "sconce/check.h"
 #include "server/support/files/private_copy.h"
-#include "server/support/sha256.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {
@@ -61,7 +62,7 @@ Key::Key(std::shared_ptr<void> handle, std::string where) : handle_(std::move(ha
   hashes_first_ = algorithm == "EC" && is_p256(key);
   SCONCE_CHECK(algorithm == "ED25519" || hashes_first_, kInvalidArgument, where_,
                ": a key must be of Ed25519 or of ECDSA on P-256; there is one of ", algorithm);
-  id_ = hex_of(sha256_of(std::as_bytes(std::span<const char>(public_pem(key)))));
+  id_ = to_hex(sha256_of(std::as_bytes(std::span<const char>(public_pem(key)))));
 }
 
 std::string Key::sign(std::string_view bytes) const {

@@ -20,8 +20,8 @@
 #include "server/signing/envelope.h"
 #include "server/signing/stream_digests.h"
 #include "server/support/files/private_copy.h"
-#include "server/support/sha256.h"
 #include "src/support/error_context.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {

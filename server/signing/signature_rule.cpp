@@ -5,8 +5,8 @@
 #include "sconce/check.h"
 #include "server/support/failure.h"
 #include "server/support/log.h"
-#include "server/support/sha256.h"
 #include "src/support/error_context.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 

@@ -12,8 +12,9 @@
 #include "sconce/check.h"
 #include "server/signing/archive_signature.h"
 #include "server/signing/envelope.h"
-#include "server/support/sha256.h"
+#include "server/support/hmac.h"
 #include "src/support/error_context.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {

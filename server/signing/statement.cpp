@@ -6,9 +6,9 @@
 #include "server/support/failure.h"
 #include "server/support/json_cursor.h"
 #include "server/support/json_document.h"
-#include "server/support/sha256.h"
 #include "src/support/excerpt.h"
 #include "src/support/hex.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {
@@ -138,7 +138,7 @@ std::string statement_text(Statement statement) {
   OrderedJson json;
   json["_type"] = kType;
   json["subject"] =
-      OrderedJson::array({{{"name", statement.subject}, {"digest", {{"sha256", hex_of(digest_of_all(resources))}}}}});
+      OrderedJson::array({{{"name", statement.subject}, {"digest", {{"sha256", to_hex(digest_of_all(resources))}}}}});
   json["predicateType"] = kPredicateType;
   OrderedJson& predicate = json["predicate"];
   predicate["serialization"] = {
@@ -146,12 +146,12 @@ std::string statement_text(Statement statement) {
   predicate["resources"] = OrderedJson::array();
   for (const SignedResource& resource : resources)
     predicate["resources"].push_back(
-        {{"name", resource.name}, {"algorithm", "sha256"}, {"digest", hex_of(resource.digest)}});
+        {{"name", resource.name}, {"algorithm", "sha256"}, {"digest", to_hex(resource.digest)}});
   if (statement.file) {
-    predicate["sconce"] = {{"bytes", statement.file->bytes}, {"digest", hex_of(statement.file->digest)}};
+    predicate["sconce"] = {{"bytes", statement.file->bytes}, {"digest", to_hex(statement.file->digest)}};
     if (statement.head) {
       predicate["sconce"]["head_bytes"] = statement.head->bytes;
-      predicate["sconce"]["head_digest"] = hex_of(statement.head->digest);
+      predicate["sconce"]["head_digest"] = to_hex(statement.head->digest);
     }
   }
   return dump(json);

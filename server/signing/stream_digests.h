@@ -8,7 +8,7 @@
 #include <string>
 
 #include "server/signing/statement.h"
-#include "server/support/sha256.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 

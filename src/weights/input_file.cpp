@@ -11,7 +11,8 @@
 
 #include "package_format/files/file_lease.h"
 #include "sconce/check.h"
-#include "src/device/sha256.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 
 namespace sconce::weights {
 namespace {

@@ -1,7 +1,7 @@
 // PlacedWeights: entries at known offsets in files or in memory.
 #pragma once
 
-#include "src/device/sha256.h"
+#include "src/support/sha256.h"
 #include "src/weights/stored_weights.h"
 
 namespace sconce::weights {

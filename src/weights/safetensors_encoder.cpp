@@ -4,7 +4,7 @@
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
-#include "src/device/sha256.h"
+#include "src/support/sha256.h"
 #include "src/tensor_files/safetensors_header.h"
 
 namespace sconce {

@@ -6,8 +6,8 @@
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
-#include "src/device/sha256.h"
 #include "src/support/excerpt.h"
+#include "src/support/sha256.h"
 #include "src/tensor_files/npy_header.h"
 #include "src/tensor_files/safetensors_header.h"
 #include "src/weights/input_file.h"

@@ -18,7 +18,6 @@
 #include "server/signing/envelope.h"
 #include "server/signing/signed_file.h"
 #include "server/signing/stream_digests.h"
-#include "server/support/sha256.h"
 #include "server/weights/store/seal.h"
 #include "server/weights/store/weight_journal.h"
 #include "tests/fuzz/refusals.h"

@@ -5,7 +5,8 @@
 #include <string>
 
 #include "sconce/weight_sources.h"
-#include "src/device/sha256.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 #include "tests/errors.h"
 #include "tests/weights/fake_update.h"
 

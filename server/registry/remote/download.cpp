@@ -15,11 +15,13 @@
 
 #include "sconce/check.h"
 #include "sconce/mutex.h"
+#include "server/registry/remote/file_digest.h"
 #include "server/registry/remote/range_journal.h"
 #include "server/support/failure.h"
 #include "server/support/files/descriptor.h"
 #include "server/weights/store/durable_file.h"
 #include "src/support/parse_number.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {
@@ -415,7 +417,7 @@ void Download::finish(const Span& span) {
 }
 
 void Download::digest_segments() {
-  FileDigest digest;
+  Sha256 digest;
   std::vector<std::byte> piece(kDigestPiece);
   for (uint64_t segment = 0; segment < terms_.segments(); ++segment) {
     {

@@ -13,7 +13,6 @@
 #include <functional>
 #include <string>
 
-#include "server/registry/remote/file_digest.h"
 #include "server/registry/remote/remote_access.h"
 #include "server/registry/remote/transfer/transfer.h"
 

@@ -21,11 +21,14 @@
 #include "package_format/files/directory.h"
 #include "package_format/text/json_value.h"
 #include "sconce/check.h"
+#include "server/registry/remote/file_digest.h"
 #include "server/registry/remote/folder_walk.h"
 #include "server/registry/remote/range_journal.h"
 #include "server/support/failure.h"
 #include "server/support/json_document.h"
 #include "server/weights/store/durable_file.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {
@@ -222,7 +225,7 @@ bool RemoteCache::is_whole(const std::string& key, Known& known) const {
   if (!is_there(object)) return false;
   if (known.boot.empty() || known.boot == boot_id()) return true;
   const Descriptor file(::open(object.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (file.get() < 0 || hex_of(digest_of_file(file.get(), object.native())) != known.digest) {
+  if (file.get() < 0 || to_hex(digest_of_file(file.get(), object.native())) != known.digest) {
     const Descriptor lock = lock_folder(folder_);
     ::unlink(object.c_str());
     return false;
@@ -248,7 +251,7 @@ bool RemoteCache::give(const Known& known, const fs::path& place, Obtained& obta
 
 RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAccess& access, const std::string& listed,
                                           const fs::path& place, DownloadOptions options) {
-  const std::string key = hex_of(digest_of_text(url.key()));
+  const std::string key = to_hex(sha256_of(url.key()));
   const fs::path part = at("partial", key);
   Obtained obtained;
   Known known;
@@ -271,7 +274,7 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
     came = download(request, part.native(), url.shown(), options);
   }
   const fs::path journal = part.native() + ".journal";
-  known = {url.shown(), came.validator, hex_of(came.digest), boot_id()};
+  known = {url.shown(), came.validator, to_hex(came.digest), boot_id()};
   const bool is_the_hubs = url.scheme == RemoteScheme::kHub && is_digest(came.validator);
   if (is_the_hubs && came.validator != known.digest) {
     ::unlink(part.c_str());
@@ -296,7 +299,7 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
 
 std::string RemoteCache::validator_of(const RemoteUrl& url) const {
   Known known;
-  return read_known(hex_of(digest_of_text(url.key())), known) ? known.validator : "";
+  return read_known(to_hex(sha256_of(url.key())), known) ? known.validator : "";
 }
 
 std::vector<RemoteFile> RemoteCache::known_below(const RemoteUrl& prefix) const {
@@ -314,7 +317,7 @@ std::vector<RemoteFile> RemoteCache::known_below(const RemoteUrl& prefix) const 
 }
 
 fs::path RemoteCache::mirror(const RemoteUrl& url, const std::string& name) {
-  const std::string key = hex_of(digest_of_text(url.key() + "\n" + name));
+  const std::string key = to_hex(sha256_of(url.key() + "\n" + name));
   Descriptor lock = open_lock(at("mirrors", key + kLock));
   // A process that makes room holds it briefly.
   while (::flock(lock.get(), LOCK_SH) != 0)

@@ -13,6 +13,7 @@
 #include "server/registry/repositories/package_finder.h"
 #include "server/support/failure.h"
 #include "server/support/log.h"
+#include "src/support/hex.h"
 
 namespace sconce::server {
 namespace {
@@ -99,7 +100,7 @@ bool RemoteRepository::fetch(const std::string& path, const std::string& validat
   if (obtained.fetched) {
     ++shared_.counters.downloads;
     log_info("{} downloaded: {} bytes in {:.1f} s, sha256 {}", printable(url.shown()), obtained.bytes,
-             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), hex_of(obtained.digest));
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), to_hex(obtained.digest));
   }
   return obtained.fetched;
 }

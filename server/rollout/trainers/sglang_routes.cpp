@@ -14,9 +14,10 @@
 #include "server/support/failure.h"
 #include "server/support/json_document.h"
 #include "server/support/log.h"
-#include "server/support/sha256.h"
 #include "src/support/excerpt.h"
+#include "src/support/hex.h"
 #include "src/support/parse_number.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace trainer {
@@ -210,8 +211,8 @@ OrderedJson ranks_of(const WeightChecker::Checksums& checksums, std::string& of_
     digest.update(std::as_bytes(std::span(checksum)));
     tensors[name] = checksum;
   }
-  const std::string of_rank = hex_of(digest.finish());
-  of_all = hex_of(sha256_of(std::as_bytes(std::span(of_rank))));
+  const std::string of_rank = to_hex(digest.finish());
+  of_all = to_hex(sha256_of(of_rank));
   const OrderedJson place{{"tp_rank", 0}, {"tp_size", 1}, {"dp_rank", 0}, {"dp_size", 1},
                           {"pp_rank", 0}, {"pp_size", 1}, {"rank", 0},    {"size", 1}};
   return OrderedJson::array(

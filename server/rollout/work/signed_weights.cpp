@@ -2,8 +2,8 @@
 
 #include "sconce/check.h"
 #include "server/support/failure.h"
+#include "server/support/hmac.h"
 #include "server/support/json/base64.h"
-#include "server/support/sha256.h"
 
 namespace sconce::server {
 

@@ -4,6 +4,7 @@
 
 #include "sconce/check.h"
 #include "server/support/files/private_copy.h"
+#include "server/support/hmac.h"
 #include "server/support/trim.h"
 #include "src/support/hex.h"
 
@@ -38,7 +39,7 @@ Sha256Digest Seal::seal_of(std::string_view text, std::string_view place) const 
 
 std::string Seal::sealed(std::string text, std::string_view place) const {
   if (!on()) return text;
-  const std::string line = std::string(kLine) + hex_of(seal_of(text, place)) + "\n";
+  const std::string line = std::string(kLine) + to_hex(seal_of(text, place)) + "\n";
   return text + line;
 }
 

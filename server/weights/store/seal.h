@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "server/support/sha256.h"
-
 namespace sconce::server {
 
 class Seal {

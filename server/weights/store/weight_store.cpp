@@ -19,6 +19,8 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 #include "server/support/time_text.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {
@@ -78,7 +80,7 @@ std::shared_ptr<const PrivateCopy> StoredWeights::unsealed(const KeptSet& set) c
   const std::string where = path(set).string();
   SCONCE_CHECK(!set.sha256.empty(), kCorruptPackage, where, ": it was stored without weights_store_key");
   auto copy = std::make_shared<const PrivateCopy>(path(set));
-  SCONCE_CHECK(hex_of(sha256_of(copy->bytes())) == set.sha256, kCorruptPackage, where,
+  SCONCE_CHECK(to_hex(sha256_of(copy->bytes())) == set.sha256, kCorruptPackage, where,
                ": it is not the file that was kept");
   return copy;
 }
@@ -216,7 +218,7 @@ void StoredWeights::write_file(std::unique_ptr<WeightSetFile> set, const Descrip
     file.write(piece);
   }
   file.keep();
-  if (digest) next.sha256 = hex_of(digest->finish());
+  if (digest) next.sha256 = to_hex(digest->finish());
   const MutexLock lock(mutex_);
   damaged_.erase(next.digest);
 }

@@ -2,8 +2,9 @@
 
 #include <map>
 
-#include "src/device/sha256.h"
 #include "src/runner/constants/packed_bytes.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 #include "src/tensor/copy.h"
 
 namespace sconce::runner {

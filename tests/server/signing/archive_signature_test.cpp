@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sconce/error.h"
-#include "server/support/sha256.h"
+#include "src/support/sha256.h"
 #include "tests/errors.h"
 
 using namespace sconce;

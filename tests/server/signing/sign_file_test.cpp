@@ -11,7 +11,7 @@
 #include "sconce/error.h"
 #include "sconce/package.h"
 #include "server/signing/signed_file.h"
-#include "server/support/sha256.h"
+#include "src/support/sha256.h"
 #include "tests/errors.h"
 #include "tests/server/signing/signing_keys.h"
 

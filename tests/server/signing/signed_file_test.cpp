@@ -8,7 +8,7 @@
 #include "sconce/error.h"
 #include "server/signing/archive_signature.h"
 #include "server/signing/envelope.h"
-#include "server/support/sha256.h"
+#include "src/support/sha256.h"
 #include "tests/errors.h"
 #include "tests/server/signing/signing_keys.h"
 

@@ -3,7 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "sconce/error.h"
-#include "server/support/sha256.h"
+#include "src/support/hex.h"
+#include "src/support/sha256.h"
 #include "tests/errors.h"
 
 using namespace sconce;
@@ -67,13 +68,13 @@ TEST_CASE("statement: what cannot be used") {
   refused(altered("net/a", "net/b"), "in the statement twice");
   refused(altered("net/a", ""), "no name");
   refused(altered("\"algorithm\":\"sha256\"", "\"algorithm\":\"sha1\""), "must be of sha256");
-  refused(altered(hex_of(digest_of("a")), hex_of(digest_of("c"))), "another digest than its resources");
-  refused(altered(hex_of(digest_of("a")), "00"), "not a SHA-256");
+  refused(altered(to_hex(digest_of("a")), to_hex(digest_of("c"))), "another digest than its resources");
+  refused(altered(to_hex(digest_of("a")), "00"), "not a SHA-256");
   refused(altered("\"bytes\":100,", ""), "must have bytes and digest");
   refused(altered("\"head_bytes\":10,", ""), "must have bytes and digest");
   // Twice the one and never the other are not both.
-  refused(altered("\"digest\":\"" + hex_of(digest_of("file")) + "\"", "\"bytes\":100"), "must have bytes and digest");
-  refused(altered("\"head_digest\":\"" + hex_of(digest_of("head")) + "\"", "\"head_bytes\":10"),
+  refused(altered("\"digest\":\"" + to_hex(digest_of("file")) + "\"", "\"bytes\":100"), "must have bytes and digest");
+  refused(altered("\"head_digest\":\"" + to_hex(digest_of("head")) + "\"", "\"head_bytes\":10"),
           "must have bytes and digest");
   refused(altered("\"bytes\":100", "\"bytes\":-1"), "cannot be used");
   refused(altered("\"bytes\":100", "\"bytes\":1e400"), "cannot be used");

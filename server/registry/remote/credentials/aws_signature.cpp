@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "server/registry/remote/transfer/url_text.h"
-#include "server/support/sha256.h"
+#include "server/support/hmac.h"
+#include "src/support/hex.h"
 #include "src/support/parse_number.h"
+#include "src/support/sha256.h"
 
 namespace sconce::server {
 namespace {
@@ -19,7 +21,7 @@ std::string_view text_of(const Sha256Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-std::string sha256_hex(std::string_view text) { return hex_of(sha256_of(std::as_bytes(std::span(text)))); }
+std::string sha256_hex(std::string_view text) { return to_hex(sha256_of(std::as_bytes(std::span(text)))); }
 
 std::string amazon_time(Clock::time_point now) {
   const std::time_t seconds = Clock::to_time_t(now);
@@ -74,7 +76,7 @@ void sign_for_aws(RemoteRequest& request, const IssuedCredentials& credentials, 
     key = hmac_sha256(text_of(key), part);
   for (const auto& [name, value] : fields) request.fields.push_back(name + ": " + value);
   request.fields.push_back("Authorization: AWS4-HMAC-SHA256 Credential=" + credentials.key + "/" + scope +
-                           ", SignedHeaders=" + names + ", Signature=" + hex_of(key));
+                           ", SignedHeaders=" + names + ", Signature=" + to_hex(key));
 }
 
 std::optional<Clock::time_point> parse_http_date(std::string_view text) {

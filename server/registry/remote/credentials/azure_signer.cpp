@@ -11,8 +11,8 @@
 #include "server/registry/remote/credentials/azure_providers.h"
 #include "server/registry/remote/credentials/bearer_signer.h"
 #include "server/registry/remote/transfer/url_text.h"
+#include "server/support/hmac.h"
 #include "server/support/json/base64.h"
-#include "server/support/sha256.h"
 #include "server/support/text_buffer.h"
 #include "server/support/trim.h"
 

@@ -1,4 +1,4 @@
-// SHA-256 of a stream of bytes, by OpenSSL's libcrypto, which the first digest opens.
+// SHA-256 of a stream of bytes, with OpenSSL's libcrypto, which the first digest opens.
 //
 // Used by one thread. kUnavailable names the package if libcrypto is missing.
 #pragma once
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
+#include <string_view>
 
 namespace sconce {
 
@@ -29,7 +29,7 @@ class Sha256 {
   std::unique_ptr<void, Free> context_;  // EVP_MD_CTX
 };
 
-// "9f86d081...", lower case.
-std::string to_hex(std::span<const std::byte> bytes);
+std::array<std::byte, 32> sha256_of(std::span<const std::byte> bytes);
+std::array<std::byte, 32> sha256_of(std::string_view text);
 
 }  // namespace sconce

@@ -1,13 +1,10 @@
-#include "src/device/sha256.h"
+#include "src/support/sha256.h"
 
 #include <openssl/evp.h>
 
 #include <new>
 
 #include "sconce/check.h"
-#include "src/device/lazy_library.h"
-
-SCONCE_LAZY_LIBRARY(libcrypto);
 
 namespace sconce {
 namespace {
@@ -21,9 +18,8 @@ void begin(void* context) {
 
 void Sha256::Free::operator()(void* context) const noexcept { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context)); }
 
-Sha256::Sha256() {
-  require_library(sconce_lazy_libcrypto);
-  context_.reset(EVP_MD_CTX_new());
+// The first function that is called opens libcrypto, or throws (src/device/lazy_library.h).
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   if (!context_) throw std::bad_alloc();
   begin(context_.get());
 }
@@ -46,15 +42,12 @@ std::array<std::byte, 32> Sha256::finish() {
   return digest;
 }
 
-std::string to_hex(std::span<const std::byte> bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const std::byte byte : bytes) {
-    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
-    text += kDigits[std::to_integer<unsigned>(byte) & 15];
-  }
-  return text;
+std::array<std::byte, 32> sha256_of(std::span<const std::byte> bytes) {
+  Sha256 digest;
+  digest.update(bytes);
+  return digest.finish();
 }
+
+std::array<std::byte, 32> sha256_of(std::string_view text) { return sha256_of(std::as_bytes(std::span(text))); }
 
 }  // namespace sconce

@@ -1,5 +1,5 @@
 // Expected values: FIPS 180-2 appendix B; the last one by Python's hashlib.
-#include "src/device/sha256.h"
+#include "src/support/sha256.h"
 
 #include <doctest/doctest.h>
 
@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "src/support/hex.h"
 
 using namespace sconce;
 
@@ -40,6 +42,16 @@ TEST_CASE("sha256: the pieces in which bytes pass make no difference; a finished
     for (size_t at = 0; at < text.size(); at += step) digest.update(bytes_of(std::string_view(text).substr(at, step)));
     CHECK(to_hex(digest.finish()) == "e870fec3223bac8f6147b08b31e6e6e4bb9abd783820bcd212b7737af6a02174");
   }
+}
+
+TEST_CASE("sha256: pieces without bytes, and the digest of a whole") {
+  Sha256 pieces;
+  pieces.update(bytes_of("a"));
+  pieces.update({});
+  pieces.update(bytes_of("bc"));
+  CHECK(pieces.finish() == sha256_of("abc"));
+  CHECK(sha256_of(bytes_of("abc")) == sha256_of("abc"));
+  CHECK(sha256_of("abd") != sha256_of("abc"));
 }
 
 TEST_CASE("sha256: a moved one goes on") {
