@@ -11,15 +11,8 @@ std::unique_ptr<HttpStream> ApiHandler::open(HttpConnection& connection, Request
   return std::make_unique<HttpCall>(*this, connection, reader, listener, std::move(peer));
 }
 
-const Catalog& ApiHandler::catalog() {
-  const uint64_t revision = admission_.repository.revision();
-  if (!catalog_ || revision != catalog_revision_) {
-    catalog_ = admission_.repository.snapshot();
-    catalog_revision_ = revision;
-  }
-  return *catalog_;
-}
+const Catalog& ApiHandler::catalog() { return catalog_.of(admission_.repository); }
 
-void ApiHandler::rest() noexcept { catalog_.reset(); }
+void ApiHandler::rest() noexcept { catalog_.drop(); }
 
 }  // namespace sconce::server

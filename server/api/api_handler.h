@@ -2,7 +2,6 @@
 // checked for each request, and gives each connection an HttpCall. Used only on its I/O thread.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "server/http/connections/http_handler.h"
 #include "server/http/connections/io_thread.h"
 #include "server/rollout/rollout.h"
+#include "server/support/cached_snapshot.h"
 #include "server/telemetry/telemetry.h"
 
 namespace sconce::server {
@@ -47,8 +47,7 @@ class ApiHandler final : public HttpHandler {
   Telemetry& telemetry_;
   IoThread& io_thread_;
   OverviewSource overview_;
-  std::shared_ptr<const Catalog> catalog_;  // null: read when needed
-  uint64_t catalog_revision_ = 0;
+  CachedSnapshot<Catalog> catalog_;
 };
 
 }  // namespace sconce::server

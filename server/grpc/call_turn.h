@@ -5,21 +5,19 @@
 
 #include <array>
 #include <atomic>
-#include <memory>
 
 #include "sconce/mutex.h"
 #include "server/http/access/credentials.h"
 #include "server/registry/repository.h"
+#include "server/support/cached_snapshot.h"
 
 namespace sconce::server {
 
 class CallTurns {
   struct alignas(64) Place {
     Mutex mutex;
-    std::shared_ptr<const Catalog> catalog;
-    uint64_t catalog_revision = 0;
-    std::shared_ptr<const CredentialSet> credentials;
-    uint64_t credentials_revision = 0;
+    CachedSnapshot<Catalog> catalog;
+    CachedSnapshot<CredentialSet> credentials;
   };
 
  public:
@@ -34,9 +32,7 @@ class CallTurns {
     for (Place& place : places_) {
       if (!place.mutex.try_lock()) continue;
       const MutexLock lock(place.mutex, std::adopt_lock);
-      if (place.catalog_revision == repository_.revision()) continue;
-      place.catalog.reset();
-      place.catalog_revision = 0;
+      place.catalog.drop_unless_current(repository_);
     }
   }
 
@@ -45,22 +41,8 @@ class CallTurns {
     explicit Turn(CallTurns& turns) : turns_(turns), at_(mine()), lock_(turns.places_[at_].mutex) {}
     size_t index() const noexcept { return turns_.first_ + at_; }
     // Valid during the turn.
-    const Catalog& catalog() {
-      Place& place = turns_.places_[at_];
-      if (const uint64_t revision = turns_.repository_.revision(); revision != place.catalog_revision) {
-        place.catalog = turns_.repository_.snapshot();
-        place.catalog_revision = revision;
-      }
-      return *place.catalog;
-    }
-    const CredentialSet& credentials() {
-      Place& place = turns_.places_[at_];
-      if (const uint64_t revision = turns_.credentials_.revision(); revision != place.credentials_revision) {
-        place.credentials = turns_.credentials_.snapshot();
-        place.credentials_revision = revision;
-      }
-      return *place.credentials;
-    }
+    const Catalog& catalog() { return turns_.places_[at_].catalog.of(turns_.repository_); }
+    const CredentialSet& credentials() { return turns_.places_[at_].credentials.of(turns_.credentials_); }
 
    private:
     static size_t mine() noexcept {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <limits>
 #include <utility>
 
 #include "server/http/connections/http_connection.h"
@@ -18,7 +17,6 @@ namespace sconce::server {
 namespace {
 
 // Revision of data that were never read, so that the next reader reads them.
-constexpr uint64_t kNoRevision = std::numeric_limits<uint64_t>::max();
 // Intervals of checking deadlines. While models' requests have deadlines, the shorter one applies.
 constexpr std::chrono::milliseconds kTick{100}, kPrecision{1};
 
@@ -185,14 +183,7 @@ void IoThread::end_clients(bool tell) {
   });
 }
 
-const CredentialSet& IoThread::credentials() {
-  const uint64_t revision = shared_.credentials.revision();
-  if (revision != credentials_revision_) {
-    credentials_ = shared_.credentials.snapshot();
-    credentials_revision_ = revision;
-  }
-  return *credentials_;
-}
+const CredentialSet& IoThread::credentials() { return credentials_.of(shared_.credentials); }
 
 const TlsContext* IoThread::tls_of(Listeners listener) { return credentials().tls(listener); }
 
@@ -264,8 +255,7 @@ void IoThread::end_rest() noexcept {
 // An idle server must not wake a core. A resting thread drops its credentials, which may be replaced meanwhile.
 void IoThread::rest() noexcept {
   handler_->rest();
-  credentials_.reset();
-  credentials_revision_ = kNoRevision;
+  credentials_.drop();
   rests_ = true;
   wakes_at_ = Clock::time_point::max();
 }

@@ -27,6 +27,7 @@
 #include "server/http/connections/http_handler.h"
 #include "server/http/open_connections.h"
 #include "server/http/router.h"
+#include "server/support/cached_snapshot.h"
 #include "server/support/config.h"
 #include "server/support/log_limit.h"
 #include "server/support/memory/request_budget.h"
@@ -149,8 +150,7 @@ class IoThread {
   bool long_runs_ = false;                               // the last run on this thread was long, so the next one may be
   Clock::time_point oldest_answer_{}, newest_answer_{};  // of answers_
   std::vector<Listener*> watched_;
-  std::shared_ptr<const CredentialSet> credentials_;
-  uint64_t credentials_revision_ = 0;
+  CachedSnapshot<CredentialSet> credentials_;
   std::chrono::seconds date_second_{-1};
   char date_[32] = {};
   std::thread thread_;
