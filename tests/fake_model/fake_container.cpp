@@ -106,6 +106,16 @@ volatile uintptr_t unmapped = 16;  // the compiler does not see that nothing is 
   return own[0] < 0 ? 0 : overflow_stack(own) + own[0];
 }
 
+const void* volatile taken;  // the compiler does not see that nothing reads the memory
+
+// As the body of a parallel region: no exception may pass, so this frame is abandoned, and the vector with it.
+[[gnu::noinline]] void lose_memory(const char* where) noexcept {
+  std::vector<char> scratch;
+  scratch.reserve(kFakeLoss);
+  taken = scratch.data();
+  aoti_torch_check(false, where, __FILE__, __LINE__, "Expected u0 <= 8 but received 9");
+}
+
 // By a signal, if the kind is one of those.
 void fail_by_signal(FakeFailure kind) {
   if (kind == FakeFailure::kAccess) *reinterpret_cast<volatile int*>(unmapped) = 1;
@@ -134,6 +144,9 @@ bool fail(AtenTensorHandle tensor, const char* where) {
       return false;
     case FakeFailure::kUnknown:
       throw 42;
+    case FakeFailure::kLoss:
+      lose_memory(where);
+      break;
     case FakeFailure::kHang:
       for (;;) ::pause();
     case FakeFailure::kEnd:

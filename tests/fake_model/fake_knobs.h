@@ -18,7 +18,10 @@ enum class FakeFailure : int64_t {
   kAccess,     // writes to an address that is not mapped
   kOverflow,   // calls itself until the stack ends
   kLibrary,    // has a function of the C library write to such an address
+  kLoss,       // a check fails below a frame that blocks exceptions and owns kFakeLoss bytes
 };
+
+inline constexpr int64_t kFakeLoss = int64_t{64} << 20;  // never written, so hardly any of it is resident
 
 struct FakeKnobs {
   // 0: never; 1: the next one fails; n: the nth from now on, once.

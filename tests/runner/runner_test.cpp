@@ -82,6 +82,36 @@ TEST_CASE("runner: a model whose code accesses memory that it may not fails afte
   CHECK(run(*other.model, 3) == stored(3));
 }
 
+TEST_CASE("runner: a model whose failed runs have lost 256 MiB fails, unless max_code_faults is 0") {
+  for (const int most : {100, 0}) {
+    CAPTURE(most);
+    LoadOptions options;
+    options.max_code_faults = most;
+    Loaded loaded("fake_model", 2, true, options);
+    const auto lose = [&] {
+      loaded.knobs->fail_kind = FakeFailure::kLoss;
+      loaded.knobs->fail_in_runs = 1;
+      CHECK_THROWS_WITH_AS(run(*loaded.model, 1), doctest::Contains("u0"), Error);
+    };
+    for (int64_t lost = kFakeLoss; lost < int64_t{256} << 20; lost += kFakeLoss) lose();
+    CHECK(run(*loaded.model, 3) == stored(3));
+    CHECK_FALSE(loaded.model->code_failed());
+    lose();
+    CHECK(loaded.model->code_failed() == (most > 0));
+    if (most == 0) {
+      CHECK(run(*loaded.model, 3) == stored(3));
+      continue;
+    }
+    CHECK_FALSE(loaded.model->failed());
+    const int64_t runs = loaded.knobs->runs;
+    CHECK_THROWS_WITH_AS(run(*loaded.model, 3), doctest::Contains("has lost 256 MiB of memory"), Error);
+    CHECK(loaded.knobs->runs == runs);
+
+    Loaded other("fake_model", 1, true, options);  // counts for itself
+    CHECK(run(*other.model, 3) == stored(3));
+  }
+}
+
 TEST_CASE("runner: what a partial update leaves out comes from the active set") {
   Loaded loaded("fake_model", 2);
   CHECK(loaded.model->generation() == 1);
