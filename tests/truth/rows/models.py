@@ -93,6 +93,31 @@ def independent(model, inputs, tolerance):
     return ""
 
 
+def exported(model, given):
+    dim = {0: torch.export.Dim("batch", min=1, max=64)}
+    try:
+        return torch.export.export(model, given, dynamic_shapes=tuple(dim for _ in given), strict=False)
+    except Exception:  # noqa: BLE001  some fix relations that a named dimension does not allow
+        return torch.export.export(model, given, dynamic_shapes=tuple({0: torch.export.Dim.AUTO} for _ in given), strict=False)
+
+
+def by_source(name, sconce):
+    """Why the program `sconce` finds no proof in the source that PyTorch generates for the model; empty: it finds one."""
+    from draw_row_models import proof_of
+    from make_row_sources import generated
+    torch.manual_seed(0)
+    model, inputs = CASES[name]()
+    given = tuple(one.float() if one.is_floating_point() else one for one in inputs(3, 1))
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            texts = generated(exported(model.eval(), given), {})
+    except Exception as error:  # noqa: BLE001  torch may refuse in any way
+        return f"not generated: {type(error).__name__}: {str(error).splitlines()[0][:150] if str(error) else ''}"
+    proof = proof_of(sconce, texts)
+    return "" if proof["independent"] else proof["reason"]
+
+
 def judged(name):
     torch.manual_seed(0)
     model, inputs = CASES[name]()
@@ -108,12 +133,8 @@ def judged(name):
             model = model.eval()
             truth = independent(model, inputs, 1e-3)
         given = inputs(3, 1)
-        dim = {0: torch.export.Dim("batch", min=1, max=64)}
         with _rows.traces.of_functions(torch):
-            try:
-                program = torch.export.export(model, given, dynamic_shapes=tuple(dim for _ in given), strict=False)
-            except Exception:  # noqa: BLE001  some fix relations that a named dimension does not allow
-                program = torch.export.export(model, given, dynamic_shapes=tuple({0: torch.export.Dim.AUTO} for _ in given), strict=False)
+            program = exported(model, given)
         start = time.monotonic()
         proof = _rows.prove(torch, program)
     return {"model": name, "independent": not truth, "truth": truth, "proved": bool(proof), "proof": str(proof), "seconds": round(time.monotonic() - start, 1)}

@@ -123,8 +123,8 @@ def draw(random):
     return names
 
 
-def proof_of(sconce, model, makers, config):
-    texts = source_of(model, makers, config)
+def proof_of(sconce, texts):
+    """Whether these generated sources prove that rows are computed apart, and why not."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/m.pt2"
         with zipfile.ZipFile(path, "w") as archive:
@@ -154,7 +154,7 @@ def main():
             torch.manual_seed(0)
             answers(model, [make(ROWS) for make in makers])
             meet = rows_meet(model, makers)
-            proof = proof_of(options.sconce, model, makers, config)
+            proof = proof_of(options.sconce, source_of(model, makers, config))
         except (RuntimeError, torch._dynamo.exc.UserError, torch._inductor.exc.InductorError):
             continue  # no model for a dynamic batch
         word = "independent" if proof["independent"] else "not proved"

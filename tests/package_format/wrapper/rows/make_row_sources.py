@@ -469,6 +469,11 @@ def source_of(model, makers, config):
     inputs = tuple(make(6) for make in makers)
     program = torch.export.export(model, inputs, dynamic_shapes=(tuple({0: batch} for _ in inputs),)
                                   if type(model).__name__ == "Wrapped" else tuple({0: batch} for _ in inputs))  # fmt: skip
+    return generated(program, config)
+
+
+def generated(program, config):
+    """The sources that PyTorch generates for an exported program, without compiling them."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.pt2")
         torch._inductor.aoti_compile_and_package(
