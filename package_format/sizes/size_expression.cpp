@@ -245,10 +245,33 @@ SizeExpression SizeExpression::placed(std::span<const size_t> places) const {
   for (Instruction& instruction : other.code_)
     if (instruction.op == Op::kSymbol)
       instruction.operand = static_cast<int64_t>(places[static_cast<size_t>(instruction.operand)]);
+  other.sum_ = other.sum();
   return other;
 }
 
-std::optional<int64_t> SizeExpression::value(std::span<const int64_t> values) const noexcept {
+std::optional<SizeSum> SizeExpression::sum() const {
+  std::vector<SizeSum> parts;
+  for (const auto& [op, operand] : code_) {
+    std::optional<SizeSum> part;
+    if (op == Op::kNumber) {
+      part = SizeSum::of_number(operand);
+    } else if (op == Op::kSymbol) {
+      part = SizeSum::of_symbol(static_cast<size_t>(operand));
+    } else {
+      const SizeSum right = parts.back();
+      parts.pop_back();
+      const SizeSum left = parts.back();
+      parts.pop_back();
+      if (op == Op::kMultiply) part = SizeSum::multiplied(left, right);
+      if (op == Op::kAdd || op == Op::kSubtract) part = SizeSum::added(left, right, op == Op::kAdd ? 1 : -1);
+    }
+    if (!part) return std::nullopt;
+    parts.push_back(*part);
+  }
+  return parts.back();
+}
+
+std::optional<int64_t> SizeExpression::computed(std::span<const int64_t> values) const noexcept {
   std::array<int64_t, kMaxDepth> stack;
   size_t top = 0;
   for (const auto& [op, operand] : code_) {

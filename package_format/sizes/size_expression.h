@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "package_format/sizes/size_sum.h"
+
 namespace sconce {
 
 class SizeExpression {
@@ -38,7 +40,11 @@ class SizeExpression {
   // The expression for value() alone, with the value of symbols()[i] at places[i] among all values.
   SizeExpression placed(std::span<const size_t> places) const;
   // values: one for each of symbols(). nullopt if a number overflows 64 bits, or on division by 0. Does not allocate.
-  std::optional<int64_t> value(std::span<const int64_t> values) const noexcept;
+  std::optional<int64_t> value(std::span<const int64_t> values) const noexcept {
+    if (sum_)
+      if (const std::optional<int64_t> value = sum_->value(values)) return value;
+    return computed(values);
+  }
   // Symbols may be 0 or more. symbol: its index in symbols().
   Growth growth(size_t symbol) const;
 
@@ -51,8 +57,12 @@ class SizeExpression {
   friend class SizeExpressionReader;
   static constexpr size_t kMaxDepth = 24;  // of values on the evaluation stack
 
+  std::optional<int64_t> computed(std::span<const int64_t> values) const noexcept;
+  std::optional<SizeSum> sum() const;  // nullopt: it is none
+
   std::vector<Instruction> code_;  // postfix
   std::vector<std::string> symbols_;
+  std::optional<SizeSum> sum_;  // of placed()
 };
 
 }  // namespace sconce

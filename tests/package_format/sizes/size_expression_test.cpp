@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <functional>
 #include <random>
 
@@ -106,6 +107,41 @@ TEST_CASE("size expression: values") {
   CHECK(!SizeExpression::parse("8 // s0")->value(zero));
   CHECK(!SizeExpression::parse("8 % s0")->value(zero));
   CHECK(!SizeExpression::parse("s0 // (0 - 1)")->value(least));
+}
+
+// placed() computes sums of multiples at once, and anything else step by step, as value() of parse() does.
+TEST_CASE("size expression: sums that are computed at once have the values and the overflows of their steps") {
+  std::mt19937 random(5);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto large = [&] { return INT64_MAX >> below(40); };
+  const std::function<std::string(int)> draw = [&](int depth) -> std::string {
+    if (depth == 0 && below(3) > 0) return "s" + std::to_string(below(6));
+    if (depth == 0) return std::to_string(below(8) == 0 ? large() : below(5));
+    const std::string a = draw(below(depth)), b = draw(below(depth));
+    return "(" + a + std::array{" + ", " - ", "*"}[static_cast<size_t>(below(3))] + b + ")";
+  };
+  int values_seen = 0, overflows = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string text = draw(4);
+    CAPTURE(text);
+    const auto stepwise = SizeExpression::parse(text);
+    if (!stepwise) continue;
+    std::vector<size_t> places;
+    for (size_t k = 0; k < stepwise->symbols().size(); ++k) places.push_back(stepwise->symbols().size() - 1 - k);
+    const SizeExpression placed = stepwise->placed(places);
+    for (int k = 0; k < 8; ++k) {
+      std::vector<int64_t> values(places.size()), moved(places.size());
+      for (size_t n = 0; n < values.size(); ++n) {
+        values[n] = below(4) == 0 ? large() - below(2) : below(16) == 0 ? -large() : below(9);
+        moved[places[n]] = values[n];
+      }
+      const auto expected = stepwise->value(values);
+      REQUIRE(placed.value(moved) == expected);
+      ++(expected ? values_seen : overflows);
+    }
+  }
+  CHECK(values_seen > 10'000);
+  CHECK(overflows > 10'000);
 }
 
 TEST_CASE("size expression: its text reads as itself") {
