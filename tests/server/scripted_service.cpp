@@ -55,7 +55,7 @@ ScriptedService::ScriptedService(const std::function<void(ServerConfig&)>& set) 
   }
   std::filesystem::create_directories(folder / "m/1");
   fake::write_package(folder / "m/1/model.pt2");
-  std::filesystem::copy_file(std::string(SCONCE_SOURCE_DIR) + "/tests/server/packages/loops.pt2", folder / "loops.pt2");
+  std::filesystem::copy_file(source_path("tests/server/packages/loops.pt2"), folder / "loops.pt2");
   config.serve = {folder.path().string()};
   config.load = LoadWhen::kDemand;
   config.inline_below = std::chrono::microseconds(0);
@@ -70,21 +70,9 @@ ScriptedService::ScriptedService(const std::function<void(ServerConfig&)>& set) 
       config, *finder, *repository, store, idle_watch, std::vector<PackageEntry>(), [](const std::exception_ptr&) {},
       on_demand.get(), files);
   on_demand->start([this](const PackageEntry& package) { load(package); });
-  service = std::unique_ptr<Service>(new Service{config,
-                                                 *repository,
-                                                 *control,
-                                                 std::vector<ConnectionCounters>(1),
-                                                 0,
-                                                 {},
-                                                 {},
-                                                 {},
-                                                 {},
-                                                 connections,
-                                                 request_memory,
-                                                 Credentials(config),
-                                                 {},
-                                                 SharedMemory(false),
-                                                 Tracer(config)});
+  admission = std::make_unique<Admission>(config, *repository, *control, request_memory, draining);
+  telemetry = std::make_unique<Telemetry>(config, connections, 1);
+  rollout = std::make_unique<Rollout>(config, *repository, signatures, draining, *telemetry);
 }
 
 ScriptedService::~ScriptedService() {

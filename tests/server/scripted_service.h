@@ -18,11 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "server/api/admission.h"
 #include "server/grpc/grpc_call.h"
 #include "server/registry/model_loader.h"
 #include "server/registry/on_demand.h"
-#include "server/rollout/service.h"
+#include "server/rollout/rollout.h"
 #include "server/support/timer_queue.h"
+#include "server/telemetry/telemetry.h"
 #include "tests/files.h"
 
 namespace sconce::test {
@@ -77,7 +79,10 @@ class ScriptedService {
   std::unique_ptr<server::ModelLoader> control;
   server::OpenConnections connections;
   server::RequestBudget request_memory{64 << 20};
-  std::unique_ptr<server::Service> service;
+  std::atomic<bool> draining{false};
+  std::unique_ptr<server::Telemetry> telemetry;
+  std::unique_ptr<server::Admission> admission;
+  std::unique_ptr<server::Rollout> rollout;
 
  private:
   void load(const server::PackageEntry& package);

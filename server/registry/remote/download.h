@@ -13,6 +13,7 @@
 #include <functional>
 #include <string>
 
+#include "sconce/weight_sources.h"
 #include "server/registry/remote/remote_access.h"
 #include "server/registry/remote/transfer/transfer.h"
 

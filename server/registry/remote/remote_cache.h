@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "sconce/weight_sources.h"
 #include "server/registry/remote/download.h"
 #include "server/registry/remote/remote_listing.h"
 #include "server/registry/remote/remote_url.h"

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "sconce/weight_sources.h"
+
 namespace sconce::server {
 
 class Seal {

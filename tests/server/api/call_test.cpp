@@ -29,7 +29,8 @@ void limit_time(ServerConfig& config) { config.set_model("*.request_timeout=15s"
 
 // A call of a protocol that has no more than this.
 struct Caller {
-  explicit Caller(ScriptedService& service) : service(service), call(*service.service, 0, &Caller::notify, this) {}
+  explicit Caller(ScriptedService& service)
+      : service(service), call(*service.admission, *service.telemetry, 0, &Caller::notify, this) {}
 
   void begin(const Call::Head& head = {}, Call::Clock::time_point deadline = kNever) {
     call.begin(head, id, ScriptedService::now(), deadline);
@@ -80,7 +81,7 @@ struct Document {
     response.reset();
     DocumentCall document(caller.call);
     return (document.*function)(std::get<OnIoThread>(route_of(match).handler),
-                                {*caller.service.service, *catalog, match, {}}, response);
+                                {*caller.service.admission, *caller.service.telemetry, *catalog, match, {}}, response);
   }
 };
 

@@ -30,7 +30,7 @@ const std::string kInfer = "/v2/models/m/infer", kStream = "/v2/models/loops.exp
 
 struct Server : ScriptedService {
   explicit Server(const std::function<void(ServerConfig&)>& set = [](auto&) {}) : ScriptedService(set) {
-    io.answer_by(std::make_unique<ApiHandler>(*service, io));
+    io.answer_by(std::make_unique<ApiHandler>(*admission, *rollout, *telemetry, io));
   }
   ~Server() { io.stop(); }
 
@@ -69,8 +69,8 @@ struct Server : ScriptedService {
   int64_t open() const { return connections.of(kPublic); }
   uint64_t failures(const std::string& name) const { return model(name)->statistics().totals().failures; }
 
-  IoThread io{{config, service->counters, connections, request_memory, service->credentials, service->refusals,
-               service->failures, &ScriptedService::now},
+  IoThread io{{config, telemetry->counters, connections, request_memory, admission->credentials, telemetry->refusals,
+               telemetry->failures, &ScriptedService::now},
               0};
 };
 
@@ -142,7 +142,7 @@ TEST_CASE("http call: a request that no route takes, or without access, is refus
 
 TEST_CASE("http call: a name of a web page is no Host of a server that only its address protects") {
   Server server;
-  server.service->checks_host = kPublic;
+  server.admission->checks_host = kPublic;
   const auto status_for = [&](const std::string& host) {
     Client client = server.connect();
     client.send("GET /v2 HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
@@ -276,7 +276,7 @@ TEST_CASE("http call: while the server drains, each answer closes its connection
   Client client = server.connect();
   client.get("/v2");
   CHECK_FALSE(server.answer(client).has("Connection: close"));
-  server.service->draining = true;
+  server.draining = true;
   client.get("/v2");
   CHECK(server.answer(client).has("Connection: close"));
   CHECK(client.ended());

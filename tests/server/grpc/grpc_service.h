@@ -18,7 +18,7 @@ struct GrpcService : ScriptedService {
   // Number of ended calls with this status.
   uint64_t counted(server::GrpcMethod method, server::GrpcCode code) const {
     uint64_t count = 0;
-    for (const auto& bucket : service->calls.calls[static_cast<size_t>(method)][static_cast<size_t>(code)].durations)
+    for (const auto& bucket : telemetry->calls.calls[static_cast<size_t>(method)][static_cast<size_t>(code)].durations)
       count += bucket;
     return count;
   }
@@ -27,7 +27,7 @@ struct GrpcService : ScriptedService {
     while (!room.empty()) std::this_thread::yield();
   }
 
-  server::CallRoom room{*service, clock, 1};
+  server::CallRoom room{*admission, *telemetry, clock, 1};
 };
 
 }  // namespace sconce::test
