@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "fake_package.h"
+#include "server/registry/package_model.h"
 #include "server/support/log.h"
 
 namespace sconce::test {

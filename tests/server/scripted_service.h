@@ -57,7 +57,7 @@ class ScriptedService {
     return repository->snapshot()->ready(name, "");
   }
   // Of requests to the model that failed for this reason.
-  uint64_t failed(const std::string& name, server::ErrorCode code) const;
+  uint64_t failed(const std::string& name, ErrorCode code) const;
   static void hold_runs();
   static void wait_for_run();  // until one is held
   static void release_runs();

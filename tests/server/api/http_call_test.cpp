@@ -20,7 +20,7 @@ using namespace sconce;
 using namespace sconce::server;
 using namespace std::chrono_literals;
 using sconce::test::ScriptedService;
-using server::test::Answer;
+using HttpAnswer = server::test::Answer;
 using server::test::Client;
 
 namespace {
@@ -57,8 +57,8 @@ struct Server : ScriptedService {
   void settle_until(const auto& condition) {
     for (settle(); !condition(); settle()) std::this_thread::yield();
   }
-  Answer answer(Client& client) {
-    std::vector<Answer> all;
+  HttpAnswer answer(Client& client) {
+    std::vector<HttpAnswer> all;
     settle_until([&] {
       all = client.answers();
       return !all.empty();
@@ -86,7 +86,7 @@ TEST_CASE("http call: it is answered by the model, counted and written to the ac
   server.publish("m");
   Client client = server.connect();
   client.post(kInfer, kBody, "X-Request-Id: an-id\r\n");
-  const Answer answer = server.answer(client);
+  const HttpAnswer answer = server.answer(client);
   CHECK(answer.status == 200);
   CHECK(contains(answer.body, "\"data\":[1"));
   CHECK(answer.has("X-Request-Id: an-id"));
@@ -106,19 +106,19 @@ TEST_CASE("http call: a request that no route takes, or without access, is refus
   const std::string token = "Authorization: Bearer 0123456789abcdef\r\n";
   SUBCASE("a path that is not there") {
     client.get("/v2/nothing", token);
-    const Answer answer = server.answer(client);
+    const HttpAnswer answer = server.answer(client);
     CHECK(answer.status == 404);
     CHECK(answer.has("X-Request-Id: "));  // the log's lines about it
   }
   SUBCASE("a method that the path does not take") {
     client.get(kInfer, token);
-    const Answer answer = server.answer(client);
+    const HttpAnswer answer = server.answer(client);
     CHECK(answer.status == 405);
     CHECK(answer.has("Allow: POST"));
   }
   SUBCASE("no token") {
     client.post(kInfer, kBody);
-    const Answer answer = server.answer(client);
+    const HttpAnswer answer = server.answer(client);
     CHECK(answer.status == 401);
     CHECK(answer.has("WWW-Authenticate: Bearer"));
     CHECK(answer.has("Connection: close"));
@@ -134,7 +134,7 @@ TEST_CASE("http call: a request that no route takes, or without access, is refus
   }
   SUBCASE("a body that the model's inputs cannot need is refused before it is read") {
     client.send("POST " + kInfer + " HTTP/1.1\r\nHost: x\r\n" + token + "Content-Length: 99999999999\r\n\r\n");
-    const Answer answer = server.answer(client);
+    const HttpAnswer answer = server.answer(client);
     CHECK(answer.status == 413);
     CHECK(answer.has("Connection: close"));
   }
@@ -181,7 +181,7 @@ TEST_CASE("http call: it waits for a model that is loaded on demand") {
   }
   SUBCASE("and fails with the load, which the log says") {
     server.end_load("the test says no");
-    const Answer answer = server.answer(client);
+    const HttpAnswer answer = server.answer(client);
     CHECK(answer.status == 500);
     CHECK(answer.body == R"({"error":"the test says no"})");
     CHECK_FALSE(answer.has("Connection: close"));
@@ -193,7 +193,7 @@ TEST_CASE("http call: it waits for a model that is loaded on demand") {
     CHECK(client.take() == "");
     CHECK(server.waiting() == 1);
     server.after(1ms);
-    const Answer answer = client.answer();
+    const HttpAnswer answer = client.answer();
     CHECK(answer.status == 504);
     CHECK(contains(answer.body, "the model was not loaded in time (setting request_timeout)"));
     CHECK_FALSE(answer.has("Connection: close"));
@@ -217,7 +217,7 @@ TEST_CASE("http call: in the model's queue") {
   CHECK(server.model("m")->pending() == 1);
   SUBCASE("its deadline passes: it does not run, and the connection serves the next request") {
     server.after(15s + 1ms);
-    const Answer answer = client.answer();
+    const HttpAnswer answer = client.answer();
     CHECK(answer.status == 504);
     CHECK(contains(answer.body, "the request was not answered in time (setting request_timeout)"));
     CHECK_FALSE(answer.has("Connection: close"));
@@ -246,7 +246,7 @@ TEST_CASE("http call: a run that has begun goes on without its client, whose con
   ScriptedService::wait_for_run();
   SUBCASE("its deadline passes") {
     server.after(15s + 1ms);
-    const Answer answer = client.answer();
+    const HttpAnswer answer = client.answer();
     CHECK(answer.status == 504);
     CHECK(answer.has("Connection: close"));
     CHECK(client.ended());
@@ -266,7 +266,7 @@ TEST_CASE("http call: a refusal that passes says when to try again") {
   Server server([](ServerConfig& config) { config.load_queue = 0; });
   Client client = server.connect();
   client.get("/v2/models/m");
-  const Answer answer = server.answer(client);
+  const HttpAnswer answer = server.answer(client);
   CHECK(answer.status == 429);
   CHECK(answer.has("Retry-After: 1"));
 }
