@@ -46,6 +46,7 @@ const Rooms kServer = {
     "server/telemetry/",
     "server/telemetry/otlp/",
     "server/telemetry/traces/",
+    "server/telemetry/telemetry.",  // has one of each
     "server/rollout/work/",
     "server/rollout/push/",
     "server/rollout/trainer_tensors/",

@@ -94,7 +94,6 @@ TEST_CASE("call: a loaded model is found at once") {
   caller.begin();
   CHECK(caller.find());
   CHECK(caller.call.holder() == Holder::kNone);
-  CHECK(caller.call.deadline() == kNever);
   CHECK(error_from(ErrorCode::kNotFound, [&] { caller.find({"other", "", ""}); }).find("'other'") != std::string::npos);
 }
 
@@ -209,45 +208,6 @@ TEST_CASE("call: the model holds a call that runs") {
     CHECK(caller.call.take_back());
     CHECK(caller.call.holder() == Holder::kNone);
   }
-  caller.call.clear();
-}
-
-TEST_CASE("call: the model holds a decode loop whose tokens are streamed, until its last token") {
-  ScriptedService service;
-  service.publish("loops.explicit");
-  const LoopRequestOf prompt(3);
-  Caller caller(service);
-  caller.begin();
-  REQUIRE_FALSE(caller.run(prompt.request, Inference::Form::kInferStream));
-  CHECK(caller.call.deadline() == kNever);  // the loop has it
-  for (DecodeLoop::Look look = DecodeLoop::Look::kWait; look != DecodeLoop::Look::kOver;) {
-    if (look == DecodeLoop::Look::kWait) {
-      caller.wait();
-      CHECK(caller.call.noticed() == Holder::kModel);
-      CHECK(caller.call.running());
-    }
-    look = caller.call.take_tokens(1);
-    CHECK(caller.call.running() == (look != DecodeLoop::Look::kOver));
-  }
-  CHECK(service.model("loops.explicit")->statistics().loops().tokens == 3);
-  caller.call.clear();
-}
-
-TEST_CASE("call: an abandoned decode loop is taken back by the notice with which it has ended") {
-  ScriptedService service;
-  service.publish("loops.explicit");
-  service.model("loops.explicit")->set_replicas(0);
-  const LoopRequestOf prompt(1000);
-  Caller caller(service);
-  caller.begin();
-  REQUIRE_FALSE(caller.run(prompt.request, Inference::Form::kInferStream));
-  CHECK_FALSE(caller.call.cancel());
-  CHECK(caller.call.running());
-  service.model("loops.explicit")->set_replicas(1);
-  do caller.wait();
-  while (!caller.call.take_back());
-  CHECK(caller.call.holder() == Holder::kNone);
-  CHECK(service.model("loops.explicit")->statistics().loops().running == 0);
   caller.call.clear();
 }
 

@@ -136,26 +136,6 @@ TEST_CASE("grpc call: its object serves the next call") {
   CHECK(server.request_memory.used() == 0);
 }
 
-TEST_CASE("grpc call: a call without access is not admitted") {
-  const TempFolder folder;
-  const std::string tokens = folder.write("tokens", "infer 0123456789abcdef\n").string();
-  GrpcService server([&](ServerConfig& config) { config.token_file = tokens; });
-  server.publish("m");
-  {
-    Calling call(server);
-    CHECK_FALSE(call.admit());
-    CHECK(call.code() == GrpcCode::kUnauthenticated);
-    call->run(FakeRequest().request);  // too late
-    CHECK_FALSE(call.waiter.has_finished());
-  }
-  CHECK(server.counted(kInfer, GrpcCode::kUnauthenticated) == 1);
-  Calling call(server);
-  CHECK(call.admit(kInfer, TimerQueue::kNever, "Bearer 0123456789abcdef"));
-  call->refuse({GrpcCode::kInvalidArgument, "malformed"});
-  CHECK(call.code() == GrpcCode::kInvalidArgument);
-  CHECK(call.message() == "malformed");
-}
-
 TEST_CASE("grpc call: a message that grows beyond the memory for requests is refused, and its memory is free again") {
   GrpcService server;
   {
@@ -308,109 +288,6 @@ TEST_CASE("grpc call: a run that fails is counted and logged") {
   CHECK(call.code() == GrpcCode::kInternal);
   CHECK(ScriptedService::log_lines("request failed with 500: ").size() == 1);
   CHECK(server.model("m")->statistics().totals().failures == 1);
-}
-
-TEST_CASE("grpc call: a stream has one answer for each token, and a last one") {
-  GrpcService server;
-  server.publish("loops.explicit");
-  const LoopRequestOf prompt(3);
-  Calling call(server);
-  call.run(prompt.request, kStream);
-  for (int i = 0; i < 3; ++i) {
-    CHECK(call.code() == GrpcCode::kOk);
-    CHECK(call->answer().streamed);
-    CHECK_FALSE(call->answer().last);
-    CHECK(call->answer().outputs.size() == 2);  // the token, and its number
-    call->sending(10);
-    call->next();
-  }
-  CHECK(call.code() == GrpcCode::kOk);
-  CHECK(call->answer().last);
-  CHECK(call->answer().finish_reason == "length");
-  call.release();
-  CHECK(server.counted(kStream, GrpcCode::kOk) == 1);
-  CHECK(server.model("loops.explicit")->statistics().totals().success == 1);
-}
-
-TEST_CASE("grpc call: a stream that ends while an answer is sent has no further answer") {
-  GrpcService server;
-  server.publish("loops.explicit");
-  const LoopRequestOf prompt(1000000);
-  const auto deadline = ScriptedService::now() + 1h;
-  LoopCounts& loops = server.model("loops.explicit")->statistics().loops();
-  {
-    Calling call(server);
-    call.run(prompt.request, kStream, deadline);
-    CHECK(call.code() == GrpcCode::kOk);
-    call->sending(10);
-    GrpcCode expected = GrpcCode::kCancelled;
-    SUBCASE("its client leaves") {}
-    SUBCASE("its deadline passes") {
-      server.pass(1h);
-      expected = GrpcCode::kDeadlineExceeded;
-    }
-    call->cancel();
-    CHECK_FALSE(call.waiter.has_finished());
-    CHECK(call->status().code == GrpcCode::kOk);  // of the answer that is being sent
-    CHECK(server.model("loops.explicit")->statistics().totals().failures == 1);
-    SUBCASE("it is asked for the next answer") {
-      call->next();
-      CHECK(call.code() == expected);
-    }
-    SUBCASE("it is released at once") {}
-    SUBCASE("it is told twice") { call->cancel(); }
-    call.release();
-    CHECK(server.counted(kStream, expected) == 1);
-    CHECK(server.counted(kStream, GrpcCode::kOk) == 0);
-  }
-  server.wait_until_empty();
-  CHECK(loops.running == 0);
-  CHECK(server.model("loops.explicit")->statistics().totals().failures == 1);
-  // Its object has forgotten.
-  const LoopRequestOf next(1);
-  Calling call(server);
-  call.run(next.request, kStream);
-  CHECK(call.code() == GrpcCode::kOk);
-}
-
-TEST_CASE("grpc call: a stream that waits for its token ends when its client leaves") {
-  GrpcService server;
-  server.publish("loops.explicit");
-  server.model("loops.explicit")->set_replicas(0);
-  const LoopRequestOf prompt(1000000);
-  {
-    Calling call(server);
-    call.run(prompt.request, kStream);
-    CHECK_FALSE(call.waiter.has_finished());
-    call->cancel();
-    CHECK(call.code() == GrpcCode::kCancelled);
-  }
-  CHECK(server.counted(kStream, GrpcCode::kCancelled) == 1);
-  CHECK(server.model("loops.explicit")->statistics().totals().failures == 1);
-  server.model("loops.explicit")->set_replicas(1);
-  server.wait_until_empty();
-  CHECK(server.model("loops.explicit")->statistics().loops().running == 0);
-}
-
-TEST_CASE("grpc call: a stream without memory for its next answer ends, and so does its loop") {
-  GrpcService server;
-  server.publish("loops.explicit");
-  LoopCounts& loops = server.model("loops.explicit")->statistics().loops();
-  const LoopRequestOf prompt(1000000);
-  {
-    Calling call(server);
-    call.run(prompt.request, kStream);
-    CHECK(call.code() == GrpcCode::kOk);
-    while (loops.tokens < 65) std::this_thread::yield();  // the loop waits for room
-    {
-      const test::NoMemory none;
-      call->next();
-    }
-    const GrpcCode code = call.code();  // the token may need no memory
-    CHECK((code == GrpcCode::kOk || code == GrpcCode::kResourceExhausted));
-  }
-  server.wait_until_empty();
-  CHECK(loops.running == 0);
 }
 
 TEST_CASE("grpc call: a client that reads too slowly is given up after write_timeout and the time of its bytes") {

@@ -147,44 +147,6 @@ TEST_CASE("grpc document: it is answered at once, counted and written to the acc
   asked.wait_until_gone();
 }
 
-TEST_CASE("grpc document: an error is the call's status") {
-  const TempFolder folder;
-  const std::string tokens = folder.write("tokens", "infer 0123456789abcdef\n").string();
-  GrpcService server([&](ServerConfig& config) { config.token_file = tokens; });
-  const std::string_view token = "Bearer 0123456789abcdef";
-  SUBCASE("no token") {
-    Asked asked(server);
-    CHECK_FALSE(asked.start());
-    CHECK(asked.code() == GrpcCode::kUnauthenticated);
-    CHECK(server.counted(kMetadata, GrpcCode::kUnauthenticated) == 1);
-  }
-  SUBCASE("a model that is not there") {
-    Asked asked(server);
-    CHECK_FALSE(asked.start(R"({"name": "other"})", token));
-    CHECK(asked.code() == GrpcCode::kNotFound);
-    CHECK(asked.message().find("unknown model: 'other'") != std::string::npos);
-  }
-  SUBCASE("a set of a document without sets") {
-    Asked asked(server);
-    CHECK_FALSE(asked.start(R"({"name": "m@blue"})", token));
-    CHECK(asked.code() == GrpcCode::kNotFound);
-  }
-  SUBCASE("administration") {
-    Asked asked(server, GrpcMethod::kRepositoryModelLoad);
-    CHECK_FALSE(asked.start(R"({"model_name": "m"})", token));
-    CHECK(asked.code() == GrpcCode::kPermissionDenied);
-  }
-  SUBCASE("no memory") {
-    Asked asked(server);
-    {
-      const test::NoMemory none;
-      CHECK_FALSE(asked.start(kOfModel, token));
-    }
-    CHECK(asked.code() == GrpcCode::kResourceExhausted);
-    CHECK(server.counted(kMetadata, GrpcCode::kResourceExhausted) == 1);
-  }
-}
-
 TEST_CASE("grpc document: it waits for a model that is loaded on demand") {
   GrpcService server(limit_time);
   Asked asked(server);

@@ -123,11 +123,17 @@ class ScriptedStep final : public Schedulable {
 class Whole final : public BatchRun {
  public:
   Whole() : output_(1) {
+    classify();
     requests.push_back(&client);
     inputs = input_;
     outputs = output_;
   }
   void finished() noexcept override { ++ended; }
+  // Sets the deadline of the client's request, as the pipeline's queue does: none without a timeout.
+  void classify() {
+    const BatchPolicy policy;
+    RequestQueue(policy).classify(client, StillTime::now());
+  }
   float answer() const { return output_[0].data_as<float>()[0]; }
   std::string problem() const { return error ? describe_failure(error).message : std::string(); }
 
@@ -312,9 +318,8 @@ TEST_CASE("pipeline: a run that began long ago uses its thread no further") {
 TEST_CASE("pipeline: a step does not start after the request's time for waiting") {
   Diamond d;
   Whole run;
-  const BatchPolicy policy;
   run.client.timeout = 2s;
-  RequestQueue(policy).classify(run.client, StillTime::now());
+  run.classify();
   d.pipeline.submit(run);
   CHECK(d.first->queued[0]->timeout == 2s);
   StillTime::pass(1999ms);
