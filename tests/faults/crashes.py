@@ -37,7 +37,7 @@ def kill_in(subject, operation, nth):
         fired = subject.control.page.fired
     if not fired:
         return None
-    status = subject.server.process.wait(5)
+    status = subject.server.process.wait(60)
     subject.end()
     return status
 

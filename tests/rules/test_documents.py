@@ -34,6 +34,11 @@ COMMANDS = {
     "./dev serve model.pt2": dev_serves,
     **{line: of_dev for line in (
         "./dev build", "SCONCE_PRESET=debug ./dev build", "./dev format", "./dev lint", "./dev lint --all")},
+    **{line: run_by("tests/server/test_core.py::test_it_serves") for line in (
+        "./dev build core", "build/release/server/core/sconce")},
+    **{line: run_by("tests/server/test_core.py::test_help_marks_what_is_missing") for line in (
+        "sconce --help", "sconce serve --help")},
+    "sconce weights push --sign": run_by("tests/server/test_core.py::test_commands_of_missing_parts_name_the_option"),
     "./dev conformance tests/data/basics.tar.xz --filter pooling": conformance,
     "./dev test": of_dev,
     "./dev test --long": of_dev,

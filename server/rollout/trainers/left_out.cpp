@@ -19,8 +19,8 @@ namespace admin {
 // One function for each handler of trainer_routes.h.
 #define TEXT(name) \
   std::string name(Rollout&, const AdminRequest&) { kTrainers.fail(); }
-#define START(name)                                                    \
-  void name(Rollout& rollout, AdminRequest request, AdminDone done) {                   \
+#define START(name)                                                                  \
+  void name(Rollout& rollout, AdminRequest request, AdminDone done) {                \
     start_admin(rollout.admin_threads, std::move(request), refuse, std::move(done)); \
   }
 
