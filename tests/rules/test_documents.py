@@ -431,6 +431,8 @@ OTHERS = {
     "rows          requests may share runs: proved by": run_by(
         "tests/commands/program_test.cpp::program: inspect, text and JSON, without colour in a pipe", "of the digits example"),
     "weights_peers = ": run_by("tests/server/rollout/push/push_peers_test.cpp::push peers: hosts, ports, schemes"),
+    **{line: said for line in (  # FORMAT.md
+        "archive_format  ", 'inputs_info_[I].name = "arg0_1";', "ConstantHandle NAME = ", "auto arg0_1 = std::move(inputs[I]);")},
     "model.pt2": said,
     "Model::run(inputs)": said,
     "client": said,
