@@ -433,12 +433,8 @@ OTHERS = {
     "weights_peers = ": run_by("tests/server/rollout/push/push_peers_test.cpp::push peers: hosts, ports, schemes"),
     **{line: said for line in (  # FORMAT.md
         "archive_format  ", 'inputs_info_[I].name = "arg0_1";', "ConstantHandle NAME = ", "auto arg0_1 = std::move(inputs[I]);")},
-    "model.pt2": said,
-    "Model::run(inputs)": said,
     "client": said,
     'handle = serve.get_app_handle("default")': run_by("tests/long/ray/test_readme.py::test_the_blocks"),
-    "POST .../weights": said,
-    "ModelLoader --> Package (read once)": said,
     "request for M --> loaded?": said,
     "sconce_package* package = NULL;": run_by(
         "tests/c_api/c_api_test.cpp::c api: dlpack.h before and after it, and a program in C11", "and by examples/embed.c"),
