@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sconce/check.h"
+#include "server/support/hmac.h"
 
 namespace sconce::server {
 namespace {
