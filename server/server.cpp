@@ -204,10 +204,11 @@ class Server {
     rollout_.operations.stop();
     rollout_.admin_threads.stop();  // they pass their answers to the I/O threads
     admission_.heavy_work.stop();   // likewise
+    // All I/O threads outlive the models: a replica thread that has passed on an answer may be about to wake its event
+    // loop. The work of a loop may refer to another loop, so it goes while all of them are there.
     for (auto& io_thread : io_threads_) io_thread->stop();
     listeners_.clear();
-    // The accepting thread is destroyed first, because its work refers to the other event loops.
-    io_threads_.pop_back();
+    for (auto& io_thread : io_threads_) io_thread->loop().drop_work();
     if (telemetry_.otlp) telemetry_.otlp->stop();
   }
 

@@ -35,6 +35,7 @@ class Parser {
   Index expression(int least = 0);
   Index statement();
   Index block();
+  Index body();
   bool parameters(std::vector<Parameter>& list);
   std::vector<Index> all_statements();
   bool ended() const { return token().kind == TokenKind::kEnd; }
@@ -339,6 +340,14 @@ Index Parser::block() {
   return failed() ? kNothing : add(std::move(block));
 }
 
+// The statement of a loop or a condition: an empty one, which statement() gives no index, is a block without
+// statements.
+Index Parser::body() {
+  const Index child = statement();
+  if (child != kNothing || failed()) return child;
+  return add(Statement{.deed = Deed::kBlock, .text = ";", .origin = {}, .children = {}});
+}
+
 // "for(int64_t x0=static_cast<int64_t>(0L); x0<static_cast<int64_t>(ks0); x0+=static_cast<int64_t>(1L))"
 Index Parser::loop() {
   Statement loop{.deed = Deed::kFor, .text = line(), .origin = {}, .children = {}};
@@ -361,9 +370,9 @@ Index Parser::loop() {
     loop.third = expression();
   }
   if (!expect(")")) return kNothing;
-  const Index body = statement();
+  const Index repeated = body();
   if (failed()) return kNothing;
-  loop.children.push_back(body);
+  loop.children.push_back(repeated);
   return add(std::move(loop));
 }
 
@@ -373,11 +382,11 @@ Index Parser::condition(Deed deed) {
   if (!expect("(")) return kNothing;
   result.first = expression();
   if (!expect(")")) return kNothing;
-  const Index yes = statement();
+  const Index yes = body();
   if (failed()) return kNothing;
   result.children.push_back(yes);
   if (deed == Deed::kIf && take("else")) {
-    const Index no = statement();
+    const Index no = body();
     if (failed()) return kNothing;
     result.children.push_back(no);
   }

@@ -93,4 +93,14 @@ void EventLoop::do_work() {
   }
 }
 
+void EventLoop::drop_work() noexcept {
+  std::vector<std::function<void()>> dropped;
+  {
+    const MutexLock lock(mutex_);
+    dropped.swap(work_);
+  }
+  dropped.clear();  // without the mutex: what the work holds may call this loop
+  begun_.clear();
+}
+
 }  // namespace sconce::server

@@ -65,6 +65,8 @@ class EventLoop {
   void call(std::function<void()> work);
   // Executes the work of call(). Its exceptions are passed on; the remaining work is executed at the next call.
   void do_work();
+  // After the loop's last turn: destroys the work that was not executed.
+  void drop_work() noexcept;
 
  private:
   void add(int operation, int descriptor, uint32_t events, Watcher* watcher);

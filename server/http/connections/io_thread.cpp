@@ -118,6 +118,10 @@ void IoThread::stop() {
     for (auto it = connections_.begin(); it != connections_.end();) running |= (*it++)->abandon();
     if (running) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  again_.clear();
+  answers_.clear();
+  connections_.clear();
+  retired_.clear();
 }
 
 void IoThread::serve(Accepted accepted) {

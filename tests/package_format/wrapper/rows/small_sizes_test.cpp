@@ -161,3 +161,15 @@ TEST_CASE("small sizes: code that is not understood takes what may have been dec
   // What was understood before it counts.
   CHECK(least(row_kernel("ks0", "4L + x1"), "s77", kRun + "    something_new(buf1);\n") == 2);
 }
+
+TEST_CASE("small sizes: a condition or a loop with an empty statement") {
+  const std::string kernel = row_kernel("ks0", "x1 + 4L*x0");
+  for (const std::string empty : {"if (s77 > 3L) ;", "if (s77 > 3L) ; else ;", "while (s77 > 3L) ;"}) {
+    CAPTURE(empty);
+    CHECK(least(kernel, "s77", "    " + empty + "\n" + kRun) == 0);
+  }
+  std::string looping = kernel;
+  looping.insert(looping.find("auto tmp9"),
+                 "for(int64_t x2=static_cast<int64_t>(0L); x2<static_cast<int64_t>(4L); x2++) ;\n");
+  CHECK(least(looping) == 0);
+}

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -142,4 +143,25 @@ TEST_CASE("event loop: work is done in order, and what one throws loses nothing 
   CHECK(done == "ac");
   loop.do_work();
   CHECK(done == "acd");
+}
+
+TEST_CASE("event loop: work that was not executed is destroyed on request, and may call the loop then") {
+  EventLoop loop;
+  int destroyed = 0;
+  struct Work {
+    EventLoop& loop;
+    int& destroyed;
+    Work(EventLoop& loop, int& destroyed) : loop(loop), destroyed(destroyed) {}
+    ~Work() {
+      ++destroyed;
+      loop.wake();
+    }
+  };
+  for (int i = 0; i < 2; ++i) {
+    auto work = std::make_shared<Work>(loop, destroyed);
+    loop.call([work] { FAIL("executed"); });
+  }
+  loop.drop_work();
+  CHECK(destroyed == 2);
+  loop.do_work();
 }
