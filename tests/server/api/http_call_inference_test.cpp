@@ -417,3 +417,66 @@ TEST_CASE("http call: a loop whose answer is no stream") {
     CHECK(refused.has("Content-Length: "));
   }
 }
+
+TEST_CASE("http call: requests with the same affinity, or the same id, get the same set of weights") {
+  HttpService service([](ServerConfig& config) {
+    config.set_model("loops.explicit.sets=2", "the test");
+    config.set_model("loops.explicit.routes=active:50,blue:50", "the test");
+  });
+  service.publish("loops.explicit");
+  Client admin = service.connect(kAdmin);
+  const std::string no_weights("\x02\0\0\0\0\0\0\0{}", 10);  // all are those of the active set
+  const HttpAnswer filled = service.post(admin, "/v2/admin/models/loops.explicit/sets/blue?mode=partial", no_weights,
+                                         "Content-Type: application/octet-stream\r\n");
+  REQUIRE_MESSAGE(filled.status == 200, filled.body);
+  Client client = service.connect();
+  const auto gets_blue = [&](const std::string& fields, const std::string& model = "loops.explicit") {
+    const HttpAnswer answer = service.post(client, "/v2/models/" + model + "/generate", prompt(1), fields);
+    CHECK(answer.status == 200);
+    return answer.has("Sconce-Weights: blue\r\n");
+  };
+  for (const std::string field : {"Sconce-Affinity: ", "X-Request-Id: "}) {
+    int blue = 0;
+    for (int key = 0; key < 16; ++key) {
+      const std::string fields = field + std::to_string(key) + "\r\n";
+      const bool first = gets_blue(fields);
+      for (int i = 0; i < 3; ++i) CHECK(gets_blue(fields) == first);
+      blue += first ? 1 : 0;
+    }
+    CHECK(blue > 0);
+    CHECK(blue < 16);
+  }
+  for (int i = 0; i < 4; ++i) {
+    CHECK(gets_blue("Sconce-Weights: blue\r\n"));
+    CHECK(gets_blue({}, "loops.explicit@blue"));
+    CHECK_FALSE(gets_blue({}, "loops.explicit@active"));
+  }
+  const HttpAnswer both =
+      service.post(client, "/v2/models/loops.explicit@blue/generate", prompt(1), "Sconce-Weights: active\r\n");
+  CHECK(both.status == 400);
+}
+
+TEST_CASE("http call: a trace has the request's id and path, and the client's context only if this request has one") {
+  HttpService service([](ServerConfig& config) {
+    config.trace_level = TraceLevel::kTimestamps;
+    config.trace_rate = 1;
+  });
+  service.publish("m");
+  Client client = service.connect();
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const auto traced = [&] { return service.telemetry->tracer.records("m", 100); };
+  service.post(client, kInferPath, kInferRequest,
+               "X-Request-Id: an-id\r\ntraceparent: 00-" + trace + "-00f067aa0ba902b7-01\r\n");
+  service.settle();
+  const std::string first = traced();
+  CHECK(first.find("an-id") != std::string::npos);
+  CHECK(first.find("POST " + kInferPath) != std::string::npos);
+  const size_t known = count(first, trace);
+  CHECK(known > 0);
+  service.post(client, kInferPath, kInferRequest);
+  service.settle();
+  CHECK(count(traced(), "POST " + kInferPath) == 2);
+  CHECK(count(traced(), trace) == known);
+  service.get(client, "/v2/models/m");
+  CHECK(count(traced(), "POST ") == 2);  // runs only
+}

@@ -314,6 +314,25 @@ TEST_CASE("http call: an admin task waits for its model without a limit, and hol
   }
 }
 
+TEST_CASE("http call: a task holds its model until it ends") {
+  HttpService service([](ServerConfig& config) { config.set_model("loops.explicit.sets=2", "the test"); });
+  service.publish("loops.explicit");
+  const auto held = [&] { return service.model("loops.explicit")->uses()->in_use(); };
+  Client client = service.connect(kAdmin);
+  const std::string no_weights("\x02\0\0\0\0\0\0\0{}", 10);  // all are those of the active set
+  client.send(
+      "POST /v2/admin/models/loops.explicit/sets/blue?mode=partial HTTP/1.1\r\nHost: x\r\n"
+      "Content-Type: application/octet-stream\r\nContent-Length: 10\r\n\r\n");
+  CHECK(service.look(client).status == 0);
+  CHECK(held());
+  client.send(no_weights);
+  const HttpAnswer answer = service.answer(client);
+  CHECK(answer.status == 200);
+  CHECK_FALSE(answer.has("Connection: close"));
+  CHECK_FALSE(held());
+  CHECK(service.get(client, "/v2/admin/models/loops.explicit/sets/blue").status == 200);
+}
+
 TEST_CASE("http call: the loader's work, and its error") {
   HttpService service([](ServerConfig& config) { config.http_admin = true; });
   service.control->start();
@@ -420,7 +439,9 @@ TEST_CASE("http call: a foreign name in Host is refused if nothing but the addre
     service->admission->checks_host = kPublic;
     Client client = service->connect();
     client.send("GET /v2/health/live HTTP/1.1\r\nHost: evil.example\r\n\r\n");
-    CHECK(service->answer(client).status == (service == &open ? 403 : 200));
+    const HttpAnswer answer = service->answer(client);
+    CHECK(answer.status == (service == &open ? 403 : 200));
+    CHECK(answer.has("Connection: close") == (service == &open));
     Client own = service->connect();
     for (int i = 0; i < 2; ++i) {
       own.send("GET /v2/health/live HTTP/1.1\r\nHost: localhost:8000\r\n\r\n");
