@@ -65,14 +65,13 @@ void RpcStream::was_written(bool ok) noexcept {
     writing_ = false;
     over = std::move(written_);
     more = ok && !cancelled_ && over->refused == nullptr && over->inference->more();
-    const auto at = std::find(entries_.begin(), entries_.end(), over);
     if (more) {
       // Other requests with several answers are served first.
       over->ready = false;
-      entries_.splice(entries_.end(), entries_, at);
+      entries_.splice(entries_.end(), entries_, std::find(entries_.begin(), entries_.end(), over));
       users_++;
     } else {
-      entries_.erase(at);
+      entries_.remove(over);
     }
     if (!ok) ended_ = true;
     go_on();

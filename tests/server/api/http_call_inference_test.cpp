@@ -12,6 +12,7 @@
 using namespace sconce;
 using namespace sconce::server;
 using namespace std::chrono_literals;
+using sconce::test::BusyPool;
 using sconce::test::HttpService;
 using sconce::test::kBounded;
 using sconce::test::kBoundedPath;
@@ -302,9 +303,16 @@ TEST_CASE("http call: a run that fails") {
 TEST_CASE("http call: a long body is decoded on another thread, whose error comes back") {
   HttpService service;
   service.publish("m");
+  service.model("m")->set_replicas(0);
   Client client = service.connect();
   const std::string blanks(300 * 1024, ' ');
+  BusyPool busy(service.admission->heavy_work);
   service.send_post(client, kInferPath, blanks + kInferRequest);
+  service.settle();
+  CHECK(service.model("m")->pending() == 0);
+  busy.let_go();
+  while (service.model("m")->pending() == 0) service.settle();
+  service.model("m")->set_replicas(1);
   const HttpAnswer answer = service.answer(client);
   CHECK(answer.status == 200);
   CHECK(has(answer, "14"));
@@ -321,7 +329,12 @@ TEST_CASE("http call: a long answer is encoded on another thread") {
   std::string body = R"({"inputs": [{"name": "INPUT__0", "shape": [9000, 4], "datatype": "FP32", "data": [1, 2, 3, 4)";
   for (int i = 1; i < kRows; ++i) body += ", 1, 2, 3, 4";
   body += "]}]}";
+  BusyPool busy(service.admission->heavy_work);
   service.send_post(client, kInferPath, body);
+  while (service.model("m")->statistics().totals().executions == 0) service.settle();
+  service.settle();
+  CHECK(client.take().empty());
+  busy.let_go();
   std::string text;
   while (text.find("]}]}") == std::string::npos) {
     service.settle();

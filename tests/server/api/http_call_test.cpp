@@ -16,6 +16,7 @@ using namespace sconce;
 using namespace sconce::server;
 using namespace std::chrono_literals;
 using sconce::TempFolder;
+using sconce::test::BusyPool;
 using sconce::test::HttpService;
 using sconce::test::kBounded;
 using sconce::test::kBoundedPath;
@@ -356,8 +357,10 @@ TEST_CASE("http call: a document about many models is written on another thread"
     }
   });
   Client client = service.connect();
+  BusyPool busy(service.admission->heavy_work);
   client.get("/v2/models");
-  service.settle();
+  CHECK(service.look(client).status == 0);
+  busy.let_go();
   const HttpAnswer names = service.answer(client);
   CHECK(names.status == 200);
   CHECK(has(names, "\"x200\""));

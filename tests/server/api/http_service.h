@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <boost/asio/ip/address.hpp>
 #include <functional>
 #include <memory>
@@ -104,6 +106,39 @@ struct HttpService : ScriptedService {
   server::IoThread io{{config, telemetry->counters, connections, request_memory, admission->credentials,
                        telemetry->refusals, telemetry->failures, &ScriptedService::now},
                       0};
+};
+
+// Keeps all threads for long work busy.
+class BusyPool {
+ public:
+  explicit BusyPool(server::ThreadPool& pool) {
+    for (One& one : all_) {
+      one.task.context = &one;
+      one.task.work = [](void* context) noexcept {
+        BusyPool& self = static_cast<One*>(context)->busy;
+        self.open_.wait(false);
+        ++self.done_;
+        self.done_.notify_all();
+      };
+      pool.submit(one.task);
+    }
+  }
+  void let_go() {
+    open_ = true;
+    open_.notify_all();
+    for (size_t now = done_; now < all_.size(); now = done_) done_.wait(now);
+  }
+
+ private:
+  struct One {
+    explicit One(BusyPool& busy) : busy(busy) {}
+    BusyPool& busy;
+    server::ThreadPool::Task task;
+  };
+  std::atomic<bool> open_{false};
+  std::atomic<size_t> done_{0};
+  // The most threads of a ThreadPool.
+  std::array<One, 4> all_{One(*this), One(*this), One(*this), One(*this)};
 };
 
 // A request to the fake model "m", whose second output value is 14.

@@ -106,6 +106,7 @@ TEST_CASE("grpc call: it is answered by the model, counted and written to the ac
     CHECK(call.code() == GrpcCode::kOk);
     const TensorAnswer& answer = call->answer();
     CHECK(answer.model == "m");
+    CHECK(answer.weight_version == "1");
     CHECK(answer.last);
     CHECK_FALSE(answer.streamed);
     REQUIRE(answer.outputs.size() == 1);
