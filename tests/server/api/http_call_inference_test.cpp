@@ -118,6 +118,7 @@ TEST_CASE("http call: a model answers, one request of a connection after the oth
     CHECK_FALSE(answer.has("Connection: close"));
   }
   CHECK(service.model("m")->statistics().totals().success == 3);
+  CHECK_FALSE(service.model("m")->uses()->in_use());
   CHECK(service.answered(200) == 3);
   CHECK(service.telemetry->counters[0].bodies_in == 3 * kInferRequest.size());
   CHECK(service.telemetry->counters[0].bodies_out == 3 * kInferRequest.size());

@@ -398,6 +398,14 @@ TEST_CASE("http call: ids") {
   CHECK(service.get(client, "/v2/health/live", "X-Request-Id: an-id\r\n").has("X-Request-Id: an-id\r\n"));
   CHECK_FALSE(service.get(client, "/v2/health/live").has("X-Request-Id"));
   CHECK(service.get(client, "/nope").has("X-Request-Id: "));  // an error always has one
+  // A request that does not arrive in time has no id of its own, and not the last one's either.
+  service.get(client, "/v2/health/live", "X-Request-Id: an-id\r\n");
+  client.send("GET /v2/health");
+  service.settle();
+  service.after(service.config.header_timeout + 1s);
+  const HttpAnswer late = service.look(client);
+  CHECK(late.status == 408);
+  CHECK_FALSE(late.has("an-id"));
 }
 
 TEST_CASE("http call: the access log") {

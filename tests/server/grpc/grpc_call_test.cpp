@@ -472,6 +472,16 @@ TEST_CASE("grpc call: a client that leaves its stream ends the loop") {
   CHECK(server.failed("loops.explicit", reason) == 1);
   CHECK(server.model("loops.explicit")->statistics().totals().success == 0);
   CHECK(server.request_memory.used() == 0);
+  // The same object answers the next stream.
+  const LoopRequestOf short_loop(1);
+  Calling next(server);
+  next.run(short_loop.request, kStream);
+  CHECK(next.code() == GrpcCode::kOk);
+  next->next();
+  CHECK(next.code() == GrpcCode::kOk);
+  CHECK(next->answer().last);
+  next.release();
+  CHECK(server.counted(kStream, GrpcCode::kOk) == 1);
 }
 
 TEST_CASE("grpc call: a stream that is released before its last answer ends the loop, and counts as answered") {

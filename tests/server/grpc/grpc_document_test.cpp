@@ -288,6 +288,23 @@ TEST_CASE("grpc document: control needs http_admin, and the loader gets nothing 
   for (Asked* asked : {&load, &settings}) asked->wait_until_gone();
 }
 
+TEST_CASE("grpc document: a version, and settings to change, are those of the message") {
+  GrpcService server([](ServerConfig& config) { config.http_admin = true; });
+  server.publish("m");
+  const auto code = [&](GrpcMethod method, const std::string& message) {
+    Asked asked(server, method);
+    CHECK_FALSE(asked.start(message));
+    const GrpcCode code = asked.code();
+    asked.wait_until_gone();
+    return code;
+  };
+  CHECK(code(kMetadata, R"({"name": "m", "version": "1"})") == GrpcCode::kOk);
+  CHECK(code(kMetadata, R"({"name": "m", "version": "9"})") == GrpcCode::kNotFound);
+  CHECK(code(GrpcMethod::kLogSettings, "{}") == GrpcCode::kOk);
+  CHECK(code(GrpcMethod::kLogSettings, R"({"settings": {"nonsense": {"bool_param": true}}})") ==
+        GrpcCode::kInvalidArgument);
+}
+
 TEST_CASE("grpc document: a set of a model that is not loaded, as over HTTP") {
   GrpcService server;
   SUBCASE("a route that distinguishes no sets refuses it at once") {
