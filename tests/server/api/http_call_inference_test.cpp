@@ -310,7 +310,7 @@ TEST_CASE("http call: a long body is decoded on another thread, whose error come
   BusyPool busy(service.admission->heavy_work);
   service.send_post(client, kInferPath, blanks + kInferRequest);
   service.settle();
-  CHECK(service.model("m")->pending() == 0);
+  REQUIRE(service.model("m")->pending() == 0);
   busy.let_go();
   while (service.model("m")->pending() == 0) service.settle();
   service.model("m")->set_replicas(1);
@@ -334,7 +334,7 @@ TEST_CASE("http call: a long answer is encoded on another thread") {
   service.send_post(client, kInferPath, body);
   while (service.model("m")->statistics().totals().executions == 0) service.settle();
   service.settle();
-  CHECK(client.take().empty());
+  REQUIRE(client.take().empty());
   busy.let_go();
   std::string text;
   while (text.find("]}]}") == std::string::npos) {
