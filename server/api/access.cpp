@@ -32,14 +32,12 @@ CredentialSet::Refusal refusal_of(const ServerConfig& config, Telemetry& telemet
   return refusal;
 }
 
-void check_listener(const Admission& admission, const Route& route, Listeners listener) {
-  SCONCE_CHECK(!is_forbidden(route, listener, admission.config.http_admin), kForbidden,
+void check_route(const Admission& admission, const RouteMatch& match) {
+  const Route& route = route_of(match);
+  SCONCE_CHECK(!is_forbidden(route, match.listener, admission.config.http_admin), kForbidden,
                "this is for the administration listener (settings admin and http_admin)");
-}
-
-void check_set(const Route& route, std::string_view model, std::string_view set) {
-  SCONCE_CHECK(set.empty() || takes_set(route), kNotFound, "Request for unknown model: '", excerpt(model), "@",
-               excerpt(set), "' is not found");
+  SCONCE_CHECK(match.set.empty() || takes_set(route), kNotFound, "Request for unknown model: '", excerpt(match.model),
+               "@", excerpt(match.set), "' is not found");
 }
 
 bool needs_load(const Admission& admission, const Catalog& catalog, std::string_view model) {
@@ -47,9 +45,11 @@ bool needs_load(const Admission& admission, const Catalog& catalog, std::string_
   return models != nullptr && models->is_missing(catalog, model);
 }
 
-void start_control(Admission& admission, const OnControlThread& handler, std::string_view model, std::string_view body,
+void start_control(Admission& admission, const OnControlThread& handler, const RouteMatch& match, std::string_view body,
                    const RequestId& id, const std::string& peer, ModelLoader::Done done) {
+  check_route(admission, match);
   handler.check(body);
+  const std::string_view model = match.model;
   SCONCE_CHECK(is_model_name(model), kInvalidArgument, "not a model's name: '", excerpt(model), "'");
   SCONCE_CHECK(!admission.draining.load(std::memory_order_relaxed), kUnavailable, "the server is ending");
   ModelLoader& loader = admission.loader;

@@ -19,16 +19,16 @@ CredentialSet::Refusal refusal_of(const ServerConfig& config, Telemetry& telemet
                                   const Route* route, Listeners listener, std::string_view authorization,
                                   bool foreign_page);
 
-// kForbidden: the route is not for this listener.
-void check_listener(const Admission& admission, const Route& route, Listeners listener);
-// kNotFound: "model@set" names a model only for routes that distinguish its sets.
-void check_set(const Route& route, std::string_view model, std::string_view set);
+// Whether the matching route takes the request. kForbidden: it is not for this listener. kNotFound: "model@set" names a
+// model only for routes that distinguish its sets.
+void check_route(const Admission& admission, const RouteMatch& match);
 
 // Whether the model is not loaded, but will be for a request that names it.
 bool needs_load(const Admission& admission, const Catalog& catalog, std::string_view model);
 
-// Queues the work for the loader thread, which calls `done` at the end. kInvalidArgument, kUnavailable, kQueueFull.
-void start_control(Admission& admission, const OnControlThread& handler, std::string_view model, std::string_view body,
+// Queues the work for the loader thread, which calls `done` at the end. match: its route has the handler.
+// kInvalidArgument, kUnavailable, kQueueFull; errors of check_route().
+void start_control(Admission& admission, const OnControlThread& handler, const RouteMatch& match, std::string_view body,
                    const RequestId& id, const std::string& peer, ModelLoader::Done done);
 
 }  // namespace sconce::server

@@ -5,6 +5,7 @@
 namespace sconce::server {
 
 bool DocumentCall::write(const OnIoThread& handler, const RequestView& request, Response& response) {
+  check_route(request.admission, request.route);
   // Uses one snapshot, because between two snapshots another load may evict the model.
   if (handler.loads && needs_load(request.admission, request.catalog, request.route.model)) {
     call_.wait_for_load(request.route.model);

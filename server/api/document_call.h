@@ -1,5 +1,6 @@
-// DocumentCall: a request for a document of a route with OnIoThread, the same for every protocol. If the route needs a
-// model that is not loaded, the Call waits for the load, with the deadline of any request to the model.
+// DocumentCall: a request for a document of a route with OnIoThread, the same for every protocol. The route is checked
+// before the wait and again before the answer. If it needs a model that is not loaded, the Call waits for the load,
+// with the deadline of any request to the model.
 //
 //   kNone --write()--> kNone                     the document is written
 //   kNone --write()--> kLoader --notice--> kNone   then resume()
@@ -19,7 +20,7 @@ class DocumentCall {
   // The call has begun, and outlives the object.
   explicit DocumentCall(Call& call) noexcept : call_(call) {}
 
-  // True: the document is written. False: the model is being loaded. Errors of the handler and of
+  // True: the document is written. False: the model is being loaded. Errors of check_route(), of the handler and of
   // Call::wait_for_load().
   bool write(const OnIoThread& handler, const RequestView& request, Response& response);
   // Call this after Call::noticed(). As write(), because the model may have been evicted meanwhile; also throws the

@@ -75,7 +75,7 @@ HttpCall::Next HttpCall::begin(Clock::time_point now) {
 // Sets the maximum size of the request from its route. Returns false if the request is larger.
 bool HttpCall::limit_body() {
   most_body_ = static_cast<uint64_t>(api_.admission().config.max_body_bytes);
-  check_set(route_of(route_), route_.model, route_.set);
+  check_route(api_.admission(), route_);
   // Throws the error of a missing model before the request is read. The maximum size for a model that is not loaded yet
   // is unknown.
   const BodyLimit limit = route_of(route_).body;
@@ -105,8 +105,6 @@ HttpCall::Next HttpCall::route_request() {
     case RouteMatch::Result::kFound:
       break;
   }
-  check_listener(api_.admission(), route_of(route_), listener_);
-  check_set(route_of(route_), route_.model, route_.set);
   return std::visit([this](const auto& handler) { return answer_by(handler); }, route_of(route_).handler);
 }
 

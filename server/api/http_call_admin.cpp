@@ -74,6 +74,7 @@ bool HttpCall::refuse_access() {
 }
 
 HttpCall::Next HttpCall::start_task(const OnAdminThread& handler) {
+  check_route(api_.admission(), route_);
   if (!hold_model()) return wait_for_load();
   const auto done = [this](AdminAnswer answer) {
     admin_answer_ = std::move(answer);
@@ -112,11 +113,10 @@ void HttpCall::take_admin_answer() {
 }
 
 HttpCall::Next HttpCall::answer_by(const OnControlThread& handler) {
-  start_control(api_.admission(), handler, route_.model, body_text(), request_id_, peer_,
-                [this](std::exception_ptr problem) {
-                  problem_ = std::move(problem);
-                  notify(this);
-                });
+  start_control(api_.admission(), handler, route_, body_text(), request_id_, peer_, [this](std::exception_ptr problem) {
+    problem_ = std::move(problem);
+    notify(this);
+  });
   holder_ = Holder::kAdministration;
   return Next::kWait;
 }

@@ -5,6 +5,7 @@
 #include "sconce/check.h"
 #include "server/api/http_call.h"
 #include "server/api/routes.h"
+#include "server/api/run_record.h"
 #include "server/support/failure.h"
 #include "src/support/excerpt.h"
 

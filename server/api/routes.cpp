@@ -315,6 +315,8 @@ constexpr bool is_sound(const Route& route) noexcept {
   if (lane != (route.body == kInputs) || ((route.body == kWeights || route.body == kTensors) && !admin)) return false;
   const bool feed = std::holds_alternative<EventStream>(route.handler);
   if ((admin || feed) && route.listeners != kAdmin) return false;
+  // No check_route() for these.
+  if ((lane || feed) && is_control(route)) return false;
   if (lane || std::holds_alternative<OnControlThread>(route.handler)) {
     for (const std::string_view path : route.paths) {
       if (path.find("{model}") == std::string_view::npos) return false;

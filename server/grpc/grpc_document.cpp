@@ -122,8 +122,6 @@ bool GrpcDocument::begin(std::string_view authorization, std::string_view messag
     status_ = {grpc_code(refusal.status), std::string(refusal.message)};
     return true;
   }
-  check_listener(admission, route, kPublic);
-  check_set(route, match_.model, match_.set);
   if (const auto* const control = std::get_if<OnControlThread>(&route.handler)) {
     execute(*control);
     return false;
@@ -159,7 +157,7 @@ void GrpcDocument::execute(const OnControlThread& handler) {
       return true;
     });
   };
-  start_control(room_.admission(), handler, match_.model, request_.body, id_, peer_, executed);
+  start_control(room_.admission(), handler, match_, request_.body, id_, peer_, executed);
   state_ = State::kExecuting;
 }
 

@@ -12,6 +12,7 @@
 
 #include "fake_package.h"
 #include "server/registry/package_model.h"
+#include "server/scheduling/decoding/loop_plan.h"
 #include "server/support/log.h"
 
 namespace sconce::test {
@@ -100,8 +101,17 @@ void ScriptedService::pass_unseen(Clock::duration time) { time_now += time.count
 void ScriptedService::publish(const std::string& name) const {
   for (const PackageFile& file : finder->files([](const std::string&) {}).files)
     for (const PackageEntry& entry : finder->open(file))
-      if (entry.name == name) return repository->publish(entry, repository->load(entry, false, signatures));
+      if (entry.name == name) return publish(entry);
   FAIL("no package of that name");
+}
+
+// As ModelLoader does.
+void ScriptedService::publish(const PackageEntry& package) const {
+  LoadedModel loaded = repository->load(package, false, signatures);
+  if (const std::string loop = repository->config_of(package).loop; !loop.empty())
+    loaded.loop = std::make_shared<const LoopPlan>(
+        plan_loop(read_loop(content_of(loop), loop), loaded.interface, /*has_sequences=*/false));
+  repository->publish(package, std::move(loaded));
 }
 
 void ScriptedService::load(const PackageEntry& package) {
@@ -115,7 +125,7 @@ void ScriptedService::load(const PackageEntry& package) {
     if (!ending_) ends_.pop_front();
   }
   if (!problem.empty()) throw Error(ErrorCode::kModelFailed, problem);
-  repository->publish(package, repository->load(package, false, signatures));
+  publish(package);
   if (evicts) evict(package.name);
 }
 

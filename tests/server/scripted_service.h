@@ -86,6 +86,7 @@ class ScriptedService {
 
  private:
   void load(const server::PackageEntry& package);
+  void publish(const server::PackageEntry& package) const;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -135,6 +135,7 @@ def test_sets_that_are_not_there(server):
         answer = server.request(method, path, b"" if method == "POST" else None, port=server.admin_port)
         assert answer.status == 404 and b"fake@a" in answer.body, (path, answer.body)
     assert server.admin("GET", "fake@a/weights").status == 404
+    assert server.push("fake@a", fake_weights(7)).status == 404
     assert server.admin("DELETE", "fake@a/sets/a").status == 404
     assert data(server.infer("fake@a", ONES)) == of(3)
 

@@ -58,7 +58,7 @@ void Calls::visit(const std::function<void(RpcCall&)>& visit) {
   for (RpcCall* call = taken_; call != nullptr; call = call->next_) visit(*call);
 }
 
-std::string RpcCall::peer() noexcept { return peer_of(context().peer()); }
+std::string RpcCall::peer() { return peer_of(context().peer()); }
 
 void RpcCall::came(bool ok) {
   if (!ok) {
@@ -76,9 +76,20 @@ void RpcCall::came(bool ok) {
   calls_.wait_for_next(kind_);
   if (!calls_.enter()) {
     if (kind_ == Calls::kInfer) calls_.host.count(GrpcMethod::kModelInfer, kTooManyCalls.code);
-    return finish(status_of(kTooManyCalls));
+    return finish(kTooManyCalls);
   }
-  if (!has_memory([this] { begin(); })) finish(kNoMemory);
+  const GrpcCode problem = outcome_of([this] { begin(); });
+  if (problem != GrpcCode::kOk) finish(status_after(problem));
+}
+
+void RpcCall::finish(const grpc::Status& status) noexcept {
+  const GrpcCode problem = outcome_of([&] { last(status); });
+  if (problem != GrpcCode::kOk) last(status_after(problem));
+}
+
+void RpcCall::finish(const GrpcStatus& status) noexcept {
+  const GrpcCode problem = outcome_of([&] { last(status_of(status)); });
+  if (problem != GrpcCode::kOk) last(status_after(problem));
 }
 
 void RpcCall::left(bool) {
@@ -127,10 +138,6 @@ GrpcCaller caller_of(const grpc::ServerContext& context) {
   caller.peer = peer_of(context.peer());
   caller.deadline = steady_time(context.raw_deadline());
   return caller;
-}
-
-grpc::Status status_of(const GrpcStatus& status) {
-  return {static_cast<grpc::StatusCode>(status.code), status.message};
 }
 
 }  // namespace sconce::server

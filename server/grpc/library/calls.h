@@ -20,6 +20,7 @@
 #include "server/grpc/boundary.h"
 #include "server/grpc/library/call_threads.h"
 #include "server/grpc/library/no_memory.h"
+#include "server/grpc/library/status_text.h"
 
 namespace sconce::server {
 
@@ -100,8 +101,8 @@ class RpcCall {
  public:
   RpcCall(const RpcCall&) = delete;
 
-  // Only for a visited call.
-  std::string peer() noexcept;
+  // Only for a visited call. std::bad_alloc
+  std::string peer();
   virtual bool works() noexcept = 0;  // whether the server is working for the client
   virtual void drain() noexcept {}    // shutdown: accept no more requests
 
@@ -128,10 +129,15 @@ class RpcCall {
   virtual ~RpcCall() { calls_.calls_.fetch_sub(1, std::memory_order_release); }
 
   virtual grpc::ServerContext& context() noexcept = 0;
-  virtual void begin() = 0;                                      // a client has made the call; std::bad_alloc
-  virtual void finish(const grpc::Status& status) noexcept = 0;  // the call's last operation
+  virtual void begin() = 0;  // a client has made the call; std::bad_alloc before the call's last operation
+  // The call's last operation. std::bad_alloc before it, unless the status's text is short.
+  virtual void last(const grpc::Status& status) = 0;
   virtual void cancel() noexcept = 0;  // the client has disconnected, possibly while begin() runs on another thread
   virtual void over() noexcept {}      // called last
+
+  // Ends the call with the status; without memory for its text, with RESOURCE_EXHAUSTED.
+  void finish(const grpc::Status& status) noexcept;
+  void finish(const GrpcStatus& status) noexcept;
 
   // Reference count; gRPC holds one reference for each pending event.
   void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
@@ -155,15 +161,10 @@ class RpcCall {
   std::atomic<int> holds_{3};                      // came_, left_, and the call's last operation
 };
 
-inline const grpc::Status kNoMemory{grpc::RESOURCE_EXHAUSTED, "no memory"};
-inline const GrpcStatus kTooManyCalls{GrpcCode::kUnavailable,
-                                      "too many calls are under way (setting grpc_calls): try again later"};
-
 // A call's deadline; max: none, or more than ten years away.
 GrpcCaller::Clock::time_point steady_time(gpr_timespec deadline) noexcept;
-// The client's values in the call's metadata.
+// The client's values in the call's metadata. std::bad_alloc
 GrpcCaller caller_of(const grpc::ServerContext& context);
-grpc::Status status_of(const GrpcStatus& status);
 
 // Each makes a call that waits for a client.
 void wait_for_infer(Calls& calls);

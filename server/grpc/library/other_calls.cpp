@@ -20,6 +20,10 @@ namespace {
 
 using grpc::ByteBuffer;
 
+const GrpcStatus kNoMessage{GrpcCode::kInternal, "the call has no message"};
+const GrpcStatus kNoAnswer{GrpcCode::kInternal, "the answer has no message"};
+const GrpcStatus kWatchEnds{GrpcCode::kCancelled, "the server ends, or the client has left"};
+
 // The method of inference.GRPCInferenceService that the program answers as text.
 bool find_method(std::string_view path, GrpcMethod& method) {
   constexpr std::string_view kService = "/inference.GRPCInferenceService/";
@@ -86,10 +90,10 @@ class OtherCall final : public RpcCall, private Health::Watcher {
     if (kind_ == Kind::kWatch) calls_.health.remove(*this);
     { const MutexLock lock(mutex_); }  // the thread that called finish() has left
   }
-  void finish(const grpc::Status& status) noexcept override { to_.Finish(status, finished_.tag()); }
-  void refuse(const GrpcStatus& status) {
+  void last(const grpc::Status& status) override { to_.Finish(status, finished_.tag()); }
+  void refuse(const GrpcStatus& status) noexcept {
     if (kind_ == Kind::kText) calls_.host.count(method_, status.code);
-    finish(status_of(status));
+    finish(status);
   }
   void respond(const ByteBuffer& answer) {
     to_.WriteAndFinish(answer, grpc::WriteOptions(), grpc::Status::OK, finished_.tag());
@@ -102,9 +106,10 @@ class OtherCall final : public RpcCall, private Health::Watcher {
   void was_read(bool ok) {
     if (!ok) {
       if (kind_ == Kind::kReflect) return finish(grpc::Status::OK);
-      return refuse({GrpcCode::kInternal, "the call has no message"});
+      return refuse(kNoMessage);
     }
-    if (!has_memory([this] { answer(); })) finish(kNoMemory);
+    const GrpcCode problem = outcome_of([this] { answer(); });
+    if (problem != GrpcCode::kOk) finish(status_after(problem));
   }
   void was_written(bool ok) {
     if (kind_ == Kind::kReflect) return ok ? read() : finish(grpc::Status::OK);
@@ -146,10 +151,11 @@ class OtherCall final : public RpcCall, private Health::Watcher {
   }
   void ask(const std::string& json) {
     const auto done = [this](const GrpcStatus& given, std::string_view text) {
-      if (given.code != GrpcCode::kOk) return finish(status_of(given));
+      if (given.code != GrpcCode::kOk) return finish(given);
       bool is_answer = false;
-      if (!has_memory([&] { is_answer = answer_from_json(method_, text, answer_); })) return finish(kNoMemory);
-      is_answer ? respond(answer_) : finish({grpc::INTERNAL, "the answer has no message"});
+      const GrpcCode problem = outcome_of([&] { is_answer = answer_from_json(method_, text, answer_); });
+      if (problem != GrpcCode::kOk) return finish(status_after(problem));
+      is_answer ? respond(answer_) : finish(kNoAnswer);
     };
     std::shared_ptr<GrpcAnswering> answering = calls_.host.answer(method_, caller_of(context_), json, done);
     if (!answering) return;
@@ -174,12 +180,21 @@ class OtherCall final : public RpcCall, private Health::Watcher {
     if (!watches_ || writing_ || ended_) return;
     if (ends_) {
       ended_ = true;
-      return finish({grpc::CANCELLED, "the server ends, or the client has left"});
+      return finish(kWatchEnds);
     }
     if (std::exchange(told_, status_) == status_) return;
+    ByteBuffer answer;
+    const GrpcCode problem = outcome_of([&] {
+      mutex_.assert_held();
+      answer = health_answer(status_);
+    });
+    if (problem != GrpcCode::kOk) {
+      ended_ = true;
+      return finish(status_after(problem));
+    }
     writing_ = true;
     hold();
-    to_.Write(health_answer(status_), written_.tag());
+    to_.Write(answer, written_.tag());
   }
 
   grpc::GenericServerContext context_;

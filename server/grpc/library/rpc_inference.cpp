@@ -1,8 +1,10 @@
 #include "server/grpc/library/rpc_inference.h"
 
+#include <functional>
 #include <utility>
 
 #include "server/grpc/library/no_memory.h"
+#include "server/grpc/library/status_text.h"
 
 namespace sconce::server {
 namespace {
@@ -12,6 +14,11 @@ using grpc::ByteBuffer;
 // Larger messages are parsed on a thread for long work: about a millisecond of parsing.
 constexpr size_t kLongMessage = 8 * 1024 * 1024;
 constexpr size_t kLongCompressed = 1024;
+
+bool is_long(ByteBuffer& message) {
+  return message.Length() > kLongMessage ||
+         (message.Length() > kLongCompressed && compression_of(message) != GRPC_COMPRESS_NONE);
+}
 
 }  // namespace
 
@@ -29,31 +36,35 @@ RpcInference::~RpcInference() {
   if (GrpcInference* const call = call_) call->release();
 }
 
-bool RpcInference::start(const GrpcCaller& caller, ByteBuffer& message) {
+bool RpcInference::start(const GrpcCaller& caller, ByteBuffer& message) noexcept {
+  // Everything that may throw precedes the admission: later, the program holds the call.
+  size_t bytes = 0;
+  std::function<void()> reading;  // of a long message
+  if (!has_memory([&] {
+        bytes = held_bytes(message);
+        if (is_long(message))
+          reading = [self = shared_from_this()] {
+            self->read();
+            self->hand();
+          };
+      }))
+    return false;
   const auto self = shared_from_this();
   GrpcInference* const call = host_.inference();
   if (call == nullptr) return false;
   call_ = call;
-  begin(*call, caller, message);
+  bytes_.Swap(&message);
+  threads_.waits(1);
+  const bool admitted = call->admit(method_, caller, bytes, *this);
+  if (admitted && reading) {
+    host_.lend(caller.peer, std::move(reading));
+  } else {
+    if (admitted) read();
+    hand();
+  }
   // The client may have left before the program knew the call.
   if (cancelled_) call->cancel();
   return true;
-}
-
-void RpcInference::begin(GrpcInference& call, const GrpcCaller& caller, ByteBuffer& message) {
-  bytes_.Swap(&message);
-  threads_.waits(1);
-  if (!call.admit(method_, caller, held_bytes(bytes_), *this)) return hand();
-  if (bytes_.Length() > kLongMessage ||
-      (bytes_.Length() > kLongCompressed && compression_of(bytes_) != GRPC_COMPRESS_NONE)) {
-    host_.lend(caller.peer, [self = shared_from_this()] {
-      self->read();
-      self->hand();
-    });
-  } else {
-    read();
-    hand();
-  }
 }
 
 void RpcInference::cancel() noexcept {
@@ -87,10 +98,11 @@ void RpcInference::hand() noexcept {
   if (handed_) handed_();
 }
 
-void RpcInference::read() {
+void RpcInference::read() noexcept {
   GrpcInference& call = *call_;
   bool runs = false;
-  if (!has_memory([&] { runs = decode(call); })) return call.refuse({GrpcCode::kResourceExhausted, {}});
+  const GrpcCode problem = outcome_of([&] { runs = decode(call); });
+  if (problem != GrpcCode::kOk) return call.refuse(own_status_after(problem));
   if (runs) call.run(message_.request());
 }
 

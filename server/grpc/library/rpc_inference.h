@@ -39,8 +39,8 @@ class RpcInference final : private GrpcWaiter, public std::enable_shared_from_th
                std::shared_ptr<CallCanceller> canceller, Finished finished, Finished handed = nullptr);
   ~RpcInference();
 
-  // Calls Finished at the end. False: memory is too short even for a refusal.
-  bool start(const GrpcCaller& caller, grpc::ByteBuffer& message);
+  // Calls Finished at the end. False: memory is too short even for a refusal, and neither function is called.
+  bool start(const GrpcCaller& caller, grpc::ByteBuffer& message) noexcept;
   void cancel() noexcept;
   void next() noexcept;
   // Call this after Finished. Whether another answer follows this one.
@@ -52,11 +52,10 @@ class RpcInference final : private GrpcWaiter, public std::enable_shared_from_th
   bool respond(bool streamed, grpc::ByteBuffer& to) noexcept;
 
  private:
-  void begin(GrpcInference& call, const GrpcCaller& caller, grpc::ByteBuffer& message);
   void finished() noexcept override;
   void give_up() noexcept override;
   void hand() noexcept;
-  void read();
+  void read() noexcept;
   bool decode(GrpcInference& call);
 
   GrpcHost& host_;

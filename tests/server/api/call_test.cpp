@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <variant>
 
 #include "server/api/document_call.h"
@@ -66,8 +67,8 @@ struct Caller {
 
 // A document of the model "m".
 struct Document {
-  explicit Document(Caller& caller, std::string_view path = "/v2/models/m")
-      : caller(caller), match(find_route(path, Method::kGet, kPublic)) {}
+  explicit Document(Caller& caller, std::string_view path = "/v2/models/m", Listeners listener = kPublic)
+      : caller(caller), match(find_route(path, Method::kGet, listener)) {}
   bool write() { return ask(&DocumentCall::write); }
   bool resume() { return ask(&DocumentCall::resume); }
 
@@ -211,6 +212,115 @@ TEST_CASE("call: the model holds a call that runs") {
   caller.call.clear();
 }
 
+TEST_CASE("call: a decode loop whose answer is no stream is held until its last token") {
+  ScriptedService service;
+  service.publish("loops.explicit");
+  const LoopRequestOf loop(5);
+  Caller caller(service);
+  caller.begin();
+  REQUIRE_FALSE(caller.run(loop.request, Inference::Form::kGenerate));
+  CHECK(caller.call.running());
+  CHECK(caller.call.deadline() == kNever);  // the loop watches its own
+  caller.wait();
+  CHECK(caller.call.noticed() == Holder::kModel);
+  CHECK_FALSE(caller.call.running());
+  caller.call.finish_run();
+  TensorAnswer answer;
+  caller.call.inference().encode(answer);
+  CHECK(answer.model == "loops.explicit");
+  caller.call.inference().succeed();
+  CHECK(service.model("loops.explicit")->statistics().totals().success == 1);
+  caller.call.clear();
+}
+
+TEST_CASE("call: a streamed decode loop keeps the call from token to token") {
+  ScriptedService service;
+  service.publish("loops.explicit");
+  const LoopRequestOf loop(3);
+  Caller caller(service);
+  caller.begin();
+  REQUIRE_FALSE(caller.run(loop.request, Inference::Form::kInferStream));
+  TensorAnswer answer;
+  int tokens = 0;
+  for (bool last = false, over = false; !last;) {
+    CHECK(caller.call.running() != over);
+    const DecodeLoop::Look look = caller.call.take_tokens(1);
+    if (look == DecodeLoop::Look::kWait) {
+      caller.wait();
+      CHECK(caller.call.noticed() == Holder::kModel);
+      CHECK(caller.call.running());  // the model still has it
+      continue;
+    }
+    over = look == DecodeLoop::Look::kOver;
+    caller.call.inference().encode(answer);
+    last = answer.last;
+    tokens += last ? 0 : 1;
+  }
+  CHECK(tokens == 3);
+  CHECK(answer.finish_reason == "length");
+  CHECK(caller.call.holder() == Holder::kNone);
+  caller.call.clear();
+}
+
+TEST_CASE("call: a streamed decode loop that is cancelled gives the call back with its last notice") {
+  ScriptedService service;
+  service.publish("loops.explicit");
+  const LoopRequestOf loop(1000000);
+  Caller caller(service);
+  caller.begin();
+  REQUIRE_FALSE(caller.run(loop.request, Inference::Form::kInferStream));
+  SUBCASE("while a step runs or waits") {
+    if (!caller.call.cancel()) {
+      CHECK(caller.call.running());
+      do {
+        for (int now = caller.notices; now == 0; now = caller.notices) caller.notices.wait(now);
+        --caller.notices;
+      } while (!caller.call.take_back());
+    }
+  }
+  SUBCASE("while it is paused, because nobody takes its tokens") {
+    while (caller.call.take_tokens(1) == DecodeLoop::Look::kWait) caller.wait();
+    while (service.model("loops.explicit")->pending() > 0) std::this_thread::yield();
+    if (!caller.call.cancel()) {
+      do {
+        for (int now = caller.notices; now == 0; now = caller.notices) caller.notices.wait(now);
+        --caller.notices;
+      } while (!caller.call.take_back());
+    }
+  }
+  CHECK(caller.call.holder() == Holder::kNone);
+  caller.call.clear();
+}
+
+TEST_CASE("call: a decode loop stops at the client's deadline") {
+  ScriptedService service;
+  service.publish("loops.explicit");
+  const LoopRequestOf loop(1000000);
+  Caller caller(service);
+  caller.begin({}, ScriptedService::now());
+  REQUIRE_FALSE(caller.run(loop.request, Inference::Form::kGenerate));
+  caller.wait();
+  CHECK(caller.call.noticed() == Holder::kModel);
+  caller.call.finish_run();
+  TensorAnswer answer;
+  caller.call.inference().encode(answer);
+  CHECK(answer.finish_reason == "deadline");
+  caller.call.clear();
+}
+
+TEST_CASE("call: a decode loop without all inputs is refused") {
+  ScriptedService service;
+  service.publish("loops.explicit");
+  LoopRequestOf loop(5);
+  loop.request.inputs.pop_back();
+  Caller caller(service);
+  caller.begin();
+  CHECK(error_from(ErrorCode::kInvalidArgument, [&] { caller.run(loop.request, Inference::Form::kInferStream); }) ==
+        "the request lacks input 'ARGS[1]'");
+  CHECK(caller.call.holder() == Holder::kNone);
+  caller.call.clear();
+}
+
 TEST_CASE("call: only a large answer takes memory, until it was sent") {
   ScriptedService service;
   Caller caller(service);
@@ -302,5 +412,53 @@ TEST_CASE("document call: the loader holds it while its model is loaded") {
     caller.call.noticed();
     CHECK(error_from(ErrorCode::kModelFailed, [&] { document.resume(); }) == "the test says no");
     CHECK(caller.call.holder() == Holder::kNone);
+  }
+}
+
+TEST_CASE("document call: a route that does not take the request is refused before the load and after it") {
+  ScriptedService service;
+  Caller caller(service);
+  caller.begin();
+  SUBCASE("a set, for a route that distinguishes none: before") {
+    Document config(caller, "/v2/models/m@blue/config");
+    CHECK(error_from(ErrorCode::kNotFound, [&] { config.write(); }).find("'m@blue' is not found") != std::string::npos);
+    CHECK(service.waiting() == 0);
+  }
+  SUBCASE("the same: after") {
+    Document config(caller, "/v2/models/m@blue/config");
+    caller.call.wait_for_load("m");
+    service.end_load();
+    caller.wait();
+    caller.call.noticed();
+    CHECK(error_from(ErrorCode::kNotFound, [&] { config.resume(); }).find("'m@blue' is not found") !=
+          std::string::npos);
+  }
+  SUBCASE("another listener's route, unless http_admin allows it") {
+    Document settings(caller, "/v2/logging");
+    CHECK(error_from(ErrorCode::kForbidden, [&] { settings.write(); }).find("http_admin") != std::string::npos);
+    Document own(caller, "/v2/logging", kAdmin);
+    CHECK(own.write());
+    service.config.http_admin = true;
+    CHECK(settings.write());
+  }
+  CHECK(caller.call.holder() == Holder::kNone);
+}
+
+TEST_CASE("document call: only the load tells which sets a model has") {
+  ScriptedService service([](ServerConfig& config) { config.set_model("m.sets=2", "the test"); });
+  Caller caller(service);
+  caller.begin();
+  std::string_view path;
+  SUBCASE("a set that is not there") { path = "/v2/models/m@blue"; }
+  SUBCASE("the active set") { path = "/v2/models/m@active"; }
+  Document document(caller, path);
+  CHECK_FALSE(document.write());
+  service.end_load();
+  caller.wait();
+  caller.call.noticed();
+  if (path == "/v2/models/m@active") {
+    CHECK(document.resume());
+  } else {
+    CHECK(error_from(ErrorCode::kNotFound, [&] { document.resume(); }).find("blue") != std::string::npos);
   }
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/files.h"
 #include "tests/runner/counted_memory.h"
 #include "tests/server/grpc/grpc_service.h"
 #include "tests/server/tensor_requests.h"
@@ -105,6 +106,7 @@ TEST_CASE("grpc call: it is answered by the model, counted and written to the ac
     CHECK(call.code() == GrpcCode::kOk);
     const TensorAnswer& answer = call->answer();
     CHECK(answer.model == "m");
+    CHECK(answer.weight_version == "1");
     CHECK(answer.last);
     CHECK_FALSE(answer.streamed);
     REQUIRE(answer.outputs.size() == 1);
@@ -316,6 +318,183 @@ TEST_CASE("grpc call: a client that reads too slowly is given up after write_tim
   server.room.give_up_late(ScriptedService::now() + 35s);
   CHECK(call.waiter.given_up == 2);
   CHECK(other.waiter.given_up == 2);
+}
+
+TEST_CASE("grpc call: a call without access is not admitted") {
+  const TempFolder folder;
+  const std::string token = "infer-0123456789abcdef", other = "admin-0123456789abcdef";
+  const std::string file = folder.write("tokens", "infer " + token + "\nadmin " + other + "\n").string();
+  GrpcService server([&](ServerConfig& config) { config.token_file = file; });
+  server.publish("m");
+  const auto refused = [&](const std::string& authorization) {
+    Calling call(server);
+    CHECK_FALSE(call.admit(kInfer, TimerQueue::kNever, authorization));
+    CHECK(server.request_memory.used() == 0);
+    const GrpcCode code = call.code();
+    CHECK_FALSE(call.message().empty());
+    return code;
+  };
+  CHECK(refused("") == GrpcCode::kUnauthenticated);
+  CHECK(refused("Bearer nonsense") == GrpcCode::kPermissionDenied);
+  CHECK(refused("Bearer " + other) == GrpcCode::kPermissionDenied);
+  CHECK(server.counted(kInfer, GrpcCode::kUnauthenticated) == 1);
+  CHECK(server.counted(kInfer, GrpcCode::kPermissionDenied) == 2);
+  CHECK(server.model("m")->statistics().totals().failures == 0);
+  Calling call(server);
+  CHECK(call.admit(kInfer, TimerQueue::kNever, "Bearer " + token));
+  const FakeRequest fake;
+  call->run(fake.request);
+  CHECK(call.code() == GrpcCode::kOk);
+}
+
+TEST_CASE("grpc call: a set of a model in its name") {
+  GrpcService server([](ServerConfig& config) { config.set_model("m.sets=2", "the test"); });
+  server.publish("m");
+  FakeRequest fake;
+  fake.request.model = "m@active";
+  Calling active(server);
+  active.run(fake.request);
+  CHECK(active.code() == GrpcCode::kOk);
+  fake.request.model = "m@blue";
+  Calling blue(server);
+  blue.run(fake.request);
+  CHECK(blue.code() == GrpcCode::kNotFound);
+  CHECK(blue.message().find("'blue'") != std::string::npos);
+}
+
+TEST_CASE("grpc call: a refused message, and a cancelled one, are not run") {
+  GrpcService server;
+  server.publish("m");
+  const FakeRequest fake;
+  SUBCASE("refused") {
+    Calling call(server);
+    REQUIRE(call.admit());
+    call->refuse({GrpcCode::kInvalidArgument, "the test says no"});
+    CHECK(call.code() == GrpcCode::kInvalidArgument);
+    call->refuse({GrpcCode::kInternal, {}});
+    call->run(fake.request);
+    CHECK_FALSE(call.waiter.has_finished());
+    CHECK(call.message() == "the test says no");
+  }
+  SUBCASE("cancelled") {
+    Calling call(server);
+    REQUIRE(call.admit());
+    call->cancel();
+    CHECK(call.code() == GrpcCode::kCancelled);
+    CHECK_FALSE(call->grow(1));
+    call->run(fake.request);
+    call->refuse({GrpcCode::kInternal, {}});
+    CHECK_FALSE(call.waiter.has_finished());
+  }
+  CHECK(server.model("m")->statistics().totals().success == 0);
+  CHECK(server.request_memory.used() == 0);
+}
+
+TEST_CASE("grpc call: a stream has an answer for each token, and a last one without") {
+  GrpcService server;
+  server.publish("loops.explicit");
+  const LoopRequestOf loop(3);
+  Calling call(server);
+  call.run(loop.request, kStream);
+  for (int64_t step = 0; step < 3; ++step) {
+    CHECK(call.code() == GrpcCode::kOk);
+    const TensorAnswer& answer = call->answer();
+    CHECK(answer.streamed);
+    CHECK_FALSE(answer.last);
+    CHECK(answer.weight_version == "1");
+    REQUIRE(answer.outputs.size() == 2);
+    CHECK(*static_cast<const int64_t*>(answer.outputs[1].data) == step);
+    CHECK(server.counted(kStream, GrpcCode::kOk) == 0);
+    call->sending(100);
+    call->next();
+  }
+  CHECK(call.code() == GrpcCode::kOk);
+  CHECK(call->answer().last);
+  CHECK(call->answer().finish_reason == "length");
+  CHECK(server.model("loops.explicit")->statistics().totals().success == 1);
+  call.release();
+  CHECK(server.counted(kStream, GrpcCode::kOk) == 1);
+  CHECK(server.room.empty());
+}
+
+TEST_CASE("grpc call: a model without a decode loop answers a stream's request once") {
+  GrpcService server;
+  server.publish("m");
+  const FakeRequest fake;
+  Calling call(server);
+  call.run(fake.request, kStream);
+  CHECK(call.code() == GrpcCode::kOk);
+  CHECK(call->answer().last);
+}
+
+TEST_CASE("grpc call: a client that leaves its stream ends the loop") {
+  GrpcService server;
+  server.publish("loops.explicit");
+  const LoopRequestOf loop(1000000);
+  GrpcCode expected = GrpcCode::kCancelled;
+  ErrorCode reason = ErrorCode::kCancelled;
+  {
+    Calling call(server);
+    call.run(loop.request, kStream, ScriptedService::now() + 1h);
+    CHECK(call.code() == GrpcCode::kOk);
+    SUBCASE("while an answer is sent, which is the last one") {
+      call->cancel();
+      call->cancel();
+      CHECK(call->status().code == GrpcCode::kOk);  // the answer that is being sent
+      CHECK_FALSE(call.waiter.has_finished());
+      call->next();
+      CHECK(call.code() == GrpcCode::kCancelled);
+    }
+    SUBCASE("while an answer is sent, and no other one is asked for") { call->cancel(); }
+    SUBCASE("while an answer is sent, by its deadline") {
+      ScriptedService::pass_unseen(1h);
+      call->cancel();
+      call->next();
+      CHECK(call.code() == GrpcCode::kDeadlineExceeded);
+      expected = GrpcCode::kDeadlineExceeded;
+      reason = ErrorCode::kDeadlineExceeded;
+    }
+    SUBCASE("while the next answer is made") {
+      // Steps do not run, so the call waits once the tokens that were made are taken.
+      server.model("loops.explicit")->set_replicas(0);
+      for (;;) {
+        call->next();
+        if (!call.waiter.has_finished()) break;
+        CHECK(call.code() == GrpcCode::kOk);
+      }
+      call->cancel();
+      CHECK(call.code() == GrpcCode::kCancelled);
+      server.model("loops.explicit")->set_replicas(1);
+    }
+  }
+  CHECK(server.counted(kStream, expected) == 1);
+  server.wait_until_empty();
+  CHECK(server.failed("loops.explicit", reason) == 1);
+  CHECK(server.model("loops.explicit")->statistics().totals().success == 0);
+  CHECK(server.request_memory.used() == 0);
+  // The same object answers the next stream.
+  const LoopRequestOf short_loop(1);
+  Calling next(server);
+  next.run(short_loop.request, kStream);
+  CHECK(next.code() == GrpcCode::kOk);
+  next->next();
+  CHECK(next.code() == GrpcCode::kOk);
+  CHECK(next->answer().last);
+  next.release();
+  CHECK(server.counted(kStream, GrpcCode::kOk) == 1);
+}
+
+TEST_CASE("grpc call: a stream that is released before its last answer ends the loop, and counts as answered") {
+  GrpcService server;
+  server.publish("loops.explicit");
+  const LoopRequestOf loop(1000000);
+  {
+    Calling call(server);
+    call.run(loop.request, kStream);
+    CHECK(call.code() == GrpcCode::kOk);
+  }
+  server.wait_until_empty();
+  CHECK(server.counted(kStream, GrpcCode::kOk) == 1);
 }
 
 TEST_CASE("grpc calls: a call is resumed on another thread, also without memory") {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/files.h"
 #include "tests/runner/counted_memory.h"
 #include "tests/server/grpc/grpc_service.h"
 
@@ -256,6 +257,86 @@ TEST_CASE("grpc document: a client that leaves after the load and before the ans
   CHECK(server.counted(kMetadata, GrpcCode::kOk) + server.counted(kMetadata, GrpcCode::kCancelled) +
             server.counted(kMetadata, GrpcCode::kDeadlineExceeded) ==
         1);
+}
+
+TEST_CASE("grpc document: a call without access is refused, and loads nothing") {
+  const TempFolder folder;
+  const std::string token = "infer-0123456789abcdef";
+  const std::string file = folder.write("tokens", "infer " + token + "\n").string();
+  GrpcService server([&](ServerConfig& config) { config.token_file = file; });
+  Asked none(server), wrong(server), live(server, GrpcMethod::kServerLive), right(server);
+  CHECK_FALSE(none.start());
+  CHECK(none.code() == GrpcCode::kUnauthenticated);
+  CHECK_FALSE(wrong.start(kOfModel, "Bearer infer-0123456789abcdeX"));
+  CHECK(wrong.code() == GrpcCode::kPermissionDenied);
+  CHECK_FALSE(live.start("{}"));
+  CHECK(live.code() == GrpcCode::kOk);  // a probe has no token
+  CHECK(server.waiting() == 0);
+  CHECK(right.start(kOfModel, "Bearer " + token));
+  server.end_load();
+  CHECK(right.code() == GrpcCode::kOk);
+  for (Asked* asked : {&none, &wrong, &live, &right}) asked->wait_until_gone();
+}
+
+TEST_CASE("grpc document: control needs http_admin, and the loader gets nothing without") {
+  GrpcService server;
+  Asked load(server, GrpcMethod::kRepositoryModelLoad), settings(server, GrpcMethod::kLogSettings);
+  CHECK_FALSE(load.start(R"({"model_name": "m"})"));
+  CHECK(load.code() == GrpcCode::kPermissionDenied);
+  CHECK_FALSE(settings.start("{}"));
+  CHECK(settings.code() == GrpcCode::kPermissionDenied);
+  for (Asked* asked : {&load, &settings}) asked->wait_until_gone();
+}
+
+TEST_CASE("grpc document: a version, and settings to change, are those of the message") {
+  GrpcService server([](ServerConfig& config) { config.http_admin = true; });
+  server.publish("m");
+  const auto code = [&](GrpcMethod method, const std::string& message) {
+    Asked asked(server, method);
+    CHECK_FALSE(asked.start(message));
+    const GrpcCode code = asked.code();
+    asked.wait_until_gone();
+    return code;
+  };
+  CHECK(code(kMetadata, R"({"name": "m", "version": "1"})") == GrpcCode::kOk);
+  CHECK(code(kMetadata, R"({"name": "m", "version": "9"})") == GrpcCode::kNotFound);
+  CHECK(code(GrpcMethod::kLogSettings, "{}") == GrpcCode::kOk);
+  CHECK(code(GrpcMethod::kLogSettings, R"({"settings": {"nonsense": {"bool_param": true}}})") ==
+        GrpcCode::kInvalidArgument);
+}
+
+TEST_CASE("grpc document: a set of a model that is not loaded, as over HTTP") {
+  GrpcService server;
+  SUBCASE("a route that distinguishes no sets refuses it at once") {
+    Asked config(server, GrpcMethod::kModelConfig);
+    CHECK_FALSE(config.start(R"({"name": "m@blue"})"));
+    CHECK(config.code() == GrpcCode::kNotFound);
+    CHECK(config.message().find("'m@blue' is not found") != std::string::npos);
+    CHECK(server.waiting() == 0);
+    config.wait_until_gone();
+  }
+  SUBCASE("control refuses it at once") {
+    server.config.http_admin = true;
+    Asked load(server, GrpcMethod::kRepositoryModelLoad);
+    CHECK_FALSE(load.start(R"({"model_name": "m@blue"})"));
+    CHECK(load.code() == GrpcCode::kNotFound);
+    load.wait_until_gone();
+  }
+  SUBCASE("only the load tells which sets the model has") {
+    Asked metadata(server);
+    CHECK(metadata.start(R"({"name": "m@blue"})"));
+    CHECK(server.waiting() == 1);
+    server.end_load();
+    CHECK(metadata.code() == GrpcCode::kNotFound);
+    CHECK(metadata.message().find("'m@blue' is not found: the model holds no named sets") != std::string::npos);
+    metadata.wait_until_gone();
+  }
+  SUBCASE("it is ready if a request would load the model") {
+    Asked ready(server, GrpcMethod::kModelReady);
+    CHECK_FALSE(ready.start(R"({"name": "m@blue"})"));
+    CHECK(ready.code() == GrpcCode::kOk);
+    ready.wait_until_gone();
+  }
 }
 
 TEST_CASE("grpc document: the loader executes manual loads, and reports their ends") {

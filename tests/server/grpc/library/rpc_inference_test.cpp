@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/runner/counted_memory.h"
+
 using namespace sconce::server;
 
 namespace {
@@ -203,6 +205,30 @@ TEST_CASE("rpc inference: a long message is read on a thread for long work, whic
     received.host.lent.clear();
     CHECK(received.host.call.seen() == "grow, run m, release");  // the program ignores what it has cancelled
   }
+}
+
+TEST_CASE("rpc inference: without memory for a long message's thread it does not start, and is not admitted") {
+  Received received;
+  received.host.lent.reserve(1);
+  inference::ModelInferRequest request;
+  request.set_model_name("m");
+  request.add_raw_input_contents(std::string(8 << 20, 'x'));
+  const std::string bytes = request.SerializeAsString();
+  const grpc::Slice slice(bytes);
+  grpc::ByteBuffer message(&slice, 1);
+  bool started = true;
+  {
+    const sconce::test::FailingMemory failing(1);
+    started = received.inference->start({}, message);
+    CHECK(failing.failed());
+  }
+  CHECK_FALSE(started);
+  CHECK(received.waiting.now == 0);
+  CHECK(received.finished == 0);
+  CHECK(received.handed == 0);
+  received.inference->cancel();
+  received.inference.reset();
+  CHECK(received.host.call.seen().empty());
 }
 
 TEST_CASE("rpc inference: a client that leaves before the program knows the call is not forgotten") {
