@@ -48,8 +48,10 @@ std::string digest_field(const Sha256Digest& digest) {
 
 AdminServer parse_server(std::string_view url, const char* default_port, std::string_view what) {
   const auto parsed = boost::urls::parse_uri({url.data(), url.size()});
-  SCONCE_CHECK(parsed && !parsed->host().empty() && (parsed->scheme() == "http" || parsed->scheme() == "https"),
-               kInvalidArgument, what, "not the address of a server, such as http://host:8003: ", excerpt(url));
+  SCONCE_CHECK(parsed && !parsed->host().empty(), kInvalidArgument, what,
+               "not the address of a server, such as http://host:8003: ", excerpt(url));
+  SCONCE_CHECK(parsed->scheme() == "http" || parsed->scheme() == "https", kInvalidArgument, what,
+               "a server speaks http or https: ", excerpt(url));
   SCONCE_CHECK(!parsed->has_query() && !parsed->has_fragment() && !parsed->has_userinfo(), kInvalidArgument, what,
                "a server's address has no user, query or fragment: ", excerpt(url));
   AdminServer server;

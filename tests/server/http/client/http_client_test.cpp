@@ -1,135 +1,23 @@
 // HttpClient against a server that follows a script.
 #include "server/http/client/http_client.h"
 
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
-#include <thread>
 
-#include "server/http/client/admin_client.h"
-#include "server/http/tls.h"
-#include "server/support/files/descriptor.h"
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/server/http/client/scripted_server.h"
 #include "tests/server/http/connections/test_certificate.h"
 
 namespace sconce::server {
 namespace {
 
 using namespace std::chrono_literals;
-using test::kTestCertificate;
-using test::kTestKey;
-
-// The server's end of a connection.
-class Peer {
- public:
-  Peer(Descriptor socket, const TlsContext* tls) : socket_(std::move(socket)) {
-    if (tls) tls_ = std::make_unique<TlsStream>(*tls, socket_.get());
-  }
-  bool shake_hands() { return !tls_ || tls_->handshake().bytes == 1; }
-  // Reads as far as this end, or to the end of the connection.
-  std::string read_to(std::string_view end) {
-    while (text_.find(end) == std::string::npos && more()) {
-    }
-    const size_t at = text_.find(end);
-    return taken(at == std::string::npos ? text_.size() : at + end.size());
-  }
-  std::string head() { return read_to("\r\n\r\n"); }
-  std::string read(size_t bytes) {
-    while (text_.size() < bytes && more()) {
-    }
-    return taken(std::min(bytes, text_.size()));
-  }
-  bool ended() { return text_.empty() && !more(); }
-  // False: the client has left.
-  bool write(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t bytes = tls_ ? static_cast<ssize_t>(tls_->write(text.data(), text.size()).bytes)
-                                 : ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL);
-      if (bytes <= 0) return false;
-      text.remove_prefix(static_cast<size_t>(bytes));
-    }
-    return true;
-  }
-  void answer(std::string_view body, const std::string& status = "200 OK") {
-    write("HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body));
-  }
-
- private:
-  bool more() {
-    char block[4096];
-    const ssize_t bytes = tls_ ? static_cast<ssize_t>(tls_->read(block, sizeof block).bytes)
-                               : ::recv(socket_.get(), block, sizeof block, 0);
-    if (bytes > 0) text_.append(block, static_cast<size_t>(bytes));
-    return bytes > 0;
-  }
-  std::string taken(size_t bytes) {
-    std::string text = text_.substr(0, bytes);
-    text_.erase(0, bytes);
-    return text;
-  }
-
-  Descriptor socket_;
-  std::unique_ptr<TlsStream> tls_;
-  std::string text_;
-};
-
-// Runs the script with each connection, one after the other.
-class Scripted {
- public:
-  using Script = std::function<void(Peer&)>;
-  explicit Scripted(Script script, std::shared_ptr<const TlsContext> tls = nullptr)
-      : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), script_(std::move(script)), tls_(std::move(tls)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    REQUIRE(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-    REQUIRE(::listen(listener_.get(), 8) == 0);
-    REQUIRE(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    port = ntohs(address.sin_port);
-    thread_ = std::thread([this] {
-      for (;;) {
-        Descriptor accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        if (accepted.get() < 0) return;
-        ++connections;
-        Peer peer(std::move(accepted), tls_.get());
-        if (peer.shake_hands()) script_(peer);
-      }
-    });
-  }
-  ~Scripted() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
-    thread_.join();
-  }
-  Scripted(const Scripted&) = delete;
-  Scripted& operator=(const Scripted&) = delete;
-
-  std::string url(const std::string& target = "/") const { return "http://127.0.0.1:" + std::to_string(port) + target; }
-  HttpRequest request(const std::string& target = "/") const {
-    HttpRequest request;
-    request.url = url(target);
-    request.direct = true;
-    return request;
-  }
-
-  std::atomic<int> connections{0};
-  uint16_t port = 0;
-
- private:
-  Descriptor listener_;
-  const Script script_;
-  const std::shared_ptr<const TlsContext> tls_;
-  std::thread thread_;
-};
-
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+using namespace test;
 
 // A port of this machine on which nobody listens.
 uint16_t free_port() {
@@ -427,121 +315,6 @@ TEST_CASE("http client: another thread ends a request") {
   CHECK(client.ask(server.request("/soon")).ok());
 }
 
-TEST_CASE("http client: a body is sent piece by piece") {
-  const std::string piece(300'000, 'p');
-  HttpClient client;
-  std::string head, body;
-  SUBCASE("after an invitation") {
-    Scripted server([&](Peer& peer) {
-      head = peer.head();
-      peer.write("HTTP/1.1 100 Continue\r\n\r\n");
-      body = peer.read(3 * piece.size());
-      peer.answer("taken");
-    });
-    REQUIRE(client.begin(server.request(), 3 * piece.size(), {}));
-    for (int i = 0; i < 3; ++i) CHECK(client.send(bytes_of(piece)));
-    const Answer answer = client.answer(10s);
-    CHECK(answer.body == "taken");
-    CHECK(answer.delivered);
-    CHECK(body == piece + piece + piece);
-    CHECK(head.starts_with("POST / HTTP/1.1\r\n"));
-    CHECK(contains(head, "\r\nContent-Length: 900000\r\n"));
-    CHECK(contains(head, "\r\nExpect: 100-continue\r\n"));
-  }
-  SUBCASE("without an invitation, after a second") {
-    Scripted server([&](Peer& peer) {
-      head = peer.head();
-      body = peer.read(5);
-      peer.answer("taken");
-    });
-    REQUIRE(client.begin(server.request(), 5, {}));
-    CHECK(client.send(bytes_of("piece")));
-    CHECK(client.answer(10s).body == "taken");
-    CHECK(body == "piece");
-  }
-  SUBCASE("unless it is empty") {
-    Scripted server([&](Peer& peer) {
-      head = peer.head();
-      peer.answer("taken");
-    });
-    CHECK(client.begin(server.request(), 0, {}));
-    CHECK(client.answer(10s).body == "taken");
-  }
-  SUBCASE("refused before the first byte") {
-    Scripted server([&](Peer& peer) {
-      peer.head();
-      peer.answer("busy", "409 Conflict");
-    });
-    CHECK_FALSE(client.begin(server.request(), piece.size(), {}));
-    const Answer answer = client.answer(10s);
-    CHECK(answer.status == 409);
-    CHECK(answer.body == "busy");
-    CHECK_FALSE(answer.delivered);
-  }
-  SUBCASE("refused meanwhile") {
-    Scripted server([&](Peer& peer) {
-      peer.head();
-      peer.write("HTTP/1.1 100 Continue\r\n\r\n");
-      peer.read(piece.size());
-      peer.answer("wrong", "400 Bad Request");
-      while (!peer.ended()) peer.read(1);
-    });
-    REQUIRE(client.begin(server.request(), 100'000 * piece.size(), {}));
-    int sent = 0;
-    while (sent < 100'000 && client.send(bytes_of(piece))) ++sent;
-    CHECK(sent < 100'000);
-    const Answer answer = client.answer(10s);
-    CHECK(answer.status == 400);
-    CHECK(answer.body == "wrong");
-    CHECK_FALSE(answer.delivered);
-  }
-  SUBCASE("to a server that leaves meanwhile") {
-    Scripted server([&](Peer& peer) {
-      peer.head();
-      peer.write("HTTP/1.1 100 Continue\r\n\r\n");
-      peer.read(piece.size());
-    });
-    REQUIRE(client.begin(server.request(), 100'000 * piece.size(), {}));
-    int sent = 0;
-    while (sent < 100'000 && client.send(bytes_of(piece))) ++sent;
-    CHECK(sent < 100'000);
-    const Answer answer = client.answer(10s);
-    CHECK_FALSE(answer.problem.empty());
-    CHECK_FALSE(answer.delivered);
-  }
-  SUBCASE("to a server that reads nothing") {
-    std::atomic<bool> over{false};
-    HttpClient patient({}, {.silence = 200ms});
-    Scripted server([&](Peer& peer) {
-      peer.head();
-      peer.write("HTTP/1.1 100 Continue\r\n\r\n");
-      over.wait(false);
-    });
-    REQUIRE(patient.begin(server.request(), 100'000 * piece.size(), {}));
-    int sent = 0;
-    while (sent < 100'000 && patient.send(bytes_of(piece))) ++sent;
-    CHECK(patient.answer(10s).problem == "no answer: nothing happened for too long");
-    over = true;
-    over.notify_all();
-  }
-  SUBCASE("until the caller gives up") {
-    Scripted server([&](Peer& peer) {
-      peer.head();
-      peer.write("HTTP/1.1 100 Continue\r\n\r\n");
-      CHECK(peer.read(2 * piece.size()).size() <= piece.size());
-    });
-    HttpClient leaving;
-    REQUIRE(leaving.begin(server.request(), 2 * piece.size(), {}));
-    CHECK(leaving.send(bytes_of(piece)));
-  }
-  // The next request is not disturbed by this one.
-  Scripted server([](Peer& peer) {
-    peer.head();
-    peer.answer("x");
-  });
-  CHECK(client.ask(server.request()).ok());
-}
-
 TEST_CASE("http client: TLS") {
   const TempFolder folder;
   const std::string certificate = folder.write("certificate.pem", kTestCertificate).string(),
@@ -591,55 +364,6 @@ TEST_CASE("http client: the files of TLS are checked") {
   CHECK(contains(error_from([&] { checked_tls(text, {}, {}); }), "no certificates in PEM: " + text));
   CHECK(contains(error_from([&] { checked_tls({}, certificate, {}); }), "go together"));
   CHECK(contains(error_from([&] { checked_tls({}, certificate, text); }), "not the certificate's key"));
-}
-
-TEST_CASE("admin client: a download needs a length") {
-  std::string head = "HTTP/1.1 200 OK\r\nX-Name: n\r\n";
-  Scripted server([&](Peer& peer) {
-    peer.head();
-    peer.write(head + "\r\nabcdef");
-  });
-  const AdminClient client(parse_admin_server(server.url("/prefix")), "token", 5s, {});
-  std::string came;
-  const auto begin = [&](const AnswerHead& found, uint64_t bytes) {
-    came = found.field("x-name") + std::to_string(bytes);
-  };
-  const auto take = [&](std::span<const std::byte> bytes) {
-    came.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  };
-  Answer answer = client.download("/x", begin, take);
-  CHECK(answer.problem == "no answer: its body has no length");
-  CHECK(answer.status == 0);
-  CHECK(came == "");
-  head += "Content-Length: 6\r\n";
-  answer = client.download("/x", begin, take);
-  CHECK(answer.ok());
-  CHECK(came == "n6abcdef");
-  head += "Content-Length: 7\r\n";
-  answer = client.download("/x", begin, take);
-  CHECK(answer.status == 0);
-  CHECK(answer.reason() != "");
-}
-
-TEST_CASE("admin client: a stream is followed until it ends, or the caller has enough") {
-  Scripted server([](Peer& peer) {
-    const std::string head = peer.head();
-    CHECK(contains(head, "\r\nAuthorization: Bearer token\r\n"));
-    CHECK(contains(head, "\r\nAccept: text/event-stream\r\n"));
-    peer.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n");
-    if (contains(head, "/endless")) peer.ended();
-    peer.write("0\r\n\r\n");
-  });
-  const AdminClient client(parse_admin_server(server.url("")), "token", 5s, {});
-  std::string came;
-  const auto take = [&](std::string_view text) { came += text; };
-  Answer answer = client.follow("/short", take, [] { return true; });
-  CHECK(answer.problem == "the stream ended: the server closed the connection");
-  CHECK(answer.status == 0);
-  CHECK(came == "one");
-  came.clear();
-  client.follow("/endless", take, [&] { return came.empty(); });
-  CHECK(came == "one");
 }
 
 }  // namespace sconce::server
