@@ -358,8 +358,9 @@ std::string HttpClient::Exchange::problem() const {
   };
   switch (code_) {
     case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY:
       return "cannot find " + after(": ");
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return "cannot find the proxy " + after(": ");
     case CURLE_COULDNT_CONNECT:
       return "cannot connect: " + reason;
     case CURLE_PEER_FAILED_VERIFICATION:
