@@ -27,6 +27,7 @@ constexpr int kSliceMs = 50;
 constexpr size_t kMaxError = size_t{1} << 20;  // of an error's text, which is read so that the connection can be reused
 // Maximum bytes per call of a sink. Larger pieces leave the processor's cache before they are written.
 constexpr long kBuffer = 256 << 10;
+constexpr long kUpload = 1 << 20;  // bytes that libcurl copies of a piece at a time
 constexpr char kSilent[] = "nothing happened for too long";
 
 // The first call loads libcurl.
@@ -277,7 +278,7 @@ HttpClient::Exchange::Exchange(Handles& handles, const ClientTls& tls, const Htt
     if (bytes) {
       set(CURLOPT_READFUNCTION, &give_bytes);
       set(CURLOPT_READDATA, static_cast<void*>(this));
-      set(CURLOPT_UPLOAD_BUFFERSIZE, kBuffer);
+      set(CURLOPT_UPLOAD_BUFFERSIZE, kUpload);
     } else {
       set(CURLOPT_POSTFIELDS, request.body.c_str());
     }
