@@ -76,10 +76,13 @@ if(SCONCE_CUDA_PACKAGES)
 endif()
 debian_package(LIBRARY libsconce0 libs "libc6 (>= 2.34), libgcc-s1 (>= 3.0), libstdc++6 (>= 11)"
   "The library: implements the C ABI that the compiled code\nof .pt2 packages calls, without PyTorch.")
-debian_package(PROGRAM sconce net "libsconce0 (= ${PROJECT_VERSION}), libc6 (>= 2.34), libstdc++6 (>= 11)"
+# libcurl: opened for requests to other servers, such as those of `sconce health`. Names of Debian 13 and Ubuntu 24.04, and of
+# earlier releases.
+debian_package(PROGRAM sconce net
+  "libsconce0 (= ${PROJECT_VERSION}), libc6 (>= 2.34), libstdc++6 (>= 11), libcurl4t64 | libcurl4"
   "The program: loads .pt2 packages, answers\nrequests over HTTP and takes new weights while it serves,\nwithout PyTorch.")
-# For `sconce pull` and remote sources, and opened only for these. Names of Debian 12, and of 13 and Ubuntu 24.04.
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libcurl4t64 | libcurl4, libexpat1, ca-certificates")
+# For `sconce pull` and remote sources, and opened only for these.
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libexpat1, ca-certificates")
 debian_package(DEVELOPMENT libsconce-dev libdevel "libsconce0 (= ${PROJECT_VERSION})"
   "Headers and CMake files of libsconce.")
 if(TARGET sconce_grpc)

@@ -18,7 +18,7 @@ import sbom
 # What libsconce and the program open by name (sconce_lazy_library, SLEEF). LAPACK is the reference implementation:
 # OpenBLAS would double the size, and singular values and eigenvalues are what it would speed up.
 OPENED = ("libzip.so.4", "libdnnl.so.2", "liblapack.so.3", "libcrypto.so.3", "libssl.so.3", "libsleef.so.3")
-# Opened too, but only where an address of a package is used, and left to the system: its libcurl knows the system's
+# Opened too, but only for requests to other servers, and left to the system: its libcurl knows the system's
 # certificates, gets its security updates, and needs dozens of libraries.
 FROM_THE_SYSTEM = ("libcurl.so.4", "libexpat.so.1")
 PREFERRED = ("/usr/lib/x86_64-linux-gnu/lapack", "/usr/lib/x86_64-linux-gnu/blas")

@@ -51,8 +51,7 @@ std::string own_url(const HealthOptions& options) {
 
 int health(const HealthOptions& options) {
   const AdminServer server = parse_admin_server(options.url.empty() ? own_url(options) : options.url);
-  const std::shared_ptr<const TlsContext> tls = server.tls ? TlsContext::of_client({}, {}, {}) : nullptr;
-  const AdminClient client(server, {}, std::chrono::seconds(options.patience_s), tls);
+  const AdminClient client(server, {}, std::chrono::seconds(options.patience_s), checked_tls({}, {}, {}));
   const Answer answer = client.get(options.live ? "/v2/health/live" : "/v2/health/ready");
   if (answer.ok()) return 0;
   std::cerr << "sconce: " << server.host << ":" << server.port << ": " << answer.reason() << "\n";

@@ -18,6 +18,7 @@ namespace sconce::server::commands {
 namespace {
 
 int pull_packages(const PullOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL would raise it when it writes to a closed connection
   std::signal(SIGXFSZ, SIG_IGN);  // the write to a file at its size limit reports the error
   pull(options, [](const Sha256Digest& digest, const std::filesystem::path& path) {
     std::cout << fmt::format("{}  {}\n", to_hex(digest), path.native()) << std::flush;

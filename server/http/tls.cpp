@@ -1,6 +1,5 @@
 #include "server/http/tls.h"
 
-#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -15,9 +14,6 @@
 
 namespace sconce::server {
 namespace {
-
-// Ciphers of TLS 1.2. All ciphers of TLS 1.3 are of this kind.
-constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 std::string_view last_reason() noexcept {
   const char* const text = ERR_reason_error_string(ERR_peek_error());
@@ -53,7 +49,7 @@ SSL_CTX* new_context(const SSL_METHOD* method) {
   SSL_CTX* const context = SSL_CTX_new(method);
   if (context == nullptr) throw std::bad_alloc();
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_cipher_list(context, kCiphers);
+  SSL_CTX_set_cipher_list(context, TlsContext::kCiphers);
   SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
@@ -82,37 +78,19 @@ std::shared_ptr<const TlsContext> TlsContext::of_server(const std::string& certi
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(handle)));
 }
 
-std::shared_ptr<const TlsContext> TlsContext::of_client(const std::string& ca, const std::string& certificate,
-                                                        const std::string& key) {
+void TlsContext::check_client(const std::string& ca, const std::string& certificate, const std::string& key) {
   SCONCE_CHECK(certificate.empty() == key.empty(), kInvalidArgument, "a certificate and its key go together");
-  Handle handle(new_context(TLS_client_method()));
-  if (ca.empty()) {
-    SSL_CTX_set_default_verify_paths(handle.get());
-  } else {
-    trust(handle.get(), ca);
-  }
+  if (ca.empty() && certificate.empty()) return;
+  const Handle handle(new_context(TLS_client_method()));
+  if (!ca.empty()) trust(handle.get(), ca);
   if (!certificate.empty()) use_certificate(handle.get(), certificate, key);
-  SSL_CTX_set_verify(handle.get(), SSL_VERIFY_PEER, nullptr);
-  return std::shared_ptr<const TlsContext>(new TlsContext(std::move(handle)));
 }
 
 void TlsStream::Free::operator()(ssl_st* stream) const noexcept { SSL_free(stream); }
 
-TlsStream::TlsStream(const TlsContext& context, int descriptor, const std::string& host)
-    : handle_(SSL_new(context.handle_.get())) {
+TlsStream::TlsStream(const TlsContext& context, int descriptor) : handle_(SSL_new(context.handle_.get())) {
   if (!handle_ || SSL_set_fd(handle_.get(), descriptor) != 1) throw std::bad_alloc();
-  if (host.empty()) {
-    SSL_set_accept_state(handle_.get());
-    return;
-  }
-  SSL_set_connect_state(handle_.get());
-  in6_addr address;
-  const bool numeric =
-      inet_pton(AF_INET, host.c_str(), &address) == 1 || inet_pton(AF_INET6, host.c_str(), &address) == 1;
-  const bool done = numeric ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(handle_.get()), host.c_str()) == 1
-                            : SSL_set_tlsext_host_name(handle_.get(), host.c_str()) == 1 &&
-                                  SSL_set1_host(handle_.get(), host.c_str()) == 1;
-  SCONCE_CHECK(done, kInvalidArgument, "not a host's name: ", host);
+  SSL_set_accept_state(handle_.get());
 }
 
 // Interprets an operation's result; call this directly after it.

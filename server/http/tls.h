@@ -1,7 +1,7 @@
 // TLS 1.2 and later through OpenSSL, which is loaded for the first context.
 //
-// TlsContext: certificate, key and trusted issuers, shared by connections. It is immutable and thread-safe; a
-// connection keeps its first context. TlsStream: the TLS state of one connection over a non-blocking descriptor, used
+// TlsContext: a server's certificate, key and trusted issuers, shared by connections. It is immutable and thread-safe;
+// a connection keeps its first context. TlsStream: the TLS state of one connection over a non-blocking descriptor, used
 // by one thread at a time. OpenSSL writes to sockets without MSG_NOSIGNAL, so the process must ignore SIGPIPE.
 #pragma once
 
@@ -24,9 +24,10 @@ class TlsContext {
   // resume only between contexts of the same name.
   static std::shared_ptr<const TlsContext> of_server(const std::string& certificate, const std::string& key,
                                                      const std::string& client_ca, std::string_view sessions);
-  // ca: empty for the system's. certificate and key: for servers that request them; both or none.
-  static std::shared_ptr<const TlsContext> of_client(const std::string& ca, const std::string& certificate,
-                                                     const std::string& key);
+  // Ciphers of TLS 1.2. All ciphers of TLS 1.3 are of this kind.
+  static constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
+  // Checks the files of a client, of which each may be empty. The same errors.
+  static void check_client(const std::string& ca, const std::string& certificate, const std::string& key);
 
  private:
   friend class TlsStream;
@@ -49,8 +50,7 @@ class TlsStream {
     bool closed = false;
   };
 
-  // host: empty for a server; for a client, the name required in the server's certificate. std::bad_alloc.
-  TlsStream(const TlsContext& context, int descriptor, const std::string& host = {});
+  TlsStream(const TlsContext& context, int descriptor);  // std::bad_alloc
 
   Step handshake() noexcept;  // bytes is 1 once the handshake is complete
   Step read(void* at, size_t room) noexcept;

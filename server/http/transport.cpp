@@ -34,9 +34,9 @@ size_t bytes_of(boost::system::error_code& ec, const Call& call) noexcept {
 
 }  // namespace
 
-Transport::Transport(Descriptor socket, const TlsContext* tls, const std::string& host) : socket_(std::move(socket)) {
+Transport::Transport(Descriptor socket, const TlsContext* tls) : socket_(std::move(socket)) {
   if (tls == nullptr) return;
-  tls_ = std::make_unique<TlsStream>(*tls, socket_.get(), host);
+  tls_ = std::make_unique<TlsStream>(*tls, socket_.get());
   record_ = std::make_unique_for_overwrite<char[]>(kRecord);
 }
 

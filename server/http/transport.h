@@ -24,8 +24,8 @@ class Transport {
     const_iterator end() const noexcept { return last; }
   };
 
-  // socket: non-blocking. tls: null for a plain connection. host: as in TlsStream.
-  Transport(Descriptor socket, const TlsContext* tls, const std::string& host = {});
+  // socket: non-blocking. tls: null for a plain connection.
+  Transport(Descriptor socket, const TlsContext* tls);
 
   int descriptor() const noexcept { return socket_.get(); }  // for polling
   bool encrypted() const noexcept { return tls_ != nullptr; }

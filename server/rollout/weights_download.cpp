@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
-#include "server/http/client/admin_client.h"
+#include "server/http/client/url_text.h"
 #include "server/http/query.h"
 #include "server/registry/documents.h"
 #include "server/rollout/served_weights.h"
@@ -23,7 +23,7 @@ DownloadedFile described(std::unique_ptr<WeightSetFile> set) {
   const std::string digest = set->digest();
   std::string fields =
       fmt::format("ETag: \"{}\"\r\nSconce-Generation: {}\r\nSconce-Weights-Label: {}\r\nSconce-Weights-Digest: {}\r\n",
-                  digest, set->info().generation, percent_encoded(set->info().label), digest);
+                  digest, set->info().generation, encoded_value(set->info().label), digest);
   return {std::move(set), std::move(fields)};
 }
 

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <utility>
 
+#include "server/http/client/answer_head.h"
+#include "server/http/client/url_text.h"
 #include "server/registry/remote/listing_xml.h"
 #include "server/registry/remote/range_journal.h"
 #include "server/registry/remote/remote_access.h"
 #include "server/registry/remote/remote_listing.h"
 #include "server/registry/remote/remote_url.h"
 #include "server/registry/remote/serve_argument.h"
-#include "server/registry/remote/transfer/answer_head.h"
-#include "server/registry/remote/transfer/url_text.h"
 #include "server/signing/archive_signature.h"
 #include "server/signing/envelope.h"
 #include "server/signing/signed_file.h"
@@ -152,7 +152,7 @@ bool run_address(std::string_view text) {
 }
 
 bool run_answer_head(std::string_view text) {
-  RemoteHead head;
+  AnswerHead head;
   const char* wrong = nullptr;
   while (!text.empty() && !wrong) {
     const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
@@ -160,7 +160,7 @@ bool run_answer_head(std::string_view text) {
     wrong = head.take(line);
     text.remove_prefix(end);
   }
-  if (head.fields.size() > RemoteHead::kMaxFields + 1) broken("more fields than are allowed");
+  if (head.fields.size() > AnswerHead::kMaxFields + 1) broken("more fields than are allowed");
   for (const auto& [name, value] : head.fields) {
     if (std::any_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       broken("a name in upper case");

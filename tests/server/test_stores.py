@@ -29,12 +29,12 @@ def address(scheme, port, host="store.test"):
 @pytest.mark.parametrize("scheme", ["s3", "gs", "hf"])
 def test_a_name_that_is_not_found_is_named(tmp_path, scheme):
     url, more = address(scheme, 9000, "nosuchhost.invalid")
-    assert "Could not resolve host: nosuchhost.invalid" in refused(tmp_path, url, more=more)
+    assert "cannot find nosuchhost.invalid" in refused(tmp_path, url, more=more)
 
 
 def test_the_name_of_a_proxy_that_is_not_found_is_named(tmp_path):
     more = {"http_proxy": "http://nosuchhost.invalid:1", "NO_PROXY": ""}
-    assert "Could not resolve proxy: nosuchhost.invalid" in refused(tmp_path, "http://127.0.0.1:1/x.pt2", more=more)
+    assert "cannot find the proxy nosuchhost.invalid" in refused(tmp_path, "http://127.0.0.1:1/x.pt2", more=more)
 
 
 @pytest.mark.parametrize("failures", [1, 3])

@@ -161,8 +161,7 @@ int top(const TopOptions& options) {
   const AdminServer server = parse_admin_server(options.url);
   // OpenSSL would raise it when it writes to a closed connection.
   if (server.tls) std::signal(SIGPIPE, SIG_IGN);
-  const std::shared_ptr<const TlsContext> tls =
-      server.tls ? TlsContext::of_client(options.ca, options.certificate, options.key) : nullptr;
+  const ClientTls tls = server.tls ? checked_tls(options.ca, options.certificate, options.key) : ClientTls();
   const AdminClient client(server, read_token(options.token_file), kPatience, tls);
   return Top(client, options).run();
 }

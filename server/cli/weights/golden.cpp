@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <thread>
 
-#include "sconce/check.h"
 #include "server/cli/weights/servers.h"
 #include "server/support/json_document.h"
-#include "server/support/terminal/progress.h"
-#include "server/support/terminal/text.h"
 
 namespace sconce::server::commands {
 namespace {
@@ -36,35 +29,6 @@ Progress progress_of(const Answer& answer) {
   return {recording->value("state", ""), "", recording->value("recorded", uint64_t{0})};
 }
 
-// Writes the file atomically.
-Answer fetch_recording(const AdminClient& server, const std::string& target, const std::string& path) {
-  const std::string part = path + ".part";
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  SCONCE_CHECK(file, kIo, "cannot write ", part);
-  std::array<std::byte, 64 * 1024> block;
-  const std::atomic<bool> never{false};
-  ProgressBar bar("download");
-  uint64_t total = 0, done = 0;
-  const Answer answer = server.download(
-      target,
-      {[&](const AnswerHead& head) { total = head.length; }, [&] { return std::span<std::byte>(block); },
-       [&](size_t bytes) {
-         file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(bytes));
-         bar.show(done += bytes, total);
-       }},
-      never);
-  file.close();
-  std::error_code problem;
-  if (answer.ok() && file) std::filesystem::rename(part, path, problem);
-  const bool written = file && !problem;
-  if (!answer.ok() || !written) {
-    std::error_code ignored;
-    std::filesystem::remove(part, ignored);
-  }
-  SCONCE_CHECK(written, kIo, "cannot write ", path);
-  return answer;
-}
-
 }  // namespace
 
 int record_golden(const AdminClient& server, const GoldenOptions& options) {
@@ -84,7 +48,7 @@ int record_golden(const AdminClient& server, const GoldenOptions& options) {
   } while (progress.state == "running" && (options.longest_s == 0 || Clock::now() < end));
   const Answer ended = server.post(target + "/recording");
   if (!ended.ok()) return failed(ended.reason());
-  const Answer taken = fetch_recording(server, target + "/recording", options.out);
+  const Answer taken = fetch_file(server, target + "/recording", options.out);
   if (!taken.ok()) return failed(taken.reason());
   // The recording on the server is no longer needed.
   const Answer dropped = server.post(target + "/record", dump({{"requests", 0}}));

@@ -15,6 +15,7 @@
 #include "sconce/weight_sources.h"
 #include "server/cli/weights/push_lease.h"
 #include "server/cli/weights/settle.h"
+#include "server/http/client/url_text.h"
 #include "server/signing/sign_file.h"
 #include "server/support/json/base64.h"
 #include "server/support/terminal/progress.h"
@@ -53,9 +54,9 @@ class Push {
   Push(const std::vector<AdminClient>& servers, const PushOptions& options)
       : servers_(servers), options_(options), id_(random_id()), states_(servers.size()) {
     for (const AdminClient& server : servers_)
-      members_ += (members_.empty() ? "" : ",") + percent_encoded(url_of(server.server()));
+      members_ += (members_.empty() ? "" : ",") + encoded_value(url_of(server.server()));
     // The first server decides, so a list with only that server still names the one to ask.
-    if (members_.size() > kMaxMembers) members_ = percent_encoded(url_of(servers_.front().server()));
+    if (members_.size() > kMaxMembers) members_ = encoded_value(url_of(servers_.front().server()));
   }
 
   // If an exception is thrown before the decision to commit, nothing stays staged.
@@ -124,11 +125,11 @@ class Push {
 
   std::string query(size_t server) const {
     std::string text = options_.partial ? "?mode=partial" : "?mode=full";
-    if (!options_.label.empty()) text += "&label=" + percent_encoded(options_.label);
+    if (!options_.label.empty()) text += "&label=" + encoded_value(options_.label);
     if (options_.dry_run) text += "&dry_run=true";
     if (options_.check_finite) text += "&check_finite=true";
     for (size_t i = 0; i < options_.ignore.size(); ++i)
-      text += (i == 0 ? "&ignore=" : ",") + percent_encoded(options_.ignore[i]);
+      text += (i == 0 ? "&ignore=" : ",") + encoded_value(options_.ignore[i]);
     text += fmt::format("&push={}&lease={}ms&members={}&member={}", id_, options_.lease.count(), members_, server);
     if (options_.relay) text += "&relay=true";
     return text;
@@ -300,7 +301,7 @@ class Push {
   std::string guard_query() const {
     std::string text;
     const auto add = [&](const char* key, const std::string& value) {
-      if (!value.empty()) text += fmt::format("&{}={}", key, percent_encoded(value));
+      if (!value.empty()) text += fmt::format("&{}={}", key, encoded_value(value));
     };
     add("guard", options_.guard);
     add("guard_errors", options_.guard_errors);

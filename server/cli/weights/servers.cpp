@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "sconce/check.h"
+#include "server/support/terminal/progress.h"
 #include "server/support/terminal/text.h"
 
 namespace sconce::server::commands {
@@ -59,6 +63,30 @@ std::vector<Answer> answers_of(std::vector<std::future<Answer>> running) {
 }
 
 std::vector<Answer> ask_all(size_t servers, const Ask& ask) { return answers_of(start_asking(servers, ask)); }
+
+Answer fetch_file(const AdminClient& server, const std::string& target, const std::string& path) {
+  const std::string part = path + ".part";
+  std::ofstream file(part, std::ios::binary | std::ios::trunc);
+  SCONCE_CHECK(file, kIo, "cannot write ", part);
+  ProgressBar bar("download");
+  uint64_t total = 0, done = 0;
+  const Answer answer = server.download(
+      target, [&](const AnswerHead&, uint64_t bytes) { total = bytes; },
+      [&](std::span<const std::byte> bytes) {
+        file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        bar.show(done += bytes.size(), total);
+      });
+  file.close();
+  std::error_code problem;
+  if (answer.ok() && file) std::filesystem::rename(part, path, problem);
+  const bool written = file && !problem;
+  if (!answer.ok() || !written) {
+    std::error_code ignored;
+    std::filesystem::remove(part, ignored);
+  }
+  SCONCE_CHECK(written, kIo, "cannot write ", path);
+  return answer;
+}
 
 void report(const AdminClient& client, bool good, const std::string& text) {
   std::cout << fmt::format("{}: {}\n", client.server().text, good ? text : red(text)) << std::flush;

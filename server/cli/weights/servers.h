@@ -27,6 +27,9 @@ std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask);
 std::vector<Answer> answers_of(std::vector<std::future<Answer>> running);
 std::vector<Answer> ask_all(size_t servers, const Ask& ask);
 
+// Writes the body of a 200 to a file, atomically.
+Answer fetch_file(const AdminClient& server, const std::string& target, const std::string& path);
+
 // Prints a server's result, failures in red.
 void report(const AdminClient& client, bool good, const std::string& text);
 

@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <set>
-#include <span>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -19,7 +16,6 @@
 #include "sconce/check.h"
 #include "server/cli/weights/push.h"
 #include "server/support/json_cursor.h"
-#include "server/support/terminal/progress.h"
 #include "server/support/terminal/text.h"
 
 namespace sconce::server::commands {
@@ -208,25 +204,6 @@ struct TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 };
 
-// Writes the body of a 200 to a file as it arrives.
-Answer fetch_weights(const AdminClient& from, const std::string& target, const std::string& path) {
-  constexpr size_t kBlock = size_t{1} << 20;
-  std::ofstream file(path, std::ios::binary);
-  std::vector<std::byte> block(kBlock);
-  const std::atomic<bool> never{false};
-  ProgressBar bar("download");
-  uint64_t total = 0, done = 0;
-  const BodyTaker taker{[&](const AnswerHead& head) { total = head.length; }, [&] { return std::span(block); },
-                        [&](size_t bytes) {
-                          file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(bytes));
-                          bar.show(done += bytes, total);
-                        }};
-  Answer answer = from.download(target, taker, never);
-  file.close();
-  SCONCE_CHECK(file, kIo, "cannot write the fetched weights: ", path);
-  return answer;
-}
-
 // The servers' weight sets, and which servers have the chosen set.
 class Difference {
  public:
@@ -364,7 +341,7 @@ int give_set(const SettleOptions& options, const Difference& difference, size_t 
     push.file = fetched->path;
     const std::string held = options.set.empty() ? weights_target(options.model, options.version, "/active")
                                                  : set_target(options.model, options.version, options.set, "/weights");
-    const Answer answer = fetch_weights(from, held, push.file);
+    const Answer answer = fetch_file(from, held, push.file);
     if (!answer.ok()) {
       for (const AdminClient& client : to)
         report(client, false, "needs the weights that " + from.server().text + " serves");

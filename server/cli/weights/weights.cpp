@@ -9,6 +9,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sconce/check.h"
 #include "server/cli/command.h"
@@ -72,7 +73,7 @@ void check_golden(const WeightsOptions& options) {
 
 std::vector<AdminClient> clients_of(const WeightsOptions& options) {
   const std::string token = read_token(options.token_file);
-  std::shared_ptr<const TlsContext> tls;
+  std::optional<ClientTls> tls;
   std::vector<AdminClient> clients;
   std::vector<std::string> seen;
   for (const std::string& text : options.to) {
@@ -85,8 +86,8 @@ std::vector<AdminClient> clients_of(const WeightsOptions& options) {
       seen.push_back(place);
       // OpenSSL would raise it when it writes to a closed connection.
       if (server.tls) std::signal(SIGPIPE, SIG_IGN);
-      if (server.tls && !tls) tls = TlsContext::of_client(options.ca, options.certificate, options.key);
-      clients.emplace_back(server, token, std::chrono::seconds(options.patience_s), tls);
+      if (server.tls && !tls) tls = checked_tls(options.ca, options.certificate, options.key);
+      clients.emplace_back(server, token, std::chrono::seconds(options.patience_s), tls.value_or(ClientTls()));
     }
   }
   return clients;

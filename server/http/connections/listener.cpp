@@ -17,7 +17,7 @@ namespace {
 using tcp = boost::asio::ip::tcp;
 
 // Number of connections that are accepted before other events are handled.
-constexpr int kInARow = 64;
+constexpr int kAcceptsInARow = 64;
 // When to repeat the search for the idlest connection, if a busy I/O thread delays it or memory was short.
 constexpr std::chrono::seconds kSearch{1};
 constexpr std::chrono::seconds kComplain{10};
@@ -45,7 +45,7 @@ void Listener::start() { accept(); }
 void Listener::accept() noexcept {
   if (stopped_ || waiting_) return;
   succeeds([this] {
-    for (int i = 0; i < kInARow; ++i) {
+    for (int i = 0; i < kAcceptsInARow; ++i) {
       if (full() && someone_waits()) return make_room();
       if (full() || !accept_one()) return;
     }

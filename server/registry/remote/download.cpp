@@ -224,11 +224,11 @@ Download::Outcome Download::in_ranges(Transfer& transfer, Downloaded& result) {
     if (streams_) return Outcome::kChanged;
     if (begun_) break;
     // An empty file has no ranges, and a shortened file does not have this one.
-    if (answer.status == 416 || (answer.ok() && answer.field("content-length") == "0")) {
+    if (answer.status == 416 || (answer.has_content() && answer.field("content-length") == "0")) {
       streams_ = true;
       return Outcome::kChanged;
     }
-    if (!answer.again || tries == kMaxTries) fail_for(answer, what_);
+    if (!answer.temporary || tries == kMaxTries) fail_for(answer, what_);
     back_off(tries, options_.transfer.stop);
   }
   const Span whole = span_of(asked.segment);
@@ -294,7 +294,7 @@ Download::Outcome Download::in_one_stream(Transfer& transfer, Downloaded& result
           return true;
         });
     if (answer.status == 304) return Outcome::kUnchanged;
-    if (answer.ok() && answer.status == 200) {
+    if (answer.has_content() && answer.status == 200) {
       check_content(answer);
       SCONCE_CHECK(::ftruncate(file_.get(), static_cast<off_t>(at)) == 0, kIo, "cannot write ", part_, ": ",
                    system_reason());
@@ -303,7 +303,7 @@ Download::Outcome Download::in_one_stream(Transfer& transfer, Downloaded& result
       result.validator = validator_of(answer);
       return Outcome::kDone;
     }
-    if (!answer.again || tries == kMaxTries) fail_for(answer, what_);
+    if (!answer.temporary || tries == kMaxTries) fail_for(answer, what_);
     back_off(tries, options_.transfer.stop);
   }
 }
@@ -389,7 +389,7 @@ bool Download::fetch(Transfer& transfer, const Span& span, uint64_t& at, bool sh
       const MutexLock lock(mutex_);
       request_ = request;
     }
-    if (answer.ok() && at == span.end) return true;
+    if (answer.has_content() && at == span.end) return true;
     // The target of a redirect may expire.
     const bool expired = answer.status == 401 || answer.status == 403 || answer.status == 404 || answer.status == 410;
     if (expired && request.url != original_.url) {
@@ -398,7 +398,7 @@ bool Download::fetch(Transfer& transfer, const Span& span, uint64_t& at, bool sh
     }
     SCONCE_CHECK(!wrong || tries < kMaxTries, kUnavailable, what_, ": the server answers with other bytes than ", began,
                  " to ", span.end, ", which it was asked for");
-    const bool again = wrong || answer.again || answer.ok();
+    const bool again = wrong || answer.temporary || answer.has_content();
     if (at > began) tries = 1;
     if (!again || tries == kMaxTries) fail_for(answer, what_);
     back_off(tries++, &stopping_);

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "sconce/check.h"
-#include "server/registry/remote/transfer/url_text.h"
+#include "server/http/client/url_text.h"
 #include "server/support/failure.h"
 #include "src/support/parse_number.h"
 

@@ -1,10 +1,10 @@
 #include "server/registry/remote/remote_access.h"
 
 #include "sconce/check.h"
+#include "server/http/client/url_text.h"
 #include "server/registry/remote/credentials/aws_providers.h"
 #include "server/registry/remote/credentials/bearer_signer.h"
 #include "server/registry/remote/credentials/google_providers.h"
-#include "server/registry/remote/transfer/url_text.h"
 #include "server/support/trim.h"
 
 namespace sconce::server {

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "sconce/check.h"
-#include "server/registry/remote/transfer/url_text.h"
+#include "server/http/client/url_text.h"
 #include "src/support/excerpt.h"
 
 namespace sconce::server {

@@ -123,25 +123,12 @@ bool PushPeers::allows(const AdminServer& server) const {
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule& rule) { return matches(rule, server); });
 }
 
-PushPeers::Peer PushPeers::peer(const std::string& url) const {
+AdminClient PushPeers::client_of(const std::string& url, std::string token, std::chrono::seconds patience) const {
   AdminServer server = parse_admin_server(url);
   SCONCE_CHECK(allows(server), kForbidden, "weights_peers does not allow ", excerpt(url));
-  std::shared_ptr<const TlsContext> context = server.tls ? tls() : nullptr;
-  return {std::move(server), std::move(context)};
-}
-
-std::shared_ptr<const TlsContext> PushPeers::tls() const {
-  const MutexLock lock(mutex_);
-  bool renewed = !tls_;
-  for (StampedFile& file : certificates_) renewed |= file.changed();
-  if (!renewed) return tls_;
-  // If the files cannot be read, or do not match each other yet, the next use retries.
-  tls_.reset();
-  certificates_.clear();
-  for (const std::string* path : {&config_.weights_peers_ca, &config_.tls_certificate, &config_.tls_key})
-    if (!path->empty()) certificates_.emplace_back(*path);
-  tls_ = TlsContext::of_client(config_.weights_peers_ca, config_.tls_certificate, config_.tls_key);
-  return tls_;
+  ClientTls tls;
+  if (server.tls) tls = checked_tls(config_.weights_peers_ca, config_.tls_certificate, config_.tls_key);
+  return {std::move(server), std::move(token), patience, std::move(tls)};
 }
 
 std::string PushPeers::token(const std::string& authorization) const {
@@ -172,15 +159,12 @@ std::string PushPeers::reason(const Answer& answer) const {
 
 AdminClient PushPeers::client(const std::string& url, const std::string& authorization,
                               std::chrono::seconds patience) const {
-  Peer one = peer(url);
-  return {std::move(one.server), token(authorization), patience, std::move(one.tls)};
+  return client_of(url, token(authorization), patience);
 }
 
-std::unique_ptr<AdminUpload> PushPeers::upload(const std::string& url, const std::string& authorization,
-                                               std::chrono::seconds patience, std::function<void()> check) const {
-  Peer one = peer(url);
-  return std::make_unique<AdminUpload>(one.server, token_of(authorization), std::move(one.tls), patience,
-                                       std::move(check));
+AdminClient PushPeers::relay_client(const std::string& url, const std::string& authorization,
+                                    std::chrono::seconds patience) const {
+  return client_of(url, token_of(authorization), patience);
 }
 
 }  // namespace sconce::server

@@ -2,8 +2,8 @@
 // Requests name these servers, so setting weights_peers must allow each one; without it, none is allowed. Thread-safe.
 //
 // Questions carry the token in weights_peers_token_file, which is read for each question, or else the token of the
-// push's last request. Weights are relayed with the token of the request that brings them. Certificates are read again
-// after a renewal.
+// push's last request. Weights are relayed with the token of the request that brings them. Each connection reads the
+// certificates.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sconce/mutex.h"
 #include "server/http/client/admin_client.h"
 #include "server/rollout/push/push_ledger.h"
 #include "server/support/config.h"
-#include "server/support/files/file_stamp.h"
 
 namespace sconce::server {
 
@@ -36,8 +34,9 @@ class PushPeers {
   // authorization: the field of the request that named the peer. kForbidden if the peer is not allowed; kIo or
   // kInvalidArgument for a token that cannot be read; errors of certificates.
   AdminClient client(const std::string& url, const std::string& authorization, std::chrono::seconds patience) const;
-  std::unique_ptr<AdminUpload> upload(const std::string& url, const std::string& authorization,
-                                      std::chrono::seconds patience, std::function<void()> check) const;
+  // The same with the token of that request.
+  AdminClient relay_client(const std::string& url, const std::string& authorization,
+                           std::chrono::seconds patience) const;
 
  private:
   struct Rule {
@@ -45,21 +44,13 @@ class PushPeers {
     unsigned prefix = 0;             // leading bits of an address; 0: all bits
     bool any = false, suffix = false;
   };
-  struct Peer {
-    AdminServer server;
-    std::shared_ptr<const TlsContext> tls;
-  };
   static Rule rule(const std::string& text);
   static bool matches(const Rule& rule, const AdminServer& server);
-  Peer peer(const std::string& url) const;
+  AdminClient client_of(const std::string& url, std::string token, std::chrono::seconds patience) const;
   std::string token(const std::string& authorization) const;
-  std::shared_ptr<const TlsContext> tls() const;
 
   const ServerConfig& config_;
   std::vector<Rule> rules_;
-  mutable Mutex mutex_;
-  mutable std::shared_ptr<const TlsContext> tls_ SCONCE_GUARDED_BY(mutex_);
-  mutable std::vector<StampedFile> certificates_ SCONCE_GUARDED_BY(mutex_);  // from which tls_ was made
 };
 
 }  // namespace sconce::server

@@ -10,6 +10,8 @@ namespace {
 
 // Maximum wait for the answer, which comes after the last server of the chain has folded the weights.
 constexpr std::chrono::seconds kAnswerPatience{3600};
+// Maximum wait for the reason of a server that accepts no more bytes.
+constexpr std::chrono::seconds kReasonPatience{1};
 
 ErrorCode code_of(int status) noexcept {
   switch (status) {
@@ -35,10 +37,11 @@ ErrorCode code_of(int status) noexcept {
 
 Relay::Relay(const PushPeers& peers, const PushTerms& terms, std::chrono::seconds patience, std::function<void()> check)
     : url_(terms.members[terms.member + 1]),
-      upload_(peers.upload(url_, terms.authorization, patience, std::move(check))) {}
+      next_(peers.relay_client(url_, terms.authorization, patience)),
+      check_(std::move(check)),
+      upload_(next_.connection()) {}
 
-void Relay::fail() {
-  const Answer& answer = upload_->answer(std::chrono::seconds(1));
+void Relay::fail(const Answer& answer) const {
   std::string reason = answer.reason();
   // An error of a later server already names that server.
   const size_t status = reason.find(": ");
@@ -51,15 +54,20 @@ void Relay::fail() {
 }
 
 void Relay::begin(const std::string& target, uint64_t bytes, const UploadFields& fields) {
-  if (!upload_->begin(target, bytes, fields)) fail();
+  const auto checked = [this] {
+    check_();
+    return true;
+  };
+  if (!next_.begin_upload(upload_, target, bytes, fields, checked)) fail(upload_.answer(kReasonPatience));
 }
 
 void Relay::send(std::span<const std::byte> piece) {
-  if (!upload_->send(piece)) fail();
+  if (!upload_.send(piece)) fail(upload_.answer(kReasonPatience));
 }
 
 void Relay::end() {
-  if (!upload_->answer(kAnswerPatience).ok()) fail();
+  const Answer answer = upload_.answer(kAnswerPatience);
+  if (!answer.ok()) fail(answer);
 }
 
 std::string query_for_next(const std::string& query, const PushTerms& terms) {

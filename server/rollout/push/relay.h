@@ -19,7 +19,8 @@ namespace sconce::server {
 class Relay {
  public:
   // terms: of this server; the next server is the member after it. patience: maximum time in which the next server
-  // accepts nothing. check: as in AdminUpload. kForbidden.
+  // accepts nothing. check: called every 50 ms while waiting for it; its exceptions are
+  // passed on. kForbidden.
   Relay(const PushPeers& peers, const PushTerms& terms, std::chrono::seconds patience, std::function<void()> check);
 
   // Call this before the body is read. Errors of begin(), send() and end() name the server; their code corresponds to
@@ -30,10 +31,12 @@ class Relay {
   void end();
 
  private:
-  [[noreturn]] void fail();
+  [[noreturn]] void fail(const Answer& answer) const;
 
   const std::string url_;
-  std::unique_ptr<AdminUpload> upload_;
+  const AdminClient next_;
+  const std::function<void()> check_;
+  HttpClient upload_;
 };
 
 // The query with which the next server stages the same set, from this server's own query.

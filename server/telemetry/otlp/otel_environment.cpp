@@ -22,7 +22,7 @@ struct OtelVariable {
 };
 
 void check_endpoint(const ServerConfig& config) { (void)parse_otlp_url(config.otlp); }
-void check_certificate(const ServerConfig& config) { (void)TlsContext::of_client(config.otlp_ca, {}, {}); }
+void check_certificate(const ServerConfig& config) { (void)checked_tls(config.otlp_ca, {}, {}); }
 void check_resource(const ServerConfig& config) { (void)otlp_resource(config); }
 void check_above_0(std::chrono::microseconds value) {
   SCONCE_CHECK(value.count() > 0, kInvalidArgument, "must be above 0");

@@ -1,8 +1,8 @@
 #include "server/telemetry/otlp/otlp_endpoint.h"
 
+#include <strings.h>
+
 #include <algorithm>
-#include <boost/url/parse.hpp>
-#include <boost/url/url_view.hpp>
 #include <fstream>
 
 #include "sconce/check.h"
@@ -26,6 +26,11 @@ bool is_token(std::string_view name) noexcept {
   return !name.empty() && std::all_of(name.begin(), name.end(), [&](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || kMarks.find(c) != kMarks.npos;
   });
+}
+
+bool is_content_type(const std::string& field) {
+  constexpr std::string_view kName = "content-type";
+  return ::strncasecmp(field.c_str(), kName.data(), kName.size()) == 0 && !is_token(field.substr(0, kName.size() + 1));
 }
 
 // The member's value: a number, or a number as text.
@@ -84,26 +89,13 @@ bool read_partial_success(std::string_view text, OtlpPush& push) {
 }  // namespace
 
 AdminServer parse_otlp_url(std::string_view url) {
-  const auto parsed = boost::urls::parse_uri({url.data(), url.size()});
-  const std::string_view scheme = parsed ? std::string_view(parsed->scheme().data(), parsed->scheme().size()) : "";
-  SCONCE_CHECK(parsed && !parsed->host().empty() && (scheme == "http" || scheme == "https"), kInvalidArgument,
+  SCONCE_CHECK(url.find("://") != std::string_view::npos, kInvalidArgument,
                "setting otlp: expected a URL such as http://collector:4318, or off, got '", excerpt(url), "'");
-  SCONCE_CHECK(!parsed->has_query() && !parsed->has_fragment() && !parsed->has_userinfo(), kInvalidArgument,
-               "setting otlp: a collector's URL has no user, query or fragment, got '", excerpt(url), "'");
-  AdminServer server;
-  server.text = url;
-  server.tls = scheme == "https";
-  server.host = parsed->host_address();
-  server.port = parsed->has_port() && !parsed->port().empty() ? std::string(parsed->port()) : server.tls ? "443" : "80";
-  server.prefix = std::string(parsed->encoded_path());
-  SCONCE_CHECK(server.prefix.empty() || server.prefix.front() == '/', kInvalidArgument,
-               "setting otlp: a host's name does not begin with an address, got '", excerpt(url), "'");
-  while (server.prefix.ends_with('/')) server.prefix.pop_back();
-  return server;
+  return parse_server(url, url.starts_with("https:") ? "443" : "80", "setting otlp: ");
 }
 
-std::vector<HttpField> read_otlp_headers(const std::string& path) {
-  std::vector<HttpField> fields;
+std::vector<std::string> read_otlp_headers(const std::string& path) {
+  std::vector<std::string> fields;
   if (path.empty()) return fields;
   std::ifstream file(path);
   SCONCE_CHECK(file, kIo, "cannot read setting otlp_headers_file: ", path);
@@ -120,7 +112,8 @@ std::vector<HttpField> read_otlp_headers(const std::string& path) {
     SCONCE_CHECK(std::all_of(value.begin(), value.end(), [](char c) { return (c >= 0x20 && c < 0x7f) || c == '\t'; }),
                  kInvalidArgument, "setting otlp_headers_file: a value has only printable characters, in ", path, ":",
                  number);
-    fields.push_back({std::string(name), std::string(value)});
+    // libcurl's form of a field without a value.
+    fields.push_back(std::string(name) + (value.empty() ? ";" : ": " + std::string(value)));
   }
   SCONCE_CHECK(!file.bad(), kIo, "cannot read setting otlp_headers_file: ", path);
   return fields;
@@ -152,12 +145,12 @@ OtlpPush judge_otlp(const Answer& answer) {
     return push;
   }
   push.problem = answer.reason();
-  if (answer.status == 0 && push.problem.ends_with("bad version"))
-    push.problem += ": the port does not speak HTTP/1.1; OTLP over HTTP is a collector's port 4318, 4317 is for gRPC";
+  if (answer.status == 0 && push.problem.ends_with("does not speak HTTP/1.1"))
+    push.problem += "; OTLP over HTTP is a collector's port 4318, 4317 is for gRPC";
   const bool again =
       answer.status == 0 || std::find(kRetryable.begin(), kRetryable.end(), answer.status) != kRetryable.end();
   if (again) push.result = OtlpPush::Result::kAgain;
-  if (const auto after = parse_number<uint32_t>(answer.retry_after))
+  if (const auto after = parse_number<uint32_t>(answer.field("retry-after")))
     push.retry_after = std::min<seconds>(seconds(*after), kMaxRetryAfter);
   return push;
 }
@@ -175,18 +168,26 @@ OtlpEndpoint::OtlpEndpoint(const ServerConfig& config)
       timeout_(config.otlp_timeout),
       server_(parse_otlp_url(url_)) {
   (void)read_otlp_headers(headers_file_);
-  if (server_.tls) tls_ = TlsContext::of_client(config.otlp_ca, {}, {});
+  if (server_.tls) tls_ = checked_tls(config.otlp_ca, {}, {});
 }
 
-OtlpPush OtlpEndpoint::push(const std::string& path, std::string_view body, const std::function<void()>& check) const {
+OtlpPush OtlpEndpoint::push(const std::string& path, std::string_view body, const std::function<void()>& check) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + timeout_;
   OtlpPush push;
   const std::string problem = problem_of([&] {
-    const std::vector<HttpField> fields = read_otlp_headers(headers_file_);
-    push = judge_otlp(post_to(server_, path, fields, body, std::chrono::ceil<seconds>(timeout_), tls_.get(), [&] {
+    HttpRequest request;
+    request.url = server_.url(path);
+    request.fields = read_otlp_headers(headers_file_);
+    if (std::none_of(request.fields.begin(), request.fields.end(), is_content_type))
+      request.fields.emplace_back("Content-Type: application/json");
+    request.body = body;
+    request.direct = request.repeatable = true;
+    if (!client_) client_.emplace(tls_, HttpLimits{.connect = std::chrono::ceil<std::chrono::milliseconds>(timeout_)});
+    push = judge_otlp(client_->ask(request, [&] {
       SCONCE_CHECK(Clock::now() < end, kUnavailable, "no answer within otlp_timeout");
       check();
+      return true;
     }));
   });
   if (!problem.empty()) {

@@ -4,22 +4,21 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "server/http/client/admin_client.h"
-#include "server/http/tls.h"
 #include "server/support/config.h"
 
 namespace sconce::server {
 
 // "http://collector:4318", "https://gateway/otlp"; the default port is the scheme's. kInvalidArgument.
 AdminServer parse_otlp_url(std::string_view url);
-// NAME: VALUE on each line; # starts a comment. kIo, kInvalidArgument; errors do not show values.
-std::vector<HttpField> read_otlp_headers(const std::string& path);
+// NAME: VALUE on each line; # starts a comment. As fields of an HttpRequest. kIo, kInvalidArgument; errors do not show
+// values.
+std::vector<std::string> read_otlp_headers(const std::string& path);
 
 struct OtlpPush {
   enum class Result : int8_t { kTaken, kAgain, kRefused };  // kAgain: a retry may succeed
@@ -41,13 +40,14 @@ class OtlpEndpoint {
   explicit OtlpEndpoint(const ServerConfig& config);
   const std::string& url() const noexcept { return url_; }
   // path: "/v1/traces". check: called while waiting for the collector; an exception aborts the push.
-  OtlpPush push(const std::string& path, std::string_view body, const std::function<void()>& check) const;
+  OtlpPush push(const std::string& path, std::string_view body, const std::function<void()>& check);
 
  private:
   const std::string url_, headers_file_;
   const std::chrono::microseconds timeout_;
   const AdminServer server_;
-  std::shared_ptr<const TlsContext> tls_;
+  ClientTls tls_;
+  std::optional<HttpClient> client_;  // since the first push
 };
 
 }  // namespace sconce::server

@@ -76,7 +76,7 @@ class OtlpExporter {
   const std::chrono::microseconds delay_, interval_;
   const std::string resource_;
   const std::chrono::nanoseconds epoch_ = steady_epoch();
-  const OtlpEndpoint endpoint_;
+  OtlpEndpoint endpoint_;
   OtlpCounters counters_;
 
   mutable Mutex mutex_;

@@ -9,7 +9,7 @@
 
 #include "sconce/check.h"
 #include "sconce/version.h"
-#include "server/http/client/admin_client.h"
+#include "server/http/client/url_text.h"
 #include "server/support/trim.h"
 #include "server/weights/store/peer_weights.h"
 #include "src/support/excerpt.h"

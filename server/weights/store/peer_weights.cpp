@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <future>
+#include <optional>
 #include <random>
 
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
 #include "server/http/client/admin_client.h"
+#include "server/http/client/url_text.h"
 #include "server/support/failure.h"
 #include "server/support/json_cursor.h"
 #include "server/support/log.h"
@@ -86,21 +89,26 @@ void take(const StartingModel& start, const AdminClient& client, uint64_t newer_
   std::unique_ptr<WeightStream> stream;
   uint64_t generation = 0;
   std::string label, digest;
-  BodyTaker taker;
-  taker.begin = [&](const AnswerHead& head) {
-    const std::string number = head.field("Sconce-Generation");
+  const auto begin = [&](const AnswerHead& head, uint64_t bytes) {
+    const std::string number = head.field("sconce-generation");
     std::from_chars(number.data(), number.data() + number.size(), generation);
     SCONCE_CHECK(generation > newer_than, kFailedPrecondition, "its weights are no longer newer");
-    label = percent_decoded(head.field("Sconce-Weights-Label"));
-    digest = head.field("Sconce-Weights-Digest");
+    label = percent_decoded(head.field("sconce-weights-label"));
+    digest = head.field("sconce-weights-digest");
     update = std::make_unique<FittingUpdate>(start.model.begin_update({.full = false, .label = label}),
                                              start.model.constants());
-    stream =
-        std::make_unique<WeightStream>(*update, StreamOptions{.source = client.server().text, .bytes = head.length});
+    stream = std::make_unique<WeightStream>(*update, StreamOptions{.source = client.server().text, .bytes = bytes});
   };
-  taker.next = [&] { return stream->next(); };
-  taker.advance = [&](size_t bytes) { stream->advance(bytes); };
-  const Answer answer = client.download(target_of(start, "/active"), taker, start.ending);
+  const auto write = [&](std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const std::span<std::byte> room = stream->next();
+      const size_t some = std::min(room.size(), bytes.size());
+      std::memcpy(room.data(), bytes.data(), some);
+      stream->advance(some);
+      bytes = bytes.subspan(some);
+    }
+  };
+  const Answer answer = client.download(target_of(start, "/active"), begin, write, &start.ending);
   SCONCE_CHECK(answer.ok(), kIo, answer.reason());
   stream->end();
   update->finish();
@@ -115,20 +123,20 @@ void take(const StartingModel& start, const AdminClient& client, uint64_t newer_
 
 std::optional<std::string> take_newest(const StartingModel& start, uint64_t newer_than) {
   const std::string token = read_token(start.config.weights_from_token_file);
-  std::shared_ptr<const TlsContext> tls;
+  std::optional<ClientTls> tls;
   std::vector<Peer> peers;
   for (const std::string& text : split(start.config.weights_from, ',')) {
     const AdminServer named = parse_admin_server(text);
     if (named.tls && !tls)
-      tls = TlsContext::of_client(start.config.weights_from_ca, start.config.weights_from_certificate,
-                                  start.config.weights_from_key);
+      tls = checked_tls(start.config.weights_from_ca, start.config.weights_from_certificate,
+                        start.config.weights_from_key);
     const std::string problem = problem_of([&] {
       for (AdminServer& server : every_address(named)) peers.push_back({std::move(server), 0, {}});
     });
     if (!problem.empty()) peers.push_back({named, 0, problem});
   }
   const auto client_of = [&](const AdminServer& server, std::chrono::seconds patience) {
-    return AdminClient(server, token, patience, tls);
+    return AdminClient(server, token, patience, tls.value_or(ClientTls()));
   };
   {
     std::vector<std::future<void>> running;

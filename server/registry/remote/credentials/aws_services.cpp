@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "sconce/check.h"
+#include "server/http/client/url_text.h"
 #include "server/registry/remote/credentials/aws_answers.h"
 #include "server/registry/remote/credentials/aws_providers.h"
 #include "server/registry/remote/credentials/aws_signature.h"
-#include "server/registry/remote/transfer/url_text.h"
 #include "server/support/failure.h"
 #include "server/support/trim.h"
 #include "src/support/excerpt.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/registry/remote/transfer/url_text.h"
+#include "server/http/client/url_text.h"
 #include "server/support/hmac.h"
 #include "src/support/hex.h"
 #include "src/support/parse_number.h"

@@ -1,9 +1,9 @@
 #include "server/registry/remote/credentials/azure_providers.h"
 
 #include "sconce/check.h"
+#include "server/http/client/url_text.h"
 #include "server/registry/remote/credentials/bearer_signer.h"
 #include "server/registry/remote/credentials/provider_chain.h"
-#include "server/registry/remote/transfer/url_text.h"
 #include "server/support/failure.h"
 #include "server/support/trim.h"
 

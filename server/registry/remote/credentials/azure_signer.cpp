@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sconce/check.h"
+#include "server/http/client/url_text.h"
 #include "server/registry/remote/credentials/azure_providers.h"
 #include "server/registry/remote/credentials/bearer_signer.h"
-#include "server/registry/remote/transfer/url_text.h"
 #include "server/support/hmac.h"
 #include "server/support/json/base64.h"
 #include "server/support/text_buffer.h"

@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "sconce/check.h"
+#include "server/http/client/url_text.h"
 #include "server/registry/remote/credentials/aws_signature.h"
 #include "server/registry/remote/credentials/bearer_signer.h"
 #include "server/registry/remote/credentials/provider_chain.h"
-#include "server/registry/remote/transfer/url_text.h"
 #include "server/support/failure.h"
 #include "server/support/json_document.h"
 #include "server/support/trim.h"

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+
+#include "server/http/client/http_client.h"
 
 namespace sconce::server {
 
@@ -19,15 +20,9 @@ struct SignedAs {
   std::chrono::seconds clock_offset{};
 };
 
-struct RemoteRequest {
-  std::string url;
-  std::vector<std::string> fields;        // "Name: value"
+struct RemoteRequest : HttpRequest {
   std::shared_ptr<RequestSigner> signer;  // null: not signed, and redirects are followed
-  bool netrc = false;                     // ~/.netrc may have credentials for the host
-  std::string method;                     // empty: GET, or POST with a body
-  std::string body;
-  bool direct = false;  // without a proxy
-  SignedAs signed_as;   // set by sign()
+  SignedAs signed_as;                     // set by sign()
 };
 
 // Signs requests to a service, and learns from its refusals. Thread-safe.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "package_format/text/json_value.h"
+#include "server/http/client/http_client.h"
 #include "server/support/failure.h"
 #include "server/support/trim.h"
 
@@ -126,7 +127,7 @@ StoreError parse_store_error(std::string_view text, const std::map<std::string, 
     return found == fields.end() ? std::string() : found->second;
   };
   StoreError error;
-  text = text.substr(0, kMaxErrorText);
+  text = text.substr(0, HttpClient::kMaxErrorText);
   const std::string_view start = trim(text, " \t\r\n");
   if (start.starts_with('{')) {
     succeeds([&] { take_json(start, error); });

@@ -14,9 +14,6 @@ struct StoreError {
   bool empty() const noexcept { return code.empty() && message.empty(); }
 };
 
-// Maximum number of bytes that are read of an error's text.
-constexpr size_t kMaxErrorText = 8 << 10;
-
 // text: the beginning of the body, XML or JSON of any store. fields: of the answer's header, names in lower case.
 StoreError parse_store_error(std::string_view text, const std::map<std::string, std::string>& fields);
 // The text of the first element with that name, if it has no child elements; else empty.

@@ -15,7 +15,7 @@ OtlpPush judged(int status, const std::string& body = {}, const std::string& ret
   Answer answer;
   answer.status = status;
   answer.body = body;
-  answer.retry_after = retry_after;
+  if (!retry_after.empty()) answer.fields["retry-after"] = retry_after;
   return judge_otlp(answer);
 }
 
@@ -44,12 +44,12 @@ TEST_CASE("otlp endpoint: header fields") {
   const TempFolder folder;
   const auto read = [&](const std::string& text) { return read_otlp_headers(folder.write("headers", text).string()); };
   CHECK(read_otlp_headers("").empty());
-  const std::vector<HttpField> fields = read("# for the gateway\n\nAuthorization: Bearer a:b c\r\n x-scope:1\n");
-  REQUIRE(fields.size() == 2);
-  CHECK(fields[0].name == "Authorization");
-  CHECK(fields[0].value == "Bearer a:b c");
-  CHECK(fields[1].name == "x-scope");
-  CHECK(fields[1].value == "1");
+  const std::vector<std::string> fields =
+      read("# for the gateway\n\nAuthorization: Bearer a:b c\r\n x-scope:1\nx-empty:\n");
+  REQUIRE(fields.size() == 3);
+  CHECK(fields[0] == "Authorization: Bearer a:b c");
+  CHECK(fields[1] == "x-scope: 1");
+  CHECK(fields[2] == "x-empty;");
   for (const char* bad : {"secret", ": secret", "a b: secret", "a: secret\x01"}) {
     CAPTURE(bad);
     const std::string error = error_from([&] { read(std::string("x: 1\n") + bad); });
@@ -89,7 +89,7 @@ TEST_CASE("otlp endpoint: what an answer means") {
   CHECK(page.result == Result::kRefused);
   CHECK(contains(page.problem, "page"));
   Answer binary_port;
-  binary_port.problem = "no answer: bad version";
+  binary_port.problem = "no answer: the server does not speak HTTP/1.1";
   CHECK(contains(judge_otlp(binary_port).problem, "4317 is for gRPC"));
   CHECK(judge_otlp(binary_port).result == Result::kAgain);
   CHECK(judged(200, R"({"partialSuccess":{"rejectedSpans":-1,"errorMessage":5}})").rejected == 0);

@@ -1,4 +1,4 @@
-#include "server/registry/remote/transfer/answer_head.h"
+#include "server/http/client/answer_head.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@ namespace sconce::server {
 namespace {
 
 TEST_CASE("a head is read line by line, and a later one takes its place") {
-  RemoteHead head;
+  AnswerHead head;
   for (const char* line :
        {"HTTP/1.1 100 Continue\r\n", "X-Old: 1\r\n", "\r\n", "HTTP/2 206\r\n", "ETag:  \"a b\" \r\n", "\r\n"})
     CHECK(!head.take(line));
@@ -19,25 +19,25 @@ TEST_CASE("a head is read line by line, and a later one takes its place") {
 }
 
 TEST_CASE("a head without end is refused, in long lines and in short ones, of one field and of many") {
-  RemoteHead head;
+  AnswerHead head;
   const std::string line = "X: " + std::string(1000, 'a') + "\r\n";
   const char* wrong = nullptr;
   size_t lines = 0;
   for (; !wrong && lines < 10'000; ++lines) wrong = head.take(lines % 2 ? line : "HTTP/1.1 100 Continue\r\n");
   CHECK(wrong == std::string("the head of the answer is too long"));
   CHECK(lines < 600);
-  RemoteHead many;
+  AnswerHead many;
   wrong = nullptr;
   for (lines = 0; !wrong && lines < 10'000; ++lines) wrong = many.take("X" + std::to_string(lines) + ": 1\r\n");
   CHECK(wrong == std::string("the head of the answer has too many fields"));
-  CHECK(lines == RemoteHead::kMaxFields + 1);
+  CHECK(lines == AnswerHead::kMaxFields + 1);
 }
 
 TEST_CASE("a field that would begin another one when it is sent back is refused") {
   for (const std::string& line :
        {std::string("ETag: \"a\rX-Evil: 1\"\r\n"), std::string("ETag: \"a\0b\"\r\n", 13), std::string("E\vTag: 1\n")})
-    CHECK(RemoteHead().take(line) == std::string("the head of the answer has a control character"));
-  RemoteHead head;
+    CHECK(AnswerHead().take(line) == std::string("the head of the answer has a control character"));
+  AnswerHead head;
   CHECK(!head.take("Server:\ta\tb\r\n"));
   CHECK(!head.take("X-Name: \xc3\xa9\r\n"));
 }

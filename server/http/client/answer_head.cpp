@@ -1,4 +1,4 @@
-#include "server/registry/remote/transfer/answer_head.h"
+#include "server/http/client/answer_head.h"
 
 #include <algorithm>
 
@@ -20,12 +20,12 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
-std::string RemoteHead::field(const std::string& name) const {
+std::string AnswerHead::field(const std::string& name) const {
   const auto found = fields.find(name);
   return found == fields.end() ? std::string() : found->second;
 }
 
-const char* RemoteHead::take(std::string_view line) {
+const char* AnswerHead::take(std::string_view line) {
   bytes += line.size();
   if (bytes > kMaxBytes) return "the head of the answer is too long";
   line = trim(line, " \t\r\n");

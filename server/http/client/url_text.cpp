@@ -1,7 +1,9 @@
-#include "server/registry/remote/transfer/url_text.h"
+#include "server/http/client/url_text.h"
 
 #include <charconv>
 #include <system_error>
+
+#include "src/support/hex.h"
 
 namespace sconce::server {
 namespace {
@@ -26,6 +28,19 @@ std::string percent_encoded(std::string_view text, std::string_view besides) {
 
 std::string encoded_path(std::string_view path) { return percent_encoded(path, "/"); }
 std::string encoded_value(std::string_view value) { return percent_encoded(value, {}); }
+
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
+      out += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
 
 std::optional<std::string> decoded_form(std::string_view text) {
   std::string out;

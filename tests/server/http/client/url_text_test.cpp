@@ -1,4 +1,4 @@
-#include "server/registry/remote/transfer/url_text.h"
+#include "server/http/client/url_text.h"
 
 #include <doctest/doctest.h>
 

@@ -11,6 +11,8 @@ namespace sconce::server {
 std::string encoded_path(std::string_view path);
 // Encodes a value of a query; only letters, digits and -._~ stay.
 std::string encoded_value(std::string_view value);
+// Decodes %XX; what is no escape stays.
+std::string percent_decoded(std::string_view text);
 // Decodes form encoding: "a+b%2Bc" is "a b+c". nullopt for a malformed encoding.
 std::optional<std::string> decoded_form(std::string_view text);
 // Whether the URL is http to a loopback address of this host.

@@ -10,7 +10,7 @@
 
 namespace sconce::server {
 
-struct RemoteHead {
+struct AnswerHead {
   static constexpr size_t kMaxBytes = size_t{256} << 10;
   static constexpr size_t kMaxFields = 200;
 
