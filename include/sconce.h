@@ -313,7 +313,10 @@ typedef struct sconce_run_options {
 
 typedef struct sconce_run_info {
   size_t size;
-  uint64_t generation; /* of the constant set of this run */
+  union {
+    uint64_t weight_version; /* of the constant set of this run */
+    uint64_t generation;     /* deprecated: its former name */
+  };
   int32_t replica;
   int64_t queue_ns, compute_ns;
   char label[264]; /* of that set; "" if it has none */
@@ -451,13 +454,14 @@ sconce_error* sconce_update_stream_end(sconce_update* update) SCONCE_NOEXCEPT;
 sconce_error* sconce_update_stream_progress(const sconce_update* update, uint64_t* done,
                                             uint64_t* total) SCONCE_NOEXCEPT;
 
-/* Makes the staged set active. Returns when no run uses the old one. Sets `generation` (may be NULL) to its number. */
-sconce_error* sconce_model_commit(sconce_model* model, uint64_t* generation) SCONCE_NOEXCEPT;
+/* Makes the staged set active, and sets `weight_version` (may be NULL). Returns when no run uses the old set. */
+sconce_error* sconce_model_commit(sconce_model* model, uint64_t* weight_version) SCONCE_NOEXCEPT;
 sconce_error* sconce_model_abort(sconce_model* model) SCONCE_NOEXCEPT; /* drops the staged set */
-/* Exchanges the previous and the active set, under a new generation. */
-sconce_error* sconce_model_rollback(sconce_model* model, uint64_t* generation) SCONCE_NOEXCEPT;
+/* Exchanges the previous and the active set, under a new weight version. */
+sconce_error* sconce_model_rollback(sconce_model* model, uint64_t* weight_version) SCONCE_NOEXCEPT;
 sconce_error* sconce_model_release_previous(sconce_model* model) SCONCE_NOEXCEPT;
-uint64_t sconce_model_generation(const sconce_model* model) SCONCE_NOEXCEPT; /* 0 for NULL */
+uint64_t sconce_model_weight_version(const sconce_model* model) SCONCE_NOEXCEPT; /* 0 for NULL */
+uint64_t sconce_model_generation(const sconce_model* model) SCONCE_NOEXCEPT;     /* deprecated: its former name */
 
 typedef enum sconce_set_state { SCONCE_ACTIVE = 0, SCONCE_STAGED = 1, SCONCE_PREVIOUS = 2 } sconce_set_state;
 /* "sha-256:HEX" of a set. Equal values have the same digest on every host. */
@@ -465,11 +469,14 @@ sconce_error* sconce_model_digest(const sconce_model* model, sconce_set_state st
 
 typedef struct sconce_set_info {
   size_t size;
-  int32_t state;       /* sconce_set_state */
-  uint64_t generation; /* 0: not published yet */
-  uint64_t bytes;      /* of all its constants */
-  uint64_t own_bytes;  /* not shared with the active set */
-  int64_t since_ns;    /* when it was staged or published: nanoseconds since 1970 */
+  int32_t state; /* sconce_set_state */
+  union {
+    uint64_t weight_version; /* 0: not published yet */
+    uint64_t generation;     /* deprecated: its former name */
+  };
+  uint64_t bytes;     /* of all its constants */
+  uint64_t own_bytes; /* not shared with the active set */
+  int64_t since_ns;   /* when it was staged or published: nanoseconds since 1970 */
   char label[264];
 } sconce_set_info;
 /* The active set first. `room` and `count` as in sconce_model_replicas(). */

@@ -28,9 +28,9 @@
 #include "server/registry/repository.h"
 #include "server/registry/trial/trial_plan.h"
 #include "server/rollout/push_api.h"
-#include "server/rollout/push_settler.h"
+#include "server/rollout/push_reconciler.h"
 #include "server/rollout/rollout.h"
-#include "server/rollout/watch/guard_keeper.h"
+#include "server/rollout/watch/guard_watcher.h"
 #include "server/support/failure.h"
 #include "server/support/json/float_text.h"
 #include "server/support/left_out.h"
@@ -110,7 +110,7 @@ class Server {
         budget_(static_cast<uint64_t>(config.memory_budget), static_cast<uint64_t>(config.device_memory_budget)),
         request_memory_(request_memory(config)),
         repository_(config_, clock_, idle_watch_, reaper_, packages_,
-                    threads_ + 1 + (config.grpc.enabled() ? CallTurns::kPlaces : 0), &budget_),
+                    threads_ + 1 + (config.grpc.enabled() ? CallSlots::kPlaces : 0), &budget_),
         store_(config.weights_store, config.weights_store_key),
         on_demand_(finder_.loads_on_demand()
                        ? std::make_unique<OnDemand>(config_, finder_, repository_, budget_, files_)
@@ -121,8 +121,8 @@ class Server {
         admission_(config_, repository_, control_, request_memory_, draining_),
         telemetry_(config_, connections_, threads_ + 1),
         rollout_(config_, repository_, signatures_, draining_, telemetry_),
-        settler_(clock_, rollout_),
-        guard_keeper_(clock_, rollout_),
+        reconciler_(clock_, rollout_),
+        guard_watcher_(clock_, rollout_),
         end_(context_),
         hangups_(context_, SIGHUP),
         credentials_timer_(context_),
@@ -140,9 +140,9 @@ class Server {
     rollout_.pushes.on_end([this](const PushRecord& push) { keep_end(push); });
     control_.on_loaded([this](const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
       const std::string problem = problem_of([&] {
-        rollout_.pushes.restore(place_of(served), start.pushes, start.generation);
+        rollout_.pushes.restore(place_of(served), start.pushes, start.weight_version);
         rollout_.pushes.restore(place_of(served), pushes_of_sets(served->model()), 0);
-        if (served->weights().kept()) guard_keeper_.loaded(served, start);
+        if (served->weights().stored()) guard_watcher_.loaded(served, start);
       });
       if (!problem.empty())
         log_error("model {} version {}: the stored state of its last push or guard is lost: {}",
@@ -235,7 +235,7 @@ class Server {
     context_.run();
     end_at_next_signal();
     stop_control();
-    guard_keeper_.leave();
+    guard_watcher_.leave();
     if (failure_) std::rethrow_exception(failure_);
   }
 
@@ -315,10 +315,10 @@ class Server {
   void keep_end(const PushRecord& push) noexcept {
     if (!push.terms.set.empty()) return;
     succeeds([&] {
-      const std::shared_ptr<StoredWeights> kept = store_.of(push.model, push.version);
-      if (!kept) return;
-      const MutexLock turn(kept->turn());
-      const std::string problem = kept->note(note_of(push));
+      const std::shared_ptr<StoredWeights> stored = store_.of(push.model, push.version);
+      if (!stored) return;
+      const MutexLock lock(stored->write_mutex());
+      const std::string problem = stored->note(note_of(push));
       if (!problem.empty())
         log_warn("model {} version {}: the result of push {} is not stored: {}", push.model, push.version,
                  push.terms.id, printable(problem));
@@ -369,7 +369,7 @@ class Server {
     });
     if (done.wait_until(std::min(load_end_, IoThread::Clock::now() + kLastLoad)) == std::future_status::timeout) {
       log_warn("a load still runs at the end of the server: cut off");
-      guard_keeper_.leave();
+      guard_watcher_.leave();
       if (telemetry_.otlp) telemetry_.otlp->stop();
       log_info("ended");
       end_log();
@@ -477,8 +477,8 @@ class Server {
   Admission admission_;
   Telemetry telemetry_;
   Rollout rollout_;
-  PushSettler settler_;
-  GuardKeeper guard_keeper_;
+  PushReconciler reconciler_;
+  GuardWatcher guard_watcher_;
   asio::posix::stream_descriptor end_;  // readable from the first signal on
   asio::signal_set hangups_;
   asio::steady_timer credentials_timer_, timer_;

@@ -117,14 +117,14 @@ std::shared_ptr<Sequence> Model::make_sequence(bool rows) {
 }
 uint64_t Model::sequence_bytes() const noexcept { return impl_->runner.sequences().bytes(); }
 int64_t Model::sequence_rows() const noexcept { return impl_->runner.sequences().rows(); }
-uint64_t Model::generation() const noexcept { return impl_->runner.versions().number(); }
+uint64_t Model::weight_version() const noexcept { return impl_->runner.versions().number(); }
 std::vector<ConstantSpec> Model::constants() const { return impl_->runner.code().table->all(); }
 
 std::unique_ptr<WeightUpdate> Model::begin_update(UpdateOptions options) {
   return in_memory("begin_update", [&] { return impl_->runner.begin_update(std::move(options), shared_from_this()); });
 }
-uint64_t Model::commit_weights(uint64_t generation) {
-  return in_memory("commit", [&] { return impl_->runner.versions().commit(generation); });
+uint64_t Model::commit_weights(uint64_t weight_version) {
+  return in_memory("commit", [&] { return impl_->runner.versions().commit(weight_version); });
 }
 void Model::abort_weights() {
   in_memory("abort", [&] { impl_->runner.versions().abort(); });
@@ -132,8 +132,8 @@ void Model::abort_weights() {
 uint64_t Model::rollback_weights() {
   return in_memory("rollback", [&] { return impl_->runner.versions().rollback(); });
 }
-void Model::renumber_weights(uint64_t generation) {
-  in_memory("renumber", [&] { impl_->runner.versions().renumber(generation); });
+void Model::set_weight_version(uint64_t weight_version) {
+  in_memory("set_weight_version", [&] { impl_->runner.versions().set_number(weight_version); });
 }
 void Model::release_previous() {
   in_memory("release", [&] { impl_->runner.versions().release_previous(); });
@@ -174,8 +174,8 @@ uint64_t Model::commit_set(std::string_view name) {
   return in_memory("commit_set", [&] { return impl_->runner.sets().named().commit(name); });
 }
 void Model::abort_set(std::string_view name) { impl_->runner.sets().named().abort(name); }
-void Model::renumber_set(std::string_view name, uint64_t from, uint64_t to) {
-  in_memory("renumber_set", [&] { impl_->runner.sets().named().renumber(name, from, to); });
+void Model::set_weight_version(std::string_view name, uint64_t from, uint64_t to) {
+  in_memory("set_weight_version", [&] { impl_->runner.sets().named().set_version(name, from, to); });
 }
 
 uint64_t Model::restore_set(std::string_view name) {

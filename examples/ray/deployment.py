@@ -67,8 +67,9 @@ class Sconce:
         """(result, which weights computed it and where)."""
         future = self.model.submit(*args, **kwargs)
         result = await asyncio.wrap_future(future)
-        generation, label = version_of(future.info)
-        return result, {"generation": generation, "label": label, "replica": self.replica, "compute": future.info.compute}
+        version, label = version_of(future.info)
+        return result, {"weight_version": version, "generation": version, "label": label,  # deprecated: generation
+                        "replica": self.replica, "compute": future.info.compute}
 
     # Over HTTP.
 
@@ -100,9 +101,10 @@ class Sconce:
             raise BadRequest(f"Inference-Header-Content-Length: {length}")
         (args, kwargs), document = self._protocol.arguments(await request.body(), length and int(length))
         result, info = await self.call_with_info(*args, **kwargs)
-        weight_version = info["label"] or str(info["generation"])
-        body, length = self._protocol.answer(result, document, {"weight_version": weight_version})
-        headers = {"Sconce-Generation": str(info["generation"]), "Sconce-Replica": self.replica}
+        name = info["label"] or str(info["weight_version"])
+        body, length = self._protocol.answer(result, document, {"weight_version": name})
+        version = str(info["weight_version"])
+        headers = {"Sconce-Weight-Version": version, "Sconce-Generation": version, "Sconce-Replica": self.replica}
         if length is None:
             return Response(body, headers=headers, media_type="application/json")
         headers["Inference-Header-Content-Length"] = str(length)
@@ -116,7 +118,7 @@ class Sconce:
             raise ValueError(f"user_config: unknown {', '.join(sorted(unknown))}")
         if self.journal:
             raise ValueError("user_config: this application has a journal; weights.py publishes weights")
-        label = text_of(self.model.generation + 1, user_config.get("label", ""))
+        label = text_of(self.model.weight_version + 1, user_config.get("label", ""))
         self.model.update(user_config.get("weights") or self.package, label=label, check_finite=True)
 
     def check_health(self):

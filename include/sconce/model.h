@@ -55,7 +55,7 @@ struct SequenceStep {
   // The epoch of the sequence: a number that the caller chooses for the first step and repeats in every later one.
   // kFailedPrecondition if the sequence's state has another epoch, or if there is no state because a step failed while
   // the model ran.
-  uint64_t life = 0;
+  uint64_t epoch = 0;
   // Null: no row moves. The caller keeps it until the run ends. kFailedPrecondition unless the sequence was made with
   // rows = true, kInvalidArgument for a row out of range.
   const SequenceRows* rows = nullptr;
@@ -148,7 +148,7 @@ struct WarmUp {
 };
 
 struct RunInfo {
-  uint64_t generation = 0;                   // of the constant set of this run
+  uint64_t weight_version = 0;               // of the constant set of this run
   std::shared_ptr<const std::string> label;  // label of the run's set; null if it has none
   std::shared_ptr<const std::string> set;    // its name; null: the active set
   int replica = -1;
@@ -264,22 +264,22 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // Weights. Names are FQNs, or a constant's own name if it has no FQN. Each replica has its own copy of the buffers
   // that the model writes: an update or rollback keeps their current values unless the update names them.
-  uint64_t generation() const noexcept;
+  uint64_t weight_version() const noexcept;
   std::vector<ConstantSpec> constants() const;
 
   // The two phases of sconce/weights.h. If one fails, the served set stays unchanged.
   std::unique_ptr<WeightUpdate> begin_update(UpdateOptions options);  // keeps the model alive; kBusy, kInvalidArgument
   // Makes the staged set active and the active one previous. Runs that start from now on use the new set. Returns its
-  // generation once no run uses the old set. kFailedPrecondition if nothing is staged. generation: the number of the
-  // new set, which must be above that of the active set (kInvalidArgument); 0: the next number.
-  uint64_t commit_weights(uint64_t generation = 0);
+  // weight version once no run uses the old set. kFailedPrecondition if nothing is staged. weight_version: the number
+  // of the new set, which must be above that of the active set (kInvalidArgument); 0: the next number.
+  uint64_t commit_weights(uint64_t weight_version = 0);
   void abort_weights();  // drops the staged set; kFailedPrecondition if there is none
-  // Exchanges the previous and the active set, under a new generation. kFailedPrecondition if there is no previous
+  // Exchanges the previous and the active set, under a new weight version. kFailedPrecondition if there is no previous
   // set.
   uint64_t rollback_weights();
   // Gives the active set a larger number, so that processes that serve the same set report the same number. Runs that
   // end from now on report it. kInvalidArgument unless it is above that of the active set.
-  void renumber_weights(uint64_t generation);
+  void set_weight_version(uint64_t weight_version);
   void release_previous();                         // frees the previous set, if there is one
   std::vector<WeightSetInfo> weight_sets() const;  // the active one first
   // "sha-256:HEX" of a set; equal values have the same digest on every host (docs/weights.md). kFailedPrecondition if
@@ -313,17 +313,17 @@ class Model : public std::enable_shared_from_this<Model> {
   std::unique_ptr<WeightSetFile> open_set(std::string_view name);
   NamedSetsMemory named_sets_memory() const;
   // The two phases of a named set (UpdateOptions::hold). Gives the name to the pending set and returns that set's
-  // generation. kFailedPrecondition if none is pending; kIo, and then nothing has changed.
+  // weight version. kFailedPrecondition if none is pending; kIo, and then nothing has changed.
   uint64_t commit_set(std::string_view name);
   void abort_set(std::string_view name);  // drops the pending set; kFailedPrecondition if there is none
-  // Restores the set that commit_set() replaced, under a new generation, which is returned; a name that was new is
+  // Restores the set that commit_set() replaced, under a new weight version, which is returned; a name that was new is
   // removed. The replaced set is kept until another set gets the name and, without a folder, only until its memory is
   // needed. kFailedPrecondition, kIo.
   uint64_t restore_set(std::string_view name);
   // Gives the set a larger number, in its file too, so that servers that hold the same set report the same number.
-  // kBusy if its generation is no longer `from`, or another set is pending for the name; kInvalidArgument if `to` is
-  // not larger; kNotFound, kIo.
-  void renumber_set(std::string_view name, uint64_t from, uint64_t to);
+  // kBusy if its weight version is no longer `from`, or another set is pending for the name; kInvalidArgument if `to`
+  // is not larger; kNotFound, kIo.
+  void set_weight_version(std::string_view name, uint64_t from, uint64_t to);
   // Removes the name. Runs that already use the set keep it until they end.
   void remove_set(std::string_view name);
   // Makes the named set's weights active, as commit_weights() does with a staged set. The name stays.

@@ -1,4 +1,4 @@
-// Weights of a serving model: sets, generations, and the two phases of an update.
+// Weights of a serving model: sets, weight versions, and the two phases of an update.
 //
 // A model has one active constant set and at most one other: a staged set, or the previous one, which is kept for
 // rollback. Published sets are numbered 1, 2, 3...; a rollback takes a new number. A process that restores a set of an
@@ -51,7 +51,7 @@ struct UpdateOptions {
   // set of that name.
   bool hold = false;
   std::string note = {};      // stored with a named set, in its file too, and listed by named_sets(); at most 64 KiB
-  std::string label = {};     // shown with results in place of the generation; at most 256 printable bytes
+  std::string label = {};     // shown with results in place of the weight version; at most 256 printable bytes
   bool check_finite = false;  // kInvalidArgument names the first NaN or infinity: constant and element
   bool dry_run = false;       // finish() does all possible checks and stages nothing
   // Allows several calls of declare(), for values that arrive in parts with names unknown in advance. finish() reports
@@ -104,24 +104,24 @@ class WeightSet {
   WeightSet(const WeightSet&) = delete;
   WeightSet& operator=(const WeightSet&) = delete;
   const std::shared_ptr<const std::string>& name() const noexcept { return name_; }
-  uint64_t generation() const noexcept { return generation_; }
+  uint64_t weight_version() const noexcept { return weight_version_; }
   // Replicas that can run it at once. Others first make a model instance.
   int replicas() const noexcept { return replicas_.load(std::memory_order_relaxed); }
 
  protected:
-  WeightSet(std::string name, uint64_t generation)
-      : name_(std::make_shared<const std::string>(std::move(name))), generation_(generation) {}
+  WeightSet(std::string name, uint64_t weight_version)
+      : name_(std::make_shared<const std::string>(std::move(name))), weight_version_(weight_version) {}
   ~WeightSet() = default;
   mutable std::atomic<int> replicas_{0};
 
  private:
   const std::shared_ptr<const std::string> name_;
-  const uint64_t generation_;
+  const uint64_t weight_version_;
 };
 
 struct NamedSetInfo {
   std::string name, label, note;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   bool on_disk = false;  // else in memory
   uint64_t bytes = 0;    // of all constants of the set
   uint64_t own_bytes =
@@ -144,7 +144,7 @@ enum class WeightState : int8_t { kActive, kStaged, kPrevious };
 
 struct WeightSetInfo {
   WeightState state = WeightState::kActive;
-  uint64_t generation = 0;  // 0: staged, not published yet
+  uint64_t weight_version = 0;  // 0: staged, not published yet
   std::string label;
   uint64_t bytes = 0;                           // of all constants of the set
   uint64_t own_bytes = 0;                       // not shared with the active set; for the active set: all

@@ -152,7 +152,7 @@ nb::list describe(const std::vector<WeightSetInfo>& sets) {
   for (const WeightSetInfo& set : sets) {
     nb::dict dict;
     dict["state"] = word_for(set.state);
-    dict["generation"] = set.generation;
+    dict["weight_version"] = set.weight_version;
     dict["label"] = text(set.label);
     dict["nbytes"] = set.bytes;
     dict["own_nbytes"] = set.own_bytes;

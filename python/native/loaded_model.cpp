@@ -9,7 +9,7 @@
 namespace sconce::python {
 namespace {
 
-constexpr size_t kKeptFrames = 16;
+constexpr size_t kMaxFrames = 16;
 
 std::shared_ptr<Model> load(std::shared_ptr<const Package> package, LoadOptions options) {
   const nb::gil_scoped_release released;
@@ -29,7 +29,7 @@ LoadedModel::LoadedModel(std::shared_ptr<const Package> package, LoadOptions opt
       plan_(model_->info().spec),
       form_(form),
       forks_(forks_so_far()) {
-  frames_.reserve(kKeptFrames);
+  frames_.reserve(kMaxFrames);
 }
 
 LoadedModel::~LoadedModel() {
@@ -58,7 +58,7 @@ std::unique_ptr<Frame> LoadedModel::take_frame() {
 
 void LoadedModel::return_frame(std::unique_ptr<Frame> frame) noexcept {
   frame->clear();
-  if (frames_.size() < kKeptFrames) frames_.push_back(std::move(frame));
+  if (frames_.size() < kMaxFrames) frames_.push_back(std::move(frame));
 }
 
 std::string LoadedModel::with_paths(std::string text) const {
@@ -74,7 +74,7 @@ std::string LoadedModel::with_paths(std::string text) const {
 nb::object run_info(const RunInfo& info) {
   static PyObject* const type = imported("sconce._results", "RunInfo");
   using Seconds = std::chrono::duration<double>;
-  return nb::handle(type)(info.generation, info.label ? nb::object(nb::str(info.label->c_str())) : nb::none(),
+  return nb::handle(type)(info.weight_version, info.label ? nb::object(nb::str(info.label->c_str())) : nb::none(),
                           info.replica, Seconds(info.queue).count(), Seconds(info.compute).count());
 }
 

@@ -182,7 +182,8 @@ by the future.)")
             nb::object result = call(*self.loaded, args.ptr(), kwargs.ptr(), &info);
             return nb::make_tuple(result, run_info(info));
           },
-          "Calls the model. Returns the result and a RunInfo: generation and label of the weights, replica, seconds.")
+          "Calls the model. Returns the result and a RunInfo: weight version and label of the weights, replica, "
+          "seconds.")
       .def(
           "_stage",
           [](const ModelObject& self, nb::handle weights, const std::string& label, bool partial, bool check_finite,
@@ -199,13 +200,13 @@ by the future.)")
           nb::arg("dry_run"), nb::arg("ignore"))
       .def(
           "commit", [](const ModelObject& self) { return released(self, [](Model& m) { return m.commit_weights(); }); },
-          R"(Makes the staged weights serve. Returns their generation when no call uses the old ones any more.
+          R"(Makes the staged weights serve. Returns their weight version when no call uses the old ones any more.
 
 The old ones are kept for rollback(). Raises FailedPrecondition if nothing is staged.)")
       .def(
           "rollback",
           [](const ModelObject& self) { return released(self, [](Model& m) { return m.rollback_weights(); }); },
-          R"(Exchanges the weights that serve with the previous ones, under a new generation, which it returns.
+          R"(Exchanges the weights that serve with the previous ones, under a new weight version, which it returns.
 
 Raises FailedPrecondition if there are none.)")
       .def(
@@ -228,8 +229,11 @@ which: "active", "staged" or "previous". Raises FailedPrecondition if there is n
           "state_dict", [](const ModelObject& self) { return state_dict(*self.loaded); },
           "Copies of the active weights by name, as NumPy arrays; as sconce.Tensor for dtypes that NumPy lacks.")
       .def_prop_ro(
-          "generation", [](const ModelObject& self) { return model_of(self).generation(); },
-          "The number of the weights that serve: 1 after loading, one more with each commit and rollback.")
+          "weight_version", [](const ModelObject& self) { return model_of(self).weight_version(); },
+          "The version of the weights that serve: 1 after loading, one more with each commit and rollback.")
+      .def_prop_ro(
+          "generation", [](const ModelObject& self) { return model_of(self).weight_version(); },
+          "The former name of weight_version, deprecated.")
       .def("_describe", [](const ModelObject& self) { return describe(model_of(self).info().spec); })
       .def("_constants", [](const ModelObject& self) { return describe(model_of(self).constants()); })
       .def("_weight_sets", [](const ModelObject& self) { return describe(model_of(self).weight_sets()); })

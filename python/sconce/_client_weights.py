@@ -90,7 +90,7 @@ class Weights:
             push = _Push(self, servers, target, place, threads, timeout, lease)
             found = push.look()
             if not dry_run:
-                push.settle()
+                push.reconcile()
             fields = {"Content-Type": "application/octet-stream", "Content-Length": str(encoded.bytes),
                       "Expect": "100-continue"}
             if digest:
@@ -107,13 +107,13 @@ class Weights:
                 return push.commit()
 
     def sets(self, model, *, to=None, digest=False):
-        """What each server serves: a dict from its URL to its generation, weight_version and sets (active, staged,
-        previous), with a SHA-256 of each if digest=True."""
+        """What each server serves: a dict from its URL to its weight_version (the label, or else the number) and sets
+        (active, staged, previous), with a SHA-256 of each if digest=True."""
         query = "?digest=true" if digest else ""
         return self._all("GET", self._target(model) + query, to)
 
     def rollback(self, model, *, to=None):
-        """Every server serves its previous set again, under a new generation. Returns what sets() does."""
+        """Every server serves its previous set again, under a new weight version. Returns what sets() does."""
         return self._all("POST", self._target(model) + "/rollback", to)
 
     def pushes(self, model, *, to=None):
@@ -226,13 +226,13 @@ class _Push:
         """Before much is read or sent: does every server answer, have the model and admit us?"""
         def ask(server):
             document = self.send(server, "GET")
-            generation_of(server.pool, document)
+            check_weights(server.pool, document)
             return document
         found = self.each(ask)
         refuse({n: e for n, e in found.items() if isinstance(e, BaseException)}, "nothing was sent")
         return found
 
-    def settle(self):
+    def reconcile(self):
         """Decides what an earlier push that died left open, by the rule of docs/pushes.md; waits for its lease."""
         end = None
         while True:
@@ -255,7 +255,7 @@ class _Push:
             end = end or time.monotonic() + max(p["expires_in"] for p in undecided) + 1
             if time.monotonic() > end:
                 raise PushFailed(f"push {undecided[0]['push']} is not decided: it is under way, or its first server is not "
-                                 "among these (sconce weights settle)\nnothing was sent",
+                                 "among these (sconce weights reconcile)\nnothing was sent",
                                  {self.servers[0].name: Busy(f"push {undecided[0]['push']} is not decided")})
             time.sleep(ASK_AGAIN_SECONDS)
 
@@ -264,14 +264,14 @@ class _Push:
         """Meanwhile the servers hear that this process lives."""
         over = threading.Event()
 
-        def prolong(server):
+        def renew(server):
             while not over.wait(self.lease / 3):
                 try:
-                    self.send(server, "POST", f"/prolong?push={self.id}", Deadline(max(self.lease / 3, 1)))
+                    self.send(server, "POST", f"/renew?push={self.id}", Deadline(max(self.lease / 3, 1)))
                 except Error:
                     pass  # it has not begun yet, or says what happened when that matters
 
-        threads = [threading.Thread(target=prolong, args=(server,), daemon=True) for server in self.servers if wanted]
+        threads = [threading.Thread(target=renew, args=(server,), daemon=True) for server in self.servers if wanted]
         for thread in threads:
             thread.start()
         try:
@@ -381,7 +381,7 @@ class _Push:
             found = {first.name: self.publish(first)}
         except Error as error:
             if getattr(error, "silent", False):
-                raise PushFailed(f"{error}\nit is not known whether it has committed: sconce weights settle",
+                raise PushFailed(f"{error}\nit is not known whether it has committed: sconce weights reconcile",
                                  {first.name: error}, unknown=[server.name for server in self.servers]) from None
             for server in self.servers:
                 server.staged = True
@@ -464,10 +464,9 @@ def document_of(pool, answer):
     return document
 
 
-def generation_of(pool, document):
-    if type(document.get("generation")) is not int:
+def check_weights(pool, document):
+    if type(document.get("weight_version")) is not str or not isinstance(document.get("sets"), list):
         raise BadAnswer(f"{pool.address.text}: not the answer of an admin port")
-    return document["generation"]
 
 
 def refuse(errors, outcome):

@@ -188,15 +188,20 @@ class PackageInfo:
 class WeightSet:
     """One of a model's two sets of weights: "active", and "staged" or "previous".
 
-    generation: 0 while it is staged. own_nbytes: bytes that it does not share with the active set.
+    weight_version: 0 while it is staged. own_nbytes: bytes that it does not share with the active set.
     """
 
     state: str
-    generation: int
+    weight_version: int
     label: str
     nbytes: int
     own_nbytes: int
     since: datetime.datetime
+
+    @property
+    def generation(self):  # deprecated
+        """The former name of weight_version, deprecated."""
+        return self.weight_version
 
 
 @dataclasses.dataclass(frozen=True)

@@ -79,7 +79,7 @@ class Model(_native.Model):
 
     def update(self, weights: Mapping[str, Any] | str | os.PathLike[str], *, label: str = "", partial: bool = False,
                check_finite: bool = False, ignore: str | Iterable[str] = ()) -> int:
-        """Replaces weights while the model serves: stage() and commit() in one step. Returns the new generation.
+        """Replaces weights while the model serves: stage() and commit() in one step. Returns the new weight version.
 
         Calls that run keep the weights that they started with; no call sees a mixture. Returns when no call uses the old
         ones any more, which are kept for rollback(). If it fails, nothing has changed.
@@ -88,12 +88,12 @@ class Model(_native.Model):
         return self.commit()
 
     def __repr__(self):
-        return f"<sconce.Model {self.name}{self.signature}, generation {self.generation}>"
+        return f"<sconce.Model {self.name}{self.signature}, weight version {self.weight_version}>"
 
     def _repr_html_(self):
         return _html.model(self.name, self.signature, self.constants.values(), {
             "device": ", ".join(sorted({replica.device for replica in self.replicas})),
-            "replicas": len(self.replicas), "generation": self.generation,
+            "replicas": len(self.replicas), "weight version": self.weight_version,
             "constants": f"{self.constant_bytes:,} bytes"})
 
     def __reduce__(self):

@@ -6,15 +6,20 @@ import dataclasses
 class RunInfo:
     """How a call was answered.
 
-    generation: the number of the weights that answered; label: theirs, or None.
+    weight_version: the number of the weights that answered; label: theirs, or None.
     replica: the index of the replica that ran. queue, compute: seconds from the call to its start, and of the run.
     """
 
-    generation: int
+    weight_version: int
     label: str | None
     replica: int
     queue: float
     compute: float
+
+    @property
+    def generation(self):  # deprecated
+        """The former name of weight_version, deprecated."""
+        return self.weight_version
 
 
 @dataclasses.dataclass(frozen=True)

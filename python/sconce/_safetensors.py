@@ -59,9 +59,9 @@ class _TorchTensor:
         if stream:
             stream.wait_stream(torch.cuda.current_stream(flat.device))
 
-        def copied(turn, at):
+        def copied(index, at):
             part = flat[at:at + PIECE]
-            buffer = buffers[turn][:len(part)]
+            buffer = buffers[index][:len(part)]
             if not stream:
                 buffer.copy_(part)
                 return buffer, None
@@ -70,12 +70,12 @@ class _TorchTensor:
                 return buffer, stream.record_event()
 
         ahead = copied(0, 0)
-        for turn, at in enumerate(range(0, self.bytes, PIECE), 1):
+        for index, at in enumerate(range(0, self.bytes, PIECE), 1):
             buffer, event = ahead
             if event:
                 event.synchronize()
             if at + PIECE < self.bytes:
-                ahead = copied(turn % 2, at + PIECE)
+                ahead = copied(index % 2, at + PIECE)
             yield memoryview(buffer.numpy())
 
 

@@ -63,7 +63,7 @@ IndexEntry describe(const Catalog::Entry& entry, const Catalog::Version& version
                                                                                      : "UNAVAILABLE";
   std::string reason = !fault.empty() ? fault : !version.held.empty() ? version.held : version.reason;
   if (const ModelWeights* const weights = version.model ? version.model->find_weights() : nullptr)
-    if (reason.empty() && weights->kept()) reason = weights->kept()->status().problem;
+    if (reason.empty() && weights->stored()) reason = weights->stored()->status().problem;
   std::vector<std::string> labels;
   for (const auto& [label, number] : entry.labels)
     if (number == version.version()) labels.push_back(label);

@@ -137,7 +137,7 @@ Json operation(const Description& text) {
   return json;
 }
 
-void add_path(Json& all, std::string_view text, const Route& route) {
+void add_path(Json& all, std::string_view text, const Route& route, bool deprecated) {
   const std::string pattern(text);
   Json& path = all[pattern];
   if (path.is_null()) {
@@ -154,13 +154,14 @@ void add_path(Json& all, std::string_view text, const Route& route) {
                              : route.method == Method::kDelete ? "delete"
                                                                : "put";
   path[method] = operation(route.description);
+  if (deprecated) path[method]["deprecated"] = true;
 }
 
 Json paths(Listeners listener) {
   Json all = Json::object();
   for (const Route& route : kRoutes) {
     if ((route.listeners & listener) == 0) continue;
-    for (const std::string_view path : route.paths) add_path(all, path, route);
+    for (const std::string_view& path : route.paths) add_path(all, path, route, route.paths.is_deprecated(&path));
   }
   return all;
 }

@@ -31,6 +31,11 @@ constexpr std::string_view kHealth = "health", kModels = "models", kInference = 
 #define MODEL_PATHS(prefix, rest) \
   Paths { prefix "/{model}" rest, prefix "/{model}/versions/{version}" rest }
 
+// Likewise; `former` was its name before, and is deprecated.
+#define RENAMED_PATHS(prefix, rest, former)                                  \
+  Paths({prefix "/{model}" rest, prefix "/{model}/versions/{version}" rest}, \
+        {prefix "/{model}" former, prefix "/{model}/versions/{version}" former})
+
 // TensorFlow Serving has a separate path for labels.
 #define V1_PATHS(rest)                                                       \
   Paths {                                                                    \
@@ -157,17 +162,17 @@ constexpr std::array kTable{
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/rollback"), kAdmin, kOfListener,
           OnAdminThread(admin::rollback_weights),
           Description{kAdministration, "Publish the previous weights again", "Object", "Any", kBodyOptional}},
-    Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/renumber"), kAdmin, kOfListener,
-          OnAdminThread(admin::renumber_weights),
+    Route{kPost, RENAMED_PATHS("/v2/admin/models", "/weights/set-version", "/weights/renumber"), kAdmin, kOfListener,
+          OnAdminThread(admin::set_weight_version),
           Description{kAdministration, "Raise the version of the active weights", "Object", "Any"}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/release"), kAdmin, kOfListener,
           OnAdminThread(admin::release_weights),
           Description{kAdministration, "Release the memory of the previous weights", "Object", "Any", kBodyOptional}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/pushes"), kAdmin, kReading, OnAdminThread(admin::pushes),
           Description{kAdministration, "Pushes by id, and their results", "", "Any"}},
-    Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/prolong"), kAdmin, kOfListener,
-          OnAdminThread(admin::prolong_push),
-          Description{kAdministration, "Prolong the lease of a push", "Object", "Any", kBodyOptional}},
+    Route{kPost, RENAMED_PATHS("/v2/admin/models", "/weights/renew", "/weights/prolong"), kAdmin, kOfListener,
+          OnAdminThread(admin::renew_push),
+          Description{kAdministration, "Renew the lease of a push", "Object", "Any", kBodyOptional}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/prepare"), kAdmin, kOfListener,
           OnAdminThread(admin::prepare_push),
           Description{kAdministration, "Keep the staged weights of a push until it is decided", "Object", "Any",
@@ -196,8 +201,8 @@ constexpr std::array kTable{
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets/{set}/weights"), kAdmin, kOfListener,
           OnAdminThread(admin::set_weights),
           Description{kAdministration, "A named set's weights as a safetensors file", "", "weights", kTakesSet}},
-    Route{kPost, MODEL_PATHS("/v2/admin/models", "/sets/{set}/renumber"), kAdmin, kOfListener,
-          OnAdminThread(admin::renumber_set),
+    Route{kPost, RENAMED_PATHS("/v2/admin/models", "/sets/{set}/set-version", "/sets/{set}/renumber"), kAdmin,
+          kOfListener, OnAdminThread(admin::set_version_of_set),
           Description{kAdministration, "Raise the version of a named set", "Object", "Any", kTakesSet}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/sets/{set}/promote"), kAdmin, kOfListener,
           OnAdminThread(admin::promote_set),
@@ -304,6 +309,7 @@ constexpr std::array kTable{
 };
 
 #undef V1_PATHS
+#undef RENAMED_PATHS
 #undef MODEL_PATHS
 
 constexpr size_t kCount = kTable.size();

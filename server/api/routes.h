@@ -111,16 +111,20 @@ struct Description {
 // In the form of RoutePattern. Metrics use the first path as the route's name.
 class Paths {
  public:
-  constexpr Paths(std::initializer_list<std::string_view> paths) : count_(paths.size()) {
-    std::copy(paths.begin(), paths.end(), all_.begin());
+  constexpr Paths(std::initializer_list<std::string_view> paths) : Paths(paths, {}) {}
+  // deprecated: former paths, which are answered for one more release.
+  constexpr Paths(std::initializer_list<std::string_view> paths, std::initializer_list<std::string_view> deprecated)
+      : current_(paths.size()), count_(paths.size() + deprecated.size()) {
+    std::copy(deprecated.begin(), deprecated.end(), std::copy(paths.begin(), paths.end(), all_.begin()));
   }
   constexpr const std::string_view* begin() const noexcept { return all_.data(); }
   constexpr const std::string_view* end() const noexcept { return all_.data() + count_; }
   constexpr std::string_view first() const noexcept { return all_.front(); }
+  constexpr bool is_deprecated(const std::string_view* path) const noexcept { return path >= begin() + current_; }
 
  private:
   std::array<std::string_view, 4> all_{};
-  size_t count_;
+  size_t current_, count_;
 };
 
 struct Route {

@@ -12,6 +12,7 @@ using Action = std::function<int()>;
 
 Action add_bench(CommandLine& app);
 Action add_check(CommandLine& app);
+Action add_compare(CommandLine& app);
 Action add_health(CommandLine& app);
 Action add_inspect(CommandLine& app);
 Action add_ops(CommandLine& app);

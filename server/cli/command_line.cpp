@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "sconce/check.h"
+
 namespace sconce::server::commands {
 
 Argument& Argument::required() {
@@ -69,6 +71,20 @@ CommandLine CommandLine::subcommand(const std::string& name, const std::string& 
   app_->require_subcommand(1);
   return CommandLine(*app_->add_subcommand(name, description));
 }
+
+void CommandLine::former_subcommand(const std::string& name, const std::string& now) {
+  CLI::App* const former = app_->add_subcommand(name)->group("")->allow_extras();
+  former->set_help_flag();
+  former->final_callback([name, now] { SCONCE_FAIL(kInvalidArgument, "'", name, "' is now called '", now, "'"); });
+}
+
+void CommandLine::former_option(const std::string& name, const std::string& command) {
+  const auto refuse = [name, command] {
+    SCONCE_FAIL(kInvalidArgument, "'", name, "' is an option of '", command, "'");
+  };
+  app_->add_flag_callback(name, refuse)->group("");
+}
+
 bool CommandLine::parsed() const { return app_->parsed(); }
 
 }  // namespace sconce::server::commands

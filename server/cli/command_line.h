@@ -52,6 +52,10 @@ class CommandLine {
   void checked(const std::function<void()>& check);
   // The user must give one of the added subcommands.
   CommandLine subcommand(const std::string& name, const std::string& description);
+  // The former name of a subcommand: a usage error that names the present command, whatever follows it.
+  void former_subcommand(const std::string& name, const std::string& now);
+  // Likewise for an option that belongs to another command now.
+  void former_option(const std::string& name, const std::string& command);
   bool parsed() const;
 
  private:

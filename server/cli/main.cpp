@@ -29,8 +29,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"inspect", "Show the description in a package", sconce::server::commands::add_inspect},
     {"check", "Check that a package is sound and would run here", sconce::server::commands::add_check},
-    {"verify", "Compare a package with its PyTorch model in Python, or check its signature",
-     sconce::server::commands::add_verify},
+    {"compare", "Compare a package with its PyTorch model in Python", sconce::server::commands::add_compare},
+    {"verify", "Check signatures", sconce::server::commands::add_verify},
     {"run", "Run a model once on files or random inputs", sconce::server::commands::add_run},
     {"bench", "Measure load time, latency, throughput and memory", sconce::server::commands::add_bench},
     {"serve", "Serve packages over HTTP", sconce::server::commands::add_serve},

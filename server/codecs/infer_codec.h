@@ -62,9 +62,9 @@ struct InferRequest {
 void decode_infer(const ModelSignature& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
                   const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
 
-// weight_version: version of the weights that answered, printable ASCII. Binary outputs are sent from their own memory,
-// so `outputs` must live until the answer is sent.
-void encode_infer(const ModelSignature& model, const InferRequest& request, std::string_view weight_version,
+// weights_name: label or version of the weights that answered, printable ASCII. Binary outputs are sent from their own
+// memory, so `outputs` must live until the answer is sent.
+void encode_infer(const ModelSignature& model, const InferRequest& request, std::string_view weights_name,
                   std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
 
 // Begins an answer: {"id":...,"model_name":"...","model_version":"..."

@@ -56,12 +56,12 @@ void append_answer_head(const ModelSignature& model, const InferRequest& request
   text.append('"');
 }
 
-void encode_infer(const ModelSignature& model, const InferRequest& request, std::string_view weight_version,
+void encode_infer(const ModelSignature& model, const InferRequest& request, std::string_view weights_name,
                   std::span<const Tensor> outputs, TensorScratch& scratch, Response& response) {
   TextBuffer& text = response.text();
   append_answer_head(model, request, text);
   text.append(",\"parameters\":{\"weight_version\":\"");
-  for (const char c : weight_version) {
+  for (const char c : weights_name) {
     if (c == '"' || c == '\\') text.append('\\');
     text.append(c);
   }

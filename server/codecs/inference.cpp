@@ -211,7 +211,7 @@ std::optional<Failure> Inference::encode_events(Response& response) {
   const bool over = look_ == DecodeLoop::Look::kOver;
   if (over && answered_tokens_ + tokens_.size() == 0) end_loop();
   response.type = content_type::kEvents;
-  response.generation = info.generation;
+  response.weight_version = info.weight_version;
   if (info.set) response.weights = *info.set;
   TextBuffer& text = response.text();
   for (size_t i = 0; i < tokens_.size(); ++i)
@@ -287,7 +287,7 @@ bool Inference::has_long_answer(bool compressed) const noexcept {
 }
 
 void Inference::encode(Response& response) {
-  response.generation = info.generation;
+  response.weight_version = info.weight_version;
   if (info.set) response.weights = *info.set;
   if (loops()) return encode_tokens(model_->interface(), request_, tokens_, loop_->end(), response.text());
   const ModelSignature& interface = model_->interface();
@@ -300,7 +300,7 @@ void Inference::encode(Response& response) {
       if (info.label) {
         version = *info.label;
       } else {
-        const char* const end = std::to_chars(number, number + sizeof number, info.generation).ptr;
+        const char* const end = std::to_chars(number, number + sizeof number, info.weight_version).ptr;
         version = {number, static_cast<size_t>(end - number)};
       }
       return encode_infer(interface, request_, version, results_, scratch_, response);
@@ -316,8 +316,8 @@ void Inference::encode(Response& response) {
 }
 
 void Inference::encode(TensorAnswer& answer) {
-  answer.generation = info.generation;
-  answer.weight_version = info.label ? std::string_view(*info.label) : std::string_view();
+  answer.weight_version = info.weight_version;
+  answer.weights_name = info.label ? std::string_view(*info.label) : std::string_view();
   answer.weights = info.set ? std::string_view(*info.set) : std::string_view();
   answer.streamed = streams();
   answer.last = true;

@@ -65,8 +65,8 @@ struct TensorAnswer {
   };
   std::string_view model, id;
   int64_t version = 0;
-  std::string_view weight_version, weights;  // weights: the named set that answered; empty: none
-  uint64_t generation = 0;
+  std::string_view weights_name, weights;  // weights: the named set that answered; empty: none
+  uint64_t weight_version = 0;
   std::vector<Output> outputs;
   std::vector<int64_t> sizes;
   // For one of several answers to a request: `last` marks the last one, and finish_reason says why.

@@ -45,7 +45,8 @@ Json described(const Overview::Model& model) {
           {"state", model.state},
           {"reason", model.reason},
           {"kind", model.pipeline ? "pipeline" : "package"},
-          {"generation", model.generation},
+          {"weight_version", model.weight_version},
+          {"generation", model.weight_version},
           {"label", text_or_nothing(model.label)},
           {"staged", model.staged},
           {"sets", model.sets},
@@ -120,7 +121,7 @@ void add_alerts(const Overview::Model& model, const Overview::Model* before, std
     add(false, fmt::format("{} refuses requests: {} since the last look, {} wait", name,
                            refused(model) - refused(*before), model.queue));
   if (!model.weights_problem.empty() && model.weights_problem != model.reason)
-    add(false, fmt::format("the weights of {} are not kept: {}", name, model.weights_problem));
+    add(false, fmt::format("the weights of {} are not stored: {}", name, model.weights_problem));
   for (const std::string& peer : model.peers) add(false, fmt::format("{}: {}", name, peer));
 }
 

@@ -31,7 +31,7 @@ struct Overview {
     const char* state = "";  // READY, LOADING, HELD, UNAVAILABLE, UNLOADED
     std::string reason;
     bool pipeline = false;
-    uint64_t generation = 0;
+    uint64_t weight_version = 0;
     std::string label;
     bool staged = false;
     int64_t sets = 0;

@@ -59,7 +59,7 @@ void describe_weights(const Model& model, Overview::Model& one) {
   for (const WeightSetInfo& set : model.weight_sets()) {
     one.staged = one.staged || set.state == WeightState::kStaged;
     if (set.state != WeightState::kActive) continue;
-    one.generation = set.generation;
+    one.weight_version = set.weight_version;
     one.label = set.label;
     one.weight_bytes = set.bytes;
   }
@@ -86,7 +86,7 @@ void describe_served(const ServedModel& served, Overview::Model& one) {
   }
   const ModelWeights* const weights = served.find_weights();
   if (weights == nullptr) return;
-  if (weights->kept()) one.weights_problem = weights->kept()->status().problem;
+  if (weights->stored()) one.weights_problem = weights->stored()->status().problem;
   describe_weights(weights->model(), one);
   describe_replicas(weights->model(), one);
   if (weights->sets() != nullptr) {
@@ -147,7 +147,7 @@ void add_peers(const PeerWatch::Others& others, Overview& overview) {
     const auto found = others.find({model.name, model.version});
     if (found == others.end()) continue;
     for (const PeerWatch::Other& other : found->second)
-      if (other.generation == model.generation)
+      if (other.weight_version == model.weight_version)
         model.peers.push_back(other.url + " serves " + other.theirs + ", this server " + other.ours);
   }
 }

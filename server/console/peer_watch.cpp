@@ -15,19 +15,26 @@ namespace {
 constexpr std::chrono::seconds kPeriod{10}, kPatience{2};
 constexpr size_t kMaxPeers = 16;  // per model
 
-std::string shown(const std::string& version, uint64_t generation) {
-  const std::string number = std::to_string(generation);
-  return version == number ? "generation " + number : fmt::format("{} (generation {})", version, number);
+std::string shown(const std::string& version, uint64_t weight_version) {
+  const std::string number = std::to_string(weight_version);
+  return version == number ? "weight version " + number : fmt::format("{} (weight version {})", version, number);
 }
 
 // The weights in a server's answer to GET .../weights; empty if unknown.
 std::string served_by(const Answer& answer) {
   const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object()) return {};
-  const auto version = json.find("weight_version"), generation = json.find("generation");
-  if (version == json.end() || !version->is_string() || generation == json.end() || !generation->is_number_unsigned())
-    return {};
-  return shown(version->get<std::string>(), generation->get<uint64_t>());
+  const auto name = json.find("weight_version");
+  if (name == json.end() || !name->is_string()) return {};
+  // A server of the release before has the number beside the name alone.
+  auto number = json.find("generation");
+  for (const OrderedJson& set : json.value("sets", OrderedJson::array())) {
+    if (number != json.end() || !set.is_object() || set.value("state", OrderedJson()) != "active") continue;
+    const auto own = set.find("weight_version");
+    if (own != set.end() && own->is_number_unsigned()) return shown(name->get<std::string>(), own->get<uint64_t>());
+  }
+  if (number == json.end() || !number->is_number_unsigned()) return {};
+  return shown(name->get<std::string>(), number->get<uint64_t>());
 }
 
 }  // namespace
@@ -39,7 +46,7 @@ struct PeerWatch::Question {
   std::vector<std::string> urls;
   std::string authorization;
   std::string ours;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
 };
 
 std::vector<PeerWatch::Question> PeerWatch::questions() const {
@@ -59,8 +66,8 @@ std::vector<PeerWatch::Question> PeerWatch::questions() const {
       if (question.urls.size() > kMaxPeers) question.urls.resize(kMaxPeers);
       for (const WeightSetInfo& set : version.model->model().weight_sets()) {
         if (set.state != WeightState::kActive) continue;
-        question.generation = set.generation;
-        question.ours = shown(weight_version(set.generation, set.label), set.generation);
+        question.weight_version = set.weight_version;
+        question.ours = shown(weights_name(set.weight_version, set.label), set.weight_version);
       }
       found.push_back(std::move(question));
     }
@@ -80,7 +87,7 @@ PeerWatch::Others PeerWatch::ask(const Rollout& rollout, const std::vector<Quest
         theirs = served_by(rollout.peers.client(url, question.authorization, kPatience).get(path));
       });
       if (asked && !theirs.empty() && theirs != question.ours)
-        others[{question.model, question.version}].push_back({url, theirs, question.ours, question.generation});
+        others[{question.model, question.version}].push_back({url, theirs, question.ours, question.weight_version});
     }
   }
   return others;
@@ -96,7 +103,7 @@ PeerWatch::Others PeerWatch::look(Clock::time_point now) {
     if (begin) known_->asking = true;
     lock.unlock();
     const auto over = [known = known_](Others others) {
-      const MutexLock turn(known->mutex);
+      const MutexLock lock(known->mutex);
       known->others = std::move(others);
       known->asking = false;
     };

@@ -24,8 +24,8 @@ class PeerWatch {
   // A server whose weights differed from this server's when it was asked.
   struct Other {
     std::string url;
-    std::string theirs, ours;  // labels, or weight versions if there are no labels
-    uint64_t generation = 0;   // weight version of this server at that time
+    std::string theirs, ours;     // labels, or weight versions if there are no labels
+    uint64_t weight_version = 0;  // weight version of this server at that time
   };
   // By name and version of the model.
   using Others = std::map<std::pair<std::string, int64_t>, std::vector<Other>>;

@@ -14,7 +14,7 @@
 namespace sconce::server {
 namespace {
 
-constexpr size_t kKeptMemory = 256 * 1024;  // maximum memory kept by a free call
+constexpr size_t kMaxFreeMemory = 256 * 1024;  // maximum memory kept by a free call
 
 const Route& infer_route() {
   static const Route& route = *std::find_if(kRoutes.begin(), kRoutes.end(),
@@ -72,9 +72,9 @@ bool GrpcCall::start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) 
   sent_ = 0;
   peer_ = caller.peer;
   call_.begin({caller.request_id, caller.traceparent, caller.weights, caller.affinity}, request_id_, start_, deadline_);
-  Turn turn(room_.turns());
+  Slot slot(room_.slots());
   const LogRequest log_request(request_id_, peer_);
-  const CredentialSet::Refusal refusal = refusal_of(admission.config, room_.telemetry(), turn.credentials(),
+  const CredentialSet::Refusal refusal = refusal_of(admission.config, room_.telemetry(), slot.credentials(),
                                                     &infer_route(), kPublic, caller.authorization, false);
   if (refusal.status != 0) {
     http_status_ = refusal.status;
@@ -108,9 +108,9 @@ void GrpcCall::run(const TensorRequest& request) noexcept {
     bool finished = false;
     const std::exception_ptr problem = exception_of([&] {
       mutex_.assert_held();
-      Turn turn(room_.turns());
-      call_.inference().use_thread(turn.index());
-      finished = begin(request, turn);
+      Slot slot(room_.slots());
+      call_.inference().use_thread(slot.index());
+      finished = begin(request, slot);
     });
     return problem ? fail(problem) : finished;
   });
@@ -127,14 +127,14 @@ void GrpcCall::refuse(GrpcStatus status) noexcept {
   });
 }
 
-bool GrpcCall::begin(const TensorRequest& request, Turn& turn) {
+bool GrpcCall::begin(const TensorRequest& request, Slot& slot) {
   Admission& admission = room_.admission();
   const size_t at = request.model.find('@');
   model_ = request.model.substr(0, at);
   const std::string_view set = at == std::string_view::npos ? std::string_view() : request.model.substr(at + 1);
   const Call::Target target{model_, request.version, set};
   request_ = &request;
-  ModelUse model = call_.find(turn.catalog(), turn.index(), target);
+  ModelUse model = call_.find(slot.catalog(), slot.index(), target);
   if (!model) {
     wait();
     return false;
@@ -161,9 +161,10 @@ bool GrpcCall::run_decoded() {
 }
 
 void GrpcCall::name_weights() noexcept {
-  if (!answer_.weight_version.empty()) return;
-  const char* const end = std::to_chars(generation_, generation_ + sizeof generation_, answer_.generation).ptr;
-  answer_.weight_version = {generation_, static_cast<size_t>(end - generation_)};
+  if (!answer_.weights_name.empty()) return;
+  const char* const end =
+      std::to_chars(weight_version_, weight_version_ + sizeof weight_version_, answer_.weight_version).ptr;
+  answer_.weights_name = {weight_version_, static_cast<size_t>(end - weight_version_)};
 }
 
 bool GrpcCall::answer_run() {
@@ -208,8 +209,8 @@ void GrpcCall::next() noexcept {
       http_status_ = http_status(error_of(cut_off_));
       return true;
     }
-    Turn turn(room_.turns());
-    call_.inference().use_thread(turn.index());
+    Slot slot(room_.slots());
+    call_.inference().use_thread(slot.index());
     bool finished = false;
     const std::exception_ptr problem = exception_of([&] {
       mutex_.assert_held();
@@ -243,8 +244,8 @@ void GrpcCall::resume() noexcept {
   bool forgotten = false;
   do_step([&] {
     mutex_.assert_held();
-    Turn turn(room_.turns());
-    call_.inference().use_thread(turn.index());
+    Slot slot(room_.slots());
+    call_.inference().use_thread(slot.index());
     if (state_ != State::kWaiting) {
       forgotten = call_.take_back() && released_;
       if (forgotten) clean();
@@ -253,7 +254,7 @@ void GrpcCall::resume() noexcept {
     bool finished = false;
     const std::exception_ptr problem = exception_of([&] {
       mutex_.assert_held();
-      finished = go_on(turn);
+      finished = go_on(slot);
     });
     return problem ? fail(problem) : finished;
   });
@@ -261,11 +262,11 @@ void GrpcCall::resume() noexcept {
 }
 
 // Handles the notice of a call whose client still waits.
-bool GrpcCall::go_on(Turn& turn) {
+bool GrpcCall::go_on(Slot& slot) {
   switch (call_.noticed()) {
     case Call::Holder::kLoader:
       call_.check_load();
-      return begin(*request_, turn);
+      return begin(*request_, slot);
     case Call::Holder::kReader:
       call_.take_weights();
       return run_decoded();
@@ -290,8 +291,8 @@ void GrpcCall::cut_off(bool late) noexcept {
     return;
   cut_off_ = late ? GrpcCode::kDeadlineExceeded : GrpcCode::kCancelled;
   call_.cancel();
-  Turn turn(room_.turns());
-  call_.inference().use_thread(turn.index());
+  Slot slot(room_.slots());
+  call_.inference().use_thread(slot.index());
   call_.fail(error_of(cut_off_));
 }
 
@@ -312,8 +313,8 @@ bool GrpcCall::end_waiting(GrpcCode code, ErrorCode error, const char* message) 
   if (state_ != State::kAdmitted && state_ != State::kWaiting) return false;
   const bool queued = call_.cancel();
   if (queued || call_.inference().streams() || error == ErrorCode::kDeadlineExceeded) {
-    Turn turn(room_.turns());
-    call_.inference().use_thread(turn.index());
+    Slot slot(room_.slots());
+    call_.inference().use_thread(slot.index());
     call_.fail(error);
   }
   status_.code = code;
@@ -350,8 +351,8 @@ void GrpcCall::release() noexcept {
       released_ = true;
       return;
     }
-    Turn turn(room_.turns());
-    call_.inference().use_thread(turn.index());
+    Slot slot(room_.slots());
+    call_.inference().use_thread(slot.index());
     if (status_.code == GrpcCode::kOk && cut_off_ == GrpcCode::kOk) call_.inference().show();
     clean();
   }
@@ -384,7 +385,7 @@ void GrpcCall::record() noexcept {
 void GrpcCall::clean() noexcept {
   call_.clear();
   Inference& inference = call_.inference();
-  if (room_.admission().request_memory.is_tight() || inference.capacity() > kKeptMemory) inference.trim(0);
+  if (room_.admission().request_memory.is_tight() || inference.capacity() > kMaxFreeMemory) inference.trim(0);
   message_room_.give_back();
   request_id_.begin({});
   released_ = false;
@@ -397,7 +398,7 @@ CallRoom::CallRoom(Admission& admission, Telemetry& telemetry, TimerQueue& clock
     : admission_(admission),
       telemetry_(telemetry),
       clock_(clock),
-      turns_(admission.repository, admission.credentials, first_place) {
+      slots_(admission.repository, admission.credentials, first_place) {
   resumers_.start();
 }
 
@@ -421,7 +422,7 @@ void CallRoom::give(GrpcCall& call) noexcept {
   {
     std::unique_ptr<GrpcCall> owned(&call);
     const MutexLock lock(mutex_);
-    if (free_.size() < kKept)
+    if (free_.size() < kMaxFree)
       succeeds([&] {
         mutex_.assert_held();
         free_.push_back(std::move(owned));

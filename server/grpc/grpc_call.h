@@ -18,7 +18,7 @@
 #include "server/api/admission.h"
 #include "server/api/call.h"
 #include "server/grpc/boundary.h"
-#include "server/grpc/call_turn.h"
+#include "server/grpc/call_slots.h"
 #include "server/support/memory/request_budget.h"
 #include "server/support/request_id.h"
 #include "server/support/thread_pool.h"
@@ -52,16 +52,16 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
  private:
   friend class CallRoom;
   enum class State : int8_t { kFree, kAdmitted, kWaiting, kFinished };
-  using Turn = CallTurns::Turn;
+  using Slot = CallSlots::Slot;
 
   void ring() noexcept override;
   static void notify(void* call) noexcept;  // on the thread of the holder
   void resume() noexcept;
   // Steps. True: the call has finished.
   bool start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) SCONCE_REQUIRES(mutex_);
-  bool begin(const TensorRequest& request, Turn& turn) SCONCE_REQUIRES(mutex_);
+  bool begin(const TensorRequest& request, Slot& slot) SCONCE_REQUIRES(mutex_);
   void wait() SCONCE_REQUIRES(mutex_);
-  bool go_on(Turn& turn) SCONCE_REQUIRES(mutex_);
+  bool go_on(Slot& slot) SCONCE_REQUIRES(mutex_);
   bool run_decoded() SCONCE_REQUIRES(mutex_);
   bool answer_run() SCONCE_REQUIRES(mutex_);
   bool answer_token() SCONCE_REQUIRES(mutex_);
@@ -88,7 +88,7 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   GrpcStatus status_ SCONCE_GUARDED_BY(mutex_);
   int http_status_ SCONCE_GUARDED_BY(mutex_) = 200;  // the corresponding HTTP status, for traces
   TensorAnswer answer_ SCONCE_GUARDED_BY(mutex_);
-  char generation_[20] SCONCE_GUARDED_BY(mutex_) = {};  // decimal digits
+  char weight_version_[20] SCONCE_GUARDED_BY(mutex_) = {};  // decimal digits
 
   Clock::time_point start_ SCONCE_GUARDED_BY(mutex_), deadline_ SCONCE_GUARDED_BY(mutex_),
       encoded_ SCONCE_GUARDED_BY(mutex_);
@@ -113,7 +113,7 @@ class CallRoom {
 
   Admission& admission() noexcept { return admission_; }
   Telemetry& telemetry() noexcept { return telemetry_; }
-  CallTurns& turns() noexcept { return turns_; }
+  CallSlots& slots() noexcept { return slots_; }
   GrpcCall* take();  // std::bad_alloc
   void give(GrpcCall& call) noexcept;
   // Whether no call is in progress, and no run of an ended call.
@@ -132,12 +132,12 @@ class CallRoom {
   void count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept;
 
  private:
-  static constexpr size_t kKept = 256;  // free calls
+  static constexpr size_t kMaxFree = 256;  // free calls
 
   Admission& admission_;
   Telemetry& telemetry_;
   TimerQueue& clock_;
-  CallTurns turns_;
+  CallSlots slots_;
   std::atomic<int64_t> taken_{0};
   Mutex mutex_;
   std::vector<std::unique_ptr<GrpcCall>> free_ SCONCE_GUARDED_BY(mutex_);

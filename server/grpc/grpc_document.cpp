@@ -115,9 +115,9 @@ bool GrpcDocument::begin(std::string_view authorization, std::string_view messag
   request_ = route_request(method_, message);
   match_ = match_of(method_, request_);
   const Route& route = route_of(match_);
-  CallTurns::Turn turn(room_.turns());
+  CallSlots::Slot slot(room_.slots());
   const CredentialSet::Refusal refusal =
-      refusal_of(admission.config, room_.telemetry(), turn.credentials(), &route, kPublic, authorization, false);
+      refusal_of(admission.config, room_.telemetry(), slot.credentials(), &route, kPublic, authorization, false);
   if (refusal.status != 0) {
     status_ = {grpc_code(refusal.status), std::string(refusal.message)};
     return true;
@@ -126,13 +126,13 @@ bool GrpcDocument::begin(std::string_view authorization, std::string_view messag
     execute(*control);
     return false;
   }
-  return answer(turn, false);
+  return answer(slot, false);
 }
 
 // loaded: the wait for the model has ended.
-bool GrpcDocument::answer(CallTurns::Turn& turn, bool loaded) {
+bool GrpcDocument::answer(CallSlots::Slot& slot, bool loaded) {
   const OnIoThread& handler = std::get<OnIoThread>(route_of(match_).handler);
-  const RequestView request{room_.admission(), room_.telemetry(), turn.catalog(), match_, request_.body};
+  const RequestView request{room_.admission(), room_.telemetry(), slot.catalog(), match_, request_.body};
   Response response;
   response.reset();
   DocumentCall document(call_);
@@ -173,8 +173,8 @@ void GrpcDocument::resume() noexcept {
     }
     call_.noticed();
     const LogRequest log_request(id_, peer_);
-    CallTurns::Turn turn(room_.turns());
-    return answer(turn, true);
+    CallSlots::Slot slot(room_.slots());
+    return answer(slot, true);
   });
 }
 

@@ -19,7 +19,7 @@
 #include "sconce/mutex.h"
 #include "server/api/document_call.h"
 #include "server/grpc/boundary.h"
-#include "server/grpc/call_turn.h"
+#include "server/grpc/call_slots.h"
 #include "server/grpc/documents.h"
 #include "server/grpc/grpc_call.h"
 #include "server/support/request_id.h"
@@ -54,7 +54,7 @@ class GrpcDocument final : public GrpcAnswering,
   void end_late() noexcept;
   // Steps. True: the call has its status.
   bool begin(std::string_view authorization, std::string_view message) SCONCE_REQUIRES(mutex_);
-  bool answer(CallTurns::Turn& turn, bool loaded) SCONCE_REQUIRES(mutex_);
+  bool answer(CallSlots::Slot& slot, bool loaded) SCONCE_REQUIRES(mutex_);
   void execute(const OnControlThread& handler) SCONCE_REQUIRES(mutex_);
   bool end_waiting(GrpcCode code, const char* message, Self& released) noexcept SCONCE_REQUIRES(mutex_);
   bool fail(const std::exception_ptr& problem) noexcept SCONCE_REQUIRES(mutex_);

@@ -213,7 +213,7 @@ void GrpcFront::look() noexcept {
         !admission_.draining.load(std::memory_order_relaxed) && admission_.repository.snapshot()->is_ready();
     if (ready != ready_) server_->set_ready(ready_ = ready);
     room_.give_up_late(room_.now());
-    room_.turns().drop_old_catalogs();
+    room_.slots().drop_old_catalogs();
   });
 }
 

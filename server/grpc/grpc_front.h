@@ -24,7 +24,7 @@ namespace sconce::server {
 
 class GrpcFront final : private GrpcHost {
  public:
-  // Binds and listens. first_place: as in CallTurns. kUnavailable without libsconce_grpc; kIo, kInvalidArgument.
+  // Binds and listens. first_place: as in CallSlots. kUnavailable without libsconce_grpc; kIo, kInvalidArgument.
   GrpcFront(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place);
   ~GrpcFront();
 

@@ -9,8 +9,8 @@ double seconds_of(PeerDebts::Clock::duration time) noexcept { return std::chrono
 
 }  // namespace
 
-ConnectionRecord::Debt PeerDebts::left(const Kept& kept, Clock::time_point now) const noexcept {
-  const double passed = seconds_of(now - kept.since);
+ConnectionRecord::Debt PeerDebts::left(const Record& record, Clock::time_point now) const noexcept {
+  const double passed = seconds_of(now - record.since);
   // At most the allowance of one connection, so that later connections of the address are allowed again after some
   // time.
   const auto most_empty = static_cast<double>(limits_.empty_streams);
@@ -18,8 +18,8 @@ ConnectionRecord::Debt PeerDebts::left(const Kept& kept, Clock::time_point now) 
   const auto rest = [](double debt, double most, double passed_share) {
     return std::max(0.0, std::min(debt, most) - most * passed_share);
   };
-  return {rest(kept.debt.empty, most_empty, passed / seconds_of(ConnectionRecord::kWindow)),
-          rest(kept.debt.bytes, most_bytes, passed / seconds_of(kBytesKept))};
+  return {rest(record.debt.empty, most_empty, passed / seconds_of(ConnectionRecord::kWindow)),
+          rest(record.debt.bytes, most_bytes, passed / seconds_of(kBytesForgiven))};
 }
 
 void PeerDebts::add(const std::string& address, const ConnectionRecord::Debt& debt, Clock::time_point now) {

@@ -16,7 +16,7 @@ class PeerDebts {
   using Clock = ConnectionRecord::Clock;
   static constexpr size_t kMost = 1024;  // addresses; beyond, the oldest entry is evicted
   // Time until a debt of bytes is forgiven.
-  static constexpr std::chrono::seconds kBytesKept{60};
+  static constexpr std::chrono::seconds kBytesForgiven{60};
 
   explicit PeerDebts(const ConnectionRecord::Limits& limits) noexcept : limits_(limits) {}
 
@@ -27,14 +27,14 @@ class PeerDebts {
   size_t size() const noexcept { return debts_.size(); }
 
  private:
-  struct Kept {
+  struct Record {
     ConnectionRecord::Debt debt;
     Clock::time_point since;
   };
-  ConnectionRecord::Debt left(const Kept& kept, Clock::time_point now) const noexcept;
+  ConnectionRecord::Debt left(const Record& record, Clock::time_point now) const noexcept;
 
   const ConnectionRecord::Limits limits_;
-  std::map<std::string, Kept> debts_;
+  std::map<std::string, Record> debts_;
 };
 
 }  // namespace sconce::server

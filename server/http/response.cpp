@@ -96,9 +96,11 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
     put("\r\nInference-Header-Content-Length: ");
     put_number(*json_length);
   }
-  if (generation != 0) {
-    put("\r\nSconce-Generation: ");
-    put_number(generation);
+  if (weight_version != 0) {
+    put("\r\nSconce-Weight-Version: ");
+    put_number(weight_version);
+    put("\r\nSconce-Generation: ");  // deprecated
+    put_number(weight_version);
   }
   if (!weights.empty()) {
     put("\r\nSconce-Weights: ");

@@ -38,7 +38,7 @@ class Response {
     fields = {};
     page_fields = {};
     json_length.reset();
-    generation = 0;
+    weight_version = 0;
     weights = {};
     request_id = {};
     timing_bytes = 0;
@@ -53,7 +53,7 @@ class Response {
   std::string_view fields;              // further header fields, each with CRLF; static text
   std::string_view page_fields;         // likewise, for pages in browsers; valid until the header is written
   std::optional<size_t> json_length;    // Inference-Header-Content-Length
-  uint64_t generation = 0;              // version of the weights that answered, sent as Sconce-Generation; 0: none
+  uint64_t weight_version = 0;          // version of the weights that answered, sent as Sconce-Weight-Version; 0: none
   std::string_view weights;             // the named weight set that answered, sent as Sconce-Weights; empty: none
   std::string_view request_id;          // X-Request-Id, 128 characters at most; empty: not sent
   std::array<char, kMaxTiming> timing;  // value of the Server-Timing field

@@ -130,7 +130,7 @@ void ModelLoader::start() {
 
 void ModelLoader::end_loads() noexcept {
   ending_ = true;
-  turns_.stop();
+  trial_slots_.stop();
 }
 
 void ModelLoader::stop() {
@@ -247,11 +247,11 @@ void ModelLoader::load_first() {
     progress.next();
     std::unique_ptr<LoadTrial> trial = std::move(ahead_);
     if (i + 1 < first_.size()) ahead_ = begin_ahead(first_[i + 1]);
-    std::optional<LoadQueue::Turn> turn;
-    if (on_demand_) turn.emplace(on_demand_->turn(package.name));
+    std::optional<LoadQueue::LoadLock> load_lock;
+    if (on_demand_) load_lock.emplace(on_demand_->lock(package.name));
     try {
       if (package.pipeline && on_demand_) {
-        const std::vector<ModelUse> steps = on_demand_->bring_steps(*turn, *package.pipeline);
+        const std::vector<ModelUse> steps = on_demand_->bring_steps(*load_lock, *package.pipeline);
         load(package);
       } else {
         load(package, std::move(trial));
@@ -287,7 +287,7 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
     }
     const ModelConfig config = repository_.config_of(package);
     if (!trial) {
-      trial = std::make_unique<LoadTrial>(turns_, trial_program_, package, config);
+      trial = std::make_unique<LoadTrial>(trial_slots_, trial_program_, package, config);
       trial->begin(serves_any());
     }
     check_not_ending();
@@ -295,7 +295,7 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
     trial->finish();
     trial->warm_up(*loaded.model);
     trial->take(loaded.interface);
-    loaded.kept = store_.of(package.name, package.file.version);
+    loaded.stored = store_.of(package.name, package.file.version);
     StartingWeights start = start_weights(package, loaded);
     if (!config.loop.empty()) {
       loaded.loop =
@@ -324,13 +324,13 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
       if (loaded_) loaded_(served, start);
       if (trial->ended_well()) check_rows(package, config, served);
     };
-    if (!loaded.kept) return repository_.publish(package, std::move(loaded), tell);
-    for (const std::shared_ptr<StoredWeights> kept = loaded.kept;;) {
+    if (!loaded.stored) return repository_.publish(package, std::move(loaded), tell);
+    for (const std::shared_ptr<StoredWeights> stored = loaded.stored;;) {
       {
-        const MutexLock turn(kept->turn());
-        if (kept->revision() == start.revision) {
+        const MutexLock lock(stored->write_mutex());
+        if (stored->revision() == start.revision) {
           repository_.publish(package, std::move(loaded), tell);
-          return kept->report(start.kept.generation, std::move(start.kept.problem));
+          return stored->report(start.stored.weight_version, std::move(start.stored.problem));
         }
       }
       // Meanwhile weights were committed to the model that this one replaces.
@@ -343,8 +343,8 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
     else
       log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
     // An earlier load may still be guarded.
-    if (const auto kept = store_.of(package.name, package.file.version); kept && !serves(package))
-      succeeds([&] { leave_watch(*kept); });
+    if (const auto stored = store_.of(package.name, package.file.version); stored && !serves(package))
+      succeeds([&] { leave_watch(*stored); });
     if (ending_) throw;
     // For a model that is loaded on demand, waiters are notified, and OnDemand remembers the failure for a while.
     if (!package.file.on_demand || repository_.snapshot()->look_up(package.name))
@@ -367,7 +367,7 @@ bool ModelLoader::serves(const PackageEntry& package) const {
 StartingWeights ModelLoader::start_weights(const PackageEntry& package, LoadedModel& loaded) {
   const ModelConfig config = repository_.config_of(package);
   StartingWeights start = server::start_weights(
-      {package.name, package.file.version, *loaded.model, config, loaded.kept.get(), ending_, finder_.signatures()});
+      {package.name, package.file.version, *loaded.model, config, loaded.stored.get(), ending_, finder_.signatures()});
   loaded.refused = start.refused;
   return start;
 }
@@ -429,8 +429,8 @@ void ModelLoader::load_model(const std::string& name) {
       repository_.publish_failure({.name = name, .file = entry->versions.back().file}, text_of(problem));
     std::rethrow_exception(problem);
   }
-  std::optional<LoadQueue::Turn> turn;
-  if (on_demand_) turn.emplace(on_demand_->turn(name));
+  std::optional<LoadQueue::LoadLock> load_lock;
+  if (on_demand_) load_lock.emplace(on_demand_->lock(name));
   const Found found = find(name);
   SCONCE_CHECK(found.problem || !found.versions.empty(), kNotFound, "no package of a model '", excerpt(name),
                "' in what is served");
@@ -438,16 +438,16 @@ void ModelLoader::load_model(const std::string& name) {
   std::vector<ModelUse> steps;
   for (const PackageEntry& package : found.versions)
     if (package.pipeline)
-      for (ModelUse& use : on_demand_->bring_steps(*turn, *package.pipeline)) steps.push_back(std::move(use));
-  on_demand_->prepare(*turn, name, found.versions);
+      for (ModelUse& use : on_demand_->bring_steps(*load_lock, *package.pipeline)) steps.push_back(std::move(use));
+  on_demand_->prepare(*load_lock, name, found.versions);
   const std::exception_ptr problem = exception_of([&] { load_found(found, name, true); });
   on_demand_->finish(name);
   if (problem) std::rethrow_exception(problem);
 }
 
 void ModelLoader::unload_model(const std::string& name) {
-  std::optional<LoadQueue::Turn> turn;
-  if (on_demand_) turn.emplace(on_demand_->turn(name));
+  std::optional<LoadQueue::LoadLock> load_lock;
+  if (on_demand_) load_lock.emplace(on_demand_->lock(name));
   const bool known = on_demand_ && on_demand_->keep_unloaded(name);
   // A known model need not be loaded.
   if (!known || repository_.snapshot()->look_up(name)) repository_.unload(name);
@@ -503,7 +503,7 @@ bool ModelLoader::update_known(const std::string& stem, const std::vector<Packag
   on_demand_->set_files(stem, own);
   bool taken = true;
   for (const std::string& name : names_of(stem)) {
-    const LoadQueue::Turn turn = on_demand_->turn(name);
+    const LoadQueue::LoadLock load_lock = on_demand_->lock(name);
     const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
     const Catalog::Entry* const entry = catalog->look_up(name);
     if (!entry) continue;  // it was unloaded meanwhile

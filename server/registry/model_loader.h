@@ -23,7 +23,7 @@
 #include "server/registry/repository.h"
 #include "server/registry/trial/load_trial.h"
 #include "server/registry/trial/row_checks.h"
-#include "server/registry/trial/trial_turns.h"
+#include "server/registry/trial/trial_slots.h"
 #include "server/scheduling/batching/idle_watch.h"
 #include "server/weights/store/starting_weights.h"
 #include "server/weights/store/weight_store.h"
@@ -98,7 +98,7 @@ class ModelLoader {
   void wait_for_work(Clock::time_point next_look, Clock::time_point next_rest) SCONCE_REQUIRES(mutex_);
   void load_first();
   void perform(Task task);
-  // Also for the holder of the model's turn. trial: a trial in progress; null: the trial starts here.
+  // Also for the holder of the model's LoadLock. trial: a trial in progress; null: the trial starts here.
   void load(const PackageEntry& package, std::unique_ptr<LoadTrial> trial = nullptr);
   // Starts the trial of a model that is loaded later. Null if there is nothing to find out, or if no trial may start
   // now.
@@ -142,8 +142,8 @@ class ModelLoader {
   const std::function<void(std::exception_ptr)> failed_;
   Loaded loaded_;
   std::filesystem::path trial_program_;
-  TrialTurns turns_;
-  RowChecks checks_{turns_.descriptor()};             // of served models, started after the initial loads
+  TrialSlots trial_slots_;
+  RowChecks checks_{trial_slots_.descriptor()};       // of served models, started after the initial loads
   std::unique_ptr<TrialProcess> waiting_;             // a child process without a task, until then
   std::unique_ptr<LoadTrial> ahead_;                  // of the next package in first_
   const std::vector<std::filesystem::path> folders_;  // the repositories

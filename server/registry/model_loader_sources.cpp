@@ -47,7 +47,7 @@ std::unique_ptr<LoadTrial> ModelLoader::begin_ahead(const PackageEntry& package)
   // The load reports any problem again.
   succeeds([&] {
     if (package.pipeline || !package.opened()) return;
-    trial = std::make_unique<LoadTrial>(turns_, trial_program_, package, repository_.config_of(package));
+    trial = std::make_unique<LoadTrial>(trial_slots_, trial_program_, package, repository_.config_of(package));
     if (!trial->begin_at_once(serves_any(), waiting_)) trial.reset();
   });
   return trial;

@@ -23,7 +23,7 @@ void ModelLoops::count_step(const QueuedRequest& step, Clock::time_point begun) 
   Statistics& statistics = served_.statistics();
   statistics.loops().steps.fetch_add(1, std::memory_order_relaxed);
   if (step.run_rows >= 0)
-    statistics.in_turn([&](size_t thread) {
+    statistics.count_locked([&](size_t thread) {
       statistics.execution(thread, step.run_rows, step.gather, step.info.compute, step.split);
     });
   // If a device returned only the largest logits, there is nothing to compare.

@@ -6,14 +6,14 @@
 namespace sconce::server {
 
 ModelWeights::ModelWeights(ServedModel& served, Model& model, const ModelConfig& config,
-                           std::shared_ptr<StoredWeights> kept, std::shared_ptr<Golden> golden)
+                           std::shared_ptr<StoredWeights> stored, std::shared_ptr<Golden> golden)
     : model_(model),
       most_sets_(config.sets),
       sets_on_disk_(!config.sets_folder.empty()),
-      first_generation_(model.generation()),
+      first_weight_version_(model.weight_version()),
       sets_(most_sets_ > 0 ? std::make_unique<ModelSets>(model, config.routes) : nullptr),
       require_label_(config.require_label),
-      kept_(std::move(kept)),
+      stored_(std::move(stored)),
       golden_(std::move(golden)),
       guard_{config.guard, config.guard_errors, config.guard_nan, config.guard_p99},
       shadow_(

@@ -22,8 +22,8 @@ class Recording;
 
 class ModelWeights {
  public:
-  // served, model: outlive the object. kept: null without a store. golden: null without golden requests.
-  ModelWeights(ServedModel& served, Model& model, const ModelConfig& config, std::shared_ptr<StoredWeights> kept,
+  // served, model: outlive the object. stored: null without a store. golden: null without golden requests.
+  ModelWeights(ServedModel& served, Model& model, const ModelConfig& config, std::shared_ptr<StoredWeights> stored,
                std::shared_ptr<Golden> golden);
 
   Model& model() const noexcept { return model_; }
@@ -33,9 +33,9 @@ class ModelWeights {
   // Whether it has named sets that would be lost with it.
   bool has_own_sets() const { return sets_ && !sets_on_disk_ && !model_.named_sets().empty(); }
   // The weight version at load time.
-  uint64_t first_generation() const noexcept { return first_generation_; }
+  uint64_t first_weight_version() const noexcept { return first_weight_version_; }
   // Store of its published sets; null: none.
-  const std::shared_ptr<StoredWeights>& kept() const noexcept { return kept_; }
+  const std::shared_ptr<StoredWeights>& stored() const noexcept { return stored_; }
   // Why its active set must not be served: a constant has no value, or the label is not require_label. Empty: it may be
   // served.
   std::string why_held() const;
@@ -55,10 +55,10 @@ class ModelWeights {
   Model& model_;
   const int64_t most_sets_;
   const bool sets_on_disk_;
-  const uint64_t first_generation_;
+  const uint64_t first_weight_version_;
   const std::unique_ptr<ModelSets> sets_;
   const std::string require_label_;
-  const std::shared_ptr<StoredWeights> kept_;
+  const std::shared_ptr<StoredWeights> stored_;
   const std::shared_ptr<Golden> golden_;
   const GuardBounds guard_;
   mutable Mutex recording_mutex_;

@@ -131,11 +131,11 @@ class OnDemand::Try {
  public:
   // wanted: the load's waiters. changes: number of file changes so far.
   Try(const LoadQueue::Wanted& wanted, uint64_t changes)
-      : wanted_(wanted), opened_(std::static_pointer_cast<Opened>(wanted.kept())) {
+      : wanted_(wanted), opened_(std::static_pointer_cast<Opened>(wanted.loader_data())) {
     if (opened_ != nullptr && opened_->changes == changes) return;
     opened_ = std::make_shared<Opened>();
     opened_->changes = changes;
-    wanted_.kept() = opened_;
+    wanted_.loader_data() = opened_;
   }
   bool wanted() const { return wanted_(); }
   // Only the load that has waited longest for a kind of memory evicts other models, so that small models do not starve
@@ -183,7 +183,7 @@ bool OnDemand::is_missing(const Catalog& catalog, std::string_view name) const {
   if (any_loaded(catalog.look_up(name))) return false;
   {
     const MutexLock lock(mutex_);
-    if (kept_unloaded_.contains(name)) return false;
+    if (unloaded_by_hand_.contains(name)) return false;
   }
   return names_.knows(name) || (finder_.may_have_more() && is_model_name(name));
 }
@@ -277,9 +277,9 @@ void OnDemand::load_pipeline(std::span<const PackageEntry> pipelines, Try& attem
   }
 }
 
-std::vector<ModelUse> OnDemand::bring_steps(const LoadQueue::Turn& turn, const PipelineSpec& spec) {
+std::vector<ModelUse> OnDemand::bring_steps(const LoadQueue::LoadLock& load_lock, const PipelineSpec& spec) {
   std::vector<ModelUse> uses;
-  by_hand(turn, [&](Try& attempt) {
+  by_hand(load_lock, [&](Try& attempt) {
     std::vector<ModelUse> found;
     const MutexLock lock(pipelines_);
     Chain chain;
@@ -290,8 +290,8 @@ std::vector<ModelUse> OnDemand::bring_steps(const LoadQueue::Turn& turn, const P
 }
 
 // Retries while memory is short, in one line with requests.
-void OnDemand::by_hand(const LoadQueue::Turn& turn, const std::function<void(Try&)>& work) {
-  turn.with_room([&](const LoadQueue::Wanted& wanted) {
+void OnDemand::by_hand(const LoadQueue::LoadLock& load_lock, const std::function<void(Try&)>& work) {
+  load_lock.with_room([&](const LoadQueue::Wanted& wanted) {
     Try attempt(wanted, file_changes_.load());
     work(attempt);
   });
@@ -321,7 +321,7 @@ void OnDemand::bring_steps(const PipelineSpec& spec, Try& attempt, Chain& chain,
         load_pipeline(packages, attempt, chain);
         chain.pop_back();
       } else {
-        const LoadQueue::Turn turn(demand_, step.model);
+        const LoadQueue::LoadLock load_lock(demand_, step.model);
         if (!is_loaded(step.model)) load_packages(step.model, packages, attempt);
       }
     }
@@ -392,8 +392,8 @@ bool OnDemand::unload_for(const ModelBudget::Bytes& bytes) {
 }
 
 bool OnDemand::unload_unused(const std::string& name) {
-  const LoadQueue::Turn turn = LoadQueue::Turn::attempt(demand_, name);
-  if (!turn.held()) return false;
+  const LoadQueue::LoadLock load_lock = LoadQueue::LoadLock::attempt(demand_, name);
+  if (!load_lock.held()) return false;
   const MutexLock lock(unloading_);
   const Leaving leaving = leaving_with(*repository_.snapshot(), name);
   if (leaving.models.empty()) return false;
@@ -426,10 +426,10 @@ std::string OnDemand::why_it_stays(const ServedModel& model) {
   const std::vector<WeightSetInfo> sets = loaded.weight_sets();
   if (std::any_of(sets.begin(), sets.end(), [](const WeightSetInfo& s) { return s.state == WeightState::kStaged; }))
     return "a set of weights is staged";
-  if (loaded.generation() == weights->first_generation()) return {};
-  if (!weights->kept()) return "weights that were pushed to it are not kept on disk (setting weights_store)";
-  const StoredWeights::Status kept = weights->kept()->status();
-  return kept.problem.empty() && kept.generation == loaded.generation()
+  if (loaded.weight_version() == weights->first_weight_version()) return {};
+  if (!weights->stored()) return "weights that were pushed to it are not stored on disk (setting weights_store)";
+  const StoredWeights::Status stored = weights->stored()->status();
+  return stored.problem.empty() && stored.weight_version == loaded.weight_version()
              ? std::string()
              : "weights that were pushed to it are not on disk yet";
 }
@@ -448,7 +448,7 @@ std::vector<OnDemand::Entry> OnDemand::missing(const Catalog& catalog) const {
   }
   const MutexLock lock(mutex_);
   for (Entry& entry : entries)
-    if (kept_unloaded_.contains(entry.name)) entry.state = State::kUnloaded;
+    if (unloaded_by_hand_.contains(entry.name)) entry.state = State::kUnloaded;
   return entries;
 }
 
@@ -493,10 +493,11 @@ void OnDemand::set_files(const std::string& stem, std::span<const PackageFile> f
   file_changes_.fetch_add(1);
   for (const std::string& name : names) demand_.forget_failure(name);
   const MutexLock lock(mutex_);
-  for (const std::string& name : names) kept_unloaded_.erase(name);
+  for (const std::string& name : names) unloaded_by_hand_.erase(name);
 }
 
-void OnDemand::prepare(const LoadQueue::Turn& turn, const std::string& name, std::span<const PackageEntry> packages) {
+void OnDemand::prepare(const LoadQueue::LoadLock& load_lock, const std::string& name,
+                       std::span<const PackageEntry> packages) {
   if (packages.empty() || !packages.front().file.on_demand) return;
   const std::string& stem = packages.front().file.stem;
   std::vector<PackageFile> files;
@@ -504,10 +505,10 @@ void OnDemand::prepare(const LoadQueue::Turn& turn, const std::string& name, std
   if (names_.files_of(stem) != files) set_files(stem, files);
   {
     const MutexLock lock(mutex_);
-    kept_unloaded_.erase(name);
+    unloaded_by_hand_.erase(name);
   }
   if (packages.front().pipeline || is_loaded(name)) return;
-  by_hand(turn, [&](Try& attempt) { make_room(name, bytes_of(packages), attempt); });
+  by_hand(load_lock, [&](Try& attempt) { make_room(name, bytes_of(packages), attempt); });
 }
 
 void OnDemand::finish(const std::string& name) {
@@ -518,7 +519,7 @@ void OnDemand::finish(const std::string& name) {
 bool OnDemand::keep_unloaded(const std::string& name) {
   if (!names_.knows(name)) return false;
   const MutexLock lock(mutex_);
-  kept_unloaded_.insert(name);
+  unloaded_by_hand_.insert(name);
   return true;
 }
 

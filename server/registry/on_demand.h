@@ -80,22 +80,23 @@ class OnDemand final : private LoadQueue::Loader {
 
   // For the loader thread.
 
-  // While a thread holds the turn, no other thread loads or unloads the model.
-  LoadQueue::Turn turn(const std::string& name) { return LoadQueue::Turn(demand_, name); }
+  // While a thread holds the lock, no other thread loads or unloads the model.
+  LoadQueue::LoadLock lock(const std::string& name) { return LoadQueue::LoadLock(demand_, name); }
   size_t size() const { return names_.size(); }
   bool has_stem(std::string_view stem) const { return !names_.files_of(stem).empty(); }
   // Replaces the files of a stem; empty: the stem is removed.
   void set_files(const std::string& stem, std::span<const PackageFile> files);
-  // Call this before a manual load. The caller holds the model's turn. Makes the model known and frees memory for it.
-  void prepare(const LoadQueue::Turn& turn, const std::string& name, std::span<const PackageEntry> packages);
+  // Call this before a manual load. The caller holds the model's LoadLock. Makes the model known and frees memory for
+  // it.
+  void prepare(const LoadQueue::LoadLock& load_lock, const std::string& name, std::span<const PackageEntry> packages);
   // Call this after a manual load.
   void finish(const std::string& name);
   // Unloads a model manually. It stays unloaded until a manual load or until its files change. Returns whether it is a
   // model that is loaded on demand.
   bool keep_unloaded(const std::string& name);
-  // Loads the models of a pipeline that are not loaded. They are not evicted while the result lives. turn: the
+  // Loads the models of a pipeline that are not loaded. They are not evicted while the result lives. load_lock: the
   // pipeline's.
-  std::vector<ModelUse> bring_steps(const LoadQueue::Turn& turn, const PipelineSpec& spec);
+  std::vector<ModelUse> bring_steps(const LoadQueue::LoadLock& load_lock, const PipelineSpec& spec);
 
  private:
   using Chain = std::vector<std::string>;
@@ -112,7 +113,7 @@ class OnDemand final : private LoadQueue::Loader {
   bool is_loaded(std::string_view name) const;
   ModelBudget::Bytes bytes_of(std::span<const PackageEntry> packages) const;
   void make_room(const std::string& name, const ModelBudget::Bytes& bytes, Try& attempt);
-  void by_hand(const LoadQueue::Turn& turn, const std::function<void(Try&)>& work);
+  void by_hand(const LoadQueue::LoadLock& load_lock, const std::function<void(Try&)>& work);
   bool unload_for(const ModelBudget::Bytes& bytes);
   bool unload_unused(const std::string& name);
   std::string why_no_room() const;
@@ -128,7 +129,7 @@ class OnDemand final : private LoadQueue::Loader {
   Mutex pipelines_;  // one pipeline at a time, because pipelines that are steps of each other would deadlock
   Mutex unloading_;  // only one thread at a time retires models
   mutable Mutex mutex_;
-  std::set<std::string, std::less<>> kept_unloaded_ SCONCE_GUARDED_BY(mutex_);
+  std::set<std::string, std::less<>> unloaded_by_hand_ SCONCE_GUARDED_BY(mutex_);
   LoadQueue demand_;  // destroyed first
 };
 

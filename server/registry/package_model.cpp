@@ -59,7 +59,7 @@ PackageModel::PackageModel(LoadedModel loaded, const ModelConfig& config, std::s
                      : nullptr),
       loops_(loaded.loop ? std::make_unique<ModelLoops>(*this, host_, std::move(loaded.loop), config, clock) : nullptr),
       weights_(
-          std::make_unique<ModelWeights>(*this, *model_, config, std::move(loaded.kept), std::move(loaded.golden))) {}
+          std::make_unique<ModelWeights>(*this, *model_, config, std::move(loaded.stored), std::move(loaded.golden))) {}
 
 bool PackageModel::run_here(size_t bytes) noexcept {
   // A model that runs on other threads would block this one.

@@ -20,10 +20,10 @@ namespace sconce::server {
 struct LoadedModel {
   ModelSignature interface;
   std::shared_ptr<Model> model;
-  std::shared_ptr<StoredWeights> kept;   // null: no store
-  std::string refused;                   // why its weights must not be served; empty: they may be
-  std::shared_ptr<Golden> golden;        // null: no golden requests
-  std::shared_ptr<const LoopPlan> loop;  // null: no decode loop
+  std::shared_ptr<StoredWeights> stored;  // null: no store
+  std::string refused;                    // why its weights must not be served; empty: they may be
+  std::shared_ptr<Golden> golden;         // null: no golden requests
+  std::shared_ptr<const LoopPlan> loop;   // null: no decode loop
 };
 
 class PackageModel final : public ServedModel {
@@ -56,7 +56,7 @@ class PackageModel final : public ServedModel {
     explicit Host(Model& model) : model_(model) {}
     std::shared_ptr<Sequence> make_sequence(bool rows) override { return model_.make_sequence(rows); }
     void submit(RunRequest& run) override { model_.submit(run); }
-    uint64_t generation() const noexcept override { return model_.generation(); }
+    uint64_t weight_version() const noexcept override { return model_.weight_version(); }
 
    private:
     Model& model_;

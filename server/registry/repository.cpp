@@ -274,7 +274,8 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify, const Sig
   options.sequences_follow = config.sequence_weights == SequenceWeights::kActive;
   SCONCE_CHECK(config.sequence_idle.count() > 0, kInvalidArgument, "setting sequence_idle of model '", package.name,
                "' must be more than 0");
-  for (const std::string& library : config.op_libraries) options.op_libraries.push_back(signatures.kept_copy(library));
+  for (const std::string& library : config.op_libraries)
+    options.op_libraries.push_back(signatures.verified_copy(library));
   const FaultReportName reported(package.name + " version " + std::to_string(package.file.version));
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
   ModelSignature interface(package.name, package.file.version, model->info().spec);

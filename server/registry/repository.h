@@ -144,7 +144,8 @@ class Repository {
   // The devices on which the model will be loaded.
   std::vector<Device> devices_of(const PackageEntry& package) const;
 
-  // All following functions are for the loader thread, and for the holder of the model's turn (registry/on_demand.h).
+  // All following functions are for the loader thread, and for the holder of the model's LoadLock
+  // (registry/on_demand.h).
 
   // Whether the file was overwritten in place since it was loaded or tried. It may then mix old and new content, which
   // only checksums detect.

@@ -85,7 +85,7 @@ void ServedModel::ran_here(std::chrono::nanoseconds compute, size_t bytes) noexc
 void ServedModel::count_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept {
   const std::chrono::nanoseconds total = std::chrono::steady_clock::now() - begun;
   if (step.error) failed();
-  statistics_->in_turn([&](size_t thread) {
+  statistics_->count_locked([&](size_t thread) {
     if (step.run_rows >= 0) statistics_->execution(thread, step.run_rows, step.gather, step.info.compute, step.split);
     if (!step.error)
       return statistics_->success(thread, {total, step.info.queue, step.gather, step.info.compute, step.split},

@@ -43,14 +43,14 @@ std::string told(const Describe& describe) {
 // change: changes the model. done: the change, for the log. noted: notifies the push in progress, if there is one.
 template <class Change>
 std::string change_weights(Rollout& rollout, const AdminRequest& request, const Change& change, const char* done,
-                           void (*noted)(PushLedger&, const PushPlace&, uint64_t generation)) {
+                           void (*noted)(PushLedger&, const PushPlace&, uint64_t weight_version)) {
   const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   const ModelClaims::Claim claim(rollout.claims, *served, "its weights are being changed");
   const Model& model = served->model();
   change(served);
-  if (noted != nullptr) noted(rollout.pushes, place_of(served), model.generation());
-  log_info("model {} version {}: weights {}, generation {} is active", served->interface().name,
-           served->interface().version, done, model.generation());
+  if (noted != nullptr) noted(rollout.pushes, place_of(served), model.weight_version());
+  log_info("model {} version {}: weights {}, weight version {} is active", served->interface().name,
+           served->interface().version, done, model.weight_version());
   return told([&] { return weights_text(rollout, *served, false); });
 }
 
@@ -91,7 +91,7 @@ std::string guard(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string commit_weights(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"push", "keep", "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const Query query(request.query, {"push", "store", "keep", "guard", "guard_errors", "guard_nan", "guard_p99"});
   const PublishOptions options = publish_options(query);
   if (const auto id = query.text("push")) return commit_push(rollout, request, push_id(*id), options);
   return change_weights(
@@ -116,7 +116,7 @@ std::string abort_weights(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string rollback_weights(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"push", "keep"});
+  const Query query(request.query, {"push", "store", "keep"});
   const PublishOptions options = publish_options(query);
   if (const auto id = query.text("push")) return rollback_push(rollout, request, push_id(*id), options);
   return change_weights(
@@ -142,8 +142,8 @@ std::string release_weights(Rollout& rollout, const AdminRequest& request) {
       "released", nullptr);
 }
 
-std::string renumber_weights(Rollout& rollout, const AdminRequest& request) {
-  const Renumbering wanted = renumbering_of(request);
+std::string set_weight_version(Rollout& rollout, const AdminRequest& request) {
+  const WantedVersion wanted = wanted_version_of(request);
   return change_weights(
       rollout, request,
       [&](const std::shared_ptr<ServedModel>& served) {
@@ -154,9 +154,9 @@ std::string renumber_weights(Rollout& rollout, const AdminRequest& request) {
         const std::string found = wanted.digest ? model.weights_digest(WeightState::kActive) : std::string();
         SCONCE_CHECK(!wanted.digest || *wanted.digest == found, kBusy, "the digest of the active weights is ", found,
                      ", not ", excerpt(*wanted.digest));
-        renumber_active(rollout, served, wanted.generation);
+        set_active_version(rollout, served, wanted.weight_version);
       },
-      "renumbered", nullptr);
+      "set to another version", nullptr);
 }
 
 std::string replicas(Rollout& rollout, const AdminRequest& request) {

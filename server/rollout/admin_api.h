@@ -27,8 +27,8 @@ size_t limit_of(const Query& query);
 namespace admin {
 
 AdminText constants, weights, weights_difference, guard, commit_weights, abort_weights, rollback_weights,
-    release_weights, renumber_weights;
-AdminText pushes, prepare_push, prolong_push;
+    release_weights, set_weight_version;
+AdminText pushes, prepare_push, renew_push;
 AdminText replicas, add_replicas, remove_replica;
 AdminText operations, operation, cancel_operation, audit;
 AdminStart stage_weights, active_weights, set_weights;

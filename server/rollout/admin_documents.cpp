@@ -69,10 +69,18 @@ void append_operation(std::string& text, const Operation& operation) {
                    view.opening_s, view.copying_s);
   const bool failed = view.state == Operation::State::kFailed || view.state == Operation::State::kCancelled;
   if (view.state == Operation::State::kDone) append_member(text, "result", outcome_name(view.outcome));
-  if (view.generation != 0) append_number(text, "generation", view.generation);
-  if (view.kept) {
-    text.append(*view.kept ? ",\"kept\":true" : ",\"kept\":false");
-    if (!view.kept_problem.empty()) append_member(text, "kept_problem", view.kept_problem);
+  if (view.weight_version != 0) {
+    append_number(text, "weight_version", view.weight_version);
+    append_number(text, "generation", view.weight_version);
+  }
+  if (view.stored) {
+    // "kept" and "kept_problem" are the former names, deprecated.
+    for (const char* const name : {"stored", "kept"})
+      text.append(",\"").append(name).append(*view.stored ? "\":true" : "\":false");
+    if (!view.store_problem.empty()) {
+      append_member(text, "store_problem", view.store_problem);
+      append_member(text, "kept_problem", view.store_problem);
+    }
   }
   if (!view.golden.empty()) text.append(",\"golden\":").append(view.golden);
   if (failed) {
@@ -95,7 +103,8 @@ Json described(const GuardRecord& guard) {
   const auto ms = [](std::chrono::microseconds time) { return static_cast<double>(time.count()) * 1e-3; };
   const bool watching = guard.state == GuardState::kWatching;
   Json json = {{"state", guard_state_name(guard.state)},
-               {"generation", guard.generation},
+               {"weight_version", guard.weight_version},
+               {"generation", guard.weight_version},
                {"seconds_left", watching ? std::max(left.count(), 0.0) : 0.0},
                {"answers", guard.totals.answers},
                {"failures", guard.totals.failures},
@@ -119,8 +128,8 @@ std::string guard_document(const ModelSignature& model, const std::optional<Guar
   return dump(json);
 }
 
-std::string weight_version(uint64_t generation, const std::string& label) {
-  return label.empty() ? std::to_string(generation) : label;
+std::string weights_name(uint64_t weight_version, const std::string& label) {
+  return label.empty() ? std::to_string(weight_version) : label;
 }
 
 std::string constants_document(const ModelSignature& model, std::span<const ConstantSpec> constants) {
@@ -185,11 +194,12 @@ std::string weights_document(const ModelSignature& model, std::span<const Weight
   for (size_t i = 0; i < sets.size(); ++i) {
     const WeightSetInfo& set = sets[i];
     if (set.state == WeightState::kActive) {
-      json["generation"] = set.generation;
-      json["weight_version"] = weight_version(set.generation, set.label);
+      json["generation"] = set.weight_version;  // the active set below has it as "weight_version"
+      json["weight_version"] = weights_name(set.weight_version, set.label);
     }
     Json one = {{"state", state_name(set.state)}};
-    one["generation"] = set.generation != 0 ? Json(set.generation) : Json(nullptr);
+    one["weight_version"] = set.weight_version != 0 ? Json(set.weight_version) : Json(nullptr);
+    one["generation"] = one["weight_version"];
     one["label"] = set.label;
     one["bytes"] = set.bytes;
     one["own_bytes"] = set.own_bytes;
@@ -202,9 +212,13 @@ std::string weights_document(const ModelSignature& model, std::span<const Weight
   }
   json["ready"] = state.ready;
   if (!state.reason.empty()) json["reason"] = state.reason;
-  if (state.kept) {
-    json["kept"] = json["generation"] == state.kept->generation;
-    if (!state.kept->problem.empty()) json["kept_problem"] = state.kept->problem;
+  if (state.stored) {
+    json["stored"] = json["generation"] == state.stored->weight_version;
+    json["kept"] = json["stored"];  // deprecated, as kept_problem
+    if (!state.stored->problem.empty()) {
+      json["store_problem"] = state.stored->problem;
+      json["kept_problem"] = state.stored->problem;
+    }
   }
   if (state.guard) json["guard"] = described(*state.guard);
   json["instance"] = state.instance;

@@ -21,16 +21,16 @@
 namespace sconce::server {
 
 // The name of a set in answers: its label, else its weight version.
-std::string weight_version(uint64_t generation, const std::string& label);
+std::string weights_name(uint64_t weight_version, const std::string& label);
 std::string constants_document(const ModelSignature& model, std::span<const ConstantSpec> constants);
 struct WeightsState {
   std::string instance;  // of the server
   bool ready = false;
-  std::string reason;                         // why it is not ready
-  std::optional<StoredWeights::Status> kept;  // nullopt: no store
-  std::optional<GuardRecord> guard;           // the last guard of published weights
-  std::optional<GoldenVerdict> golden;        // the last verdict on any set
-  std::optional<Shadow::Report> shadow;       // of the staged set; nullopt: it has had no shadow
+  std::string reason;                           // why it is not ready
+  std::optional<StoredWeights::Status> stored;  // nullopt: no store
+  std::optional<GuardRecord> guard;             // the last guard of published weights
+  std::optional<GoldenVerdict> golden;          // the last verdict on any set
+  std::optional<Shadow::Report> shadow;         // of the staged set; nullopt: it has had no shadow
 };
 // Adds the members of a difference between values of the same shape; not_finite_*: names for the counts of NaN and
 // infinity.

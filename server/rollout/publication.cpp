@@ -28,31 +28,32 @@ GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
 }
 
 // The push that this publication commits or undoes, in the form that is stored with the set.
-std::optional<KeptPush> push_note(const Rollout& rollout, const ServedModel& served, const PublishOptions& options,
-                                  PushState state, uint64_t generation) {
+std::optional<StoredPush> push_note(const Rollout& rollout, const ServedModel& served, const PublishOptions& options,
+                                    PushState state, uint64_t weight_version) {
   const ModelSignature& interface = served.interface();
   std::optional<PushRecord> record = rollout.pushes.find(interface.name, interface.version, options.push);
   if (!record) return std::nullopt;
   record->state = state;
-  record->generation = generation;
+  record->weight_version = weight_version;
   return note_of(*record);
 }
 
 // The set is already published, so this must not throw. Returns whether the set is stored.
-bool keep(ServedModel& served, StoredWeights& kept, const PublishOptions& options,
-          const std::function<StoredWeights::Notes()>& notes) SCONCE_REQUIRES(kept.turn()) {
+bool store(ServedModel& served, StoredWeights& stored, const PublishOptions& options,
+           const std::function<StoredWeights::Notes()>& notes) SCONCE_REQUIRES(stored.write_mutex()) {
   const ModelSignature& interface = served.interface();
-  std::string problem = "keep=false was asked for";
-  if (!options.keep) {
-    succeeds([&] { kept.report(kept.status().generation, problem); });
+  std::string problem = "store=false was asked for";
+  if (!options.store) {
+    succeeds([&] { stored.report(stored.status().weight_version, problem); });
     return false;
   }
   const bool told = succeeds([&]() SCONCE_NO_THREAD_SAFETY_ANALYSIS {  // the caller has locked the store
-    problem = kept.keep(served.model().open_weights(WeightState::kActive), notes());
+    problem = stored.store(served.model().open_weights(WeightState::kActive), notes());
     if (!problem.empty())
-      log_error("model {} version {}: weights are not kept: {}", interface.name, interface.version, printable(problem));
+      log_error("model {} version {}: weights are not stored: {}", interface.name, interface.version,
+                printable(problem));
   });
-  if (!told) succeeds([&] { kept.note("no memory"); });
+  if (!told) succeeds([&] { stored.note("no memory"); });
   return told && problem.empty();
 }
 
@@ -71,12 +72,12 @@ void guard(Rollout& rollout, ServedModel& served, const Published& published, co
                  "there is no complete previous set to roll back to");
     const auto shared = rollout.repository.snapshot()->loaded(interface.name, std::to_string(interface.version));
     if (shared.get() != &served) return;
-    rollout.guards.begin(shared, {published.generation, bounds, bounds.window, push, published.kept, false});
+    rollout.guards.begin(shared, {published.weight_version, bounds, bounds.window, push, published.stored, false});
   });
   if (!problem.empty())
     succeeds([&] {
-      log_error("model {} version {}: generation {} is not watched: {}", interface.name, interface.version,
-                published.generation, printable(problem));
+      log_error("model {} version {}: weight version {} is not watched: {}", interface.name, interface.version,
+                published.weight_version, printable(problem));
     });
 }
 
@@ -105,21 +106,21 @@ template <class Commit>
 Published publish(Rollout& rollout, ServedModel& served, const PublishedBy& by, const PublishOptions& options,
                   const Publication& what, const Commit& commit) {
   Published published;
-  const uint64_t before = served.model().generation();
-  if (const std::shared_ptr<StoredWeights>& kept = served.weights().kept()) {
-    const MutexLock turn(kept->turn());
+  const uint64_t before = served.model().weight_version();
+  if (const std::shared_ptr<StoredWeights>& stored = served.weights().stored()) {
+    const MutexLock lock(stored->write_mutex());
     check_served(rollout, served);
-    published.generation = commit(served.model());
-    published.kept = keep(served, *kept, options, [&] {
+    published.weight_version = commit(served.model());
+    published.stored = store(served, *stored, options, [&] {
       StoredWeights::Notes notes{by};
       if (what.bounds.window.count() > 0 && has_complete_previous(served.model()))
         notes.guard = {what.bounds, what.bounds.window, options.push, instance_name()};
       if (!options.push.empty())
-        notes.push = push_note(rollout, served, options, what.push_state, published.generation);
+        notes.push = push_note(rollout, served, options, what.push_state, published.weight_version);
       return notes;
     });
   } else {
-    published.generation = commit(served.model());
+    published.weight_version = commit(served.model());
   }
   succeeds([&] { rollout.repository.weights_changed(served); });
   tell(rollout, served, what.event, before, by, options, what.set);
@@ -135,7 +136,9 @@ StagedSet::~StagedSet() {
 
 PublishOptions publish_options(const Query& query) {
   PublishOptions options;
-  options.keep = !query.text("keep") || query.flag("keep");
+  // "keep" is the former name, deprecated.
+  for (const char* const name : {"keep", "store"})
+    if (query.text(name)) options.store = query.flag(name);
   ModelConfig config;
   const auto read = [&](const char* key, const auto& value, auto& wish) {
     const auto text = query.text(key);
@@ -168,24 +171,24 @@ Published publish_set(Rollout& rollout, ServedModel& served, const std::string& 
                  [&](Model& model) { return model.promote_set(name); });
 }
 
-void renumber_active(Rollout& rollout, const std::shared_ptr<ServedModel>& served, uint64_t generation) {
+void set_active_version(Rollout& rollout, const std::shared_ptr<ServedModel>& served, uint64_t weight_version) {
   Model& model = served->model();
-  const uint64_t before = model.generation();
-  if (generation == before) return;
-  SCONCE_CHECK(generation > before, kBusy, "generation ", before, " is active, and numbers only grow: it cannot be ",
-               generation);
+  const uint64_t before = model.weight_version();
+  if (weight_version == before) return;
+  SCONCE_CHECK(weight_version > before, kBusy, "weight version ", before,
+               " is active, and numbers only grow: it cannot be ", weight_version);
   rollout.guards.check_over(*served);
-  if (const std::shared_ptr<StoredWeights>& kept = served->weights().kept()) {
-    const MutexLock turn(kept->turn());
+  if (const std::shared_ptr<StoredWeights>& stored = served->weights().stored()) {
+    const MutexLock lock(stored->write_mutex());
     check_served(rollout, *served);
-    kept->renumber(model.weights_digest(WeightState::kActive), generation);
-    model.renumber_weights(generation);
+    stored->set_weight_version(model.weights_digest(WeightState::kActive), weight_version);
+    model.set_weight_version(weight_version);
   } else {
-    model.renumber_weights(generation);
+    model.set_weight_version(weight_version);
   }
-  rollout.pushes.renumbered(place_of(served), {}, before, generation);
+  rollout.pushes.version_changed(place_of(served), {}, before, weight_version);
   succeeds([&] {
-    AuditEntry entry = audit_of("renumbered", rollout, *served, WeightState::kActive);
+    AuditEntry entry = audit_of("version_set", rollout, *served, WeightState::kActive);
     entry.before = before;
     rollout.audit.add(entry);
   });

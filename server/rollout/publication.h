@@ -1,6 +1,6 @@
 // Publication: makes a weight set the active one. All ways to publish use this file, so that the same steps follow each
 // publication: the set is stored on disk, the model's readiness is updated, and the set is guarded if requested
-// (server/rollout/watch/guard_keeper.h). The guard and the push are stored with the set.
+// (server/rollout/watch/guard_watcher.h). The guard and the push are stored with the set.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,8 @@ class StagedSet {
 };
 
 struct Published {
-  uint64_t generation = 0;
-  bool kept = false;  // on disk
+  uint64_t weight_version = 0;
+  bool stored = false;  // on disk
 };
 
 // A request's options for the guard; all others come from the model's settings.
@@ -45,13 +45,13 @@ struct GuardWish {
 };
 
 struct PublishOptions {
-  bool keep = true;  // false: a restart serves the previously stored set
+  bool store = true;  // false: a restart serves the previously stored set
   GuardWish guard;
   std::string push;    // id of the push that is published or undone; empty: none
   std::string reason;  // for the audit log
 };
 
-// The query's "keep", "guard", "guard_errors", "guard_nan" and "guard_p99". kInvalidArgument.
+// The query's "store", "guard", "guard_errors", "guard_nan" and "guard_p99". kInvalidArgument.
 PublishOptions publish_options(const class Query& query);
 
 // Publish a set. They return when the set is on disk (setting weights_store), or when storing has failed, which the
@@ -69,7 +69,7 @@ Published publish_set(Rollout& rollout, ServedModel& served, const std::string& 
 // Raises the weight version of the active set; the set is on disk with that version before others see it. The caller
 // has claimed the model. Does nothing if the set has that version. kBusy for a lower version, and while the set is
 // guarded; kIo, and then nothing has changed; kUnavailable if the model was unloaded or replaced.
-void renumber_active(Rollout& rollout, const std::shared_ptr<ServedModel>& served, uint64_t generation);
+void set_active_version(Rollout& rollout, const std::shared_ptr<ServedModel>& served, uint64_t weight_version);
 
 inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 

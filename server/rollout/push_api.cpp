@@ -25,10 +25,10 @@ constexpr std::chrono::milliseconds kClaimPatience{10'000};
 bool is_served(const PushRecord& record, const ServedModel& served) {
   if (record.served.lock().get() != &served) return false;
   const std::string& set = record.terms.set;
-  if (set.empty()) return served.model().generation() == record.generation;
+  if (set.empty()) return served.model().weight_version() == record.weight_version;
   NamedSetInfo info;
   const bool there = succeeds([&] { info = served.model().named_set(set); });
-  return there ? info.generation == record.generation : record.state == PushState::kUndone;
+  return there ? info.weight_version == record.weight_version : record.state == PushState::kUndone;
 }
 
 Json describe(const PushRecord& record, const ServedModel& served) {
@@ -40,8 +40,9 @@ Json describe(const PushRecord& record, const ServedModel& served) {
     json["expires_in"] = record.in_doubt ? 0 : std::max(left.count(), 0.0);
     json["in_doubt"] = record.in_doubt;
   }
-  if (record.generation != 0) {
-    json["generation"] = record.generation;
+  if (record.weight_version != 0) {
+    json["weight_version"] = record.weight_version;
+    json["generation"] = record.weight_version;
     json["active"] = is_served(record, served);
   }
   if (!record.terms.members.empty()) {
@@ -72,25 +73,25 @@ bool has_state(Rollout& rollout, const PushPlace& place, const std::string& id, 
 bool holds_set(PushState state) noexcept { return state == PushState::kStaged || state == PushState::kPrepared; }
 
 // The event has already happened, so this must not throw.
-void tell_set(Rollout& rollout, const ServedModel& served, const PushRecord& record, uint64_t generation,
+void tell_set(Rollout& rollout, const ServedModel& served, const PushRecord& record, uint64_t weight_version,
               const char* event, const char* words) {
   succeeds([&] {
     AuditEntry entry = audit_of(event, served);
-    entry.generation = generation;
+    entry.weight_version = weight_version;
     entry.label = record.terms.label;
     entry.set = record.terms.set;
     entry.push = record.terms.id;
     rollout.audit.add(entry);
-    log_info("model {} version {}: push {} {} set '{}', generation {}", served.interface().name,
-             served.interface().version, record.terms.id, words, record.terms.set, generation);
+    log_info("model {} version {}: push {} {} set '{}', weight version {}", served.interface().name,
+             served.interface().version, record.terms.id, words, record.terms.set, weight_version);
   });
 }
 
 Published publish_set_push(Rollout& rollout, const PushPlace& place, ServedModel& served, const PushRecord& record) {
   check_served(rollout, served);
   const Published published{served.model().commit_set(record.terms.set), false};
-  rollout.pushes.committed(place, record.terms.id, published.generation);
-  tell_set(rollout, served, record, published.generation, "set_filled", "fills");
+  rollout.pushes.committed(place, record.terms.id, published.weight_version);
+  tell_set(rollout, served, record, published.weight_version, "set_filled", "fills");
   return published;
 }
 
@@ -106,15 +107,15 @@ PushPlace place_of(const std::shared_ptr<ServedModel>& served) {
 
 void drop_held(Model& model, const std::string& set) { set.empty() ? model.abort_weights() : model.abort_set(set); }
 
-std::vector<KeptPush> pushes_of_sets(const Model& model) {
+std::vector<StoredPush> pushes_of_sets(const Model& model) {
   std::vector<NamedSetInfo> infos = model.named_sets();
   std::sort(infos.begin(), infos.end(), [](const auto& a, const auto& b) { return a.since < b.since; });
-  std::vector<KeptPush> pushes;
+  std::vector<StoredPush> pushes;
   for (const NamedSetInfo& info : infos) {
-    std::optional<KeptPush> push = parse_push(info.note);
+    std::optional<StoredPush> push = parse_push(info.note);
     if (!push || push->set != info.name) continue;
-    push->generation = info.generation;
-    push->kept = true;
+    push->weight_version = info.weight_version;
+    push->stored = true;
     pushes.push_back(std::move(*push));
   }
   return pushes;
@@ -127,9 +128,9 @@ Published publish_push(Rollout& rollout, const PushPlace& place, ServedModel& se
     return publish_set_push(rollout, place, served, *record);
   options.push = id;
   const Published published = publish_staged(rollout, served, by, options);
-  rollout.pushes.committed(place, id, published.generation);
-  log_info("model {} version {} has new weights: generation {}, push {}", place.model, place.version,
-           published.generation, id);
+  rollout.pushes.committed(place, id, published.weight_version);
+  log_info("model {} version {} has new weights: weight version {}, push {}", place.model, place.version,
+           published.weight_version, id);
   return published;
 }
 
@@ -203,20 +204,20 @@ std::string rollback_push(Rollout& rollout, const AdminRequest& request, const s
     Model& model = served->model();
     const auto record = rollout.pushes.find(place.model, place.version, id);
     const std::string& set = record->terms.set;
-    SCONCE_CHECK(is_served(*record, *served), kBusy, "push ", id, " cannot be undone: generation ",
-                 set.empty() ? model.generation() : model.named_set(set).generation, " is active, not its ",
-                 record->generation);
+    SCONCE_CHECK(is_served(*record, *served), kBusy, "push ", id, " cannot be undone: weight version ",
+                 set.empty() ? model.weight_version() : model.named_set(set).weight_version, " is active, not its ",
+                 record->weight_version);
     if (!set.empty()) {
-      const uint64_t generation = model.restore_set(set);
-      rollout.pushes.undone(place, id, generation);
-      tell_set(rollout, *served, *record, generation, "undone", "was undone, which restores");
+      const uint64_t weight_version = model.restore_set(set);
+      rollout.pushes.undone(place, id, weight_version);
+      tell_set(rollout, *served, *record, weight_version, "undone", "was undone, which restores");
       return told(rollout, place, *served, id);
     }
     options.push = id;
-    const uint64_t generation = publish_previous(rollout, *served, published_by(request), options).generation;
-    rollout.pushes.undone(place, id, generation);
-    log_info("model {} version {}: push {} was undone, generation {} is active", place.model, place.version, id,
-             generation);
+    const uint64_t weight_version = publish_previous(rollout, *served, published_by(request), options).weight_version;
+    rollout.pushes.undone(place, id, weight_version);
+    log_info("model {} version {}: push {} was undone, weight version {} is active", place.model, place.version, id,
+             weight_version);
   }
   return told(rollout, place, *served, id);
 }
@@ -233,7 +234,8 @@ std::string pushes(Rollout& rollout, const AdminRequest& request) {
     if (!wanted || record.terms.id == *wanted) list.push_back(describe(record, *served));
   return dump(Json{{"model", place.model},
                    {"version", std::to_string(place.version)},
-                   {"generation", served->model().generation()},
+                   {"weight_version", served->model().weight_version()},
+                   {"generation", served->model().weight_version()},
                    {"pushes", std::move(list)}});
 }
 
@@ -245,12 +247,12 @@ std::string prepare_push(Rollout& rollout, const AdminRequest& request) {
   return dump(describe(*rollout.pushes.find(served->interface().name, served->interface().version, id), *served));
 }
 
-std::string prolong_push(Rollout& rollout, const AdminRequest& request) {
+std::string renew_push(Rollout& rollout, const AdminRequest& request) {
   const Query query(request.query, {"push", "lease"});
   const std::string id = push_id(query.text("push").value_or(""));
   const auto lease = query.text("lease");
   const std::shared_ptr<ServedModel> served = model_of(rollout, request);
-  rollout.pushes.prolong(place_of(served), id, Clock::now(), lease ? parse_lease(*lease) : std::chrono::milliseconds{});
+  rollout.pushes.renew(place_of(served), id, Clock::now(), lease ? parse_lease(*lease) : std::chrono::milliseconds{});
   rollout.pushes.authorize(place_of(served), id, request.authorization);
   return dump(describe(*rollout.pushes.find(served->interface().name, served->interface().version, id), *served));
 }

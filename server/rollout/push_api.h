@@ -26,7 +26,7 @@ void drop_push(Rollout& rollout, const PushPlace& place, Model& model, const std
 void drop_held(Model& model, const std::string& set);
 
 // The pushes of named sets that the model has had since it was loaded.
-std::vector<KeptPush> pushes_of_sets(const Model& model);
+std::vector<StoredPush> pushes_of_sets(const Model& model);
 
 // Records in the audit log that the push has ended without a commit: "aborted", "expired".
 void tell_end(Rollout& rollout, const PushPlace& place, const std::string& id, const char* event,

@@ -16,16 +16,16 @@ namespace sconce::server {
 namespace {
 
 // Every JSON reader represents whole numbers up to this one exactly.
-constexpr uint64_t kMaxGeneration = uint64_t{1} << 53;
+constexpr uint64_t kMaxWeightVersion = uint64_t{1} << 53;
 
 }  // namespace
 
-Renumbering renumbering_of(const AdminRequest& request) {
+WantedVersion wanted_version_of(const AdminRequest& request) {
   const Query query(request.query, {});
-  Renumbering wanted;
+  WantedVersion wanted;
   JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
-    if (key == "generation")
-      wanted.generation = json.unsigned_integer("'generation'");
+    if (key == "weight_version" || key == "generation")
+      wanted.weight_version = json.unsigned_integer("'weight_version'");
     else if (key == "label")
       wanted.label = json.string("'label'");
     else if (key == "digest")
@@ -33,8 +33,8 @@ Renumbering renumbering_of(const AdminRequest& request) {
     else
       SCONCE_FAIL(kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
   });
-  SCONCE_CHECK(wanted.generation >= 1 && wanted.generation <= kMaxGeneration, kInvalidArgument,
-               "'generation' must be a number from 1 to 2^53");
+  SCONCE_CHECK(wanted.weight_version >= 1 && wanted.weight_version <= kMaxWeightVersion, kInvalidArgument,
+               "'weight_version' must be a number from 1 to 2^53");
   SCONCE_CHECK(wanted.label || wanted.digest, kInvalidArgument, "'label' or 'digest' must identify the weights");
   return wanted;
 }
@@ -55,7 +55,7 @@ AuditEntry audit_of(std::string_view event, const ServedModel& served) {
   entry.event = event;
   entry.model = served.interface().name;
   entry.version = served.interface().version;
-  entry.generation = served.model().generation();
+  entry.weight_version = served.model().weight_version();
   return entry;
 }
 
@@ -86,7 +86,7 @@ std::string weights_text(const Rollout& rollout, const ServedModel& served, bool
   state.ready = version.state == Catalog::State::kReady && !rollout.draining;
   state.reason = version.held;
   ModelWeights& weights = served.weights();
-  if (weights.kept()) state.kept = weights.kept()->status();
+  if (weights.stored()) state.stored = weights.stored()->status();
   state.guard = rollout.guards.find(served);
   if (weights.golden()) state.golden = weights.golden()->last();
   Shadow::Report shadow = weights.shadow().report();

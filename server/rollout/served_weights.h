@@ -17,11 +17,11 @@ namespace sconce::server {
 std::shared_ptr<ServedModel> model_of(const Rollout& rollout, const AdminRequest& request);
 
 // A request that raises a weight version, and identifies the weights by label or digest.
-struct Renumbering {
-  uint64_t generation = 0;
+struct WantedVersion {
+  uint64_t weight_version = 0;
   std::optional<std::string> label, digest;
 };
-Renumbering renumbering_of(const AdminRequest& request);  // kInvalidArgument
+WantedVersion wanted_version_of(const AdminRequest& request);  // kInvalidArgument
 
 // kUnavailable if the model was unloaded or replaced; aborts work on it.
 void check_served(const Rollout& rollout, const ServedModel& served);

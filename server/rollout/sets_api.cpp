@@ -37,7 +37,8 @@ ModelSets& sets_of(const ServedModel& served) {
 Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> counts) {
   Json json = {{"name", info.name},
                {"state", info.on_disk ? "disk" : "memory"},
-               {"generation", info.generation},
+               {"weight_version", info.weight_version},
+               {"generation", info.weight_version},
                {"label", info.label},
                {"bytes", info.bytes},
                {"own_bytes", info.own_bytes},
@@ -115,7 +116,7 @@ std::string remove_set(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string promote_set(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"keep", "golden", "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const Query query(request.query, {"store", "keep", "golden", "guard", "guard_errors", "guard_nan", "guard_p99"});
   const PublishOptions options = publish_options(query);
   const GoldenRule rule = golden_rule(query);
   const std::shared_ptr<ServedModel> served = model_of(rollout, request);
@@ -125,14 +126,15 @@ std::string promote_set(Rollout& rollout, const AdminRequest& request) {
   require_good(rollout, *served, judge_set(*served, request.set, [&] { check_served(rollout, *served); }), rule);
   // As in staging: a rollback should not have to read the currently active set.
   if (rollout.audit.has_file()) succeeds([&] { (void)served->model().weights_digest(WeightState::kActive); });
-  const uint64_t generation = publish_set(rollout, *served, request.set, published_by(request), options).generation;
-  log_info("model {} version {} has new weights: generation {}, those of set '{}'", served->interface().name,
-           served->interface().version, generation, request.set);
+  const uint64_t weight_version =
+      publish_set(rollout, *served, request.set, published_by(request), options).weight_version;
+  log_info("model {} version {} has new weights: weight version {}, those of set '{}'", served->interface().name,
+           served->interface().version, weight_version, request.set);
   return weights_text(rollout, *served, false);
 }
 
-std::string renumber_set(Rollout& rollout, const AdminRequest& request) {
-  const Renumbering wanted = renumbering_of(request);
+std::string set_version_of_set(Rollout& rollout, const AdminRequest& request) {
+  const WantedVersion wanted = wanted_version_of(request);
   const std::shared_ptr<ServedModel> served = model_of(rollout, request);
   sets_of(*served);
   Model& model = served->model();
@@ -143,19 +145,19 @@ std::string renumber_set(Rollout& rollout, const AdminRequest& request) {
   const std::string digest = wanted.digest ? model.set_digest(name) : std::string();
   SCONCE_CHECK(!wanted.digest || *wanted.digest == digest, kBusy, "the digest of set '", name, "' is ", digest,
                ", not ", excerpt(*wanted.digest));
-  SCONCE_CHECK(wanted.generation >= before.generation, kBusy, "set '", name, "' has generation ", before.generation,
-               ", and numbers only grow: it cannot be ", wanted.generation);
-  if (wanted.generation > before.generation) {
+  SCONCE_CHECK(wanted.weight_version >= before.weight_version, kBusy, "set '", name, "' has weight version ",
+               before.weight_version, ", and numbers only grow: it cannot be ", wanted.weight_version);
+  if (wanted.weight_version > before.weight_version) {
     check_served(rollout, *served);
     // Fails if the set has changed meanwhile.
-    model.renumber_set(name, before.generation, wanted.generation);
-    rollout.pushes.renumbered(place_of(served), name, before.generation, wanted.generation);
+    model.set_weight_version(name, before.weight_version, wanted.weight_version);
+    rollout.pushes.version_changed(place_of(served), name, before.weight_version, wanted.weight_version);
     succeeds([&] {
-      AuditEntry entry = audit_of("renumbered", *served);
+      AuditEntry entry = audit_of("version_set", *served);
       entry.set = name;
       entry.label = before.label;
-      entry.before = before.generation;
-      entry.generation = wanted.generation;
+      entry.before = before.weight_version;
+      entry.weight_version = wanted.weight_version;
       rollout.audit.add(entry);
     });
   }

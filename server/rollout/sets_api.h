@@ -6,7 +6,7 @@
 
 namespace sconce::server::admin {
 
-AdminText sets, set, remove_set, promote_set, renumber_set;
+AdminText sets, set, remove_set, promote_set, set_version_of_set;
 AdminText routes, change_routes;
 
 }  // namespace sconce::server::admin

@@ -93,7 +93,7 @@ void TrainerUpdate::add(WeightFile& file, const std::string& name) {
 }
 
 uint64_t TrainerUpdate::publish(std::string label) {
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   guarded([&] {
     operation_->enter(Operation::Phase::kFolding);
     if (!label.empty()) update_->set_label(label);
@@ -109,16 +109,16 @@ uint64_t TrainerUpdate::publish(std::string label) {
     }
     succeeds([this] { rollout_.audit.add(audit_of("staged", rollout_, *served_, WeightState::kStaged)); });
     operation_->enter(Operation::Phase::kCommitting);
-    generation = publish_staged(rollout_, *served_, {"a trainer", std::to_string(operation_->id)}).generation;
+    weight_version = publish_staged(rollout_, *served_, {"a trainer", std::to_string(operation_->id)}).weight_version;
     staged.keep();
   });
   update_.reset();
   claim_.reset();
-  operation_->end(Operation::Outcome::kActive, generation);
+  operation_->end(Operation::Outcome::kActive, weight_version);
   rollout_.operations.count(*operation_);
-  log_info("model {} version {} has new weights from a trainer: generation {}, label '{}'", operation_->model,
-           operation_->version, generation, excerpt(label));
-  return generation;
+  log_info("model {} version {} has new weights from a trainer: weight version {}, label '{}'", operation_->model,
+           operation_->version, weight_version, excerpt(label));
+  return weight_version;
 }
 
 }  // namespace sconce::server

@@ -21,9 +21,10 @@ constexpr size_t kBlock = size_t{1} << 20;
 
 DownloadedFile described(std::unique_ptr<WeightSetFile> set) {
   const std::string digest = set->digest();
-  std::string fields =
-      fmt::format("ETag: \"{}\"\r\nSconce-Generation: {}\r\nSconce-Weights-Label: {}\r\nSconce-Weights-Digest: {}\r\n",
-                  digest, set->info().generation, encoded_value(set->info().label), digest);
+  std::string fields = fmt::format(
+      "ETag: \"{0}\"\r\nSconce-Weight-Version: {1}\r\nSconce-Generation: {1}\r\n"  // deprecated: the second
+      "Sconce-Weights-Label: {2}\r\nSconce-Weights-Digest: {0}\r\n",
+      digest, set->info().weight_version, encoded_value(set->info().label));
   return {std::move(set), std::move(fields)};
 }
 

@@ -93,7 +93,7 @@ void WeightsJob::run() {
   Model& model = model_->model();
   const ModelSignature& interface = model_->interface();
   Operation::Outcome outcome = Operation::Outcome::kChecked;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   {
     // The claim must end before the answer is sent. Otherwise the client's next request could find the model busy.
     const ModelClaims::Claim claim(rollout_.claims, *model_, "an update of its weights is in progress");
@@ -133,27 +133,27 @@ void WeightsJob::run() {
       StagedSet staged(model);
       judge();
       if (relay_) relay_->end();
-      generation = publish();
-      outcome = generation == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
+      weight_version = publish();
+      outcome = weight_version == 0 ? Operation::Outcome::kStaged : Operation::Outcome::kActive;
       staged.keep();
     }
     over_ = true;
   }
-  operation_->end(outcome, generation);
+  operation_->end(outcome, weight_version);
   rollout_.operations.count(*operation_);
   if (outcome == Operation::Outcome::kNotServing)
     log_info("model {} version {} has set '{}', label '{}'", interface.name, interface.version, request_.set,
              excerpt(options_.update.label));
-  if (generation != 0)
-    log_info("model {} version {} has new weights: generation {}, label '{}'", interface.name, interface.version,
-             generation, excerpt(options_.update.label));
+  if (weight_version != 0)
+    log_info("model {} version {} has new weights: weight version {}, label '{}'", interface.name, interface.version,
+             weight_version, excerpt(options_.update.label));
   answer(200, operation_document(*operation_));
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode", "dry_run", "label", "async", "commit", "check_finite", "ignore", "keep",
-                                     "base", "push", "lease", "members", "member", "relay", "golden", "guard",
-                                     "guard_errors", "guard_nan", "guard_p99"});
+  const Query query(request_.query, {"mode",  "dry_run", "label", "async",        "commit",    "check_finite", "ignore",
+                                     "store", "keep",    "base",  "push",         "lease",     "members",      "member",
+                                     "relay", "golden",  "guard", "guard_errors", "guard_nan", "guard_p99"});
   read_update_query(query, true, options_.update);
   options_.update.label = query.text("label").value_or("");
   options_.update.set = request_.set;
@@ -237,7 +237,7 @@ void WeightsJob::receive(WeightUpdate& update) {
     const std::span<std::byte> room = stream.next();
     const size_t bytes = upload_->read(room, check);
     if (bytes == 0) break;
-    if (options_.push) rollout_.pushes.prolong(place_, options_.push->id, PushLedger::Clock::now());
+    if (options_.push) rollout_.pushes.renew(place_, options_.push->id, PushLedger::Clock::now());
     if (head) head->see(room.first(bytes));
     if (relay_) relay_->send(room.first(bytes));
     stream.advance(bytes);
@@ -324,13 +324,13 @@ uint64_t WeightsJob::publish() {
   const Published published = options_.push
                                   ? publish_push(rollout_, place_, *model_, options_.push->id, by, options_.publish)
                                   : publish_staged(rollout_, *model_, by, options_.publish);
-  if (const auto& kept = model_->weights().kept()) {
+  if (const auto& stored = model_->weights().stored()) {
     succeeds([&] {
-      StoredWeights::Status status = kept->status();
-      operation_->tell_kept(status.generation == published.generation, std::move(status.problem));
+      StoredWeights::Status status = stored->status();
+      operation_->tell_stored(status.weight_version == published.weight_version, std::move(status.problem));
     });
   }
-  return published.generation;
+  return published.weight_version;
 }
 
 // Adds an entry to the audit log. The event has already happened, so a failure here is not an error.

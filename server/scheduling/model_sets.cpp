@@ -144,7 +144,7 @@ std::string ModelSets::route(std::string_view key) const {
     routes = routes_;
   }
   // Multiples of kGoldenStep spread successive requests without a key evenly.
-  const uint64_t bits = key.empty() ? turn_.fetch_add(1, std::memory_order_relaxed) * kGoldenStep : hash_of(key);
+  const uint64_t bits = key.empty() ? without_key_.fetch_add(1, std::memory_order_relaxed) * kGoldenStep : hash_of(key);
   double at = fraction(bits) * sum_of(*routes);
   const std::string* chosen = nullptr;
   for (const auto& [name, share] : *routes) {

@@ -77,7 +77,7 @@ class ModelSets {
 
   Model& model_;
   std::atomic<bool> routed_{false};
-  mutable std::atomic<uint64_t> turn_{0};  // number of requests without a key
+  mutable std::atomic<uint64_t> without_key_{0};  // requests
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Counters>, std::less<>> counters_ SCONCE_GUARDED_BY(mutex_);
   std::shared_ptr<const Routes> routes_ SCONCE_GUARDED_BY(mutex_);

@@ -69,7 +69,7 @@ class Pipeline::Run final : public BatchRun::Keep {
   explicit Run(const Pipeline& pipeline) : pipeline_(pipeline), values_(pipeline.plan_.values) {
     for (size_t i = 0; i < pipeline.plan_.steps.size(); ++i)
       steps_.emplace_back(*this, pipeline.plan_.steps[i], *pipeline.members_[i], i);
-    generations_.resize(steps_.size());
+    weight_versions_.resize(steps_.size());
     labels_.resize(steps_.size());
   }
 
@@ -230,7 +230,7 @@ class Pipeline::Run final : public BatchRun::Keep {
         name_weights();
         run.info = {};
         run.info.label = label_;
-        for (const Step& step : steps_) run.info.generation += step.info.generation;
+        for (const Step& step : steps_) run.info.weight_version += step.info.weight_version;
         run.info.compute = compute;
         run.waited = queue;
         run.ran();
@@ -245,8 +245,8 @@ class Pipeline::Run final : public BatchRun::Keep {
     bool same = label_ != nullptr;
     for (size_t i = 0; i < steps_.size(); ++i) {
       const RunInfo& info = steps_[i].info;
-      same = same && generations_[i] == info.generation && labels_[i] == info.label;
-      generations_[i] = info.generation;
+      same = same && weight_versions_[i] == info.weight_version && labels_[i] == info.label;
+      weight_versions_[i] = info.weight_version;
       labels_[i] = info.label;
     }
     if (same) return;
@@ -254,7 +254,7 @@ class Pipeline::Run final : public BatchRun::Keep {
     for (const Step& step : steps_) {
       if (!text.empty()) text += ',';
       text += step.model_.interface().name + "=";
-      text += step.info.label ? *step.info.label : std::to_string(step.info.generation);
+      text += step.info.label ? *step.info.label : std::to_string(step.info.weight_version);
     }
     label_ = std::make_shared<const std::string>(std::move(text));
   }
@@ -264,9 +264,9 @@ class Pipeline::Run final : public BatchRun::Keep {
   Clock::time_point begun_;
   std::vector<Tensor> values_;
   std::deque<Step> steps_;
-  std::atomic<size_t> left_{0};        // number of unfinished steps
-  std::atomic<bool> failed_{false};    // run_->error belongs to the thread that set this
-  std::vector<uint64_t> generations_;  // of the cached label
+  std::atomic<size_t> left_{0};            // number of unfinished steps
+  std::atomic<bool> failed_{false};        // run_->error belongs to the thread that set this
+  std::vector<uint64_t> weight_versions_;  // of the cached label
   std::vector<std::shared_ptr<const std::string>> labels_;
   std::shared_ptr<const std::string> label_;
 };

@@ -15,7 +15,7 @@ class SequenceHost {
   // These three are as in Model.
   virtual std::shared_ptr<Sequence> make_sequence(bool rows) = 0;
   virtual void submit(RunRequest& run) = 0;
-  virtual uint64_t generation() const noexcept = 0;
+  virtual uint64_t weight_version() const noexcept = 0;
 };
 
 }  // namespace sconce::server

@@ -46,14 +46,14 @@ struct Sequences::Live {
   std::string key;
   std::shared_ptr<Sequence> place;
   Batcher* queue = nullptr;
-  std::string set;                   // its initial weight set; empty: the active one
-  uint64_t life = 0, last_life = 0;  // epoch of the last start; the highest epoch so far
-  int64_t steps = 0;                 // number of unfinished steps
-  bool ending = false;               // a step with `end` has arrived
-  bool known = true;                 // in the map
-  bool idle = false;                 // in the idle list
-  bool own = false;                  // of a decode loop, which ends it however long the loop waits for its client
-  Clock::time_point since;           // when it became idle
+  std::string set;                     // its initial weight set; empty: the active one
+  uint64_t epoch = 0, last_epoch = 0;  // epoch of the last start; the highest epoch so far
+  int64_t steps = 0;                   // number of unfinished steps
+  bool ending = false;                 // a step with `end` has arrived
+  bool known = true;                   // in the map
+  bool idle = false;                   // in the idle list
+  bool own = false;                    // of a decode loop, which ends it however long the loop waits for its client
+  Clock::time_point since;             // when it became idle
   Live *before = nullptr, *after = nullptr;
 };
 
@@ -130,7 +130,7 @@ void Sequences::enter(const SequenceParameters& asked, std::optional<std::string
     std::string named(set.value_or(""));
     step.live = found != live_.end() ? found->second : begin(key, asked.rows);
     step.live->own = asked.id.own;
-    step.life_before = std::exchange(step.live->life, ++step.live->last_life);
+    step.epoch_before = std::exchange(step.live->epoch, ++step.live->last_epoch);
     step.live->set = std::move(named);
     ++counts_.begun;
   } else {
@@ -144,7 +144,7 @@ void Sequences::enter(const SequenceParameters& asked, std::optional<std::string
     step.live = found->second;
   }
   Live& live = *step.live;
-  step.life = live.life;
+  step.epoch = live.epoch;
   step.starts = asked.start;
   step.ends = asked.end;
   live.ending = asked.end;
@@ -160,7 +160,7 @@ void Sequences::submit(QueuedRequest& request, const SequenceParameters& asked, 
     const MutexLock lock(mutex_);
     enter(asked, set, step);
   }
-  request.step = {.sequence = step.live->place.get(), .begins = step.starts, .life = step.life};
+  request.step = {.sequence = step.live->place.get(), .begins = step.starts, .epoch = step.epoch};
   request.alone = true;
   const std::exception_ptr problem = exception_of([&] { step.live->queue->submit(request); });
   if (!problem) return;           // the request may be destroyed by now
@@ -169,10 +169,10 @@ void Sequences::submit(QueuedRequest& request, const SequenceParameters& asked, 
     const MutexLock lock(mutex_);
     Live& live = *step.live;
     --live.steps;
-    if (live.life == step.life) {
+    if (live.epoch == step.epoch) {
       if (step.ends) live.ending = false;
-      if (step.starts) live.life = step.life_before;
-      if (live.life == 0 && live.known) dropped = forget(live);
+      if (step.starts) live.epoch = step.epoch_before;
+      if (live.epoch == 0 && live.known) dropped = forget(live);
     }
     wait_idle(live);
   }
@@ -199,7 +199,7 @@ void Sequences::end(Step& step, Outcome outcome) noexcept {
   std::shared_ptr<Live> live = std::move(step.live), dropped;  // destroyed without the mutex
   const MutexLock lock(mutex_);
   --live->steps;
-  if (live->known && live->life == step.life && (step.ends || spoiled)) {
+  if (live->known && live->epoch == step.epoch && (step.ends || spoiled)) {
     if (!step.ends) ++counts_.failed;
     dropped = forget(*live);
   }

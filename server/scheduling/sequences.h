@@ -6,7 +6,7 @@
 //              +--+ start: restarts in the same slot
 //
 // A sequence has a slot on one replica (sconce/model.h). Each replica has a queue of steps, which run one by one in the
-// order of submit(). Each step records its sequence's epoch (`life`). If the sequence restarts or its first step never
+// order of submit(). Each step records its sequence's epoch. If the sequence restarts or its first step never
 // runs, later steps of the old epoch are refused.
 #pragma once
 
@@ -36,7 +36,7 @@ class Sequences final : private TimerQueue::Alarm {
   // The step of a request, from submit() to finish().
   struct Step {
     std::shared_ptr<Live> live;  // null: not a step
-    uint64_t life = 0, life_before = 0;
+    uint64_t epoch = 0, epoch_before = 0;
     bool starts = false, ends = false;
   };
   struct Counts {

@@ -90,8 +90,8 @@ class Statistics {
   void failure(size_t thread, FailureReason reason, std::chrono::nanoseconds total) noexcept;
   // For threads without counters: calls count(thread) under the mutex.
   template <class F>
-  void in_turn(F&& count) noexcept {
-    const MutexLock lock(turn_);
+  void count_locked(F&& count) noexcept {
+    const MutexLock lock(mutex_);
     count(counters_.size() - 1);
   }
   Totals totals() const;
@@ -112,8 +112,8 @@ class Statistics {
     mutable Mutex mutex;
     std::map<int64_t, BatchTotals> large SCONCE_GUARDED_BY(mutex);  // larger batch sizes
   };
-  std::vector<Counters> counters_;  // the last one is for in_turn()
-  Mutex turn_;
+  std::vector<Counters> counters_;  // the last one is for count_locked()
+  Mutex mutex_;
   LoopCounts loops_;
 };
 

@@ -19,7 +19,7 @@ SignatureRule::SignatureRule(std::span<const std::string> files) {
 SignatureRule::Keys SignatureRule::keys() const { kSigning.fail(); }
 void SignatureRule::refresh(bool) {}
 SignedFile SignatureRule::read(const std::filesystem::path&) const { kSigning.fail(); }
-std::filesystem::path SignatureRule::kept_copy(const std::filesystem::path& file) const { return file; }
+std::filesystem::path SignatureRule::verified_copy(const std::filesystem::path& file) const { return file; }
 void SignatureRule::refuse_unsigned(std::string_view) const {}
 
 std::vector<Key> read_keys(const std::string&, Key::Kind) { kSigning.fail(); }

@@ -54,7 +54,7 @@ SignedFile SignatureRule::read(const std::filesystem::path& file) const {
   return read_signed(file, signature_beside(file), *keys());
 }
 
-std::filesystem::path SignatureRule::kept_copy(const std::filesystem::path& file) const {
+std::filesystem::path SignatureRule::verified_copy(const std::filesystem::path& file) const {
   if (!on()) return file;
   SignedFile found = read(file);
   const Sha256Digest digest = sha256_of(found.copy->bytes());

@@ -32,7 +32,7 @@ class SignatureRule {
   SignedFile read(const std::filesystem::path& file) const;
   // The path under which a file must be opened: its own path if no signature is required, else a copy that this object
   // owns, the same one for the same bytes.
-  std::filesystem::path kept_copy(const std::filesystem::path& file) const;
+  std::filesystem::path verified_copy(const std::filesystem::path& file) const;
   // kForbidden if signatures are required, because `what` cannot be signed.
   void refuse_unsigned(std::string_view what) const;
 

@@ -423,16 +423,20 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   each_of_a_package(kLoadDuration,
                     [](const Model& m) { return std::chrono::duration<double>(m.info().load_time).count(); });
   each_of_a_package(kModelWeights, [](const Model& m) { return m.info().constant_bytes; });
-  each_of_a_package(kModelGeneration, [](const Model& m) { return m.generation(); });
-  const auto each_kept = [&](MetricId id, auto&& number) {
+  for (const MetricId id : {kModelWeightVersion, kFormerWeightVersion})
+    each_of_a_package(id, [](const Model& m) { return m.weight_version(); });
+  const auto each_stored = [&](MetricId id, auto&& number) {
     rows.head(id);
     for (const Sample& sample : samples)
-      if (const ModelWeights* const weights = sample.model->find_weights(); weights && weights->kept())
-        rows.value(sample.labels, number(*weights->kept()));
+      if (const ModelWeights* const weights = sample.model->find_weights(); weights && weights->stored())
+        rows.value(sample.labels, number(*weights->stored()));
   };
-  each_kept(kKeptGeneration, [](const StoredWeights& kept) { return kept.status().generation; });
-  each_kept(kKeptProblem, [](const StoredWeights& kept) { return kept.status().problem.empty() ? 0 : 1; });
-  each_kept(kKeptFailures, [](const StoredWeights& kept) { return kept.failures(); });
+  for (const MetricId id : {kStoredWeightVersion, kFormerStoredVersion})
+    each_stored(id, [](const StoredWeights& stored) { return stored.status().weight_version; });
+  for (const MetricId id : {kStoredProblem, kFormerStoredProblem})
+    each_stored(id, [](const StoredWeights& stored) { return stored.status().problem.empty() ? 0 : 1; });
+  for (const MetricId id : {kStoredFailures, kFormerStoredFailures})
+    each_stored(id, [](const StoredWeights& stored) { return stored.failures(); });
   named_sets(rows, samples);
   const auto each_with_sequences = [&](MetricId id, uint64_t Sequences::Counts::*count) {
     rows.head(id);

@@ -17,7 +17,7 @@ namespace {
 sconce_run_info info_of(const RunInfo& run) {
   sconce_run_info info;
   info.size = sizeof info;
-  info.generation = run.generation;
+  info.weight_version = run.weight_version;
   info.replica = run.replica;
   info.queue_ns = run.queue.count();
   info.compute_ns = run.compute.count();

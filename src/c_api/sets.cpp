@@ -10,11 +10,11 @@ using namespace sconce::c_api;
 static_assert(static_cast<int>(SCONCE_STAGED) == static_cast<int>(WeightState::kStaged) &&
               static_cast<int>(SCONCE_PREVIOUS) == static_cast<int>(WeightState::kPrevious));
 
-sconce_error* sconce_model_commit(sconce_model* model, uint64_t* generation) noexcept {
+sconce_error* sconce_model_commit(sconce_model* model, uint64_t* weight_version) noexcept {
   return guarded([&] {
     InCallback::refuse("sconce_model_commit");
     const uint64_t number = required(model, "model").model->commit_weights();
-    if (generation) *generation = number;
+    if (weight_version) *weight_version = number;
   });
 }
 
@@ -22,11 +22,11 @@ sconce_error* sconce_model_abort(sconce_model* model) noexcept {
   return guarded([&] { required(model, "model").model->abort_weights(); });
 }
 
-sconce_error* sconce_model_rollback(sconce_model* model, uint64_t* generation) noexcept {
+sconce_error* sconce_model_rollback(sconce_model* model, uint64_t* weight_version) noexcept {
   return guarded([&] {
     InCallback::refuse("sconce_model_rollback");
     const uint64_t number = required(model, "model").model->rollback_weights();
-    if (generation) *generation = number;
+    if (weight_version) *weight_version = number;
   });
 }
 
@@ -34,7 +34,10 @@ sconce_error* sconce_model_release_previous(sconce_model* model) noexcept {
   return guarded([&] { required(model, "model").model->release_previous(); });
 }
 
-uint64_t sconce_model_generation(const sconce_model* model) noexcept { return model ? model->model->generation() : 0; }
+uint64_t sconce_model_weight_version(const sconce_model* model) noexcept {
+  return model ? model->model->weight_version() : 0;
+}
+uint64_t sconce_model_generation(const sconce_model* model) noexcept { return sconce_model_weight_version(model); }
 
 sconce_error* sconce_model_digest(const sconce_model* model, sconce_set_state state, char** text) noexcept {
   return guarded([&] {
@@ -53,7 +56,7 @@ sconce_error* sconce_model_sets(const sconce_model* model, sconce_set_info* info
     for (const WeightSetInfo& set : required(model, "model").model->weight_sets()) {
       sconce_set_info& info = all.emplace_back();
       info.state = static_cast<int32_t>(set.state);
-      info.generation = set.generation;
+      info.weight_version = set.weight_version;
       info.bytes = set.bytes;
       info.own_bytes = set.own_bytes;
       info.since_ns = std::chrono::nanoseconds(set.since.time_since_epoch()).count();

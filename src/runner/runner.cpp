@@ -54,7 +54,7 @@ void Runner::run_on(ReplicaSlot& slot, const WeightSet* weights, const SequenceS
     ModelInstance* const instance = active.instances[slot.index].get();
     SCONCE_CHECK(instance, kUnavailable, "replica ", slot.index, " does not serve any more: ", slot.replica->failure());
     pool_.run(slot, *instance, active.reads_package, call);
-    call.info.generation = asked.number();
+    call.info.weight_version = asked.number();
     call.info.label = asked.label();
     return;
   }

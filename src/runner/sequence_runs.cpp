@@ -62,7 +62,7 @@ void SequenceRuns::begin(ReplicaSlot& slot, const WeightVersion& active, const W
                          SequenceSlot& sequence) const {
   weights.check(&code_);
   set_values(slot, active, weights.values(), true, sequence);
-  sequence.generation = weights.number();
+  sequence.weight_version = weights.number();
   sequence.label = weights.label();
   sequence.set = weights.set() ? weights.set()->name() : nullptr;
 }
@@ -91,14 +91,14 @@ void SequenceRuns::run(ReplicaSlot& slot, const WeightVersion& active, const Wei
   if (step.begins) {
     sequence->begun = false;
     aoti_abi::in_memory("the place of a sequence", [&] { begin(slot, active, weights, *sequence); });
-    sequence->life = step.life;
+    sequence->epoch = step.epoch;
   } else {
-    SCONCE_CHECK(sequence->begun && sequence->life == step.life, kFailedPrecondition,
+    SCONCE_CHECK(sequence->begun && sequence->epoch == step.epoch, kFailedPrecondition,
                  "the sequence has no state: its first step did not run, or a step failed; it must begin again");
     if (follow_ && !sequence->set && sequence->values != active.values) {
       aoti_abi::in_memory("new weights for a sequence",
                           [&] { set_values(slot, active, active.values, false, *sequence); });
-      sequence->generation = active.number.load(std::memory_order_relaxed);
+      sequence->weight_version = active.number.load(std::memory_order_relaxed);
       sequence->label = active.label;
     }
   }
@@ -107,7 +107,7 @@ void SequenceRuns::run(ReplicaSlot& slot, const WeightVersion& active, const Wei
   if (step.rows) move_rows(slot, active, *sequence, *step.rows);
   pool_.run(slot, *sequence->instance, true, call);
   sequence->begun = true;
-  call.info.generation = sequence->generation;
+  call.info.weight_version = sequence->weight_version;
   call.info.label = sequence->label;
   call.info.set = sequence->set;
 }

@@ -91,7 +91,7 @@ void SetRuns::run(ReplicaSlot& slot, const WeightVersion& active, const LoadedSe
     }
   } const leave{slot, set};
   pool_.run(slot, instance_of(slot, active, set), set.reads_package, call);
-  call.info.generation = set.generation();
+  call.info.weight_version = set.weight_version();
   call.info.label = set.name();
   call.info.set = set.name();
 }
@@ -124,7 +124,7 @@ std::unique_ptr<WeightSetFile> SetRuns::open(std::string_view name, std::shared_
   const NamedSets::SetPtr set = named().bring(name);
   const NamedSetInfo about = named().info(name);
   WeightSetInfo info;
-  info.generation = set->generation();
+  info.weight_version = set->weight_version();
   info.label = about.label;
   info.since = about.since;
   info.bytes = set->values->bytes();

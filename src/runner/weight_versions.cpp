@@ -213,8 +213,8 @@ uint64_t WeightVersions::commit(uint64_t number) {
     const MutexLock work(work_mutex_);
     WeightVersion* const staged = other(WeightState::kStaged);
     SCONCE_CHECK(staged, kFailedPrecondition, "no weights are staged");
-    SCONCE_CHECK(number == 0 || number > active()->number, kInvalidArgument, "generation ", number,
-                 " cannot follow generation ", active()->number);
+    SCONCE_CHECK(number == 0 || number > active()->number, kInvalidArgument, "weight version ", number,
+                 " cannot follow weight version ", active()->number);
     instantiate_all(*staged);
     number = exchange(number);
   }
@@ -243,11 +243,11 @@ uint64_t WeightVersions::rollback() {
   return number;
 }
 
-void WeightVersions::renumber(uint64_t number) {
+void WeightVersions::set_number(uint64_t number) {
   const UpdateLock update(*this, "a change of the active set's number", true);
   const MutexLock state(state_mutex_);
-  SCONCE_CHECK(number > active_->number, kInvalidArgument, "generation ", number,
-               " cannot be the number of generation ", active_->number);
+  SCONCE_CHECK(number > active_->number, kInvalidArgument, "weight version ", number,
+               " cannot be the number of weight version ", active_->number);
   active_->number = number;
   last_number_ = std::max(last_number_, number);
   published_number_.store(number, std::memory_order_relaxed);

@@ -78,7 +78,7 @@ class WeightVersions {
   uint64_t commit(uint64_t number);
   void abort();
   uint64_t rollback();
-  void renumber(uint64_t number);
+  void set_number(uint64_t number);
   void release_previous();
   std::vector<WeightSetInfo> list() const;
   std::string digest(WeightState state) const;

@@ -87,7 +87,7 @@ TEST_CASE("c api: runs answer as in C++, and outputs outlive the model") {
     Handles handles("fake_model", 2);
     auto info = sized<sconce_run_info>();
     CHECK(handles.run(3, &info) == stored(3));
-    CHECK(info.generation == 1);
+    CHECK(info.weight_version == 1);
     CHECK(info.replica >= 0);
     CHECK(info.compute_ns > 0);
     CHECK(std::string(info.label).empty());
@@ -145,7 +145,7 @@ TEST_CASE("c api: a submitted run calls back once, and every run has its own ans
     std::string error;
     sconce_model* model;
     sconce_code nested = SCONCE_OK, freed = SCONCE_OK;
-    uint64_t generation = 0;
+    uint64_t weight_version = 0;
   };
   const auto callback = [](void* context, sconce_error* error, sconce_managed_tensor** outputs, size_t count,
                            const sconce_run_info* info) {
@@ -156,7 +156,7 @@ TEST_CASE("c api: a submitted run calls back once, and every run has its own ans
       row.assign(y, y + 4);
       sconce_tensor_free(outputs[0]);
     }
-    call.generation = info->generation;
+    call.weight_version = info->weight_version;
     call.nested = code_of(sconce_model_run(call.model, nullptr, 0, nullptr, 0, nullptr, nullptr));
     call.freed = code_of(sconce_model_free(call.model));
     call.error = sconce_error_text(error);
@@ -176,7 +176,7 @@ TEST_CASE("c api: a submitted run calls back once, and every run has its own ans
       CHECK_OK(sconce_model_submit(handles.model, inputs, 1, nullptr, callback, &call));
     }
     CHECK(future.get() == stored(static_cast<float>(i)));
-    CHECK(call.generation == 1);
+    CHECK(call.weight_version == 1);
     CHECK(call.nested == SCONCE_FAILED_PRECONDITION);
     CHECK(call.freed == SCONCE_FAILED_PRECONDITION);
   }

@@ -96,23 +96,24 @@ TEST_CASE("c api: weights in steps, from memory and from tensors with strides") 
   CHECK_OK(sconce_model_sets(handles.model, sets.data(), sets.size(), &count));
   REQUIRE(count == 2);
   CHECK(sets[0].state == SCONCE_ACTIVE);
-  CHECK(sets[0].generation == 1);
+  CHECK(sets[0].weight_version == 1);
+  CHECK(sets[0].generation == 1);  // deprecated
   CHECK(sets[1].state == SCONCE_STAGED);
   CHECK(std::string(sets[1].label) == "step-7");
   CHECK(sets[1].since_ns > int64_t{1'600'000'000} * 1'000'000'000);
   const std::string staged = digest(handles.model, SCONCE_STAGED);
   CHECK(staged != before);
 
-  uint64_t generation = 0;
-  CHECK_OK(sconce_model_commit(handles.model, &generation));
-  CHECK(generation == 2);
+  uint64_t weight_version = 0;
+  CHECK_OK(sconce_model_commit(handles.model, &weight_version));
+  CHECK(weight_version == 2);
   sconce_run_info info{};
   info.size = sizeof info;
   CHECK(handles.run(3, &info) == std::vector<float>(4, 7));
   CHECK(std::string(info.label) == "step-7");
   CHECK(digest(handles.model, SCONCE_ACTIVE) == staged);
-  CHECK_OK(sconce_model_rollback(handles.model, &generation));
-  CHECK(generation == 3);
+  CHECK_OK(sconce_model_rollback(handles.model, &weight_version));
+  CHECK(weight_version == 3);
   CHECK(handles.run(3) == stored(3));
   CHECK_OK(sconce_model_release_previous(handles.model));
   CHECK_FAILS(sconce_model_rollback(handles.model, nullptr), SCONCE_FAILED_PRECONDITION, "previous");

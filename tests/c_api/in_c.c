@@ -89,12 +89,13 @@ int use_all_in_c(const char* path, const char* absent) {
   const char* names[] = {"scale.w"};
   const sconce_update_options update = {.size = sizeof update, .partial = 1, .label = "twos"};
   CHECK_OK(sconce_model_stage_tensors(model, names, tensors, 1, &update));
-  uint64_t generation = 0;
-  CHECK_OK(sconce_model_commit(model, &generation));
-  CHECK(generation == 2 && sconce_model_generation(model) == 2);
+  uint64_t weight_version = 0;
+  CHECK_OK(sconce_model_commit(model, &weight_version));
+  CHECK(weight_version == 2 && sconce_model_weight_version(model) == 2);
+  CHECK(sconce_model_generation(model) == 2); /* deprecated */
   CHECK(first(model) == 6);
-  CHECK_OK(sconce_model_rollback(model, &generation));
-  CHECK(generation == 3 && first(model) == 3);
+  CHECK_OK(sconce_model_rollback(model, &weight_version));
+  CHECK(weight_version == 3 && first(model) == 3);
 
   CHECK_OK(update_through_socket(model, 5, 0));
   CHECK(sconce_model_generation(model) == 4 && first(model) == 15);

@@ -46,7 +46,7 @@ def test_the_form_sends_the_token(open_console, guarded):
     page = open_console(guarded, allowed=REFUSED).open("models/digits/1")
     enter(page, ADMIN)
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.locator(".answer-head")).to_contain_text("generation 1")
+    expect(page.locator(".answer-head")).to_contain_text("weight version 1")
     code = page.locator(".snippet code").inner_text()
     assert "Bearer TOKEN" in code and ADMIN not in code
 

@@ -43,7 +43,7 @@ def test_overview(console, server):
     row = page.locator("tr", has=page.get_by_role("link", name="digits", exact=True))
     expect(row).to_contain_text("ready")
     expect(row).to_contain_text("1 × cpu")
-    expect(row).to_contain_text("generation")
+    expect(row).to_contain_text("weight version")
     # Between two events, requests make a rate and a latency.
     ask(server, 3)
     expect(row.locator("td[data-label='p50'] .figure")).to_have_text(re.compile(r"[\d.]+ (µs|ms|s)"))

@@ -15,10 +15,10 @@ IMAGE = (ROOT / "examples/digits/request.json").read_bytes()
 
 
 class Askers:
-    """Threads that ask digits without pause; each answer's status, class and generation."""
+    """Threads that ask digits without pause; each answer's status, class and weight version."""
 
     def __init__(self, server, count=2):
-        self.server, self.stopped, self.statuses, self.classes, self.generations = server, threading.Event(), set(), set(), set()
+        self.server, self.stopped, self.statuses, self.classes, self.weight_versions = server, threading.Event(), set(), set(), set()
         self.threads = [threading.Thread(target=self.run) for _ in range(count)]
 
     def run(self):
@@ -29,7 +29,7 @@ class Askers:
             answer = json.loads(response.read())
             self.statuses.add(response.status)
             self.classes.add(tuple(answer.get("class", ())))
-            self.generations.add(response.headers["Sconce-Generation"])
+            self.weight_versions.add(response.headers["Sconce-Weight-Version"])
         connection.close()
 
     def __enter__(self):
@@ -70,7 +70,7 @@ def upload(page, what):
 
 def test_an_update_is_compared_published_and_taken_back(fresh, open_console):
     page = open_console(fresh).open("models/digits/1/weights")
-    expect(card(page, "active")).to_contain_text("generation 1")
+    expect(card(page, "active")).to_contain_text("weight version 1")
     with Askers(fresh) as askers:
         upload(page, V2)
         staged = card(page, "staged")
@@ -86,16 +86,16 @@ def test_an_update_is_compared_published_and_taken_back(fresh, open_console):
         expect(answers).to_contain_text("RESULT[probabilities]", timeout=60000)
         staged.get_by_role("button", name="Commit").click()
         expect(card(page, "active")).to_contain_text("digits-v2")
-        expect(card(page, "active")).to_contain_text("generation 2")
+        expect(card(page, "active")).to_contain_text("weight version 2")
         expect(page.get_by_label("Events")).to_contain_text("committed")
         card(page, "previous").get_by_role("button", name="Roll back").click()
         dialog = page.get_by_role("dialog")
-        expect(dialog).to_contain_text("Roll digits back to generation 1?")
+        expect(dialog).to_contain_text("Roll digits back to weight version 1?")
         dialog.get_by_role("button", name="Rollback").click()
-        expect(card(page, "active")).to_contain_text("generation 3")
+        expect(card(page, "active")).to_contain_text("weight version 3")
         expect(page.get_by_label("Events")).to_contain_text("rolled back")
-        expect(page.get_by_role("img", name=re.compile("generation 2 .*, committed.*generation 3"))).to_be_visible()
-    assert askers.statuses == {200} and askers.classes == {(9,)} and askers.generations >= {"1", "2", "3"}
+        expect(page.get_by_role("img", name=re.compile("weight version 2 .*, committed.*weight version 3"))).to_be_visible()
+    assert askers.statuses == {200} and askers.classes == {(9,)} and askers.weight_versions >= {"1", "2", "3"}
     page.get_by_role("link", name="Operations").click()
     expect(page.get_by_role("group", name="Updates").or_(page.get_by_role("group", name="Operations"))).to_contain_text("digits-v2")
     expect(page.get_by_role("group", name="Changes").locator("tbody tr").first).to_contain_text("rolled back")
@@ -107,7 +107,7 @@ def test_a_watched_commit(fresh, open_console):
     page.get_by_text("watch it after the commit").click()
     page.get_by_label("Seconds").fill("60")
     card(page, "staged").get_by_role("button", name="Commit").click()
-    expect(page.get_by_text("Watch over generation 2: watching")).to_be_visible()
+    expect(page.get_by_text("Watch over weight version 2: watching")).to_be_visible()
     assert fresh.admin("GET", "digits/weights/guard").json["bounds"]["errors"] == 0.01
 
 
@@ -116,12 +116,12 @@ def test_a_staged_set_is_dropped(fresh, open_console):
     upload(page, V2)
     card(page, "staged").get_by_role("button", name="Abort").click()
     expect(card(page, "staged")).to_have_count(0)
-    expect(card(page, "active")).to_contain_text("generation 1")
+    expect(card(page, "active")).to_contain_text("weight version 1")
 
 
-def test_what_another_pusher_does_is_seen(fresh, open_console):
+def test_what_another_coordinator_does_is_seen(fresh, open_console):
     page = open_console(fresh).open("models/digits/1/weights")
-    expect(card(page, "active")).to_contain_text("generation 1")
+    expect(card(page, "active")).to_contain_text("weight version 1")
     assert fresh.push("digits", V2.read_bytes(), "label=elsewhere&commit=true").status == 200
     expect(card(page, "active")).to_contain_text("elsewhere")
 

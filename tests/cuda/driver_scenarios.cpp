@@ -423,8 +423,8 @@ void with_model(std::vector<Device> devices, int graphs, F&& act) {
   } catch (const Error&) {
     const bool lost = fake_runtime().sticks != cudaSuccess;
     fake_runtime().mend();
-    // Only generation 2 has new weights, not the first and not what a rollback restores.
-    if (!lost && !model->failed()) must_answer(*model, model->generation() == 2 ? kNewW : kW, kB);
+    // Only weight version 2 has new weights, not the first and not what a rollback restores.
+    if (!lost && !model->failed()) must_answer(*model, model->weight_version() == 2 ? kNewW : kW, kB);
     throw;
   }
 }

@@ -89,8 +89,8 @@ const Seal& seal() {
 }
 
 std::string journal_of_sets(bool guarded) {
-  KeptSet set;
-  set.generation = 7;
+  StoredSet set;
+  set.weight_version = 7;
   set.label = "step \"1200\"";
   set.digest = "sha-256:ab";
   set.file = "ab.safetensors";
@@ -100,11 +100,11 @@ std::string journal_of_sets(bool guarded) {
   set.by = {"10.0.0.7:51234", "request"};
   Journal journal;
   journal.sets = {set, set};
-  journal.sets[1].generation = 5;
-  KeptPush push;
+  journal.sets[1].weight_version = 5;
+  StoredPush push;
   push.id = "p";
   push.state = "committed";
-  push.generation = 7;
+  push.weight_version = 7;
   push.members = {"http://a:8003", "http://b:8003"};
   journal.pushes = {push};
   if (guarded) {
@@ -267,7 +267,7 @@ bool run_sealed(std::string_view text) {
   });
   return accepted([&] {
     const Journal journal = parse_journal(none.opened(text, kPlace, where), where);
-    for (const KeptSet& set : journal.sets)
+    for (const StoredSet& set : journal.sets)
       if (set.file.empty() || fs::path(set.file).filename() != set.file || set.file == "..") broken("a file elsewhere");
     const std::string written = journal_text(journal);
     if (journal_text(parse_journal(written, where)) != written) broken("a journal that is written is read otherwise");

@@ -74,7 +74,7 @@ def test_the_deployment(tmp_path, user):
         assert box.ask(place + "?commit=true", *push)[0] == 401
         told = box.json(place + "?commit=true", *push, "-H", f"Authorization: Bearer {TOKEN}")
         assert told["generation"] == 2
-        assert (tmp_path / "kept/weights/digits/1/journal.json").exists()
+        assert (tmp_path / "weights-store/weights/digits/1/journal.json").exists()
         load = Load(box, "http://127.0.0.1:8000/v1/models/digits:call", digits_body())
         grace = pod(render("cpu"))["terminationGracePeriodSeconds"]
         box.process.terminate()
@@ -124,8 +124,8 @@ def test_the_job_pushes_to_all_pods_and_new_ones_take_over(tmp_path):
             files = {"weights": {"new.safetensors": NEW}, "token": {"token": TOKEN.encode()}}
             volumes = {m["mountPath"]: (volume(folder, m["name"], files[m["name"]]), "ro") for m in one["volumeMounts"]}
             where, names = network.place(number)
-            with Box(folder, one["args"], {}, {**volumes, **names}, network=where, command=one["command"]) as pusher:
-                return pusher.process.wait(180), pusher.log
+            with Box(folder, one["args"], {}, {**volumes, **names}, network=where, command=one["command"]) as coordinator:
+                return coordinator.process.wait(180), coordinator.log
 
         # Of the three addresses one is not there yet: then nobody is changed.
         first, second = begin(0), begin(1)

@@ -118,8 +118,8 @@ def test_files_that_settings_name_are_mounted(documents):
     assert {mount["name"] for mount in mounts.values()} == volumes
     texts = [value for name, value in given.items()] + one["args"]
     named = {"/" + path.split("/")[1] for text in texts for path in re.findall(r"(?:^|=)(/[\w./-]+)", text)}
-    assert named <= set(mounts) and {"/models", "/kept", "/secrets"} <= named
-    assert all(mount.get("readOnly", False) == (place != "/kept") for place, mount in mounts.items())
+    assert named <= set(mounts) and {"/models", "/weights-store", "/secrets"} <= named
+    assert all(mount.get("readOnly", False) == (place != "/weights-store") for place, mount in mounts.items())
 
 
 def test_services_budget_and_policy_are_about_the_pods(documents):

@@ -34,15 +34,15 @@ for suite in "$@"; do
   ask_server "$root" "${start[@]}"
   grep -q 'by gRPC on' "$scratch/log" || fail "$suite: no gRPC: $(cat "$scratch/log")"
   status=0
-  inside "$root" sconce verify digits.pt2 module:function > "$scratch/log" 2>&1 || status=$?
-  if [ "$status" != 2 ] || ! grep -q 'python3 -m sconce.verify' "$scratch/log"; then
-    fail "$suite: sconce verify, where Python has no Sconce: status $status, $(cat "$scratch/log")"
+  inside "$root" sconce compare digits.pt2 module:function > "$scratch/log" 2>&1 || status=$?
+  if [ "$status" != 2 ] || ! grep -q 'python3 -m sconce.compare' "$scratch/log"; then
+    fail "$suite: sconce compare, where Python has no Sconce: status $status, $(cat "$scratch/log")"
   fi
 
   for bill in sconce/sconce sconce-grpc/sconce-grpc; do
     python3 -m json.tool "$root/usr/share/doc/$bill.cdx.json" > /dev/null || fail "$suite: no bill of materials $bill.cdx.json"
   done
-  for page in sconce sconce-serve sconce-verify sconce-weights-push; do
+  for page in sconce sconce-serve sconce-compare sconce-verify sconce-weights-push; do
     [ -s "$root/usr/share/man/man1/$page.1.gz" ] || fail "$suite: no manual page $page"
   done
   inside "$root" bash -n /usr/share/bash-completion/completions/sconce

@@ -135,8 +135,8 @@ def test_a_commit_that_fails_rolls_the_others_back(pair, commit):
         with pytest.raises(PushFailed, match="no server has changed") as caught:
             client.weights.push("fake", GOOD, to=[admin(one), bad.url])
         assert list(caught.value.reasons) == [bad.url] and not caught.value.changed
-    values, generation = one.ones()
-    assert values == [1, 12, 23, 34] and generation == 3  # committed, and rolled back
+    values, weight_version = one.ones()
+    assert values == [1, 12, 23, 34] and weight_version == 3  # committed, and rolled back
 
 
 def test_a_commit_whose_answer_is_lost_is_asked_for(pair):
@@ -159,7 +159,7 @@ def test_a_commit_whose_answer_is_lost_is_asked_for(pair):
         assert committed == [1]
 
 
-def test_a_push_whose_process_died_is_settled_by_the_next(pair):
+def test_a_push_whose_process_died_is_reconciled_by_the_next(pair):
     one, two, client = pair
     for server, member in ((one, 0), (two, 1)):
         members = f"{admin(one)},{admin(two)}"
@@ -176,10 +176,10 @@ def test_a_push_under_way_keeps_the_next_from_sending(pair):
     assert one.push("fake", fake_weights(3), "push=alive&lease=1s").status == 200
     over = threading.Event()
 
-    def prolong():
+    def renew():
         while not over.wait(0.2):
-            one.admin("POST", "fake/weights/prolong?push=alive")
-    thread = threading.Thread(target=prolong)
+            one.admin("POST", "fake/weights/renew?push=alive")
+    thread = threading.Thread(target=renew)
     thread.start()
     with pytest.raises(PushFailed, match="push alive is not decided: it is under way") as caught:
         client.weights.push("fake", GOOD)

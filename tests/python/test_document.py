@@ -15,7 +15,7 @@ def test_the_blocks_of_the_document(tmp_path, monkeypatch, capsys):
     names = {}
     for block in blocks:
         exec(compile(block, "docs/python.md", "exec"), names)
-    assert names["generation"] == 2 and names["model"].generation == 4
+    assert names["weight_version"] == 2 and names["model"].weight_version == 4
     assert "(3, 10)" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""sconce.export and sconce.verify, in each Python with torch that SCONCE_TORCH_PYTHON names (several are separated by ":"),
+"""sconce.export and sconce.compare, in each Python with torch that SCONCE_TORCH_PYTHON names (several are separated by ":"),
 else in this one if it has torch. export_cases.py makes the models; Sconce runs what comes out."""
 import functools
 import importlib.util
@@ -250,14 +250,14 @@ def test_nothing_is_left_of_refusals(torch_python):
     assert not [p for p in torch_python[1].iterdir() if p.name.startswith((".", "refused"))]
 
 
-def verify(python, *arguments, cwd=None):
-    # As python -m sconce.verify, where the native module need not be built.
-    start = f"import sys; sys.path.insert(0, {str(FOLDER)!r}); import pure; from sconce.verify import main; sys.exit(main())"
+def compare(python, *arguments, cwd=None):
+    # As python -m sconce.compare, where the native module need not be built.
+    start = f"import sys; sys.path.insert(0, {str(FOLDER)!r}); import pure; from sconce.compare import main; sys.exit(main())"
     return subprocess.run([python, "-c", start, *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
                           env=ENVIRONMENT)
 
 
-def test_verify(torch_python, tmp_path):
+def test_compare(torch_python, tmp_path):
     python, _ = torch_python
     path = one(torch_python, "batch")["path"]
     (tmp_path / "later.py").write_text(
@@ -266,15 +266,15 @@ def test_verify(torch_python, tmp_path):
         "def other():\n    model = Net()\n    model.scale.data += 1\n    return {'model': (model, (rows(5),), {'y': rows(5)})}\n"
         "def nothing(): return Net()\n"
         "def fails(): raise RuntimeError('no data here')\n")
-    done = verify(python, path, "later:same", cwd=tmp_path)
+    done = compare(python, path, "later:same", cwd=tmp_path)
     assert done.returncode == 0 and "3 of 3 outputs agree" in done.stdout, done.stderr
-    done = verify(python, path, tmp_path / "later.py:other")
+    done = compare(python, path, tmp_path / "later.py:other")
     assert done.returncode == 1 and "DIFFERS at [" in done.stdout and "of 3 outputs agree" in done.stdout, done.stderr
-    done = verify(python, path, "later:other", "--tolerance", "2", cwd=tmp_path)
+    done = compare(python, path, "later:other", "--tolerance", "2", cwd=tmp_path)
     assert "RESULT[y]" in done.stdout
     for words, said in ((("later:nothing",), "expected (model, args)"), (("later:fails",), "no data here"),
                         (("later:absent",), "no function 'absent'"), (("absent:f",), "absent"), (("later",), "module:function")):
-        done = verify(python, path, *words, cwd=tmp_path)
+        done = compare(python, path, *words, cwd=tmp_path)
         assert done.returncode == 2 and said in done.stderr, done.stderr
 
 
@@ -300,5 +300,5 @@ def test_a_block_of_the_document(torch_python, label, tmp_path):
     if label == "small":
         assert "small.pt2: " in done.stdout and "batch of 1" in done.stdout
         (tmp_path / "models.py").write_text("import torch\n" + BLOCKS["later"])
-        again = verify(python, package, "models.py:example", cwd=tmp_path)
+        again = compare(python, package, "models.py:example", cwd=tmp_path)
         assert again.returncode == 1 and "DIFFERS" in again.stdout, again.stderr  # other random weights

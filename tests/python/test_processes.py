@@ -38,7 +38,7 @@ def test_futures(model):
     futures = [model.submit(X + i) for i in range(100)]
     for i, future in enumerate(futures):
         np.testing.assert_array_equal(future.result(), fake_expected(X + i))
-        assert future.info.generation == 1 and future.info.replica == 0 and future.info.compute >= 0
+        assert future.info.weight_version == 1 and future.info.replica == 0 and future.info.compute >= 0
     assert isinstance(futures[0], concurrent.futures.Future) and not futures[0].cancel()
 
 
@@ -130,7 +130,7 @@ def in_child(work):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
 def test_a_forked_child_is_told_to_load_again(model):
     model.submit(X).result()
-    for call in (lambda: model(X), lambda: model.submit(X), lambda: model.generation,
+    for call in (lambda: model(X), lambda: model.submit(X), lambda: model.weight_version,
                  lambda: model.update({"scale.w": X[0]}, partial=True)):
         assert in_child(call).startswith("FailedPrecondition: the model was loaded before this process was forked")
 

@@ -1,4 +1,4 @@
-"""What sconce.export and sconce verify say on a terminal while they work."""
+"""What sconce.export and sconce compare say on a terminal while they work."""
 import re
 
 import pure  # noqa: F401 (finds the module below)

@@ -20,11 +20,11 @@ def model():
 
 def test_update_and_rollback(model):
     before = model.digest()
-    assert model.generation == 1
-    assert model.update(ONES, label="ones") == 2 == model.generation
+    assert model.weight_version == 1
+    assert model.update(ONES, label="ones") == 2 == model.weight_version == model.generation  # deprecated: the last
     np.testing.assert_array_equal(model(X), X)
     result, info = model.call_with_info(X)
-    assert (info.generation, info.label) == (2, "ones")
+    assert (info.weight_version, info.label) == (2, "ones") and info.generation == 2  # deprecated
     assert [(s.state, s.label) for s in model.weight_sets] == [("active", "ones"), ("previous", "")]
     assert model.digest("previous") == before != model.digest()
     assert model.rollback() == 3
@@ -35,7 +35,8 @@ def test_update_and_rollback(model):
 def test_stage_commit_abort(model):
     model.stage(ONES, label="x")
     np.testing.assert_array_equal(model(X), fake_expected(X))
-    assert model.weight_sets[1].state == "staged" and model.weight_sets[1].generation == 0
+    assert model.weight_sets[1].state == "staged" and model.weight_sets[1].weight_version == 0
+    assert model.weight_sets[0].generation == model.weight_version  # deprecated
     model.abort()
     with pytest.raises(sconce.FailedPrecondition):
         model.commit()
@@ -85,7 +86,7 @@ def test_errors_change_nothing(model, weights, error, message):
     before = model.digest()
     with pytest.raises(error, match=message):
         model.update(weights)
-    assert model.digest() == before and model.generation == 1 and len(model.weight_sets) == 1
+    assert model.digest() == before and model.weight_version == 1 and len(model.weight_sets) == 1
 
 
 def test_values_that_are_not_finite(model):
@@ -116,7 +117,7 @@ def test_files(model, tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(sconce.CorruptPackage, match="ones.safetensors"):
         model.update(path)
-    assert model.generation == 3
+    assert model.weight_version == 3
 
 
 def test_state_dict_round_trip(model):
@@ -138,7 +139,7 @@ def test_arrays_are_released(model):
     assert [sys.getrefcount(value) for value in weights.values()] == before
 
 
-def test_calls_never_mix_generations():
+def test_calls_never_mix_weight_versions():
     """Threads call and submit while weights are updated: all weights of a set are the same number, and so is what an
     answer shows of them."""
     model = sconce.load(FAKES / "fake_update.so", replicas=2)
@@ -156,7 +157,7 @@ def test_calls_never_mix_generations():
         number = result[0, 0]
         if not (result == number).all() or str(int(number)) != info.label:
             faults.append((result, info))
-        seen.add(info.generation)
+        seen.add(info.weight_version)
 
     def call():
         while not done.is_set():
@@ -177,4 +178,4 @@ def test_calls_never_mix_generations():
     for thread in threads:
         thread.join()
     assert not faults, faults[:3]
-    assert len(seen) > 5 and model.generation == 59
+    assert len(seen) > 5 and model.weight_version == 59

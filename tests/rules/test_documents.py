@@ -146,7 +146,8 @@ COMMANDS = {
     "sconce inspect model.pt2": shown("RESULT[class]", "features.0.weight"),
     "sconce check model.pt2": shown("model.pt2: ok"),
     "sconce verify": subcommand,
-    **{f"sconce verify {words}": run_by("tests/server/test_verify.py::test_python_gets_the_arguments")
+    "sconce compare": subcommand,
+    **{f"sconce compare {words}": run_by("tests/server/test_compare.py::test_python_gets_the_arguments")
        for words in ("model.pt2 module:function", "small.pt2 models.py:example --weights")},
     "sconce run model.pt2 --input NAME=FILE": shown("[9]", NAME="ARGS[0]", FILE="image.json"),
     "sconce bench model.pt2": shown("runs/s", pt2="pt2 --duration 0.05"),
@@ -232,7 +233,7 @@ COMMANDS = {
     "sconce weights push digits-v2.safetensors --model digits --guard 60s --guard-p99 5ms --to http://a:8003,http://b:8003":
         on_two_servers,
     "sconce weights rollback --model digits --to http://a:8003,http://b:8003": on_two_servers,
-    "sconce weights settle --model digits --to http://a:8003,http://b:8003": on_two_servers,
+    "sconce weights reconcile --model digits --to http://a:8003,http://b:8003": on_two_servers,
     "sconce weights status --digest": on_two_servers,
     "sconce weights golden --model digits --to http://a:8003 --requests 100 --out golden.safetensors": run_by(
         "tests/server/test_golden.py::test_the_command_under_load"),
@@ -244,7 +245,7 @@ COMMANDS = {
     **{f"python {label}": run_by("tests/python/test_export.py::test_a_block_of_the_document", "where torch and the library are")
        for label in ("small", "torchvision", "timm", "transformers", "diffusion")},
     "python later": run_by("tests/python/test_export.py::test_a_block_of_the_document", "verified after the block `small`"),
-    "python -m sconce.verify small.pt2 models.py:example --weights": run_by("tests/python/test_export.py::test_verify"),
+    "python -m sconce.compare small.pt2 models.py:example --weights": run_by("tests/python/test_export.py::test_compare"),
     "apt-get install g++": in_file("dev.packages", "g++", "the file names it for ./dev"),
     "sconce serve small.pt2": serves(("small", "model")),
     # The C API
@@ -402,9 +403,9 @@ OTHERS = {
         "tests/server/test_guard.py::test_failures_in_the_model"),
     '{"model": "digits", "version": "1", "share": 0.1,': run_by(
         "tests/server/test_shadow.py::test_differences_are_those_of_the_two_sets_answers"),
-    '{"model": "digits", "version": "1", "generation": 2,': said,
-    '{"generation": 9, "digest": "sha-256:..."}': run_by(
-        "tests/server/test_renumber.py::test_who_asks_says_which_set_is_meant"),
+    '{"model": "digits", "version": "1", "weight_version": ': said,
+    '{"weight_version": 9, "digest": "sha-256:..."}': run_by(
+        "tests/server/test_set_version.py::test_who_asks_says_which_set_is_meant"),
     '{"model": "digits", "version": "1", "limit": 1000,': run_by("tests/server/test_sets.py::test_list_and_one"),
     '{"model": "digits", "version": "1", "file": "golden.safetensors",': run_by(
         "tests/server/test_golden.py::test_what_passes_is_staged"),

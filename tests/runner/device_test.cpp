@@ -201,7 +201,7 @@ TEST_CASE("devices: an update that finds a device lost fails once, and the next 
   OnDevices on({kFirst, kSecond});
   on.fake.lost = 1;
   CHECK(code_of([&] { stage(*on.model, {{"scale.w", {9, 9, 9, 9}}}, {.full = false}); }) == ErrorCode::kDevice);
-  CHECK(on.model->generation() == 1);
+  CHECK(on.model->weight_version() == 1);
   stage(*on.model, {{"scale.w", {9, 9, 9, 9}}}, {.full = false});
   CHECK(on.model->commit_weights() == 2);
   CHECK(run(*on.model, 1)[0] == 9);

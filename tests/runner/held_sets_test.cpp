@@ -59,7 +59,7 @@ TEST_CASE("named sets: one waits for its name, takes it, and what it replaced co
     const uint64_t first = model.commit_set("a");
     RunInfo info;
     CHECK(run_with(model, "a", 1, &info) == all(3));
-    CHECK(info.generation == first);
+    CHECK(info.weight_version == first);
     CHECK(model.named_set("a").note == "first");
     CHECK(code([&] { model.commit_set("a"); }) == ErrorCode::kFailedPrecondition);
 
@@ -70,12 +70,12 @@ TEST_CASE("named sets: one waits for its name, takes it, and what it replaced co
     const uint64_t second = model.commit_set("a");
     CHECK(second > first);
     CHECK(run_with(model, "a", 1, &info) == all(6));
-    CHECK(info.generation == second);
+    CHECK(info.weight_version == second);
     CHECK(model.set_digest("a") != before);
     const uint64_t third = model.restore_set("a");
     CHECK(third > second);
     CHECK(run_with(model, "a", 1, &info) == all(3));
-    CHECK(info.generation == third);
+    CHECK(info.weight_version == third);
     CHECK(model.named_set("a").note == "first");
     CHECK(model.set_digest("a") == before);
     CHECK(code([&] { model.restore_set("a"); }) == ErrorCode::kFailedPrecondition);
@@ -291,9 +291,9 @@ TEST_CASE("named sets: one gets a larger number, and keeps it over a restart") {
       Loaded loaded("fake_model", 2, true, holding(3, 0, sets));
       Model& model = *loaded.model;
       put(model, "a", constants(2, 1), {.label = "v2"});
-      const uint64_t before = info_of(model, "a").generation;
+      const uint64_t before = info_of(model, "a").weight_version;
       const auto code = [&](std::string_view name, uint64_t from, uint64_t to) {
-        return code_of([&] { model.renumber_set(name, from, to); });
+        return code_of([&] { model.set_weight_version(name, from, to); });
       };
       CHECK(code("none", 2, 9) == ErrorCode::kNotFound);
       CHECK(code("a", before + 1, 9) == ErrorCode::kBusy);  // it is another one by now
@@ -302,39 +302,39 @@ TEST_CASE("named sets: one gets a larger number, and keeps it over a restart") {
       CHECK(code("a", before, 9) == ErrorCode::kBusy);  // the number of the set that waits is smaller
       model.abort_set("a");
       const std::shared_ptr<const WeightSet> held = model.find_set("a");
-      model.renumber_set("a", before, 9);
-      CHECK(info_of(model, "a").generation == 9);
+      model.set_weight_version("a", before, 9);
+      CHECK(info_of(model, "a").weight_version == 9);
       CHECK(info_of(model, "a").label == "v2");
       CHECK(model.named_sets_memory().bytes == 32);
       RunInfo info;
       CHECK(run_with(model, "a", 5, &info) == all(11));
-      CHECK(info.generation == 9);
+      CHECK(info.weight_version == 9);
       CHECK(run_with(model, held.get(), 5, &info) == all(11));  // a request that had it before
-      CHECK(info.generation == before);
+      CHECK(info.weight_version == before);
       // What comes next has the next number, and so has what comes back.
       put(model, "b", constants(4, 1));
-      CHECK(info_of(model, "b").generation == 10);
+      CHECK(info_of(model, "b").weight_version == 10);
       hold(model, "a", constants(5, 1));
       CHECK(model.commit_set("a") == 11);
       CHECK(model.restore_set("a") == 12);
       CHECK(run_with(model, "a", 5, &info) == all(11));
-      CHECK(info.generation == 12);
+      CHECK(info.weight_version == 12);
     }
     if (!on_disk) continue;
     Loaded loaded("fake_model", 2, true, holding(3, 0, sets));
     Model& model = *loaded.model;
-    CHECK(model.generation() == 1);
-    CHECK(info_of(model, "a").generation == 12);
-    CHECK(info_of(model, "b").generation == 10);
+    CHECK(model.weight_version() == 1);
+    CHECK(info_of(model, "a").weight_version == 12);
+    CHECK(info_of(model, "b").weight_version == 10);
     RunInfo info;
     CHECK(run_with(model, "a", 5, &info) == all(11));
-    CHECK(info.generation == 12);
+    CHECK(info.weight_version == 12);
     put(model, "b", constants(6, 1));
-    CHECK(info_of(model, "b").generation == 13);
+    CHECK(info_of(model, "b").weight_version == 13);
     // One that is on the disk is read for it.
     Loaded again("fake_model", 2, true, holding(3, 0, sets));
-    again.model->renumber_set("a", 12, 20);
+    again.model->set_weight_version("a", 12, 20);
     CHECK(run_with(*again.model, "a", 5, &info) == all(11));
-    CHECK(info.generation == 20);
+    CHECK(info.weight_version == 20);
   }
 }

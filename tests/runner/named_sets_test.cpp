@@ -26,16 +26,16 @@ TEST_CASE("named sets: a run uses the set that it names, others the active one")
   put(model, "b", constants(3, 0));
   RunInfo info;
   CHECK(run(model, 3, 4, &info) == stored(3));
-  CHECK(info.generation == 1);
+  CHECK(info.weight_version == 1);
   CHECK(!info.set);
   CHECK(run_with(model, "a", 3, &info) == all(7));
-  CHECK(info.generation == 2);
+  CHECK(info.weight_version == 2);
   REQUIRE(info.set);
   CHECK(*info.set == "a");
   CHECK(*info.label == "a");
   CHECK(run_with(model, "b", 3, &info) == all(9));
-  CHECK(info.generation == 3);
-  CHECK(model.generation() == 1);
+  CHECK(info.weight_version == 3);
+  CHECK(model.weight_version() == 1);
   const auto sets = model.named_sets();
   REQUIRE(sets.size() == 2);
   CHECK(sets[0].name == "a");
@@ -48,9 +48,9 @@ TEST_CASE("named sets: a run uses the set that it names, others the active one")
   const auto before = model.find_set("a");
   put(model, "a", constants(5, 0));
   CHECK(run_with(model, before.get(), 3, &info) == all(7));
-  CHECK(info.generation == 2);
+  CHECK(info.weight_version == 2);
   CHECK(run_with(model, "a", 3, &info) == all(15));
-  CHECK(info.generation == 4);
+  CHECK(info.weight_version == 4);
 }
 
 TEST_CASE("named sets: names and limits") {
@@ -229,12 +229,12 @@ TEST_CASE("named sets: one becomes active and can be rolled back") {
   CHECK(model.promote_set("a") == 3);
   RunInfo info;
   CHECK(run(model, 3, 4, &info) == all(7));
-  CHECK(info.generation == 3);
+  CHECK(info.weight_version == 3);
   CHECK(*info.label == "v7");
   CHECK(!info.set);
   CHECK(model.named_sets_memory().bytes == 0);
   CHECK(run_with(model, "a", 3, &info) == all(7));
-  CHECK(info.generation == 2);
+  CHECK(info.weight_version == 2);
   CHECK(model.rollback_weights() == 4);
   CHECK(run(model, 3) == stored(3));
   stage(model, constants(9, 9), {.label = "waits"});
@@ -277,7 +277,7 @@ TEST_CASE("named sets: the least recently used leave for the disk and come back"
   RunInfo info;
   CHECK(run_with(model, "s3", 1) == all(33));
   CHECK(run_with(model, "s0", 1, &info) == all(0));
-  CHECK(info.generation == 2);  // as when it was made
+  CHECK(info.weight_version == 2);  // as when it was made
   CHECK(on_disk() == ".12..");
   CHECK(model.named_sets_memory().bytes <= 96);
   CHECK(run_with(model, "s4", 1) == all(44));

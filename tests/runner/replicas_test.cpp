@@ -231,7 +231,8 @@ TEST_CASE("replicas: are described while a commit waits for a run") {
     stage(model, {{"scale.w", {1, 2, 3, 4}}}, {.full = false});
     model.commit_weights();
   });
-  while (model.generation() == 1) std::this_thread::yield();  // the set is published, and the commit waits for the run
+  while (model.weight_version() == 1)
+    std::this_thread::yield();  // the set is published, and the commit waits for the run
   std::atomic<bool> described{false};
   std::thread reading([&] {
     CHECK(model.replicas().size() == 1);

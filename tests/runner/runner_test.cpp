@@ -114,12 +114,12 @@ TEST_CASE("runner: a model whose failed runs have lost 256 MiB fails, unless max
 
 TEST_CASE("runner: what a partial update leaves out comes from the active set") {
   Loaded loaded("fake_model", 2);
-  CHECK(loaded.model->generation() == 1);
+  CHECK(loaded.model->weight_version() == 1);
   publish(*loaded.model, {{"scale.w", {2, 2, 2, 2}}}, {.full = false});
-  CHECK(loaded.model->generation() == 2);
+  CHECK(loaded.model->weight_version() == 2);
   RunInfo info;
   CHECK(run(*loaded.model, 3, 4, &info) == std::vector<float>{6, 16, 26, 36});
-  CHECK(info.generation == 2);
+  CHECK(info.weight_version == 2);
 }
 
 TEST_CASE("runner: an update that does not fit changes nothing") {
@@ -127,7 +127,7 @@ TEST_CASE("runner: an update that does not fit changes nothing") {
   Model& model = *loaded.model;
   const auto refused = [&](const std::vector<WeightEntry>& entries, bool full, const char* text) {
     CHECK_THROWS_WITH_AS(model.begin_update({.full = full})->declare(entries), doctest::Contains(text), Error);
-    CHECK(model.generation() == 1);
+    CHECK(model.weight_version() == 1);
     CHECK(run(model, 3) == stored(3));
   };
   refused({{"nope", DType::kFloat32, {4}}}, false, "no constant 'nope'");
@@ -162,7 +162,7 @@ TEST_CASE("runner: a buffer that the model writes is kept across an update unles
   CHECK(steps() == 101);
 }
 
-TEST_CASE("runner: clients under updates see one generation each, and none fails") {
+TEST_CASE("runner: clients under updates see one weight version each, and none fails") {
   Loaded loaded("fake_model", 2);
   Model& model = *loaded.model;
   std::atomic<bool> stop{false};
@@ -181,9 +181,9 @@ TEST_CASE("runner: clients under updates see one generation each, and none fails
         // Updates set w = g and b = -g + 1000 g: the answer is 1000 g for one g.
         const float* y = outputs[0].data_as<float>();
         const float g = y[0] / 1000;
-        bool one_generation = g == static_cast<float>(static_cast<int>(g));
-        for (int i = 0; i < 8; ++i) one_generation &= y[i] == g * 1000;
-        if (!one_generation) ++mixed;
+        bool one_weight_version = g == static_cast<float>(static_cast<int>(g));
+        for (int i = 0; i < 8; ++i) one_weight_version &= y[i] == g * 1000;
+        if (!one_weight_version) ++mixed;
         ++answers;
       }
     });

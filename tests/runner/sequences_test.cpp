@@ -40,11 +40,11 @@ float step(Model& model, const SequenceStep& step, float x = 0, RunInfo* info = 
   return outputs[0].data_as<float>()[0];
 }
 
-SequenceStep begin(const std::shared_ptr<Sequence>& sequence, uint64_t life = 0) {
-  return {.sequence = sequence.get(), .begins = true, .life = life};
+SequenceStep begin(const std::shared_ptr<Sequence>& sequence, uint64_t epoch = 0) {
+  return {.sequence = sequence.get(), .begins = true, .epoch = epoch};
 }
-SequenceStep next(const std::shared_ptr<Sequence>& sequence, uint64_t life = 0) {
-  return {.sequence = sequence.get(), .life = life};
+SequenceStep next(const std::shared_ptr<Sequence>& sequence, uint64_t epoch = 0) {
+  return {.sequence = sequence.get(), .epoch = epoch};
 }
 
 }  // namespace
@@ -288,17 +288,17 @@ TEST_CASE("sequences: one ends with the weights that it began with") {
     const auto old = model.make_sequence(), later = model.make_sequence();
     RunInfo info;
     CHECK(step(model, begin(old), 2, &info) == 2);  // w = 1, b = 0
-    CHECK(info.generation == 1);
+    CHECK(info.weight_version == 1);
     for (uint64_t update = 2; update < 5; ++update) {
       const float w = static_cast<float>(update);
       stage(model, {{"scale.w", std::vector<float>(4, w)}, {"scale.b", {1, 1, 1, 1}}}, {.label = "new"});
       model.commit_weights();
       const float steps = static_cast<float>(update) - 1;
       CHECK(step(model, next(old), 2, &info) == (follow ? 2 * w + 1 : 2) + steps);
-      CHECK(info.generation == (follow ? update : 1));
+      CHECK(info.weight_version == (follow ? update : 1));
       CHECK((info.label != nullptr) == follow);
       CHECK(step(model, begin(later), 2, &info) == 2 * w + 1);
-      CHECK(info.generation == update);
+      CHECK(info.weight_version == update);
       CHECK(*info.label == "new");
     }
     model.rollback_weights();

@@ -116,7 +116,7 @@ TEST_CASE("tensor updates: no tensors at all are the same set under another labe
   Loaded loaded("fake_model");
   publish_tensors(*loaded.model, {}, {.full = false, .label = "renamed"});
   CHECK(run(*loaded.model, 2) == stored(2));
-  CHECK(loaded.model->generation() == 2);
+  CHECK(loaded.model->weight_version() == 2);
   CHECK(loaded.model->weight_sets().front().label == "renamed");
 }
 

@@ -19,7 +19,7 @@ const std::vector<Values> kNew{{"scale.w", {9, 9, 9, 9}}, {"scale.b", {8, 8, 8, 
 // Records what a model answers and holds; check() compares.
 struct Standing {
   explicit Standing(Loaded& l) : loaded(l), answered(answers()), sets(l.model->weight_sets()) {
-    generation = l.model->generation();
+    weight_version = l.model->weight_version();
     containers = l.knobs->live_containers;
     tensors = l.knobs->live_tensors;
   }
@@ -40,7 +40,7 @@ struct Standing {
     return result;
   }
   void check() const {
-    CHECK(loaded.model->generation() == generation);
+    CHECK(loaded.model->weight_version() == weight_version);
     CHECK(answers() == answered);
     CHECK(loaded.knobs->live_containers == containers);
     CHECK(loaded.knobs->live_tensors == tensors);
@@ -50,7 +50,7 @@ struct Standing {
   Loaded& loaded;
   std::vector<std::vector<float>> answered;
   std::vector<WeightSetInfo> sets;
-  uint64_t generation;
+  uint64_t weight_version;
   int64_t containers, tensors;
 };
 
@@ -173,7 +173,7 @@ TEST_CASE("update faults: no memory at any step of a rollback or a new replica")
       }
       if (!code) continue;
       CHECK(code == ErrorCode::kOutOfMemory);
-      CHECK(model.generation() == before.generation);
+      CHECK(model.weight_version() == before.weight_version);
       CHECK(model.weight_sets().size() == before.sets.size());
       CHECK(model.replicas().size() == 2);
     }
@@ -224,7 +224,7 @@ TEST_CASE("update faults: updates, replicas that come and go, and readers, at th
       while (!stop) {
         const auto code = code_of([&] {
           stage(model, kNew, {.full = t == 0});
-          if (t == 0 || model.generation() % 2 == 0) {
+          if (t == 0 || model.weight_version() % 2 == 0) {
             model.commit_weights();
             model.rollback_weights();
           } else {

@@ -1,4 +1,5 @@
-// Updates under load: no request fails, no answer mixes two sets, and every answer is that of the generation it names.
+// Updates under load: no request fails, no answer mixes two sets, and every answer is that of the weight version it
+// names.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -31,7 +32,7 @@ TEST_CASE("update load: 64 clients, 1,000 updates, 4 replicas") {
   constexpr int kClients = 64, kUpdates = 1'000;
   Loaded loaded("fake_model", 4);
   Model& model = *loaded.model;
-  // By generation; written before it is published.
+  // By weight version; written before it is published.
   std::vector<Version> versions(2 * kUpdates + 2);
   versions[1] = {{1, 2, 3, 4}, {0, 10, 20, 30}, ""};
 
@@ -65,11 +66,11 @@ TEST_CASE("update load: 64 clients, 1,000 updates, 4 replicas") {
           info = request.info;
         }
         ++answers;
-        if (!outputs[0].defined() || info.generation >= versions.size()) {
+        if (!outputs[0].defined() || info.weight_version >= versions.size()) {
           ++mixed;
           continue;
         }
-        const Version& version = versions[info.generation];
+        const Version& version = versions[info.weight_version];
         const float* y = outputs[0].data_as<float>();
         for (size_t i = 0; i < 8; ++i)
           if (y[i] != x * version.w[i % 4] + version.b[i % 4]) {
@@ -77,29 +78,29 @@ TEST_CASE("update load: 64 clients, 1,000 updates, 4 replicas") {
             break;
           }
         if ((info.label ? *info.label : "") != version.label) ++mislabelled;
-        // The generations that one client sees never decrease.
-        if (info.generation < newest) ++mixed;
-        newest = info.generation;
+        // The weight versions that one client sees never decrease.
+        if (info.weight_version < newest) ++mixed;
+        newest = info.weight_version;
       }
     });
 
   Version now = versions[1], before;
-  uint64_t generation = 1;
+  uint64_t weight_version = 1;
   for (int i = 1; i <= kUpdates; ++i) {
     Version next = now;
     next.label = i % 3 == 0 ? "" : "version " + std::to_string(i);
     std::vector<Values> changed;
     if (i % 2 == 0 || i % 5 == 0) changed.push_back({"scale.w", next.w = values(i)});
     if (i % 2 == 0 || i % 5 != 0) changed.push_back({"scale.b", next.b = values(i + 500)});
-    versions[generation + 1] = next;
+    versions[weight_version + 1] = next;
     stage(model, changed, {.full = changed.size() == 2, .label = next.label});
-    REQUIRE(model.commit_weights() == generation + 1);
-    ++generation;
+    REQUIRE(model.commit_weights() == weight_version + 1);
+    ++weight_version;
     before = std::exchange(now, next);
     if (i % 10 == 0) {
-      versions[generation + 1] = before;
-      REQUIRE(model.rollback_weights() == generation + 1);
-      ++generation;
+      versions[weight_version + 1] = before;
+      REQUIRE(model.rollback_weights() == weight_version + 1);
+      ++weight_version;
       std::swap(before, now);
     }
     if (i % 7 == 0) model.release_previous();

@@ -36,26 +36,26 @@ TEST_CASE("weights: staged, committed, rolled back, and back again") {
   auto sets = model.weight_sets();
   REQUIRE(sets.size() == 2);
   CHECK(sets[0].state == WeightState::kActive);
-  CHECK(sets[0].generation == 1);
+  CHECK(sets[0].weight_version == 1);
   CHECK(sets[1].state == WeightState::kStaged);
-  CHECK(sets[1].generation == 0);
+  CHECK(sets[1].weight_version == 0);
   CHECK(sets[1].label == "one");
   CHECK(sets[1].own_bytes == 32);
 
   CHECK(model.commit_weights() == 2);
   RunInfo info;
   CHECK(run(model, 3, 4, &info) == all(7));
-  CHECK(info.generation == 2);
+  CHECK(info.weight_version == 2);
   REQUIRE(info.label);
   CHECK(*info.label == "one");
   sets = model.weight_sets();
   CHECK(sets[0].label == "one");
   CHECK(sets[1].state == WeightState::kPrevious);
-  CHECK(sets[1].generation == 1);
+  CHECK(sets[1].weight_version == 1);
 
   CHECK(model.rollback_weights() == 3);
   CHECK(run(model, 3, 4, &info) == stored(3));
-  CHECK(info.generation == 3);
+  CHECK(info.weight_version == 3);
   CHECK(!info.label);
   CHECK(model.rollback_weights() == 4);
   CHECK(run(model, 3, 4, &info) == all(7));
@@ -97,7 +97,7 @@ TEST_CASE("weights: an aborted update leaves nothing behind") {
     fill(*update, constant(2, 1));
   }
   CHECK(run(model, 3) == stored(3));
-  CHECK(model.generation() == 1);
+  CHECK(model.weight_version() == 1);
   CHECK(model.weight_sets().size() == 1);
   CHECK(loaded.knobs->live_tensors == tensors);
   CHECK(loaded.knobs->live_containers == 1);
@@ -392,12 +392,12 @@ TEST_CASE("weights: a set is published under the number of an earlier process") 
   Loaded loaded("fake_model", 2);
   Model& model = *loaded.model;
   stage(model, constant(2, 1), {.label = "seven"});
-  CHECK_THROWS_WITH_AS(model.commit_weights(1), "generation 1 cannot follow generation 1", Error);
+  CHECK_THROWS_WITH_AS(model.commit_weights(1), "weight version 1 cannot follow weight version 1", Error);
   CHECK(model.weight_sets()[1].state == WeightState::kStaged);
   CHECK(model.commit_weights(7) == 7);
   RunInfo info;
   CHECK(run(model, 3, 4, &info) == all(7));
-  CHECK(info.generation == 7);
+  CHECK(info.weight_version == 7);
   stage(model, constant(3, 1), {});
   CHECK(model.commit_weights() == 8);
   CHECK(model.rollback_weights() == 9);
@@ -414,33 +414,33 @@ TEST_CASE("weights: the active set gets a larger number, while requests run") {
     for (uint64_t seen = 0; !ended;) {
       RunInfo info;
       const std::vector<float> answer = run(model, 3, 4, &info);
-      if (answer != all(7) || info.generation < seen)
-        problems.push_back("generation " + std::to_string(info.generation));
-      seen = info.generation;
+      if (answer != all(7) || info.weight_version < seen)
+        problems.push_back("weight version " + std::to_string(info.weight_version));
+      seen = info.weight_version;
     }
   });
   for (const uint64_t number : {7, 8, 1000}) {
-    model.renumber_weights(number);
-    CHECK(model.generation() == number);
+    model.set_weight_version(number);
+    CHECK(model.weight_version() == number);
     RunInfo info;
     CHECK(run(model, 3, 4, &info) == all(7));
-    CHECK(info.generation == number);
+    CHECK(info.weight_version == number);
     CHECK(*info.label == "one");
   }
   ended = true;
   asking.join();
   CHECK(problems.empty());
   for (const uint64_t number : {0, 1, 999, 1000})
-    CHECK(code_of([&] { model.renumber_weights(number); }) == ErrorCode::kInvalidArgument);
-  CHECK(model.weight_sets()[0].generation == 1000);
-  CHECK(model.weight_sets()[1].generation == 1);
+    CHECK(code_of([&] { model.set_weight_version(number); }) == ErrorCode::kInvalidArgument);
+  CHECK(model.weight_sets()[0].weight_version == 1000);
+  CHECK(model.weight_sets()[1].weight_version == 1);
   // What is staged stays, and everything that comes gets the next number.
   stage(model, constant(4, 1), {});
-  model.renumber_weights(2000);
+  model.set_weight_version(2000);
   CHECK(model.commit_weights() == 2001);
   CHECK(model.rollback_weights() == 2002);
   auto update = model.begin_update({.label = "first"});
-  CHECK(code_of([&] { model.renumber_weights(3000); }) == ErrorCode::kBusy);
+  CHECK(code_of([&] { model.set_weight_version(3000); }) == ErrorCode::kBusy);
 }
 
 TEST_CASE("weights: the sets say which constant has no value") {

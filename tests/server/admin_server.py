@@ -31,10 +31,10 @@ class AdminServer(Server):
         return self.admin("POST", f"{model}/weights?{query}", data, {**STREAM, **(headers or {})})
 
     def ones(self, model="fake"):
-        """The model's answer and the generation that gave it."""
+        """The model's answer and the weight version that gave it."""
         answer = self.infer(model, ONES)
         assert answer.status == 200, answer.body
-        return answer.json["outputs"][0]["data"], int(answer.headers["Sconce-Generation"])
+        return answer.json["outputs"][0]["data"], int(answer.headers["Sconce-Weight-Version"])
 
     def sets(self, model="fake", query=""):
         answer = self.admin("GET", f"{model}/weights?{query}")
@@ -42,9 +42,9 @@ class AdminServer(Server):
         return {s["state"]: s for s in answer.json["sets"]}
 
     def served(self, model="fake"):
-        """What the model answers to ones, the generation and the label."""
-        values, generation = self.ones(model)
-        return values, generation, self.sets(model)["active"]["label"]
+        """What the model answers to ones, the weight version and the label."""
+        values, weight_version = self.ones(model)
+        return values, weight_version, self.sets(model)["active"]["label"]
 
     def operation(self, number):
         return self.admin("GET", f"/v2/admin/operations/{number}").json
@@ -129,7 +129,7 @@ class Clients:
 
     def __init__(self, server, model="fake", count=8):
         self.server, self.model, self.stopped, self.problems, self.answers = server, model, False, [], 0
-        self.generations = {}  # generation -> value that it answered
+        self.weight_versions = {}  # weight version -> value that it answered
         self.lock = threading.Lock()
         self.threads = [threading.Thread(target=self.run) for _ in range(count)]
 
@@ -147,17 +147,17 @@ class Clients:
                     continue
                 answer = json.loads(text)
                 values = answer["outputs"][0]["data"]
-                generation = int(response.headers["Sconce-Generation"])
+                weight_version = int(response.headers["Sconce-Weight-Version"])
                 version = answer["parameters"]["weight_version"]
                 with self.lock:
                     self.answers += 1
                     if len(set(values)) != 1:
                         self.problems.append(("mixed", values))
-                    if generation < seen:
-                        self.problems.append(("back in time", generation, seen))
-                    if self.generations.setdefault(generation, (values[0], version)) != (values[0], version):
-                        self.problems.append(("another answer", generation, values[0], self.generations[generation]))
-                seen = generation
+                    if weight_version < seen:
+                        self.problems.append(("back in time", weight_version, seen))
+                    if self.weight_versions.setdefault(weight_version, (values[0], version)) != (values[0], version):
+                        self.problems.append(("another answer", weight_version, values[0], self.weight_versions[weight_version]))
+                seen = weight_version
         except Exception as e:  # a connection that was closed, for example
             self.problems.append(repr(e))
         connection.close()

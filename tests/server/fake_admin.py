@@ -23,9 +23,9 @@ class FakeAdmin:
         self.fail = {}
         self.refuse_after = None  # bytes of an upload
         self.calls = []           # (method, path)
-        self.generation, self.staged, self.tensors = 1, None, None
+        self.weight_version, self.staged, self.tensors = 1, None, None
         self.previous, self.label, self.version = None, "", {1: "1"}
-        self.pushes = {}          # id -> [state, generation]
+        self.pushes = {}          # id -> [state, weight version]
         admin = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -60,22 +60,22 @@ class FakeAdmin:
         self.http.server_close()
 
     def actions(self):
-        """The requests that change something, without those that prolong a lease, whose number depends on time."""
+        """The requests that change something, without those that renew a lease, whose number depends on time."""
         done = [path.rsplit("/", 1)[1].split("?")[0] for method, path in self.calls if method == "POST"]
-        return [action for action in done if action != "prolong"]
+        return [action for action in done if action != "renew"]
 
     def document(self):
-        sets = [{"state": "active", "generation": self.generation, "label": self.version[self.generation],
+        sets = [{"state": "active", "generation": self.weight_version, "label": self.version[self.weight_version],
                  "bytes": 1000, "own_bytes": 1000, "since": "2026-01-01T00:00:00.000Z"}]
         if self.previous:
             sets.append({"state": "previous", "generation": self.previous, "label": self.version[self.previous],
                          "bytes": 1000, "own_bytes": 1000, "since": "2026-01-01T00:00:00.000Z"})
-        return {"model": self.model, "version": "1", "generation": self.generation,
-                "weight_version": self.version[self.generation], "sets": sets}
+        return {"model": self.model, "version": "1", "generation": self.weight_version,
+                "weight_version": self.version[self.weight_version], "sets": sets}
 
     def publish(self, version):
-        self.previous, self.generation = self.generation, self.generation + 1
-        self.version[self.generation] = version
+        self.previous, self.weight_version = self.weight_version, self.weight_version + 1
+        self.version[self.weight_version] = version
 
     def handle(self, request):
         self.calls.append((request.command, request.path))
@@ -117,9 +117,9 @@ class FakeAdmin:
         return self.answer(request, *self.act(action, query))
 
     def pushes_document(self):
-        return {"model": self.model, "version": "1", "generation": self.generation, "pushes": [
-            {"push": name, "state": state, "generation": generation, "active": generation == self.generation,
-             "member": self.member} for name, (state, generation) in self.pushes.items()]}
+        return {"model": self.model, "version": "1", "generation": self.weight_version, "pushes": [
+            {"push": name, "state": state, "generation": weight_version, "active": weight_version == self.weight_version,
+             "member": self.member} for name, (state, weight_version) in self.pushes.items()]}
 
     member = 0
 
@@ -147,11 +147,11 @@ class FakeAdmin:
         elif action == "commit" and state != "committed":
             if state not in ("staged", "prepared"):
                 return 409, {"error": f"it was {state}"}
-            self.publish(self.staged or str(self.generation + 1))
-            self.staged, self.pushes[push] = None, ["committed", self.generation]
+            self.publish(self.staged or str(self.weight_version + 1))
+            self.staged, self.pushes[push] = None, ["committed", self.weight_version]
         elif action == "rollback" and state != "undone":
             self.publish(self.version[self.previous])
-            self.pushes[push] = ["undone", self.generation]
+            self.pushes[push] = ["undone", self.weight_version]
         return 200, self.document()
 
     @staticmethod

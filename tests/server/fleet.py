@@ -122,7 +122,7 @@ class Member:
     def ask(self):
         """Sends requests on one connection as long as the server lives. Counts failures, except those of a server that was killed."""
         connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=60)
-        generation, life, connected = 0, 0, 0
+        weight_version, epoch, connected = 0, 0, 0
         while not self.ended.wait(0.02):
             killed, down = self.killed, self.down
             if killed != connected:  # the connection is one to a server that was killed, and another server may run now
@@ -137,15 +137,15 @@ class Member:
                 if not down and self.killed == killed:
                     self.problems.append(repr(problem))
                 continue
-            if killed != life:  # a named set's number outlives the server, since its file has it
-                generation, life = generation if self.named else 0, killed
-            now = int(answer.headers.get("Sconce-Generation", 0))
+            if killed != epoch:  # a named set's number outlives the server, since its file has it
+                weight_version, epoch = weight_version if self.named else 0, killed
+            now = int(answer.headers.get("Sconce-Weight-Version", 0))
             if answer.status != 200 and not down:  # a server that has just started may not be ready
                 self.problems.append((answer.status, now))
             elif answer.status == 200:
-                if now < generation:
-                    self.problems.append(("back in time", generation, now))
-                generation = now
+                if now < weight_version:
+                    self.problems.append(("back in time", weight_version, now))
+                weight_version = now
                 self.answers += 1
         connection.close()
 
@@ -172,7 +172,7 @@ class Member:
         return told["pushes"][0]["state"] if told["pushes"] else None
 
     def active(self):
-        """Generation, label and digest."""
+        """Weight version, label and digest."""
         if self.named:
             connection = self.access.connect(self.admin_port, 10)
             connection.request("GET", self.place + "?digest=true", headers=self.access.headers())
@@ -287,7 +287,7 @@ class Fleet:
         self.access.rotate(self.members)
 
     def heal(self):
-        """Continues stopped servers, restarts dead ones and settles the push. Returns the output of settling."""
+        """Continues stopped servers, restarts dead ones and reconciles the push. Returns the output of reconciling."""
         for member in self.members:
             if member.server.process.poll() is None:
                 member.go_on()
@@ -295,18 +295,18 @@ class Fleet:
         told = ""
         end = time.time() + 30
         while time.time() < end:
-            result = self.run("settle")
+            result = self.run("reconcile")
             told += result.stdout
             if result.returncode and "name their file" in result.stdout:
                 source = next(m for m in self.members if f"{m.url} serves" in result.stdout)
                 label = source.active()[1]
-                result = self.run("settle", self.folder / f"{label}.safetensors" if label else DIGITS / "digits.pt2")
+                result = self.run("reconcile", self.folder / f"{label}.safetensors" if label else DIGITS / "digits.pt2")
                 told += result.stdout
             if result.returncode == 0:
                 assert len({member.active()[0] for member in self.members}) == 1, told
                 return told
             time.sleep(0.1)
-        raise AssertionError(f"not settled:\n{told}")
+        raise AssertionError(f"not reconciled:\n{told}")
 
     def assert_whole(self):
         """Checks that all servers serve one set, nothing is staged, and no client saw a problem."""

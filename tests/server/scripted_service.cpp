@@ -66,7 +66,7 @@ ScriptedService::ScriptedService(const std::function<void(ServerConfig&)>& set) 
   finder = std::make_unique<PackageFinder>(config, signatures);
   const std::vector<PackageFile> files = finder->files([](const std::string&) {}).files;
   repository = std::make_unique<Repository>(config, clock, idle_watch, reaper, std::vector<PackageEntry>(),
-                                            1 + CallTurns::kPlaces, &budget);
+                                            1 + CallSlots::kPlaces, &budget);
   on_demand = std::make_unique<OnDemand>(config, *finder, *repository, budget, files);
   control = std::make_unique<ModelLoader>(
       config, *finder, *repository, store, idle_watch, std::vector<PackageEntry>(), [](const std::exception_ptr&) {},

@@ -6,13 +6,13 @@ import os
 import struct
 
 import pytest
-from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, ONES, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, expected,  # noqa: F401
+from admin_server import (FAKE, GOOD, LARGE, LARGE_FEATURES, ONES, UNKNOWN_NAME, WRONG_SHAPE, AdminServer, STREAM, expected,  # noqa: F401
                           server, shared)
 from serving import FAKE_MODELS, read_answer, run_serve, threads, until
 from weights_files import content_digest, fake_weights, floats, repeated, safetensors
 
 
-# Constants and generations.
+# Constants and weight versions.
 
 def test_constants(server):
     body = server.admin("GET", "fake/constants").json
@@ -27,7 +27,7 @@ def test_constants(server):
 
 
 def test_every_answer_names_its_weights(server):
-    _, generation = server.ones()
+    _, weight_version = server.ones()
     answer = server.infer("fake", ONES)
     assert answer.json["parameters"]["weight_version"]
     request = json.dumps({"inputs": [{"name": "INPUT__0", "shape": [1, 4], "datatype": "FP32",
@@ -35,13 +35,64 @@ def test_every_answer_names_its_weights(server):
                           "parameters": {"binary_data_output": True}}).encode()
     binary = server.post("/v2/models/fake/infer", request + struct.pack("<4f", 1, 1, 1, 1),
                          {"Inference-Header-Content-Length": str(len(request))})
-    assert binary.status == 200 and binary.headers["Sconce-Generation"] == str(generation)
+    assert binary.status == 200 and binary.headers["Sconce-Weight-Version"] == str(weight_version)
     head = json.loads(binary.body[:int(binary.headers["Inference-Header-Content-Length"])])
     assert head["parameters"]["weight_version"] == answer.json["parameters"]["weight_version"]
     call = server.post("/v1/models/several.checked:call", {"args": [[1, 2, 3], [0, 1]]})
-    assert call.status == 200 and call.headers["Sconce-Generation"] == "1"
-    assert "Sconce-Generation" not in server.get("/v2/models/fake").headers
-    assert "Sconce-Generation" not in server.infer("fake", {"INPUT__0": ("FP32", [1, 3], [1, 1, 1])}).headers
+    assert call.status == 200 and call.headers["Sconce-Weight-Version"] == "1"
+    for one in (answer, binary, call):
+        assert one.headers["Sconce-Generation"] == one.headers["Sconce-Weight-Version"]  # deprecated
+    assert "Sconce-Weight-Version" not in server.get("/v2/models/fake").headers
+    assert "Sconce-Weight-Version" not in server.infer("fake", {"INPUT__0": ("FP32", [1, 3], [1, 1, 1])}).headers
+
+
+def both_names(document):
+    """How many objects of the document have a weight version by both names, the former one deprecated."""
+    if isinstance(document, list):
+        return sum(map(both_names, document))
+    if not isinstance(document, dict):
+        return 0
+    assert ("weight_version" in document) == ("generation" in document), document  # deprecated: the second
+    if isinstance(document.get("weight_version"), str):  # the name of the active weights; the number is in their set
+        assert [s["weight_version"] for s in document["sets"] if s["state"] == "active"] == [document["generation"]]  # deprecated
+    else:
+        assert document.get("weight_version") == document.get("generation"), document  # deprecated: the second
+    return ("weight_version" in document) + sum(map(both_names, document.values()))
+
+
+def test_documents_have_both_names_of_a_weight_version():
+    with AdminServer(f"fake={FAKE}", flags=["--set", "*.sets=2"]) as server:
+        operation = server.push("fake", fake_weights(3), "commit=true&push=p").json
+        assert server.admin("POST", "fake/sets/t", fake_weights(4), STREAM).status == 200
+        assert server.push("fake", fake_weights(5), "label=staged").status == 200
+        weights = server.admin("GET", "fake/weights").json
+        assert both_names(operation) == 1 and both_names(weights) == 3  # itself and its sets
+        assert [s["weight_version"] for s in weights["sets"]] == [2, None]
+        assert both_names(server.admin("POST", "fake/weights/commit?guard=60s").json) == 4  # and its guard
+        for path, least in (("fake/weights/guard", 1), ("fake/weights/pushes", 2), ("fake/sets", 1), ("fake/sets/t", 1),
+                            ("/v2/admin/audit", 2), ("/v2/admin/operations", 1)):
+            assert both_names(server.admin("GET", path).json) >= least, path
+        recorded = server.admin("POST", "fake/golden/record", {"requests": 1})
+        assert recorded.status == 200 and both_names(recorded.json) == 1
+
+
+def test_documents_have_both_names_of_what_is_stored(tmp_path):
+    with AdminServer(f"fake={FAKE}", flags=["--weights-store", str(tmp_path / "store")]) as server:
+        for query, stored in (("", True), ("&store=false", False), ("&keep=false", False)):  # deprecated: the last
+            told = server.push("fake", fake_weights(3), "commit=true" + query).json
+            weights = server.admin("GET", "fake/weights").json
+            for document in (told, weights):
+                assert document["stored"] is document["kept"] is stored  # deprecated: the second
+                assert document.get("store_problem") == document.get("kept_problem")  # deprecated: the second
+                assert ("store=false was asked for" == document.get("store_problem")) == (not stored)
+        metrics = server.metrics()
+        for name, former in (("weight_version", "weight_generation"), ("stored_weight_version", "kept_weight_generation"),
+                             ("stored_weights_problem", "kept_weights_problem"),
+                             ("stored_weights_failures_total", "kept_weights_failures_total")):  # deprecated: the second
+            here, there = (metrics[f'sconce_model_{one}{{model="fake",version="1"}}'] for one in (name, former))
+            assert here == there, name
+        assert metrics['sconce_model_weight_version{model="fake",version="1"}'] == 4
+        assert metrics['sconce_model_stored_weight_version{model="fake",version="1"}'] == 2
 
 
 # The two phases.
@@ -53,15 +104,15 @@ def test_stage_commit_rollback_release(server):
     assert staged["bytes"] == staged["total_bytes"] == len(fake_weights(3))
     assert server.ones() == (before, first)
     sets = server.sets()
-    assert sets["staged"]["label"] == "step 3" and sets["staged"]["generation"] is None
-    assert sets["active"]["generation"] == first
+    assert sets["staged"]["label"] == "step 3" and sets["staged"]["weight_version"] is None
+    assert sets["active"]["weight_version"] == first
 
     committed = server.admin("POST", "fake/weights/commit")
     assert committed.status == 200 and committed.json["generation"] > first
     assert committed.json["weight_version"] == "step 3"
     assert server.ones() == (expected(3), committed.json["generation"])
     assert server.infer("fake", ONES).json["parameters"]["weight_version"] == "step 3"
-    assert server.sets()["previous"]["generation"] == first
+    assert server.sets()["previous"]["weight_version"] == first
 
     back = server.admin("POST", "fake/weights/rollback").json
     assert back["generation"] > committed.json["generation"]
@@ -311,7 +362,7 @@ def test_async(server):
     assert operation["state"] == "done" and operation["result"] == "active" and operation["phase"] == "over"
     assert operation["label"] == "six" and operation["seconds"] >= 0
     assert [r["state"] for r in operation["replicas"]] == ["active"]
-    assert server.ones() == (expected(6), operation["generation"])
+    assert server.ones() == (expected(6), operation["weight_version"])
     reference = server.admin("POST", "fake/weights?async=1", {"file": "sub/seven.safetensors"})
     assert reference.status == 202
     assert server.wait_operation(reference.json["operation"])["result"] == "staged"
@@ -376,8 +427,8 @@ def test_two_updates_at_once(server):
     with threads(*[functools.partial(push, value) for value in range(1, 9)]):
         pass
     assert set(statuses) <= {200, 409}
-    values, generation = server.ones()
-    assert generation == before + statuses.count(200)
+    values, weight_version = server.ones()
+    assert weight_version == before + statuses.count(200)
     assert values == expected(int(server.sets()["active"]["label"]))
 
 
@@ -491,4 +542,4 @@ def test_web_pages_may_change_nothing(server):
 def test_several_models_of_a_package(server):
     for model in ("several.calls", "several.dtypes"):
         assert server.admin("GET", f"{model}/constants").status == 200
-        assert server.sets(model)["active"]["generation"] == 1
+        assert server.sets(model)["active"]["weight_version"] == 1

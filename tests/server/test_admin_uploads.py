@@ -305,17 +305,17 @@ def test_pushes_under_load():
                 elif kind == 1:
                     assert server.push("fake", WRONG_SHAPE, "commit=true").status == 400
                 elif kind == 2 and i > 2:
-                    generation = server.admin("POST", "fake/weights/rollback").json["generation"]
-                    published[generation] = None
+                    weight_version = server.admin("POST", "fake/weights/rollback").json["generation"]
+                    published[weight_version] = None
                 else:
                     assert server.push("fake", fake_weights(i), f"label={i}").status == 200
-                    generation = server.admin("POST", "fake/weights/commit").json["generation"]
-                    published[generation] = (2 * i, str(i))
+                    weight_version = server.admin("POST", "fake/weights/commit").json["generation"]
+                    published[weight_version] = (2 * i, str(i))
         assert not clients.problems, clients.problems[:5]
-        assert clients.answers > 200 and len(clients.generations) > 10
-        for generation, answer in clients.generations.items():
-            if published.get(generation):
-                assert answer == published[generation]
+        assert clients.answers > 200 and len(clients.weight_versions) > 10
+        for weight_version, answer in clients.weight_versions.items():
+            if published.get(weight_version):
+                assert answer == published[weight_version]
         assert server.stop() == 0
 
 
@@ -347,7 +347,7 @@ def test_unload_and_reload_during_an_upload(tmp_path):
                 status, _, body, _ = read_answer(connection)
                 assert status in (404, 503), body
             assert server.admin("POST", "/v2/repository/models/large/load", b"").status == 200
-            assert server.sets("large")["active"]["generation"] == 1
+            assert server.sets("large")["active"]["weight_version"] == 1
         assert server.ones()[0] == STORED
         assert server.stop() == 0
 

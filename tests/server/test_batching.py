@@ -420,7 +420,7 @@ def test_pipelined_requests_behind_one_that_waits(batched):
 
 
 def test_each_batch_has_one_set_of_weights():
-    """While weights change under load, each answer is entirely that of the generation it names."""
+    """While weights change under load, each answer is entirely that of the weight version it names."""
     stop, answers = threading.Event(), []
 
     def client(server, number):
@@ -428,7 +428,7 @@ def test_each_batch_has_one_set_of_weights():
         while not stop.is_set():
             answer = server.infer("m", rows_of(*rows))
             assert answer.status == 200, answer.body
-            answers.append((rows, int(answer.headers["Sconce-Generation"]), answer.json["outputs"][0]["data"]))
+            answers.append((rows, int(answer.headers["Sconce-Weight-Version"]), answer.json["outputs"][0]["data"]))
 
     with AdminServer(f"m={BATCHED}", environment={"FAKE_MODEL_SLEEP_US": "2000"}) as server:
         values = {}
@@ -438,11 +438,11 @@ def test_each_batch_has_one_set_of_weights():
                 committed = server.admin("POST", "m/weights/commit")
                 values[committed.json["generation"]] = value
         assert stats(server)["execution_count"] < len(answers)
-    assert len({generation for _, generation, _ in answers}) > 2
-    for rows, generation, output in answers:
-        value = values.get(generation)
+    assert len({weight_version for _, weight_version, _ in answers}) > 2
+    for rows, weight_version, output in answers:
+        value = values.get(weight_version)
         expected = [x for r in rows for x in (fake_expected(r) if value is None else [value * x + value for x in r])]
-        assert output == expected, generation
+        assert output == expected, weight_version
 
 
 def test_nothing_is_lost_when_models_are_replaced_unloaded_and_drained():

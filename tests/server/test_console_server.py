@@ -212,7 +212,7 @@ class Stream:
         self.socket.close()
 
 
-MODEL = {"name", "version", "state", "reason", "kind", "generation", "label", "staged", "sets", "weight_bytes", "set_bytes", "replicas",
+MODEL = {"name", "version", "state", "reason", "kind", "weight_version", "generation", "label", "staged", "sets", "weight_bytes", "set_bytes", "replicas",
          "devices", "queue", "success", "failures", "inferences", "executions", "total_ns", "queue_ns", "input_ns", "compute_ns",
          "output_ns", "latency", "batches", "rejected", "sequences", "loops", "tokens", "weights_problem"}
 
@@ -401,7 +401,7 @@ def test_a_model_answers_on_the_admin_port_as_on_its_own():
                                     ("/v2/models/digits/infer", infer, {}), ("/v2/models/digits/infer", packed, {"Content-Encoding": "gzip"})):
             there, here = server.post(path, body, headers), server.post(path, body, headers, port=server.admin_port)
             assert here.status == there.status == 200, (path, here.body, there.body)
-            assert here.json == there.json and here.headers["Sconce-Generation"] == there.headers["Sconce-Generation"]
+            assert here.json == there.json and here.headers["Sconce-Weight-Version"] == there.headers["Sconce-Weight-Version"]
         with server.connect_admin() as connection:  # and the connection goes on
             for _ in range(3):
                 connection.sendall(raw_post(b"/v1/models/digits:call", call))
@@ -485,7 +485,7 @@ def test_operations_are_shown_while_they_run_and_a_while_after(open_server):
         [operation] = now["operations"][-1:]
         assert (operation["model"], operation["state"], operation["label"]) == ("fake", "done", "three")
         assert set(operation) == {"id", "model", "version", "state", "phase", "bytes", "total", "seconds", "label"}
-        assert now["models"][0]["label"] == "three" and now["models"][0]["generation"] == 2
+        assert now["models"][0]["label"] == "three" and now["models"][0]["weight_version"] == 2
         assert open_server.admin("POST", "fake/weights/rollback", b"").status == 200
 
 
@@ -503,4 +503,4 @@ def test_a_server_of_a_push_that_serves_something_else():
         with Stream(one) as stream:
             alert, _ = alerts(stream, urls[1])
             assert alert == {"severity": "warning", "model": "fake", "text":
-                             f"fake version 1: {urls[1]} serves four (generation 3), this server three (generation 2)"}
+                             f"fake version 1: {urls[1]} serves four (weight version 3), this server three (weight version 2)"}

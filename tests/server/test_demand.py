@@ -302,7 +302,7 @@ def test_pushed_weights_survive(folder):
         for name in ("m1", "m2", "m3", "m1"):
             server.check(name)
         state, reason = server.states()["m0"]
-        assert state == "loaded" and reason == ("it stays loaded: weights that were pushed to it are not kept on disk "
+        assert state == "loaded" and reason == ("it stays loaded: weights that were pushed to it are not stored on disk "
                                                 "(setting weights_store)")
         assert server.evictions() == 3
         assert server.ones("m0")[0] == pushed_answer(5)
@@ -316,7 +316,7 @@ def test_pushed_weights_survive(folder):
         assert server.loaded() == {"m0", "m2"}
 
 
-def test_kept_weights_come_back(folder, tmp_path):
+def test_stored_weights_come_back(folder, tmp_path):
     fill(folder, 3)
     with DemandServer(folder, flags=[*budget_for(folder, 1), "--weights-store", str(tmp_path / "kept")]) as server:
         assert server.push("m0", fake_weights(5), "commit=true&label=five").status == 200

@@ -57,7 +57,7 @@ def test_all_go_back_if_one_does(access):
     with servers(access, 3) as fleet:
         push_to(fleet, NAN, "p", "guard=60s")
         ask(fleet[1])
-        until(lambda: all(s.sets()["active"]["generation"] == 3 for s in fleet), 20, lambda: [s.log for s in fleet])
+        until(lambda: all(s.sets()["active"]["weight_version"] == 3 for s in fleet), 20, lambda: [s.log for s in fleet])
         assert [s.ones() for s in fleet] == [(STORED, 3)] * 3
         assert [states(s) for s in fleet] == [["undone"]] * 3
         no_secret_in(fleet, access)
@@ -69,7 +69,7 @@ def test_all_go_back_after_tokens_were_rotated(tmp_path):
         push_to(fleet, NAN, "p", "guard=60s")
         rotate(access, fleet)
         ask(fleet[0])
-        until(lambda: all(s.sets()["active"]["generation"] == 3 for s in fleet), 20, lambda: [s.log for s in fleet])
+        until(lambda: all(s.sets()["active"]["weight_version"] == 3 for s in fleet), 20, lambda: [s.log for s in fleet])
         assert [s.ones() for s in fleet] == [(STORED, 3)] * 2
 
 
@@ -96,7 +96,7 @@ def test_all_go_back_after_a_restart(tmp_path):
             push_to([one, other], GOOD, "before")
             push_to([one, other], NAN, "p", "guard=60s")
             one.stop(9)
-        # The process has gone without its memory. What is kept has no secret.
+        # The process has gone without its memory. What is stored has no secret.
         journal = (tmp_path / "kept0/fake/1/journal.json").read_text()
         assert access.token not in journal and "members" in journal
         with AccessServer(f"fake={FAKE}", access=access, flags=[*flags(0), "--admin", f"127.0.0.1:{admin_port}"]) as again:
@@ -133,8 +133,8 @@ def test_a_server_in_doubt_finds_out(access, rotated, tmp_path):
             assert server.admin("POST", "fake/weights/prepare?push=p", b"").status == 200
         if rotated:
             rotate(access, fleet)
-            if isinstance(access, OwnTokens):  # the pusher, which lives, has the new token
-                fleet[1].admin("POST", "fake/weights/prolong?push=p", b"")
+            if isinstance(access, OwnTokens):  # the coordinator, which lives, has the new token
+                fleet[1].admin("POST", "fake/weights/renew?push=p", b"")
         assert fleet[0].admin("POST", "fake/weights/commit?push=p", b"").status == 200
         until(lambda: states(fleet[1]) == ["committed"], 20, lambda: fleet[1].log)
         assert [s.ones()[0] for s in fleet] == [[16.0] * 4] * 2
@@ -148,7 +148,7 @@ def test_others_that_serve_something_else_are_seen(access):
         connection = access.connect(fleet[0].admin_port, 30)
         connection.request("GET", "/v2/admin/live", headers=access.headers())
         stream = connection.getresponse()
-        wanted = f"fake version 1: {fleet[1].url} serves four (generation 3), this server three (generation 2)"
+        wanted = f"fake version 1: {fleet[1].url} serves four (weight version 3), this server three (weight version 2)"
         end = time.time() + 30
         while wanted not in (line := stream.readline().decode()):
             assert line and time.time() < end

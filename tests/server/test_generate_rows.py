@@ -253,7 +253,7 @@ def test_weights_pushed_meanwhile(tmp_path):
                 assert answer.status == 200, answer.body
                 answer = server.generate("running", [9], INPUT__1=[3], max_tokens=100)
                 assert answer.json["tokens"] == expected([9], 100, 3, scales[-1])
-                assert answer.headers["Sconce-Generation"] == str(i + 2)
+                assert answer.headers["Sconce-Weight-Version"] == str(i + 2)
             events_in_order(old, [1], 20000, 7, begun)
         until(lambda: server.count("sconce_sequences") == 0)
 

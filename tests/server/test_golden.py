@@ -259,7 +259,7 @@ def test_a_push_to_many_servers_of_which_one_refuses(tmp_path, options):
                 assert "422" in result.stdout and "golden requests" in result.stdout
                 for server in order:
                     assert list(server.sets("digits")) == ["active"]
-                    assert server.sets("digits")["active"]["generation"] == 1
+                    assert server.sets("digits")["active"]["weight_version"] == 1
 
 
 def test_a_model_that_writes_its_buffers(tmp_path):
@@ -284,7 +284,7 @@ def test_judging_under_load(server):
         for i in range(20):
             assert server.push("fake", fake_weights(3 + i % 2 * 2), "commit=true").status == (200 if i % 2 == 0 else 422)
     assert not clients.problems, clients.problems[:3]
-    assert {value for value, _ in clients.generations.values()} == {6}
+    assert {value for value, _ in clients.weight_versions.values()} == {6}
 
 
 # Recording.

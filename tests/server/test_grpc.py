@@ -189,6 +189,12 @@ def typed_request(**changes):
     return request
 
 
+def test_metadata_names_the_weights(stub):
+    _, call = stub.ModelInfer.with_call(typed_request())
+    told = dict(call.initial_metadata())
+    assert told["sconce-weight-version"] == told["sconce-generation"] == "1"  # deprecated: the second
+
+
 def test_typed_contents(stub):
     answer = stub.ModelInfer(typed_request())
     np.testing.assert_allclose(np.frombuffer(answer.raw_output_contents[0], np.float32), fake_expected([1, 2, 3, 4]))

@@ -41,7 +41,7 @@ def ask(server, times, model="fake", value=1.0):
 def told(server):
     """What the audit log tells of watches: event, by whom, why."""
     entries = server.admin("GET", "/v2/admin/audit?model=fake").json["entries"]
-    return [(e["event"], e.get("reason"), e["generation"]) for e in entries if e["by"] == {"server": "guard"}]
+    return [(e["event"], e.get("reason"), e["weight_version"]) for e in entries if e["by"] == {"server": "guard"}]
 
 
 def guards_in_metrics(server):
@@ -53,9 +53,9 @@ def test_good_weights_stay(server):
     assert "guard" not in server.admin("GET", "fake/weights").json
     commit(server, fake_weights(2), "")
     with Clients(server, count=2) as clients:
-        generation = commit(server, GOOD, "guard=1s&guard_p99=60s")
+        weight_version = commit(server, GOOD, "guard=1s&guard_p99=60s")
         watched = guard(server)
-        assert watched["state"] == "watching" and watched["generation"] == generation
+        assert watched["state"] == "watching" and watched["weight_version"] == weight_version
         assert 0 < watched["seconds_left"] <= 1
         assert watched["bounds"] == {"seconds": 1, "errors": 0.01, "nan": 0, "p99_ms": 60000}
         assert server.admin("GET", "fake/weights").json["guard"]["state"] == "watching"
@@ -64,27 +64,27 @@ def test_good_weights_stay(server):
     assert ended["state"] == "passed" and ended["seconds_left"] == 0 and "reason" not in ended
     assert 0 < ended["answers"] <= clients.answers and ended["failures"] == ended["answers_with_nan"] == 0
     assert 0 < ended["p99_ms"] < 60000
-    assert server.ones() == (expected(8), generation)
+    assert server.ones() == (expected(8), weight_version)
     assert guards_in_metrics(server) == {"passed": 1, "rolled_back": 0}
-    assert told(server) == [("guard_passed", None, generation)]
+    assert told(server) == [("guard_passed", None, weight_version)]
 
 
 def test_the_first_nan_brings_the_old_weights_back(server):
-    generation = commit(server, NAN, "guard=60s")
+    weight_version = commit(server, NAN, "guard=60s")
     assert ask(server, 1) == [200]
     ended = over(server)
     assert ended["state"] == "rolled_back" and ended["answers_with_nan"] >= 1
     assert ended["reason"].endswith("have a NaN, guard_nan is 0")
-    assert server.ones() == (STORED, generation + 1)
+    assert server.ones() == (STORED, weight_version + 1)
     assert server.sets()["previous"]["label"] == "new"
     assert guards_in_metrics(server) == {"passed": 0, "rolled_back": 1}
-    assert told(server) == [("rolled_back", ended["reason"], generation + 1)]
+    assert told(server) == [("rolled_back", ended["reason"], weight_version + 1)]
     # It is over: the next weights can come.
-    assert commit(server, GOOD, "") == generation + 2
+    assert commit(server, GOOD, "") == weight_version + 2
 
 
 def test_no_request_fails_while_weights_go_back(server):
-    """Clients compare each answer with what its generation answered before; NaN would not be equal to itself."""
+    """Clients compare each answer with what its weight version answered before; NaN would not be equal to itself."""
     commit(server, fake_weights(2), "")
     with Clients(server, count=4) as clients:
         commit(server, GOOD, "guard=60s&guard_p99=1us")
@@ -105,7 +105,7 @@ def test_failures_in_the_model():
                                                                         "fake.guard_errors=0.4"]) as server:
         fail = {"INPUT__0": ("FP32", [1, 4], [FAIL_INPUT, 2, 3, 4])}
         assert [server.infer("fake", fail).status for _ in range(30)] == [500] * 30
-        generation = commit(server, GOOD, "")
+        weight_version = commit(server, GOOD, "")
         assert guard(server)["failures"] == 0  # those from before do not count
         # What a client does wrong is not the weights' fault.
         for _ in range(30):
@@ -121,22 +121,22 @@ def test_failures_in_the_model():
         ended = over(server)
         assert ended["state"] == "rolled_back" and ended["reason"] == (
             "9 of 21 requests failed in the model, guard_errors is 0.4")
-        assert server.ones()[1] == generation + 1
+        assert server.ones()[1] == weight_version + 1
 
 
 def test_the_previous_set_stays_while_weights_are_watched(server):
     assert server.admin("POST", "fake/sets/other?mode=full", fake_weights(3),
                         {"Content-Type": "application/octet-stream"}).status == 200
-    generation = commit(server, GOOD, "guard=60s")
+    weight_version = commit(server, GOOD, "guard=60s")
     for answer in (server.push("fake", fake_weights(9)), server.admin("POST", "fake/weights/release"),
                    server.admin("POST", "fake/sets/other/promote")):
-        assert answer.status == 409 and f"generation {generation} is watched for" in answer.json["error"]
+        assert answer.status == 409 and f"weight version {weight_version} is watched for" in answer.json["error"]
     assert server.push("fake", fake_weights(9), "dry_run=true").status == 200
     # A rollback by hand ends the watch.
     assert server.admin("POST", "fake/weights/rollback").status == 200
     ended = over(server)
-    assert ended["state"] == "ended" and ended["reason"] == f"generation {generation + 1} was published"
-    assert server.ones() == (STORED, generation + 1)
+    assert ended["state"] == "ended" and ended["reason"] == f"weight version {weight_version + 1} was published"
+    assert server.ones() == (STORED, weight_version + 1)
     # A named set that becomes active is watched, too.
     assert server.admin("POST", "fake/sets/other/promote?guard=60s&guard_nan=1").status == 200
     assert guard(server)["state"] == "watching"
@@ -166,21 +166,21 @@ def test_a_model_that_is_unloaded_or_loaded_again(server):
     assert server.ones()[0] == STORED
 
 
-def test_what_is_kept_is_what_came_back(tmp_path):
+def test_what_is_stored_is_what_came_back(tmp_path):
     with AdminServer(f"fake={FAKE}", flags=["--weights-store", str(tmp_path)]) as server:
         commit(server, GOOD, "", label="good")
-        generation = commit(server, NAN, "guard=60s", label="bad")
+        weight_version = commit(server, NAN, "guard=60s", label="bad")
         ask(server, 1)
         assert over(server)["state"] == "rolled_back"
     journal = json.loads((tmp_path / "fake/1/journal.json").read_text())
     assert "guard" in json.dumps(journal)
     with AdminServer(f"fake={FAKE}", flags=["--weights-store", str(tmp_path)]) as server:
-        assert server.ones() == (expected(8), generation + 1)
+        assert server.ones() == (expected(8), weight_version + 1)
 
 
 @pytest.mark.parametrize("peers", [True, False])
 def test_all_servers_of_a_push_go_back_if_one_does(tmp_path, peers):
-    """With weights_peers, servers tell each other; without, the pusher does."""
+    """With weights_peers, servers tell each other; without, the coordinator does."""
     path = tmp_path / "nan.safetensors"
     path.write_bytes(NAN)
     flags = ["--weights-peers", "127.0.0.1"] if peers else []
@@ -206,7 +206,7 @@ def test_all_servers_of_a_push_go_back_if_one_does(tmp_path, peers):
             assert push.returncode == 1, text
             assert f"{url(two)}: rolled back: " in text and f"{url(one)}: rolled back\n" in text, text
         # Asking a model would be one more answer with a NaN.
-        until(lambda: all(s.sets()["active"]["generation"] == 3 for s in servers), 20, lambda: [s.log for s in servers])
+        until(lambda: all(s.sets()["active"]["weight_version"] == 3 for s in servers), 20, lambda: [s.log for s in servers])
         assert [s.ones() for s in servers] == [(STORED, 3)] * 3
         for server in servers:
             states = [p["state"] for p in server.admin("GET", "fake/weights/pushes").json["pushes"]]

@@ -196,7 +196,8 @@ def test_weight_updates_are_spans():
         found = attributes(first)
         assert found.pop("sconce.weights.bytes") > 0 and found == {
             "sconce.model.name": "fake", "sconce.model.version": "1", "sconce.operation.id": int(answer.json["operation"]),
-            "sconce.weights.state": "done", "sconce.weights.label": "v2", "sconce.weights.generation": 2}
+            "sconce.weights.state": "done", "sconce.weights.label": "v2", "sconce.weights.version": 2,
+            "sconce.weights.generation": 2}  # deprecated
         assert first.trace_id.hex() == TRACE and first.parent_span_id.hex() == PARENT and first.flags == REMOTE
         assert first.kind == trace_pb2.Span.SPAN_KIND_INTERNAL and first.status.code == trace_pb2.Status.STATUS_CODE_UNSET
         phases = [span for span in spans if span.parent_span_id == first.span_id]
@@ -206,7 +207,7 @@ def test_weight_updates_are_spans():
         assert first.start_time_unix_nano == phases[0].start_time_unix_nano
         assert attributes(failed)["sconce.weights.state"] == "failed" and failed.status.message
         assert failed.status.code == trace_pb2.Status.STATUS_CODE_ERROR and failed.flags == LOCAL
-        assert "sconce.weights.generation" not in attributes(staged) and attributes(staged)["sconce.weights.state"] == "done"
+        assert "sconce.weights.version" not in attributes(staged) and attributes(staged)["sconce.weights.state"] == "done"
 
 
 def points(metric):

@@ -55,7 +55,7 @@ def test_every_http_protocol(chain):
     answer = ask(chain).json
     assert answer["model_name"] == "p" and answer["parameters"]["weight_version"] == "a=1,b=1"
     assert answer["outputs"] == [{"name": "y", "shape": [2, 4], "datatype": "FP32", "data": sum(expected, [])}]
-    assert ask(chain).headers["Sconce-Generation"] == "2"
+    assert ask(chain).headers["Sconce-Weight-Version"] == "2"
     assert chain.post("/v1/models/p:call", {"kwargs": {"x": ROWS}}).json == {"y": expected}
     assert chain.post("/v1/models/p:predict", {"instances": ROWS}).json == {"predictions": expected}
     assert chain.post("/v1/models/p:predict", {"inputs": {"x": ROWS}}).json == {"outputs": expected}
@@ -109,7 +109,8 @@ def test_statistics_count_the_pipeline_and_its_steps(chain):
         assert [new - old for new, old in zip(after[name], before[name])] == [40, 20, 20], name
     metrics = chain.metrics()
     assert metrics['nv_inference_request_success{model="p",version="1"}'] == after["p"][2]
-    assert 'sconce_model_generation{model="p",version="1"}' not in metrics  # its models have weights
+    assert 'sconce_model_weight_version{model="a",version="1"}' in metrics
+    assert 'sconce_model_weight_version{model="p",version="1"}' not in metrics  # its models have weights
 
 
 def test_errors_name_the_step(chain):

@@ -1,5 +1,5 @@
-"""Pushes to sixteen servers whose pusher or servers are killed, stopped or cut off at any step: in the end all servers
-serve one set, each client has seen its server's generation grow only, and no request has failed.
+"""Pushes to sixteen servers whose coordinator or servers are killed, stopped or cut off at any step: in the end all servers
+serve one set, each client has seen its server's weight version grow only, and no request has failed.
 
 SCONCE_PUSH_ROUNDS and SCONCE_PUSH_SEED repeat what failed, or try longer; ./dev test --long has a hundred rounds.
 """
@@ -25,7 +25,7 @@ LEASE_MS = 500
 
 @pytest.fixture(scope="module", params=["active", "named", "tokens", "named, mutual TLS"])
 def fleet(tmp_path_factory, request):
-    """Pushes are of the active weights, or of a named set that is kept on the disk."""
+    """Pushes are of the active weights, or of a named set that is stored on the disk."""
     folder = tmp_path_factory.mktemp("pushed")
     access = Tokens(folder) if request.param == "tokens" else \
         Mutual(request.getfixturevalue("authority")) if "TLS" in request.param else Open()
@@ -58,7 +58,7 @@ class Trouble:
 
 
 class HandPush:
-    """The steps of a push as docs/pushes.md has them, one after the other, so that its pusher can die at each of them."""
+    """The steps of a push as docs/pushes.md has them, one after the other, so that its coordinator can die at each of them."""
 
     def __init__(self, fleet, number):
         self.fleet, self.number, self.id = fleet, number, f"hand-{number}"
@@ -80,7 +80,7 @@ class HandPush:
             except (OSError, http.client.HTTPException):
                 status = 0
             if status != 200:
-                # Until the first server has committed, the pusher can abort the push everywhere.
+                # Until the first server has committed, the coordinator can abort the push everywhere.
                 if action != "commit":
                     self.abort()
                 return f"{action} {i}: {status}"

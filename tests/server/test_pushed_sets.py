@@ -66,12 +66,12 @@ def act(server, action, push, more=""):
 
 
 def answer(server, named="t"):
-    """What the set answers to ones, and its generation; None: there is none."""
+    """What the set answers to ones, and its weight version; None: there is none."""
     got = server.infer(f"fake@{named}", ONES)
     if got.status == 404:
         return None
     assert got.status == 200, got.body
-    return got.json["outputs"][0]["data"][0], int(got.headers["Sconce-Generation"])
+    return got.json["outputs"][0]["data"][0], int(got.headers["Sconce-Weight-Version"])
 
 
 def value_of(server, named="t"):
@@ -103,13 +103,14 @@ def test_commit_and_rollback_by_id_are_idempotent(three, name):
         assert told.status == 200, told.body
         push = told.json["push"]
         assert push == {"push": name, "set": "t", "state": "committed", "label": "v3",
-                        "generation": push["generation"], "active": True}
-        assert answer(one) == (6, push["generation"])
+                        "weight_version": push["weight_version"], "active": True,
+                        "generation": push["weight_version"]}  # deprecated
+        assert answer(one) == (6, push["weight_version"])
     assert sets(one)["t"]["label"] == "v3"
     # Another one takes its place, and gives it back.
     assert put(one, fake_weights(4), f"push={name}-2").status == 200
     assert value_of(one) == 3
-    second = act(one, "commit", f"{name}-2").json["push"]["generation"]
+    second = act(one, "commit", f"{name}-2").json["push"]["weight_version"]
     assert answer(one) == (8, second)
     assert [r["active"] for r in pushes(one)[-2:]] == [False, True]
     undone = act(one, "rollback", name)
@@ -117,7 +118,7 @@ def test_commit_and_rollback_by_id_are_idempotent(three, name):
     for _ in range(3):
         told = act(one, "rollback", f"{name}-2")
         assert told.status == 200 and told.json["push"]["state"] == "undone", told.body
-        assert answer(one) == (6, told.json["push"]["generation"]) and told.json["push"]["generation"] > second
+        assert answer(one) == (6, told.json["push"]["weight_version"]) and told.json["push"]["weight_version"] > second
     late = act(one, "commit", f"{name}-2")
     assert late.status == 409 and "it was undone" in late.json["error"]
     # The model's own weights have not been touched.
@@ -203,28 +204,28 @@ def test_a_server_that_cannot_commit_takes_all_back(three, tmp_path, name):
     assert "/v2/admin/models/fake/sets/t" in {path.partition("?")[0] for _, path in other.calls}
 
 
-def test_settle_brings_all_to_one_set(three, tmp_path, name):
+def test_reconcile_brings_all_to_one_set(three, tmp_path, name):
     one, two, last = three
     assert stage([one], name, 7) == [200] and act(one, "commit", name).status == 200
     assert put(two, fake_weights(6)).status == 200
-    result = command("settle", "--set", "t", servers=three)
+    result = command("reconcile", "--set", "t", servers=three)
     assert result.returncode == 0, result.stdout
     assert [value_of(s) for s in three] == [7] * 3
     assert [sets(s)["t"]["label"] for s in three] == ["v7"] * 3
-    generation = {answer(s)[1] for s in three}
-    assert len(generation) == 1 and f"has set 't' as generation {generation.pop()}, " in result.stdout
+    weight_version = {answer(s)[1] for s in three}
+    assert len(weight_version) == 1 and f"has set 't' as weight version {weight_version.pop()}, " in result.stdout
     digests = {s.admin("GET", "fake/sets/t?digest=true").json["digest"] for s in three}
     assert len(digests) == 1 and all(d in result.stdout for d in digests)
     # None has it: that is one answer, too.
-    result = command("settle", "--set", "absent", servers=three)
+    result = command("reconcile", "--set", "absent", servers=three)
     assert result.returncode == 0 and f"{url(last)}: has no set 'absent'" in result.stdout
     # They differ, and nothing says which counts.
     assert put(two, fake_weights(6), named="u").status == 200
-    result = command("settle", "--set", "u", servers=three)
+    result = command("reconcile", "--set", "u", servers=three)
     assert result.returncode == 1 and "no push says which weights count" in result.stdout
-    result = command("settle", "--set", "u", "--from", url(one), servers=three)
+    result = command("reconcile", "--set", "u", "--from", url(one), servers=three)
     assert result.returncode == 1 and "has no such set" in result.stdout
-    result = command("settle", "--set", "u", "--from", url(two), servers=three)
+    result = command("reconcile", "--set", "u", "--from", url(two), servers=three)
     assert result.returncode == 0 and [value_of(s, "u") for s in three] == [6] * 3, result.stdout
 
 

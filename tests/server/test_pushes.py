@@ -57,8 +57,8 @@ def act(server, action, push):
     return server.admin("POST", f"fake/weights/{action}?push={push}")
 
 
-def settle(servers, *more):
-    return subprocess.run([PROGRAM, "weights", "settle", *more, "--model", "fake", "--to", ",".join(map(url, servers)),
+def reconcile(servers, *more):
+    return subprocess.run([PROGRAM, "weights", "reconcile", *more, "--model", "fake", "--to", ",".join(map(url, servers)),
                            "--patience", "2"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
 
 
@@ -69,14 +69,15 @@ def test_commit_and_rollback_by_id_are_idempotent(three, name):
     for _ in range(3):
         answer = act(one, "commit", name)
         assert answer.status == 200
-        assert answer.json["push"] == {"push": name, "state": "committed", "label": "v8", "generation": before + 1,
+        assert answer.json["push"] == {"push": name, "state": "committed", "label": "v8", "weight_version": before + 1,
+                                       "generation": before + 1,  # deprecated
                                        "active": True}
     for _ in range(3):
         answer = act(one, "rollback", name)
         assert answer.status == 200 and answer.json["generation"] == before + 2
         assert answer.json["push"]["state"] == "undone"
     answer = act(one, "commit", name)
-    assert answer.status == 409 and answer.json["error"] == f"push {name} is over: it was undone by generation {before + 2}"
+    assert answer.status == 409 and answer.json["error"] == f"push {name} is over: it was undone by weight version {before + 2}"
 
 
 def test_a_push_that_is_not_active_any_more_is_not_undone(three, name):
@@ -88,14 +89,14 @@ def test_a_push_that_is_not_active_any_more_is_not_undone(three, name):
     assert act(one, "rollback", name + "2").status == 200
 
 
-def test_late_messages_of_a_dead_pusher_change_nothing(three, name):
+def test_late_messages_of_a_dead_coordinator_change_nothing(three, name):
     one = three[0]
     before = one.ones()
     assert act(one, "commit", name).status == 404
     for _ in range(2):
         assert act(one, "abort", name).status == 200
     assert one.push("fake", GOOD, f"push={name}").status == 409
-    for action in ("commit", "prepare", "prolong", "rollback"):
+    for action in ("commit", "prepare", "renew", "rollback"):
         answer = act(one, action, name)
         assert answer.status == 409 and answer.json["error"] == f"push {name} is over: it was aborted"
     assert one.ones() == before and "staged" not in one.sets()
@@ -105,14 +106,22 @@ def test_a_staged_set_expires_and_the_next_push_goes_through(three, name):
     one = three[0]
     assert one.push("fake", GOOD, f"push={name}&lease=400ms").status == 200
     assert one.push("fake", GOOD).status == 409
-    for _ in range(4):  # the lease lasts as long as its pusher prolongs it
+    for _ in range(4):  # the lease lasts as long as its coordinator renews it
         time.sleep(0.2)
-        assert act(one, "prolong", name).status == 200
+        assert act(one, "renew", name).status == 200
     assert one.sets()["staged"]
     until(lambda: "staged" not in one.sets(), 5)
     assert state(one, name) == "expired" and any("expired, its staged weights were dropped" in line for line in one.log)
     assert act(one, "commit", name).json["error"] == f"push {name} is over: it expired"
     assert one.push("fake", GOOD, f"push={name}2&commit=true").status == 200
+
+
+def test_the_former_route_of_a_renewal_answers_for_one_release(three, name):
+    one = three[0]
+    assert one.push("fake", GOOD, f"push={name}&lease=400ms").status == 200
+    answer = act(one, "prolong", f"{name}&lease=60s")  # deprecated
+    assert answer.status == 200 and answer.json["expires_in"] > 50
+    assert act(one, "abort", name).status == 200
 
 
 def test_without_an_id_nothing_expires(three):
@@ -122,7 +131,7 @@ def test_without_an_id_nothing_expires(three):
     assert one.sets()["staged"] and one.admin("POST", "fake/weights/abort").status == 200
 
 
-def test_an_upload_whose_pusher_says_nothing_more_ends_with_its_lease(three, name):
+def test_an_upload_whose_coordinator_says_nothing_more_ends_with_its_lease(three, name):
     one = three[0]
     data = fake_weights(3, LARGE_FEATURES)
     with one.begin_push("large", data, 1000, f"push={name}&lease=400ms") as connection:
@@ -173,7 +182,7 @@ def strangers():
         yield [one, two]
 
 
-def test_a_server_in_doubt_that_may_ask_nobody_waits_for_settle(strangers, name):
+def test_a_server_in_doubt_that_may_ask_nobody_waits_for_reconcile(strangers, name):
     one, two = strangers
     assert stage(strangers, name, "300ms") == [200] * 2
     assert all(act(s, "prepare", name).status == 200 for s in strangers)
@@ -183,12 +192,12 @@ def test_a_server_in_doubt_that_may_ask_nobody_waits_for_settle(strangers, name)
     assert record["state"] == "prepared" and record["in_doubt"] is True
     assert len([line for line in two.log if "another server may have committed it" in line]) == 1
     assert two.ones()[1] == 1
-    result = settle([two])  # the server that decides is not among them
+    result = reconcile([two])  # the server that decides is not among them
     assert result.returncode == 1 and f"{url(one)} decides, and does not answer" in result.stdout
-    result = settle(strangers)
+    result = reconcile(strangers)
     assert result.returncode == 0 and f"push {name} is committed: a server has committed it" in result.stdout
     assert [s.ones() for s in strangers] == [([16] * 4, 2)] * 2
-    assert settle(strangers).returncode == 0
+    assert reconcile(strangers).returncode == 0
 
 
 def test_a_server_that_decides_and_is_gone_for_good(strangers, name):
@@ -196,12 +205,12 @@ def test_a_server_that_decides_and_is_gone_for_good(strangers, name):
     assert stage(strangers, name, "300ms") == [200] * 2
     assert all(act(s, "prepare", name).status == 200 for s in strangers)
     one.stop(9)
-    result = settle([two], "--gone", url(one))
+    result = reconcile([two], "--gone", url(one))
     assert result.returncode == 0 and f"push {name} is aborted: no server has committed it" in result.stdout
     assert "staged" not in two.sets() and act(two, "commit", name).status == 409
 
 
-def test_the_next_push_settles_first(strangers, name, tmp_path):
+def test_the_next_push_reconciles_first(strangers, name, tmp_path):
     assert stage(strangers, name, "300ms") == [200] * 2
     assert all(act(s, "prepare", name).status == 200 for s in strangers)
     file = tmp_path / "w.safetensors"
@@ -212,7 +221,7 @@ def test_the_next_push_settles_first(strangers, name, tmp_path):
     assert [s.ones() for s in strangers] == [([12] * 4, 2)] * 2
 
 
-def test_a_dry_run_settles_nothing(strangers, name, tmp_path):
+def test_a_dry_run_reconciles_nothing(strangers, name, tmp_path):
     assert stage(strangers, name, "300ms") == [200] * 2
     assert all(act(s, "prepare", name).status == 200 for s in strangers)
     until(lambda: state(strangers[0], name) == "expired", 5)
@@ -223,43 +232,43 @@ def test_a_dry_run_settles_nothing(strangers, name, tmp_path):
     assert result.returncode == 0 and state(strangers[1], name) == "prepared", result.stdout
 
 
-def test_a_push_under_way_is_not_settled_by_another(three, name):
+def test_a_push_under_way_is_not_reconciled_by_another(three, name):
     assert stage(three, name, "600ms") == [200] * 3
     end = time.time() + 2
-    process = subprocess.Popen([PROGRAM, "weights", "settle", "--model", "fake", "--to", ",".join(map(url, three))],
+    process = subprocess.Popen([PROGRAM, "weights", "reconcile", "--model", "fake", "--to", ",".join(map(url, three))],
                                stdout=subprocess.PIPE, text=True)
     while time.time() < end:
-        assert [act(s, "prolong", name).status for s in three] == [200] * 3
+        assert [act(s, "renew", name).status for s in three] == [200] * 3
         time.sleep(0.1)
     assert f"push {name} is not decided: it is under way" in process.communicate(timeout=10)[0]
     assert process.returncode == 1 and all(state(s, name) == "staged" for s in three)
 
 
-def test_settle_gives_a_server_that_lost_its_weights_those_of_the_others(strangers, name, tmp_path):
+def test_reconcile_gives_a_server_that_lost_its_weights_those_of_the_others(strangers, name, tmp_path):
     one, two = strangers
     assert stage([one], name, value=7) == [200] and act(one, "commit", name).status == 200
-    result = settle(strangers)
+    result = reconcile(strangers)
     if result.returncode:  # the server cannot be asked for its active set
         assert f"{url(two)}: needs the weights that {url(one)} serves" in result.stdout
         wrong = tmp_path / "wrong.safetensors"
         wrong.write_bytes(fake_weights(6))
-        result = settle(strangers, wrong)
+        result = reconcile(strangers, wrong)
         assert result.returncode == 1 and "has other weights staged than wanted" in result.stdout and two.ones()[1] == 1
         right = tmp_path / "right.safetensors"
         right.write_bytes(fake_weights(7))
-        result = settle(strangers, right)
+        result = reconcile(strangers, right)
     assert result.returncode == 0, result.stdout
     assert two.ones() == ([14] * 4, 2)
 
 
-def test_settle_does_not_guess_which_weights_count(strangers):
+def test_reconcile_does_not_guess_which_weights_count(strangers):
     one, two = strangers
     assert two.push("fake", GOOD, "commit=true").status == 200
-    result = settle(strangers)
+    result = reconcile(strangers)
     assert result.returncode == 1 and "no push says which weights count" in result.stdout
 
 
-def test_settle_leaves_one_generation(strangers, name, tmp_path):
+def test_reconcile_leaves_one_weight_version(strangers, name, tmp_path):
     """Also if the server that gets the set had a larger one than those that have it."""
     one, two = strangers
     for value in (2, 3, 4):
@@ -267,23 +276,23 @@ def test_settle_leaves_one_generation(strangers, name, tmp_path):
     assert stage([one], name, value=7) == [200] and act(one, "commit", name).status == 200
     right = tmp_path / "right.safetensors"
     right.write_bytes(fake_weights(7))
-    result = settle(strangers, right)
+    result = reconcile(strangers, right)
     assert result.returncode == 0, result.stdout
     assert one.ones() == two.ones() == ([14] * 4, 5)
-    assert f"{url(one)}: serves 5 as generation 5, sha-256:" in result.stdout
+    assert f"{url(one)}: serves 5 as weight version 5, sha-256:" in result.stdout
     assert pushes(one)[-1]["generation"] == 5 and pushes(one)[-1]["active"] is True
-    again = settle(strangers)
-    assert again.returncode == 0 and "serves 5 as generation 5" in again.stdout
+    again = reconcile(strangers)
+    assert again.returncode == 0 and "serves 5 as weight version 5" in again.stdout
 
 
-def test_settle_says_which_server_keeps_its_number(strangers):
+def test_reconcile_says_which_server_keeps_its_number(strangers):
     one, two = strangers
     for value in (2, 8):
-        assert one.push("fake", fake_weights(value), "commit=true&keep=true").status == 200
+        assert one.push("fake", fake_weights(value), "commit=true&store=true").status == 200
     assert two.push("fake", GOOD, "commit=true&guard=600s").status == 200
-    result = settle(strangers)
+    result = reconcile(strangers)
     assert result.returncode == 1, result.stdout
-    assert f"{url(two)}: serves these weights as generation 2, and others as 3: 409: generation 2 is watched" in result.stdout
+    assert f"{url(two)}: serves these weights as weight version 2, and others as 3: 409: weight version 2 is watched" in result.stdout
 
 
 def test_a_relayed_body_is_sent_once(three, name):
@@ -357,7 +366,7 @@ def test_parameters_that_make_no_sense(three):
                           ("push=p&members=a,b&commit=true", "exclude each other"), ("push=p&members=a,b&member=x", "member must")]:
         answer = one.push("fake", GOOD, query)
         assert answer.status == 400 and reason in answer.json["error"], (query, answer.body)
-    for action in ("commit", "prepare", "prolong", "abort", "rollback"):
+    for action in ("commit", "prepare", "renew", "abort", "rollback"):
         assert one.admin("POST", f"fake/weights/{action}?push=a%20b").status == 400
     assert one.admin("POST", "fake/weights/prepare").status == 400
     assert json.dumps(pushes(one)).count('"p"') == 0

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the runboo
 
 
 class Node:
-    """A server that can be started again on its ports, with its kept weights."""
+    """A server that can be started again on its ports, with its stored weights."""
 
     def __init__(self, folder, name):
         self.name, self.kept = name, folder / name
@@ -36,7 +36,7 @@ class Node:
         return self.server
 
     def active(self):
-        """Generation and digest of what it serves."""
+        """Weight version and digest of what it serves."""
         told = json.loads(self.server.request("GET", "/v2/admin/models/digits/weights?digest=true", port=self.ports["admin"]).body)
         return told["generation"], next(s["digest"] for s in told["sets"] if s["state"] == "active")
 
@@ -259,11 +259,11 @@ def test_a_full_disk(tmp_path):
     with node.server:
         cluster.push("a")
         told = cluster.run("not-kept")
-        assert re.search(r'^sconce_model_kept_weights_problem\{model="digits",version="1"\} 1$', told, re.MULTILINE)
+        assert re.search(r'^sconce_model_stored_weights_problem\{model="digits",version="1"\} 1$', told, re.MULTILINE)
         assert '"generation":2' in told.replace(" ", "")
         inside = ["nsenter", f"--mount=/proc/{node.server.process.pid}/ns/mnt"]
         subprocess.run([*inside, "mount", "-o", "remount,size=10m", node.kept], check=True)
         told = cluster.run("keep-again")
-        assert re.search(r'^sconce_model_kept_weights_problem\{model="digits",version="1"\} 0$', told, re.MULTILINE)
+        assert re.search(r'^sconce_model_stored_weights_problem\{model="digits",version="1"\} 0$', told, re.MULTILINE)
         node.server.process.send_signal(signal.SIGKILL)
         node.server.process.wait()

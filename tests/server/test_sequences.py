@@ -269,16 +269,16 @@ def test_new_weights_in_the_middle():
     """A sequence ends with the weights it began with, whatever is pushed; others get the new ones."""
     with SequenceServer(f"state={STATE}", sequences=8) as server:
         assert server.value(1, x=3, start=True) == fake_expected([3])[0]
-        for generation in range(2, 5):
-            answer = server.push("state", fake_weights(generation), "commit=true")
+        for weight_version in range(2, 5):
+            answer = server.push("state", fake_weights(weight_version), "commit=true")
             assert answer.status == 200, answer.body
             answer = server.step(1, x=3)
-            assert answer.json["outputs"][0]["data"][0] == 3 + generation - 1
-            assert answer.headers["Sconce-Generation"] == "1"
-            fresh = server.step(100 + generation, x=3, start=True)
-            assert fresh.json["outputs"][0]["data"][0] == 4 * generation
-            assert fresh.headers["Sconce-Generation"] == str(generation)
-            assert server.value(100 + generation, x=3) == 4 * generation + 1
+            assert answer.json["outputs"][0]["data"][0] == 3 + weight_version - 1
+            assert answer.headers["Sconce-Weight-Version"] == "1"
+            fresh = server.step(100 + weight_version, x=3, start=True)
+            assert fresh.json["outputs"][0]["data"][0] == 4 * weight_version
+            assert fresh.headers["Sconce-Weight-Version"] == str(weight_version)
+            assert server.value(100 + weight_version, x=3) == 4 * weight_version + 1
         assert server.value(102, x=3) == 4 * 2 + 2  # still those of the first push
         assert server.value(1, x=3, start=True) == 4 * 4
 
@@ -289,7 +289,7 @@ def test_sequences_that_follow_the_weights():
         assert server.push("state", fake_weights(2), "commit=true").status == 200
         answer = server.step(1, x=3)
         assert answer.json["outputs"][0]["data"][0] == 8 + 1
-        assert answer.headers["Sconce-Generation"] == "2"
+        assert answer.headers["Sconce-Weight-Version"] == "2"
 
 
 def test_named_sets():

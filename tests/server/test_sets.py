@@ -60,7 +60,7 @@ def server(shared):
 def test_each_way_to_choose(server):
     assert server.put("tenant-a", fake_weights(3)).json["result"] == "held"
     assert server.put("tenant-b", fake_weights(5)).status == 200
-    generation = server.held()["tenant-b"]["generation"]
+    weight_version = server.held()["tenant-b"]["generation"]
 
     def check(answer, value, name="tenant-b"):
         assert data(answer) == of(value)
@@ -70,7 +70,7 @@ def test_each_way_to_choose(server):
     check(server.infer("fake", ONES, parameters={"weights": "tenant-a"}), 3, "tenant-a")
     answer = server.infer("fake@tenant-b", ONES)
     check(answer, 5)
-    assert answer.headers["Sconce-Generation"] == str(generation)
+    assert answer.headers["Sconce-Weight-Version"] == str(weight_version)
     check(server.post("/v2/models/fake@tenant-b/versions/1/infer", numbers([1, 1, 1, 1])), 5)
     check(server.post("/v2/models/fake/infer", numbers([1, 1, 1, 1]), {"Sconce-Weights": "tenant-b"}), 5)
     check(server.post("/v2/models/fake@tenant-b/infer", numbers([1, 1, 1, 1], parameters={"weights": "tenant-b"}),
@@ -351,7 +351,7 @@ def test_to_the_disk_and_back(tmp_path):
         assert (tmp_path / "fake/1/s1.safetensors").exists()
         for i in [*range(1, 11), 3, 9, 1]:
             answer = server.infer(f"fake@s{i}", ONES)
-            assert data(answer) == of(i) and answer.headers["Sconce-Generation"] == str(held[f"s{i}"]["generation"])
+            assert data(answer) == of(i) and answer.headers["Sconce-Weight-Version"] == str(held[f"s{i}"]["generation"])
             assert server.admin("GET", "fake/sets").json["bytes"] <= 96
         # Many clients of many sets at once: more sets than there is room for.
         with concurrent.futures.ThreadPoolExecutor(16) as pool:

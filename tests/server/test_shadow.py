@@ -230,7 +230,7 @@ def test_a_promoted_set_is_what_comes_next_is_compared_with():
         assert server.infer("fake_batched", ones).status == 200
         server.wait_for_ended(1, "fake_batched")
         now = server.shadow("fake_batched")
-        assert now["beside"] == server.sets("fake_batched")["active"]["generation"]
+        assert now["beside"] == server.sets("fake_batched")["active"]["weight_version"]
         assert (now["compared"], now["outputs"][0]["largest"]) == (1, 2)
 
 

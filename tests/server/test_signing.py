@@ -37,7 +37,7 @@ def refused_at_start(package, reason, *flags):
     return log
 
 
-# `sconce sign` and `sconce verify --key`.
+# `sconce sign` and `sconce verify`.
 
 
 @pytest.mark.parametrize("flags", [(), ("--inside",)])
@@ -78,9 +78,8 @@ def test_a_signature_elsewhere(tmp_path, package, keys):
 @pytest.mark.parametrize("arguments, said", [
     (["sign", "x"], "--key is required"), (["sign", "--key", "/nowhere", "x"], "/nowhere"),
     (["sign", "--key", "k", "--inside", "--output", "s", "x"], "not with --inside"),
-    (["verify", "x"], "verify needs PACKAGE and MODEL, or --key and packages"),
-    (["verify", "x", "y", "z"], "verify needs PACKAGE and MODEL"),
-    (["verify", "--signature", "s", "x", "y"], "verify needs PACKAGE and MODEL"),
+    (["verify", "x"], "verify needs --key"), (["verify", "--key", "k"], "FILE is required"),
+    (["verify", "--key", "k", "--signature", "s", "x", "y"], "--signature is for one file"),
     (["verify", "--key", "/nowhere", "x"], "/nowhere")])
 def test_wrong_usage(arguments, said):
     done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
@@ -372,7 +371,7 @@ def seal(tmp_path):
     return ["--weights-store", str(tmp_path / "kept"), "--weights-store-key", str(key)]
 
 
-def test_kept_sets_need_a_seal(tmp_path, package, keys):
+def test_stored_sets_need_a_seal(tmp_path, package, keys):
     keys[0].sign(package)
     refused_at_start(package, "together need weights_store_key", *require(keys[0]), "--weights-store", tmp_path / "kept")
 
@@ -380,7 +379,7 @@ def test_kept_sets_need_a_seal(tmp_path, package, keys):
 def test_sealed_sets_serve_again(tmp_path, package, keys, seal):
     keys[0].sign(package)
     with signed_server(package, keys[0], *seal) as server:
-        assert push(server, tmp_path, keys[0], fake_weights(5)).json["kept"] is True
+        assert push(server, tmp_path, keys[0], fake_weights(5)).json["stored"] is True
     for _ in range(2):
         with signed_server(package, keys[0], *seal) as server:
             assert server.ones() == (expected(5), 2)
@@ -415,7 +414,7 @@ def test_what_was_changed_does_not_serve(tmp_path, package, keys, seal, tamper, 
     tamper(tmp_path / "kept/fake/1")
     with signed_server(package, keys[0], *seal) as server:
         assert server.ones()[0] == expected(stands_in)
-        assert any("seal" in line or "not the file that was kept" in line for line in server.log)
+        assert any("seal" in line or "not the file that was stored" in line for line in server.log)
 
 
 def test_sets_of_another_place_or_key_do_not_serve(tmp_path, package, keys, seal):
@@ -431,7 +430,7 @@ def test_sets_of_another_place_or_key_do_not_serve(tmp_path, package, keys, seal
         assert server.ones()[0] == STORED
 
 
-def test_sets_that_were_kept_before_there_was_a_seal(tmp_path, package, keys, seal):
+def test_sets_that_were_stored_before_there_was_a_seal(tmp_path, package, keys, seal):
     keys[0].sign(package)
     with AdminServer(f"fake={package}", flags=seal[:2]) as server:
         assert server.push("fake", fake_weights(5), "commit=true").status == 200

@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_used(tmp_path, content, said):
     assert status != 0 and said in log and str(path) in log, log
 
 
-def test_kept_weights_go_before_a_file(tmp_path):
+def test_stored_weights_go_before_a_file(tmp_path):
     path = tmp_path / "w.safetensors"
     path.write_bytes(fake_weights(5))
     flags = ["--weights-store", str(tmp_path / "kept"), *settings(weights=path)]
@@ -112,7 +112,7 @@ def test_a_package_without_weights(tmp_path):
 def test_the_active_set_is_handed_out():
     with start() as server:
         first = server.admin("GET", ACTIVE)
-        assert first.headers["Sconce-Generation"] == "1" and first.headers["Sconce-Weights-Label"] == ""
+        assert first.headers["Sconce-Weight-Version"] == "1" and first.headers["Sconce-Weights-Label"] == ""
         assert server.push("fake", fake_weights(5), "commit=true&label=five%20%C3%BC").status == 200
         answer = server.admin("GET", ACTIVE)
         assert answer.status == 200 and answer.headers["Content-Type"] == "application/octet-stream"
@@ -120,7 +120,7 @@ def test_the_active_set_is_handed_out():
         assert {name: tensors[name] for name in pushed} == pushed
         digest = server.sets(query="digest=true")["active"]["digest"]
         assert answer.headers["Sconce-Weights-Digest"] == digest and answer.headers["ETag"] == f'"{digest}"'
-        assert answer.headers["Sconce-Generation"] == "2" and answer.headers["Sconce-Weights-Label"] == "five%20%C3%BC"
+        assert answer.headers["Sconce-Weight-Version"] == "2" and answer.headers["Sconce-Weights-Label"] == "five%20%C3%BC"
         assert server.admin("GET", "fake/versions/1/weights/active").body == answer.body
         assert server.push("fake", first.body, "commit=true").status == 200  # and taken again
         assert server.ones()[0] == STORED
@@ -179,10 +179,10 @@ def test_updates_while_a_set_is_handed_out():
             while piece := connection.recv(1 << 20):
                 data += piece
         head, body = data.split(b"\r\n\r\n", 1)
-        assert b"Sconce-Generation: 1" in head
+        assert b"Sconce-Weight-Version: 1" in head
         sizes.add(len(body))
         answer = server.admin("GET", ACTIVE)
-        assert answer.headers["Sconce-Generation"] == "3" and len(answer.body) in sizes
+        assert answer.headers["Sconce-Weight-Version"] == "3" and len(answer.body) in sizes
         assert read_safetensors(answer.body)["scale.w"][2] == struct.pack("<f", 3) * LARGE_FEATURES
 
 
@@ -208,14 +208,14 @@ def test_weights_of_a_peer(tmp_path):
             assert server.sets(query="digest=true")["active"]["digest"] == new.sets(query="digest=true")["active"]["digest"]
             assert server.push("fake", fake_weights(8), "commit=true&label=own").json["generation"] == 5
         with start("--weights-store", str(kept), *settings(weights_from=peers)) as server:
-            assert server.served() == (expected(8), 5, "own")  # the kept set is newer
+            assert server.served() == (expected(8), 5, "own")  # the stored set is newer
             server.stop()
         for value in (7, 9):
             assert new.push("fake", fake_weights(value), f"commit=true&label=new%20{value}").status == 200
         with start("--weights-store", str(kept), *settings(weights_from=peers)) as server:
             assert server.served() == (expected(9), 6, "new 9")
     with start("--weights-store", str(kept), *settings(weights_from=peers)) as server:
-        assert server.served() == (expected(9), 6, "new 9")  # what came from a peer was kept
+        assert server.served() == (expected(9), 6, "new 9")  # what came from a peer was stored
 
 
 def test_no_peer_has_weights(tmp_path):
@@ -262,15 +262,20 @@ BAD_SETS = {
 }
 
 
+@pytest.mark.parametrize("former", [False, True], ids=["names of today", "former names"])
 @pytest.mark.parametrize("kind", BAD_SETS)
-def test_a_peer_that_lies(kind):
+def test_a_peer_that_lies(kind, former):
     body, length, digest, said = BAD_SETS[kind]
 
     def answer(path):
         if not path.endswith("/active"):
-            text = json.dumps({"generation": 7, "ready": True, "instance": "other"}).encode()
+            sets = [{"state": "active", "weight_version": 7}, {"state": "staged", "weight_version": None},
+                    {"state": "previous", "weight_version": 9}]
+            names = {"generation": 7} if former else {"weight_version": "x", "sets": sets}  # deprecated: the first
+            text = json.dumps({**names, "ready": True, "instance": "other"}).encode()
             return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(text), text)
-        head = "HTTP/1.1 200 OK\r\nSconce-Generation: 7\r\nSconce-Weights-Label: x\r\n" + \
+        head = f"HTTP/1.1 200 OK\r\nSconce-{'Generation' if former else 'Weight-Version'}: 7\r\n" + \
+            "Sconce-Weights-Label: x\r\n" + \
             f"Sconce-Weights-Digest: {digest}\r\n" + (f"Content-Length: {length}\r\n" if length else "") + "\r\n"
         return head.encode() + body
 
@@ -296,7 +301,7 @@ def test_a_peer_behind_a_token(tmp_path):
 
 @pytest.fixture(scope="module")
 def mutual(tmp_path_factory, authority):
-    """A peer that serves generation 2 and whose admin port demands a certificate."""
+    """A peer that serves weight version 2 and whose admin port demands a certificate."""
     path = tmp_path_factory.mktemp("mutual") / "w.safetensors"
     path.write_bytes(fake_weights(5))
     certificate, key = authority.issue("server")

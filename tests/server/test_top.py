@@ -27,7 +27,7 @@ def overview(tick, **server):
                        "resident_bytes": 100 << 20, "cpu_seconds": 0.25 * tick, "connections": 3, "consoles": 1,
                        "requests": 120 * tick, "lost_lines": 0, **server},
             "gpus": [{"uuid": "GPU-1", "utilization": 0.5, "memory_used": 1 << 30, "memory_total": 80 << 30, "power_watts": 300.0}],
-            "models": [{"name": "digits", "version": "1", "state": "READY", "reason": "", "kind": "package", "generation": 2,
+            "models": [{"name": "digits", "version": "1", "state": "READY", "reason": "", "kind": "package", "weight_version": 2,
                         "label": "v2\x1b[5m", "staged": False, "sets": 0, "weight_bytes": 61480, "set_bytes": 0, "replicas": 1,
                         "devices": ["cpu"], "queue": 4, "success": 118 * tick, "failures": 2 * tick,
                         "inferences": 120 * tick, "executions": 60 * tick, "total_ns": 1, "queue_ns": 1, "input_ns": 1,
@@ -157,7 +157,8 @@ def test_once_as_json(feed):
     document = json.loads(out)
     model, = document["models"]
     assert (model["name"], model["state"], model["requests_per_s"], model["errors_per_s"]) == ("digits", "READY", 120, 2)
-    assert (model["mean_batch"], model["queue"], model["generation"]) == (2, 4, 2)
+    assert (model["mean_batch"], model["queue"], model["weight_version"]) == (2, 4, 2)
+    assert model["generation"] == 2  # deprecated
     assert model["p50_s"] == pytest.approx(100e-6) and model["p99_s"] == pytest.approx(198e-6)
     assert document["answers_per_s"] == 120 and document["cpu_share"] == 0.25 and document["alerts"][0]["model"] == "digits"
 
@@ -269,7 +270,7 @@ def test_a_server(tmp_path):
         assert (status, err) == (0, "")
         document = json.loads(out)
         model, = document["models"]
-        assert (model["name"], model["version"], model["state"], model["generation"]) == ("fake", "1", "READY", 1)
+        assert (model["name"], model["version"], model["state"], model["weight_version"]) == ("fake", "1", "READY", 1)
         assert model["requests_per_s"] > 0 and model["errors_per_s"] == 0 and model["mean_batch"] >= 1
         assert 0 < model["p50_s"] <= model["p99_s"] and document["answers_per_s"] > 0
         with Terminal(url, "--token-file", str(tmp_path / "token")) as terminal:

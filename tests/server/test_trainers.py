@@ -118,7 +118,7 @@ def test_pause_and_continue_publish_together(gpu, memory, counters):
     assert gpu.trainer("flush_cache", method="GET").status == 200
     assert gpu.trainer("flush_cache").json["success"] is True
     done = gpu.trainer("continue_generation", {})
-    assert done.status == 200 and "generation" in done.json["message"]
+    assert done.status == 200 and "published weight version " in done.json["message"]
     assert gpu.value() == (30, "z")
     again = gpu.trainer("continue_generation")
     assert again.status == 200 and "nothing" in again.json["message"]
@@ -153,11 +153,11 @@ def test_partial_and_full(gpu, memory):
 
 def test_update_weight_version(gpu):
     value, _ = gpu.value()
-    generation = gpu.sets("m")["active"]["generation"]
+    weight_version = gpu.sets("m")["active"]["weight_version"]
     answer = gpu.trainer("update_weight_version", {"new_version": "renamed", "abort_all_requests": False})
     assert answer.status == 200 and answer.json["new_version"] == "renamed" and answer.json["success"] is True
     assert gpu.value() == (value, "renamed")
-    assert gpu.sets("m")["active"]["generation"] == generation + 1
+    assert gpu.sets("m")["active"]["weight_version"] == weight_version + 1
     assert gpu.trainer("weight_info", method="GET").json == {"weight_version": "renamed"}
     for wrong in ({}, {"new_version": ""}, {"new_version": 1}, {"new_version": "a\nb"}, {"new_version": "x" * 300}):
         assert gpu.trainer("update_weight_version", wrong).status == 400, wrong

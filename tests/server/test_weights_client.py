@@ -50,21 +50,21 @@ def push(weights, admins, *more):
 
 
 def unchanged(admins):
-    return all(a.generation == 1 and a.staged is None for a in admins)
+    return all(a.weight_version == 1 and a.staged is None for a in admins)
 
 
 def test_push_publishes_on_all(weights, admins):
     result = push(weights, admins, "--label", "step 1&200")
     assert result.returncode == 0, result.stdout
     for admin in admins:
-        assert admin.generation == 2
+        assert admin.weight_version == 2
         assert admin.actions() == ["weights", "prepare", "commit"]
         assert admin.tensors["a"] == ("U8", [200], bytes(range(200)))
         assert admin.tensors["b"] == ("U8", [3_000_001], b"\7" * 3_000_001)
         assert admin.tensors["none"] == ("U8", [0], b"")
         assert admin.query.startswith("mode=full&label=step%201%26200&push=")
         assert f"{admin.url}: serves" in result.stdout
-        assert "generation 2" in result.stdout
+        assert "weight version 2" in result.stdout
     assert "\x1b" not in result.stdout and "\r" not in result.stdout
 
 
@@ -123,9 +123,9 @@ def test_one_that_cannot_commit_rolls_the_others_back(weights, admins, failure):
     result = push(weights, admins, "--label", "new")
     assert result.returncode == 1
     assert f"{admins[1].url}: did not commit" in result.stdout
-    assert admins[1].generation == 1 and admins[1].staged is None
+    assert admins[1].weight_version == 1 and admins[1].staged is None
     for admin in (admins[0], admins[2]):
-        assert admin.generation == 3 and admin.version[3] == "1"
+        assert admin.weight_version == 3 and admin.version[3] == "1"
         assert f"{admin.url}: rolled back" in result.stdout
 
 
@@ -141,7 +141,7 @@ def test_a_commit_whose_answer_is_lost_counts_as_what_the_server_says(weights, a
     admins[1].fail["commit"] = "hang up after"
     result = push(weights, admins, "--label", "new")
     assert result.returncode == 0, result.stdout
-    assert all(a.generation == 2 for a in admins)
+    assert all(a.weight_version == 2 for a in admins)
 
 
 def test_a_rollback_that_fails_is_said(weights, admins):
@@ -151,7 +151,7 @@ def test_a_rollback_that_fails_is_said(weights, admins):
     result = push(weights, admins)
     assert result.returncode == 1
     assert f"{admins[1].url}: serves the new weights, and could not roll back: 500: gone" in result.stdout
-    assert admins[0].generation == 3
+    assert admins[0].weight_version == 3
 
 
 def test_nothing_is_sent_unless_all_are_there(weights, admins):
@@ -179,7 +179,7 @@ def test_token(weights, tmp_path):
 def test_a_server_that_does_not_invite_gets_the_body_all_the_same(weights):
     with FakeAdmin(invites=False) as admin:
         assert push(weights, [admin]).returncode == 0
-        assert admin.generation == 2
+        assert admin.weight_version == 2
 
 
 def test_a_server_that_says_nothing_is_given_up(weights):
@@ -210,7 +210,7 @@ def test_ctrl_c_leaves_nothing_staged(tmp_path):
         output, _ = process.communicate(timeout=30)
         assert process.returncode == 1
         assert "interrupted: no server has changed" in output
-        assert quick.staged is None and quick.generation == 1
+        assert quick.staged is None and quick.weight_version == 1
         look.close()
         upload.close()
 
@@ -260,7 +260,7 @@ def test_every_address_of_a_name(weights):
     with FakeAdmin() as admin:
         port = admin.url.rsplit(":", 1)[1]
         result = push(weights, [admin], "--every-address")
-        assert result.returncode == 0 and admin.generation == 2, result.stdout
+        assert result.returncode == 0 and admin.weight_version == 2, result.stdout
         assert f"127.0.0.1:{port}" in result.stdout
     result = run("status", "--model", "m", "--every-address", "--to", "http://nobody.invalid:1")
     assert result.returncode == 2 and "nobody.invalid" in result.stdout
@@ -271,8 +271,8 @@ def test_rollback(admins):
         admin.publish("step-7")
     result = run("rollback", "--model", "digits", "--to", urls(admins))
     assert result.returncode == 0, result.stdout
-    assert all(a.generation == 3 and a.version[3] == "1" for a in admins)
-    assert result.stdout.count("serves 1 as generation 3") == 3
+    assert all(a.weight_version == 3 and a.version[3] == "1" for a in admins)
+    assert result.stdout.count("serves 1 as weight version 3") == 3
 
 
 def test_rollback_needs_previous_weights_everywhere(admins):
@@ -298,14 +298,22 @@ def test_wrong_usage(weights, admins):
     (["push", "FILE", "--lease", "soon"], "lease"),
     (["push", "FILE", "--key", "key.pem"], "--certificate and --key go together"),
     (["status", "--certificate", "certificate.pem"], "--certificate and --key go together"),
-    (["settle", "--from", "ftp://h:1"], "http or https"),
-    (["settle", "--gone", "ftp://h:1"], "http or https"),
+    (["reconcile", "--from", "ftp://h:1"], "http or https"),
+    (["reconcile", "--gone", "ftp://h:1"], "http or https"),
     (["golden", "--out", "x.safetensors"], "--to names 3 servers"),
 ])
 def test_options_that_do_not_go_together_are_wrong_usage(weights, admins, arguments, reason):
     result = run(*[weights if a == "FILE" else a for a in arguments], "--model", "digits", "--to", urls(admins))
     assert result.returncode == 2 and reason in result.stdout, result.stdout
     assert all(a.calls == [] for a in admins)
+
+
+@pytest.mark.parametrize("more", [[], ["--help"], ["--model", "digits", "--to", "http://127.0.0.1:1"]])
+def test_a_former_command_is_an_error_that_names_the_present_one(more):
+    former = "settle"  # deprecated
+    result = run(former, *more)
+    assert result.returncode == 2 and f"'{former}' is now called 'sconce weights reconcile'" in result.stdout, result.stdout
+    assert former not in run("--help").stdout
 
 
 # Real servers.
@@ -327,7 +335,7 @@ def admin_urls(servers):
 def ask(server):
     answer = server.post("/v1/models/digits:call", REQUEST)
     assert answer.status == 200, answer.body
-    return answer.body, int(answer.headers["Sconce-Generation"])
+    return answer.body, int(answer.headers["Sconce-Weight-Version"])
 
 
 def scores(body):
@@ -341,18 +349,18 @@ def test_push_and_rollback_on_real_servers(servers):
     stop = threading.Event()
 
     def client(server):
-        generation = 0
+        weight_version = 0
         while not stop.is_set():
             body, now = ask(server)
             # A request that shares its run may be rounded differently.
-            assert now >= generation and (now != 1 or body == first[0] or scores(body) == pytest.approx(scores(first[0]), rel=1e-5))
-            generation = now
+            assert now >= weight_version and (now != 1 or body == first[0] or scores(body) == pytest.approx(scores(first[0]), rel=1e-5))
+            weight_version = now
 
     with threads(*[functools.partial(client, s) for s in servers], stop=stop):
         result = run("push", DIGITS / "digits-v2.safetensors", "--model", "digits", "--to", admin_urls(servers),
                      "--label", "v2")
         assert result.returncode == 0, result.stdout
-        assert result.stdout.count("serves v2 as generation 2") == 2
+        assert result.stdout.count("serves v2 as weight version 2") == 2
     second = [ask(s) for s in servers]
     assert second[0] == second[1] and second[0][1] == 2 and second[0][0] != first[0]
 

@@ -45,16 +45,16 @@ def test_example():
 
                 try:
                     first = read_line()
-                    assert first.startswith('Sconce-Generation: 1{"class":[9]')
+                    assert first.startswith('Sconce-Weight-Version: 1{"class":[9]')
                     push = shell("push", stdout=subprocess.PIPE, text=True)
                     output = push.communicate(timeout=30)[0]
                     assert push.returncode == 0 and '"result":"staged"' in output and '"weight_version":"v2"' in output
                     second = read_line()
-                    assert second.startswith('Sconce-Generation: 2{"class":[9]')
+                    assert second.startswith('Sconce-Weight-Version: 2{"class":[9]')
                     back = shell("rollback", stdout=subprocess.PIPE, text=True)
                     assert '"generation":3' in back.communicate(timeout=30)[0] and back.returncode == 0
                     third = read_line()
-                    assert third.startswith("Sconce-Generation: 3")
+                    assert third.startswith("Sconce-Weight-Version: 3")
                     answer = [line.split("{", 1)[1] for line in lines]
                     assert answer[0] == answer[2] != answer[1]
                 finally:
@@ -91,6 +91,6 @@ def test_restart(tmp_path):
                     output, problem = push.communicate(timeout=30)
                     assert push.returncode == 0 and re.search(r"active +2 .* v2\n", output), (output, problem)
                 else:
-                    assert any("serves the kept weights of generation 2 ('v2')" in line for line in lines), lines
+                    assert any("serves the stored weights of weight version 2 ('v2')" in line for line in lines), lines
             finally:
                 os.killpg(server.pid, signal.SIGKILL)

@@ -63,7 +63,7 @@ TEST_CASE("weights of files: each kind, full and partial, is what the model then
   }
   fake::write_directory(folder.path() / "directory", {{"model", fake::model("fake_model")}});
   CHECK(staged(model, folder.path() / "directory", 3) == stored(3));
-  CHECK(model.generation() == 12);
+  CHECK(model.weight_version() == 12);
 }
 
 TEST_CASE("weights of files: what was folded follows; what the model writes stays") {
@@ -92,7 +92,7 @@ TEST_CASE("weights of files: what does not fit, ends early or is cancelled leave
   const fs::path path = folder.path() / "w.safetensors";
   const auto refused = [&](const char* text, bool full = true, FileOptions options = {}) {
     CHECK_THROWS_WITH_AS(stage(model, path, full, options), doctest::Contains(text), Error);
-    CHECK(model.generation() == 1);
+    CHECK(model.weight_version() == 1);
     CHECK(model.weight_sets().size() == 1);
     CHECK(run(model, 3) == stored(3));
   };
@@ -164,7 +164,7 @@ TEST_CASE("weights of a set: what is read from one model is what another one com
   CHECK(from.model->open_weights(WeightState::kStaged)->info().label == "five");
   from.model->commit_weights();
   std::unique_ptr<WeightSetFile> set = from.model->open_weights(WeightState::kActive);
-  CHECK(set->info().generation == 2);
+  CHECK(set->info().weight_version == 2);
   const std::string digest = set->digest();
   CHECK(digest == from.model->weights_digest(WeightState::kActive));
   from.model->rollback_weights();

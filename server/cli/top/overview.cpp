@@ -12,7 +12,7 @@ namespace {
 
 // Number of events for latencies and batch sizes, because single events have few requests.
 constexpr size_t kEvents = 11;
-constexpr size_t kRatesKept = 60;
+constexpr size_t kMaxRates = 60;
 
 const OrderedJson* part_of(const OrderedJson& object, const char* key) {
   if (!object.is_object()) return nullptr;
@@ -56,7 +56,8 @@ LiveModel model_from(const OrderedJson& json) {
   model.reason = printable_part(json, "reason");
   model.kind = printable_part(json, "kind");
   model.label = printable_part(json, "label");
-  model.generation = count_part(json, "generation");
+  // A server of the release before has only the former name.
+  model.weight_version = count_part(json, json.contains("weight_version") ? "weight_version" : "generation");
   model.weight_bytes = count_part(json, "weight_bytes");
   model.set_bytes = count_part(json, "set_bytes");
   model.replicas = count_part(json, "replicas");
@@ -157,7 +158,7 @@ void History::add(Overview overview) {
     const uint64_t count = since(model.success + model.failures, was ? was->success + was->failures : 0);
     std::deque<double>& rates = rates_[key_of(model)];
     rates.push_back(per_second(count, before, now()).value_or(0));
-    if (rates.size() > kRatesKept) rates.pop_front();
+    if (rates.size() > kMaxRates) rates.pop_front();
   }
   std::erase_if(rates_, [&](const auto& entry) {
     return std::none_of(now().models.begin(), now().models.end(),

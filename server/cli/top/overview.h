@@ -14,7 +14,7 @@ namespace sconce::server::commands {
 
 struct LiveModel {
   std::string name, version, state, reason, kind, label;
-  uint64_t generation = 0, weight_bytes = 0, set_bytes = 0, replicas = 0, queue = 0;
+  uint64_t weight_version = 0, weight_bytes = 0, set_bytes = 0, replicas = 0, queue = 0;
   bool staged = false;
   // Since the server's start.
   uint64_t success = 0, failures = 0, rejected = 0, inferences = 0, executions = 0, tokens = 0;

@@ -67,7 +67,7 @@ std::string uptime_text(double seconds) {
 }
 
 std::string weights_text(const LiveModel& model) {
-  return std::to_string(model.generation) + (model.label.empty() ? "" : " " + model.label) +
+  return std::to_string(model.weight_version) + (model.label.empty() ? "" : " " + model.label) +
          (model.staged ? " (+ staged)" : "");
 }
 
@@ -254,7 +254,8 @@ OrderedJson rates_document(const History& history) {
                       {"weight_bytes", model.weight_bytes},
                       {"set_bytes", model.set_bytes},
                       {"replicas", model.replicas},
-                      {"generation", model.generation},
+                      {"weight_version", model.weight_version},
+                      {"generation", model.weight_version},
                       {"label", model.label.empty() ? OrderedJson(nullptr) : OrderedJson(model.label)},
                       {"staged", model.staged}});
   }

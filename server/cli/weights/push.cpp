@@ -14,7 +14,7 @@
 #include "sconce/check.h"
 #include "sconce/weight_sources.h"
 #include "server/cli/weights/push_lease.h"
-#include "server/cli/weights/settle.h"
+#include "server/cli/weights/reconcile.h"
 #include "server/http/client/url_text.h"
 #include "server/signing/sign_file.h"
 #include "server/support/json/base64.h"
@@ -70,7 +70,7 @@ class Push {
     if (!look()) return 1;
     const UploadFields fields = fields_of_body();
     std::optional<PushLease> lease;
-    if (!options_.dry_run) lease.emplace(servers_, target("/prolong" + by_id()), options_.lease);
+    if (!options_.dry_run) lease.emplace(servers_, target("/renew" + by_id()), options_.lease);
     if (!stage(fields)) return 1;
     if (options_.dry_run) return 0;
     if (!prepare()) return 1;
@@ -117,7 +117,7 @@ class Push {
           report(servers_[i], good = false,
                  answers[i].ok() ? "its answer is not from an admin port" : answers[i].reason());
     } else {
-      good = settle_open({servers_, options_.model, options_.version});
+      good = reconcile_open({servers_, options_.model, options_.version});
     }
     if (!good) std::cout << "nothing was sent\n";
     return good;
@@ -263,7 +263,7 @@ class Push {
     if (first != "committed") {
       report(servers_[0], false, "did not commit: " + answers[0].reason());
       if (first.empty()) {
-        std::cout << "it is not known whether it has; when it answers again, push or settle\n";
+        std::cout << "it is not known whether it has; when it answers again, push or reconcile\n";
         return 1;
       }
       for (State& state : states_) state.staged = true;
@@ -293,7 +293,8 @@ class Push {
       const Answer sets = answers[i].ok() ? answers[i] : servers_[i].get(target());
       const std::optional<Active> active = active_of(sets);
       report(servers_[i], true,
-             active ? fmt::format("serves {} as generation {}", active->version, active->generation) : "committed");
+             active ? fmt::format("serves {} as weight version {}", active->version, active->weight_version)
+                    : "committed");
     }
     return options_.guard.empty() ? 0 : watch();
   }

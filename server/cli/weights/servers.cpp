@@ -26,11 +26,17 @@ uint64_t number_in(const Json& object, const char* key) {
   return at != object.end() && at->is_number_unsigned() ? at->get<uint64_t>() : 0;
 }
 
+// A server of the release before has only the former name, "generation".
+uint64_t version_in(const Json& object) {
+  const uint64_t version = number_in(object, "weight_version");
+  return version != 0 ? version : number_in(object, "generation");
+}
+
 PushStatus push_from(const Json& json) {
   PushStatus push{.id = text_in(json, "push"), .state = text_in(json, "state"), .set = text_in(json, "set")};
   if (const auto left = json.find("expires_in"); left != json.end() && left->is_number())
     push.expires_in = left->get<double>();
-  push.generation = number_in(json, "generation");
+  push.weight_version = version_in(json);
   push.member = number_in(json, "member");
   if (const auto active = json.find("active"); active != json.end()) push.active = *active == true;
   if (const auto members = json.find("members"); members != json.end() && members->is_array())
@@ -95,15 +101,15 @@ void report(const AdminClient& client, bool good, const std::string& text) {
 std::optional<Active> active_of(const Answer& answer) {
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object()) return std::nullopt;
-  const auto generation = json.find("generation");
-  if (generation == json.end() || !generation->is_number_unsigned()) return std::nullopt;
-  Active active{.generation = generation->get<uint64_t>(), .version = text_in(json, "weight_version")};
+  Active active{.weight_version = number_in(json, "generation"), .version = text_in(json, "weight_version")};
   for (const Json& set : json.value("sets", Json::array())) {
     if (!set.is_object() || text_in(set, "state") != "active") continue;
+    active.weight_version = version_in(set);
     active.label = text_in(set, "label");
     active.since = text_in(set, "since");
     active.digest = text_in(set, "digest");
   }
+  if (active.weight_version == 0) return std::nullopt;
   return active;
 }
 
@@ -111,7 +117,7 @@ std::optional<Active> named_of(const Answer& answer) {
   if (answer.status == 404) return Active{.digest = "absent"};
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object() || text_in(json, "name").empty()) return std::nullopt;
-  return Active{.generation = number_in(json, "generation"),
+  return Active{.weight_version = version_in(json),
                 .version = text_in(json, "name"),
                 .label = text_in(json, "label"),
                 .since = text_in(json, "since"),

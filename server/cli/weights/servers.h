@@ -35,7 +35,7 @@ void report(const AdminClient& client, bool good, const std::string& text);
 
 // The active set in the answer of GET .../weights.
 struct Active {
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   std::string version = {};                         // label, or the weight version
   std::string label = {}, since = {}, digest = {};  // digest: if requested
 };
@@ -57,7 +57,7 @@ std::optional<Guard> guard_of(const Answer& answer);
 struct PushStatus {
   std::string id = {}, state = {}, set = {};  // set: a named set; empty: the model's own weights
   double expires_in = 0;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   bool active = false;  // the server serves the set that the push, or its undo, published
   std::vector<std::string> members = {};
   size_t member = 0;

@@ -16,7 +16,7 @@
 #include "server/cli/weights/diff.h"
 #include "server/cli/weights/golden.h"
 #include "server/cli/weights/push.h"
-#include "server/cli/weights/settle.h"
+#include "server/cli/weights/reconcile.h"
 #include "server/rollout/push/push_terms.h"
 #include "server/support/terminal/text.h"
 
@@ -60,7 +60,7 @@ void check_push(const WeightsOptions& options) {
                kInvalidArgument, "--guard does not go with --set: a named set is not watched");
 }
 
-void check_settle(const WeightsOptions& options) {
+void check_reconcile(const WeightsOptions& options) {
   check_servers(options);
   if (!options.from.empty()) parse_admin_server(options.from);
   for (const std::string& gone : options.gone) parse_admin_server(gone);
@@ -106,9 +106,11 @@ void print_sets(const AdminClient& client, const Json& document) {
   for (const Json& set : document.value("sets", Json::array())) {
     if (!set.is_object()) continue;
     const auto bytes = set.find("bytes");
-    const std::string generation = text_of(set, "generation"), digest = text_of(set, "digest");
+    // A server of the release before has only the former name.
+    const std::string weight_version = text_of(set, set.contains("weight_version") ? "weight_version" : "generation");
+    const std::string digest = text_of(set, "digest");
     std::cout << fmt::format(
-        "  {:<9} {:>6}  {:>9}  {}  {}{}\n", text_of(set, "state"), generation.empty() ? "-" : generation,
+        "  {:<9} {:>6}  {:>9}  {}  {}{}\n", text_of(set, "state"), weight_version.empty() ? "-" : weight_version,
         bytes != set.end() && bytes->is_number_unsigned() ? format_bytes(bytes->get<uint64_t>()) : std::string(),
         text_of(set, "since"), text_of(set, "label"), digest.empty() ? "" : "  " + digest);
   }
@@ -166,12 +168,11 @@ int rollback(const WeightsOptions& options) {
       ask_all(clients.size(), [&](size_t i) { return clients[i].post(target("/rollback")); });
   bool good = true;
   for (size_t i = 0; i < answers.size(); ++i) {
-    const Json document = Json::parse(answers[i].body, nullptr, false);
     good &= answers[i].ok();
-    if (answers[i].ok() && document.is_object())
-      report(clients[i], true,
-             fmt::format("serves {} as generation {}", text_of(document, "weight_version"),
-                         text_of(document, "generation")));
+    if (const std::optional<Active> active = active_of(answers[i]))
+      report(clients[i], true, fmt::format("serves {} as weight version {}", active->version, active->weight_version));
+    else if (answers[i].ok())
+      report(clients[i], true, "has rolled back");
     else
       report(clients[i], false, "did not roll back: " + answers[i].reason());
   }
@@ -235,17 +236,18 @@ Action add_weights(CommandLine& app) {
   CommandLine back = app.subcommand("rollback", "Publish the previous weights again on all servers");
   add_server_options(back, *options);
   back.checked([options] { check_servers(*options); });
-  CommandLine settle = app.subcommand("settle", "Reconcile servers after an interrupted push");
-  settle.option("FILE", options->push.file,
-                "The weights that count, for servers that have lost them; without, they are fetched from a server");
-  add_server_options(settle, *options);
-  settle.option("--from", options->from,
-                "The server whose weights all servers get; default: the one that published last");
-  settle.option("--gone", options->gone, "Servers of the push that will not come back").listed();
-  settle.option("--set", options->push.set, "The named set to compare, in place of the active weights")
+  CommandLine reconcile = app.subcommand("reconcile", "Reconcile servers after an interrupted push");
+  reconcile.option("FILE", options->push.file,
+                   "The weights that count, for servers that have lost them; without, they are fetched from a server");
+  add_server_options(reconcile, *options);
+  reconcile.option("--from", options->from,
+                   "The server whose weights all servers get; default: the one that published last");
+  reconcile.option("--gone", options->gone, "Servers of the push that will not come back").listed();
+  reconcile.option("--set", options->push.set, "The named set to compare, in place of the active weights")
       .placeholder("NAME");
-  settle.option("--package-model", options->push.package_model, "Which model of a package");
-  settle.checked([options] { check_settle(*options); });
+  reconcile.option("--package-model", options->push.package_model, "Which model of a package");
+  reconcile.checked([options] { check_reconcile(*options); });
+  app.former_subcommand("settle", "sconce weights reconcile");  // deprecated
   CommandLine diff = app.subcommand("diff", "Show how far the tensors of two files of weights are apart");
   diff.option("A", options->diff.a, "A .safetensors, .npz or .npy file, or a .pt2 package").required();
   diff.option("B", options->diff.b, "The file to compare with it").required();
@@ -262,7 +264,7 @@ Action add_weights(CommandLine& app) {
       "Exit status of diff: 0 all tensors are equal, 1 some are not, 2 a file cannot be read. Of the others: 0 done on "
       "every server, 1 refused or failed (what is printed says where), 2 wrong usage or a file "
       "that cannot be read.");
-  return [options, push, state, settle, diff, golden] {
+  return [options, push, state, reconcile, diff, golden] {
     if (diff.parsed()) return diff_weights(options->diff);
     if (golden.parsed()) {
       const std::vector<AdminClient> clients = clients_of(*options);
@@ -274,10 +276,10 @@ Action add_weights(CommandLine& app) {
     }
     if (!options->lease.empty()) options->push.lease = parse_lease(options->lease);
     if (push.parsed()) return push_weights(clients_of(*options), options->push);
-    if (settle.parsed()) {
+    if (reconcile.parsed()) {
       const std::vector<AdminClient> clients = clients_of(*options);
-      return settle_weights({clients, options->push.model, options->push.version, options->gone, options->from,
-                             options->push.file, options->push.package_model, options->push.set});
+      return reconcile_weights({clients, options->push.model, options->push.version, options->gone, options->from,
+                                options->push.file, options->push.package_model, options->push.set});
     }
     return state.parsed() ? status(*options) : rollback(*options);
   };

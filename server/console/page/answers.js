@@ -156,13 +156,13 @@ export function answerPlace() {
         tensor.values.length ? body : h("p", {class: "dim"}, "no elements"), differenceView(before.get(name), tensor));
   };
 
-  // answer: {outputs: Map of name to tensor, seconds, generation, version, weights}.
+  // answer: {outputs: Map of name to tensor, seconds, weight_version, version, weights}.
   const update = (answer) => {
     const {outputs} = answer;
     node.replaceChildren(
         h("p", {class: "answer-head"}, `Answered in ${digits(answer.seconds * 1e3)} ms by `,
-          h("b", {}, answer.weights ? `the set ${answer.weights}` : `generation ${answer.generation}`),
-          answer.version && answer.version !== answer.generation ? ` (${answer.version})` : ""),
+          h("b", {}, answer.weights ? `the set ${answer.weights}` : `weight version ${answer.weight_version}`),
+          answer.version && answer.version !== answer.weight_version ? ` (${answer.version})` : ""),
         ...[...outputs].map(([name, tensor]) => outputView(name, tensor)),
         h("p", {class: "row"}, h("span", {class: "dim"}, "All outputs as"),
           button(".npz", () => download("answer.npz", writeNpz(Object.fromEntries(outputs))), {class: "link"}),

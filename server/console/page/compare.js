@@ -109,7 +109,7 @@ export function guardView(guard) {
   const kind = {watching: "warn", passed: "good", rolled_back: "bad", failed: "bad"}[guard.state] ?? "";
   const left = guard.state === "watching" ? `, ${duration(Math.round(guard.seconds_left))} left` : "";
   return notice(
-      `Watch over generation ${guard.generation}: ${guard.state.replace("_", " ")}${left}. ${
+      `Watch over weight version ${guard.weight_version}: ${guard.state.replace("_", " ")}${left}. ${
           count(guard.answers)} answers, ${count(guard.failures)} failures, ${
           count(guard.answers_with_nan)} with NaN, p99 ${digits(guard.p99_ms)} ms (errors at most ${
           percent(guard.bounds.errors)}). ${guard.reason ?? ""}`,

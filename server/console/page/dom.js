@@ -123,13 +123,13 @@ export function notice(text, kind = "") {
 
 // Shows what `reading` gives, or why it gives nothing. A newer call on the same place wins.
 export async function show(place, reading, render) {
-    const turn = (place.turn = (place.turn ?? 0) + 1);
+    const call = (place.call = (place.call ?? 0) + 1);
     try {
       const value = await reading;
-      if (place.turn === turn) place.replaceChildren(...[render(value)].flat().filter(Boolean));
+      if (place.call === call) place.replaceChildren(...[render(value)].flat().filter(Boolean));
       place.classList.remove("failed");
     } catch (problem) {
-      if (place.turn !== turn || problem.name === "AbortError") return;
+      if (place.call !== call || problem.name === "AbortError") return;
       place.replaceChildren(notice(problem.message, "bad"));
       place.classList.add("failed");
     }

@@ -41,7 +41,7 @@ export function showOperations(place, {access}) {
              h("progress",
                {max: o.total_bytes || 1, value: o.bytes, "aria-label": `Progress of operation ${o.operation}`})
            ] :
-           o.error ?? (o.generation ? `${o.result}, generation ${o.generation}` : o.result ?? ""),
+           o.error ?? (o.weight_version ? `${o.result}, weight version ${o.weight_version}` : o.result ?? ""),
        `${bytes(o.bytes)}${o.total_bytes > o.bytes ? ` of ${bytes(o.total_bytes)}` : ""}`,
        h("span", {title: phases(o)}, duration(o.seconds)),
        o.state === "running" ? button(
@@ -64,13 +64,13 @@ export function showOperations(place, {access}) {
         audit, get("v2/admin/audit?limit=200"),
         ({entries}) => entries.length ?
             table(
-                ["Time", "Event", "Model", "Generation", "Label", "Digest", "By"],
+                ["Time", "Event", "Model", "Weight version", "Label", "Digest", "By"],
                 [...entries].reverse().map(
                     (e) =>
                         [moment(e.time),
                          [e.event.replaceAll("_", " "), e.reason ? h("div", {class: "bad-text"}, e.reason) : ""],
                          e.model,
-                         e.generation ? String(e.generation) : "–",
+                         e.weight_version ? String(e.weight_version) : "–",
                          e.label || e.set || "–",
                          e.digest ? h("code", {title: e.digest}, shortDigest(e.digest)) : "–",
                          e.by?.server ? "the server" : [e.by?.client, e.by?.user_agent].filter(Boolean).join(" "),
@@ -83,7 +83,7 @@ export function showOperations(place, {access}) {
   let shown = "";
   return watch(({data}) => {
     const now = JSON.stringify([
-      data.operations.map((o) => [o.id, o.state, o.phase, o.bytes]), data.models.map((m) => [m.generation, m.staged]),
+      data.operations.map((o) => [o.id, o.state, o.phase, o.bytes]), data.models.map((m) => [m.weight_version, m.staged]),
       data.server.instance
     ]);
     if (shown && now !== shown) read();

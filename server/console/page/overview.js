@@ -23,7 +23,7 @@ export const modelLink = (model, view = "") =>
     `#/models/${encodeURIComponent(model.name)}/${encodeURIComponent(model.version)}${view ? `/${view}` : ""}`;
 
 export const weightsName = (model) =>
-    (model.label ? `${model.label} (generation ${model.generation})` : `generation ${model.generation}`);
+    (model.label ? `${model.label} (weight version ${model.weight_version})` : `weight version ${model.weight_version}`);
 
 function alertItem(alert) {
   const model = live.data.models.find((m) => m.name === alert.model);
@@ -87,7 +87,7 @@ function modelRow(first) {
     setText(text.memory, bytes(model.weight_bytes + model.set_bytes));
     setText(
         weights,
-        `${model.generation ? weightsName(model) : "–"}${model.staged ? ", one staged" : ""}${
+        `${model.weight_version ? weightsName(model) : "–"}${model.staged ? ", one staged" : ""}${
             model.sets ? `, ${model.sets} named` : ""}`);
     state.replaceChildren(
         stateTag(model),

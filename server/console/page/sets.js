@@ -50,7 +50,7 @@ export function namedSetsPanel({model, access}) {
         (set) =>
             [h("b", {}, set.name),
              set.state,
-             String(set.generation),
+             String(set.weight_version),
              moment(set.since),
              bytes(set.own_bytes),
              count(set.requests),
@@ -74,7 +74,7 @@ export function namedSetsPanel({model, access}) {
       rows.length ?
           table(
               [
-                "Name", "Where", {text: "Generation", number: true}, "Since", {text: "Own memory", number: true},
+                "Name", "Where", {text: "Weight version", number: true}, "Since", {text: "Own memory", number: true},
                 {text: "Requests", number: true}, {text: "Failed", number: true}, {text: "Mean time", number: true}, ""
               ],
               rows, {label: "Named sets", class: "cards"}) :

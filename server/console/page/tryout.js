@@ -40,7 +40,7 @@ export async function infer(model, inputs, set) {
   return {
     outputs,
     seconds,
-    generation: response.headers.get("Sconce-Generation"),
+    weight_version: response.headers.get("Sconce-Weight-Version"),
     version: answer.parameters?.weight_version,
     weights: response.headers.get("Sconce-Weights")
   };

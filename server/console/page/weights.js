@@ -21,20 +21,20 @@ const VERBS = {
   routes_changed: "routes changed"
 };
 
-// From when to when each generation served, as far as the server remembers.
+// From when to when each weight version served, as far as the server remembers.
 function servedSpans(entries, active, now) {
   const published = entries.filter((e) => PUBLISHED.includes(e.event));
   const seconds = (e) => new Date(e.time).getTime() / 1e3;
   const started = live.data?.server.started ?? now - 3600;
   const begin = published.length ? Math.min(started, seconds(published[0])) : started;
   const spans = [
-    {from: begin, generation: published[0]?.before ?? active.generation, label: published.length ? "" : active.label}
+    {from: begin, weight_version: published[0]?.before ?? active.weight_version, label: published.length ? "" : active.label}
   ];
   for (const entry of published) {
     spans.at(-1).to = seconds(entry);
     spans.push({
       from: seconds(entry),
-      generation: entry.generation,
+      weight_version: entry.weight_version,
       label: entry.label ?? "",
       how: VERBS[entry.event] ?? entry.event
     });
@@ -46,7 +46,7 @@ function servedSpans(entries, active, now) {
 function timelinePanel(entries, active) {
   const now = Date.now() / 1e3;
   const {begin, spans} = servedSpans(entries, active, now);
-  const named = (s) => `generation ${s.generation}${s.label ? ` (${s.label})` : ""}`;
+  const named = (s) => `weight version ${s.weight_version}${s.label ? ` (${s.label})` : ""}`;
   const drawn = spans.map((s, i) => ({
                             ...s,
                             kind: s.how === "rolled back" || s.how === "undone" ? "back" :
@@ -61,7 +61,7 @@ function timelinePanel(entries, active) {
             h("b", {}, VERBS[e.event] ?? e.event),
             h("span", {},
               [
-                e.generation ? `generation ${e.generation}` : "", e.label ? `label ${e.label}` : "",
+                e.weight_version ? `weight version ${e.weight_version}` : "", e.label ? `label ${e.label}` : "",
                 e.set ? `set ${e.set}` : ""
               ].filter(Boolean)
                   .join(", ")),
@@ -80,7 +80,7 @@ function setCard(set, actions, verdict) {
   return h(
       "article", {class: `set ${set.state}`, "aria-label": `${set.state} set`},
       h("h3", {}, set.state, " ", set.label ? h("b", {}, set.label) : ""),
-      h("p", {}, set.generation ? `generation ${set.generation}` : "no generation yet",
+      h("p", {}, set.weight_version ? `weight version ${set.weight_version}` : "no weight version yet",
         h("span", {class: "dim"}, ` since ${moment(set.since)}`)),
       h("p", {class: "dim"}, `${bytes(set.bytes)}${own} `, digest), verdict, h("div", {class: "row"}, actions));
 }
@@ -122,7 +122,7 @@ export function showWeights(place, context) {
   const save = async (set) => {
     try {
       const response = await request("GET", path("/weights/active"));
-      download(`${model.name}-${set.label || set.generation}.safetensors`, await response.blob());
+      download(`${model.name}-${set.label || set.weight_version}.safetensors`, await response.blob());
     } catch (problem) {
       setText(state, problem.message);
     }
@@ -142,8 +142,8 @@ export function showWeights(place, context) {
         button(
             "Roll back",
             () =>
-                act("rollback", `Roll ${model.name} back to ${set.label || `generation ${set.generation}`}?`,
-                    "It serves at once, under a new generation; the active set becomes the previous one."),
+                act("rollback", `Roll ${model.name} back to ${set.label || `weight version ${set.weight_version}`}?`,
+                    "It serves at once, under a new weight version; the active set becomes the previous one."),
             off),
         button(
             "Release",
@@ -181,8 +181,9 @@ export function showWeights(place, context) {
     const list = [...weights.sets].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
     guard.replaceChildren(
         guardView(weights.guard) ?? "",
-        weights.kept === false ?
-            notice(`Not kept on the disk: ${weights.kept_problem ?? "a restart serves what was kept before"}`, "warn") :
+        weights.stored === false ?
+            notice(`Not stored on disk: ${weights.store_problem ?? "a restart serves the set that was stored before"}`,
+                   "warn") :
             "");
     showComparison(list);
     const active = list.find((s) => s.state === "active");
@@ -204,7 +205,7 @@ export function showWeights(place, context) {
   const leave = watch(({data}) => {
     const now = modelIn(data, model);
     const ended = data.operations.filter((o) => o.model === model.name && o.state !== "running").map((o) => o.id);
-    const state = JSON.stringify([now?.generation, now?.label, now?.staged, now?.sets, data.server.instance, ended]);
+    const state = JSON.stringify([now?.weight_version, now?.label, now?.staged, now?.sets, data.server.instance, ended]);
     if (shown && state !== shown) read();
     shown = state;
   });

@@ -78,7 +78,9 @@ class InferCall final : public RpcCall {
     // gRPC compresses only for clients that accept it.
     if (compress_above > 0 && bytes > static_cast<size_t>(compress_above))
       context_.set_compression_algorithm(GRPC_COMPRESS_GZIP);
-    context_.AddInitialMetadata("sconce-generation", std::to_string(answer.generation));
+    const std::string weight_version = std::to_string(answer.weight_version);
+    context_.AddInitialMetadata("sconce-weight-version", weight_version);
+    context_.AddInitialMetadata("sconce-generation", weight_version);  // deprecated
     if (!answer.weights.empty()) context_.AddInitialMetadata("sconce-weights", std::string(answer.weights));
     ByteBuffer response;
     if (!inference_->respond(false, response)) return finish(status_after(GrpcCode::kResourceExhausted));

@@ -203,7 +203,7 @@ bool InferMessage::read() {
 
 namespace {
 
-struct Kept {
+struct OutputOwner {
   std::shared_ptr<const void> owner;
 };
 
@@ -220,7 +220,7 @@ grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_pt
   const auto set_text = [&](const char* name, std::string_view text) {
     (*response.mutable_parameters())[name].set_string_param(text.data(), text.size());
   };
-  set_text("weight_version", answer.weight_version);
+  set_text("weight_version", answer.weights_name);
   if (answer.streamed) {
     (*response.mutable_parameters())["triton_final_response"].set_bool_param(answer.last);
     if (!answer.finish_reason.empty()) set_text("finish_reason", answer.finish_reason);
@@ -255,10 +255,11 @@ grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_pt
     }
     slices.emplace_back(piece);
     piece.clear();
-    auto kept = std::make_unique<Kept>(Kept{owner});
+    auto holder = std::make_unique<OutputOwner>(OutputOwner{owner});
     slices.emplace_back(
-        const_cast<void*>(output.data), output.bytes, [](void* kept) { delete static_cast<Kept*>(kept); }, kept.get());
-    kept.release();
+        const_cast<void*>(output.data), output.bytes, [](void* holder) { delete static_cast<OutputOwner*>(holder); },
+        holder.get());
+    holder.release();
   }
   if (!piece.empty()) slices.emplace_back(piece);
   return {slices.data(), slices.size()};

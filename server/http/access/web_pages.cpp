@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kMaxOrigin = 255, kMaxRequested = 256;
 // Fields that scripts may read, in addition to those that every answer may show them.
 constexpr std::string_view kExposed =
-    "Access-Control-Expose-Headers: Inference-Header-Content-Length, Sconce-Generation, Sconce-Weights, "
-    "X-Request-Id, Server-Timing, Retry-After\r\n";
+    "Access-Control-Expose-Headers: Inference-Header-Content-Length, Sconce-Weight-Version, Sconce-Generation, "
+    "Sconce-Weights, X-Request-Id, Server-Timing, Retry-After\r\n";
 // Request fields that are allowed if the preflight's own list is not repeated.
 constexpr std::string_view kKnownFields =
     "Authorization, Content-Type, Content-Encoding, Inference-Header-Content-Length, X-Request-Id, traceparent, "

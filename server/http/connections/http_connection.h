@@ -155,7 +155,7 @@ class HttpConnection final : private EventLoop::Watcher {
   bool deferred_ = false;                  // the I/O thread sends the answer soon
   bool asked_again_ = false;               // the I/O thread calls go_on() soon
   bool retired_ = false;                   // in the I/O thread's list of retired connections
-  int reads_ = 0;                          // in this turn of the loop
+  int reads_ = 0;                          // in this iteration of the loop
   error_code ended_;                       // the error of a read ahead: no more bytes come
   size_t thrown_away_ = 0;                 // bytes discarded in kLingering
   bool freed_ = false;                     // trim() freed memory that the thread's heap still caches

@@ -50,10 +50,10 @@ void IoThread::start() {
 void IoThread::run() {
   now_ = shared_.now();
   while (!ends_.load(std::memory_order_relaxed))
-    if (!succeeds([this] { turn(); })) wakes_at_ = shared_.now() + kTick;
+    if (!succeeds([this] { run_once(); })) wakes_at_ = shared_.now() + kTick;
 }
 
-void IoThread::turn() {
+void IoThread::run_once() {
   // While a request is at a replica thread, this I/O thread blocks, so that the replica thread gets the core.
   const bool polls = lane_requests_ == 0 && busy_poll_.pays();
   size_t came = again_.size() + answers_.size();

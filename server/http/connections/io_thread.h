@@ -2,8 +2,8 @@
 // lock. The exception is a thread that holds a request: until HttpConnection::notify() it may use the request's reader
 // and transport.
 //
-// A turn of the loop has three parts: received requests are read and run, results of replica threads are encoded, and
-// the answers are sent together. A client that is faster than the server sleeps until an answer wakes it, and this
+// An iteration of the loop has three parts: received requests are read and run, results of replica threads are encoded,
+// and the answers are sent together. A client that is faster than the server sleeps until an answer wakes it, and this
 // wake-up costs the sender as much as a receive; of answers that are sent together, only the first one pays it. Longer
 // pieces of kernel code and of server code also use the caches better.
 #pragma once
@@ -64,8 +64,8 @@ class IoThread {
   // Call this before start().
   void answer_by(std::unique_ptr<HttpHandler> handler) noexcept { handler_ = std::move(handler); }
   void start();  // runs the loop on a new thread
-  // One turn of the loop. The thread of start() repeats it; a test calls it instead of start().
-  void turn();
+  // One iteration of the loop. The thread of start() repeats it; a test calls it instead of start().
+  void run_once();
   // Ends the loop, joins the thread and drops the remaining connections.
   void stop();
 
@@ -104,7 +104,7 @@ class IoThread {
   void retire(Connections::iterator connection) noexcept;  // deletes it later, not within this call
   // Checks deadlines at this time, if it is before the next tick.
   void wake_by(Clock::time_point time) noexcept { wakes_at_ = std::min(wakes_at_, time); }
-  // Calls the connection's go_on() after the events of this turn, or in the next turn.
+  // Calls the connection's go_on() after the events of this iteration, or in the next one.
   void again(HttpConnection& connection) noexcept { again_.push_back(&connection); }
   // The connection's answer is ready; its request began at `began`. True: send it. False: send_answer() will be called
   // soon.
@@ -135,7 +135,7 @@ class IoThread {
   EventLoop loop_;
   std::atomic<HttpConnection*> noticed_{nullptr};  // newest first
   std::atomic<bool> ends_{false};
-  Clock::time_point now_{};       // when the last turn ended
+  Clock::time_point now_{};       // when the last iteration ended
   Clock::time_point wakes_at_{};  // for the next tick
   bool rests_ = false;            // until a connection comes: no ticks wake the thread
   BusyPoll busy_poll_;

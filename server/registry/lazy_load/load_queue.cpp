@@ -20,7 +20,7 @@ bool is_passing(ErrorCode code) noexcept {
 bool LoadQueue::Wanted::operator()() const {
   if (demand_.stopping()) return false;
   const MutexLock lock(demand_.mutex_);
-  return unit_.first != nullptr || unit_.turns > 0 || unit_.by_hand;
+  return unit_.first != nullptr || unit_.lock_waiters > 0 || unit_.by_hand;
 }
 
 bool LoadQueue::Wanted::is_first_in_line(uint64_t kinds) const {
@@ -45,7 +45,7 @@ void LoadQueue::stop() noexcept {
     threads.swap(threads_);
   }
   wake_.notify_all();
-  turns_.notify_all();
+  unlocked_.notify_all();
   by_hand_.notify_all();
   for (std::thread& thread : threads) thread.join();
   Waiter* left = nullptr;
@@ -57,7 +57,7 @@ void LoadQueue::stop() noexcept {
     for (auto& each : units_) {
       Unit& unit = each.second;
       unit.queued = unit.in_line = false;
-      if (!unit.by_hand) succeeds([&] { kept.push_back(std::move(unit.kept)); });
+      if (!unit.by_hand) succeeds([&] { kept.push_back(std::move(unit.loader_data)); });
       while (Waiter* waiter = take_waiters(unit)) {
         Waiter* last = waiter;
         while (last->next != nullptr) last = last->next;
@@ -158,7 +158,8 @@ LoadQueue::Waiter* LoadQueue::take_waiters(Unit& unit) noexcept {
 }
 
 void LoadQueue::drop_if_idle(Unit& unit) noexcept {
-  if (unit.taken || unit.queued || unit.in_line || unit.failed || unit.turns > 0 || unit.first != nullptr) return;
+  if (unit.taken || unit.queued || unit.in_line || unit.failed || unit.lock_waiters > 0 || unit.first != nullptr)
+    return;
   const auto at = units_.find(unit.name);
   if (at != units_.end()) units_.erase(at);
 }
@@ -179,9 +180,9 @@ LoadQueue::Unit* LoadQueue::take(const std::string& name, bool wait) {
   const MutexLock lock(mutex_);
   Unit& unit = unit_of(name);
   if (unit.taken && !wait) return nullptr;
-  ++unit.turns;
-  while (unit.taken) turns_.wait(mutex_);
-  --unit.turns;
+  ++unit.lock_waiters;
+  while (unit.taken) unlocked_.wait(mutex_);
+  --unit.lock_waiters;
   unit.taken = true;
   return &unit;
 }
@@ -207,7 +208,7 @@ void LoadQueue::give_back(Unit& unit) noexcept {
     }
     drop_if_idle(unit);
   }
-  turns_.notify_all();
+  unlocked_.notify_all();
   tell(told, problem);
 }
 
@@ -315,7 +316,7 @@ std::shared_ptr<void> LoadQueue::leave_line(Unit& unit) noexcept {
     }
     tell_line();
   }
-  return std::move(unit.kept);
+  return std::move(unit.loader_data);
 }
 
 void LoadQueue::wake_line(bool all) noexcept {
@@ -373,7 +374,7 @@ void LoadQueue::load_one(Unit& unit) noexcept {
     unit.taken = unit.loading = false;
     const bool again = problem && unit.first != nullptr && !stopping();
     if (again && unit.waits_for_room && join_line(unit)) {
-      turns_.notify_all();
+      unlocked_.notify_all();
       return;
     }
     kept = leave_line(unit);
@@ -382,7 +383,7 @@ void LoadQueue::load_one(Unit& unit) noexcept {
           mutex_.assert_held();
           enqueue(unit);
         })) {
-      turns_.notify_all();
+      unlocked_.notify_all();
       return;
     }
     ++(problem ? counts_.failures : counts_.loads);
@@ -399,7 +400,7 @@ void LoadQueue::load_one(Unit& unit) noexcept {
     drop_if_idle(unit);
     drop_old_failures();
   }
-  turns_.notify_all();
+  unlocked_.notify_all();
   tell(told, problem);
 }
 

@@ -4,16 +4,16 @@
 //   idle --ask--> queued --a thread--> loading --+--> idle        all waiters are notified
 //     ^                          ^               +--> failed      likewise; a request soon after is notified at once
 //     |                          +--- in line <--+                not enough memory yet: no notice, no thread waits
-//     +------------- Turn: the name is being changed ---+
+//     +----------- LoadLock: the name is being changed ---+
 //
 // A load without enough memory joins a line. Each load in the line is retried when memory has become free (retry());
 // the first load is also retried when something may free memory (look_again()). After `patience` there is a last try,
 // and its error is final. Memory is of several kinds (the host's, each device's): a load is first in line if no load
 // before it is short of a kind that it is short of too.
 //
-// One thread at a time may change a name: a loading thread, or the holder of its Turn. Requests that arrive meanwhile
-// wait until the change has ended. A load by the holder of the Turn waits in the same line (Turn::with_room()).
-// Thread-safe.
+// One thread at a time may change a name: a loading thread, or the holder of its LoadLock. Requests that arrive
+// meanwhile wait until the change has ended. A load by the holder of the LoadLock waits in the same line
+// (LoadLock::with_room()). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -64,7 +64,7 @@ class LoadQueue {
     // until `patience` has passed.
     void wait_for_room(uint64_t kinds) const;
     // Data that the loader keeps between tries. Null at the first try.
-    std::shared_ptr<void>& kept() const noexcept { return unit_.kept; }
+    std::shared_ptr<void>& loader_data() const noexcept { return unit_.loader_data; }
 
    private:
     friend class LoadQueue;
@@ -85,14 +85,16 @@ class LoadQueue {
   };
 
   // The exclusive right to change a name. No thread loads it meanwhile.
-  class Turn {
+  class LoadLock {
    public:
-    Turn(LoadQueue& demand, const std::string& name) : demand_(&demand), unit_(demand.take(name, true)) {}
+    LoadLock(LoadQueue& demand, const std::string& name) : demand_(&demand), unit_(demand.take(name, true)) {}
     // If the name is taken, `held()` is false.
-    static Turn attempt(LoadQueue& demand, const std::string& name) { return Turn(demand, demand.take(name, false)); }
-    Turn(Turn&& other) noexcept : demand_(other.demand_), unit_(std::exchange(other.unit_, nullptr)) {}
-    Turn& operator=(Turn&&) = delete;
-    ~Turn() {
+    static LoadLock attempt(LoadQueue& demand, const std::string& name) {
+      return LoadLock(demand, demand.take(name, false));
+    }
+    LoadLock(LoadLock&& other) noexcept : demand_(other.demand_), unit_(std::exchange(other.unit_, nullptr)) {}
+    LoadLock& operator=(LoadLock&&) = delete;
+    ~LoadLock() {
       if (unit_) demand_->give_back(*unit_);
     }
     bool held() const noexcept { return unit_ != nullptr; }
@@ -101,7 +103,7 @@ class LoadQueue {
     void with_room(const std::function<void(const Wanted&)>& work) const { demand_->with_room(*unit_, work); }
 
    private:
-    Turn(LoadQueue& demand, Unit* unit) noexcept : demand_(&demand), unit_(unit) {}
+    LoadLock(LoadQueue& demand, Unit* unit) noexcept : demand_(&demand), unit_(unit) {}
     LoadQueue* demand_;
     Unit* unit_;
   };
@@ -152,15 +154,15 @@ class LoadQueue {
   struct Unit {
     std::string name;
     bool taken = false, loading = false, queued = false;
-    int64_t turns = 0;     // number of threads that wait for the Turn
-    bool by_hand = false;  // the holder of its Turn waits for memory
+    int64_t lock_waiters = 0;  // number of threads that wait for the LoadLock
+    bool by_hand = false;      // the holder of its LoadLock waits for memory
     // State of a load that waits for memory.
     bool waits_for_room = false, in_line = false;
     uint64_t lacks = 0;                                   // kinds of memory
     uint64_t seen = 0;                                    // wakes_ when the try began
     Clock::time_point until{}, next_try{}, not_before{};  // until: end of its patience; not_before: earliest next_try
     std::chrono::nanoseconds pause{};
-    std::shared_ptr<void> kept;
+    std::shared_ptr<void> loader_data;
     Waiter *first = nullptr, *last = nullptr;
     size_t waiting = 0;
     bool failed = false;
@@ -197,7 +199,7 @@ class LoadQueue {
   const Times times_;
   std::atomic<bool> stopping_{false};
   mutable Mutex mutex_;
-  ConditionVariable wake_, turns_, by_hand_;
+  ConditionVariable wake_, unlocked_, by_hand_;
   Units units_ SCONCE_GUARDED_BY(mutex_);
   std::deque<Unit*> queue_ SCONCE_GUARDED_BY(mutex_);
   std::deque<Unit*> line_ SCONCE_GUARDED_BY(mutex_);  // loads that wait for memory, in order of arrival

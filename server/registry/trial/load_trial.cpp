@@ -27,28 +27,28 @@ std::string joined(const std::vector<std::string_view>& parts) {
 
 }  // namespace
 
-LoadTrial::LoadTrial(TrialTurns& turns, std::filesystem::path program, const PackageEntry& package,
+LoadTrial::LoadTrial(TrialSlots& slots, std::filesystem::path program, const PackageEntry& package,
                      const ModelConfig& config)
     : package_(package),
-      turns_(turns),
+      slots_(slots),
       settings_(trial_settings(program, config)),
       request_(program.empty() ? std::nullopt : trial_before(package, config)),
       rows_follow_(request_ && rows_follow(package, config)) {}
 
 void LoadTrial::begin(bool gives_way) {
-  if (!request_ || turn_) return;
-  SCONCE_CHECK(turns_.take(), kUnavailable, "the server is ending");
+  if (!request_ || slot_) return;
+  SCONCE_CHECK(slots_.take(), kUnavailable, "the server is ending");
   start(gives_way, nullptr);
 }
 
 bool LoadTrial::begin_at_once(bool gives_way, std::unique_ptr<TrialProcess>& waiting) {
-  if (!request_ || turn_ || !turns_.take_at_once()) return false;
+  if (!request_ || slot_ || !slots_.take_at_once()) return false;
   start(gives_way, std::exchange(waiting, nullptr));
   return true;
 }
 
 void LoadTrial::start(bool gives_way, std::unique_ptr<TrialProcess> waiting) {
-  turn_.emplace(turns_);
+  slot_.emplace(slots_);
   problem_ = problem_of([&] {
     TrialSettings settings = settings_;
     settings.gives_way = gives_way;
@@ -60,9 +60,9 @@ void LoadTrial::start(bool gives_way, std::unique_ptr<TrialProcess> waiting) {
 }
 
 void LoadTrial::finish() {
-  if (!child_) return turn_.reset();
-  const TrialEnd end = child_->wait(turns_.descriptor());
-  turn_.reset();
+  if (!child_) return slot_.reset();
+  const TrialEnd end = child_->wait(slots_.descriptor());
+  slot_.reset();
   SCONCE_CHECK(!end.stopped, kUnavailable, "the server is ending");
   problem_ = read_trial_end(end, report_);
 }

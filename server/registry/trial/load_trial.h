@@ -16,7 +16,7 @@
 #include "server/registry/repositories/package_finder.h"
 #include "server/registry/trial/trial_report.h"
 #include "server/registry/trial/trial_request.h"
-#include "server/registry/trial/trial_turns.h"
+#include "server/registry/trial/trial_slots.h"
 #include "server/support/config.h"
 
 namespace sconce::server {
@@ -24,12 +24,12 @@ namespace sconce::server {
 class LoadTrial {
  public:
   // program: as in TrialSettings.
-  LoadTrial(TrialTurns& turns, std::filesystem::path program, const PackageEntry& package, const ModelConfig& config);
+  LoadTrial(TrialSlots& slots, std::filesystem::path program, const PackageEntry& package, const ModelConfig& config);
 
-  // Waits for a turn, then starts the child, if there is something to find out. gives_way: as in TrialSettings.
+  // Waits for a slot, then starts the child, if there is something to find out. gives_way: as in TrialSettings.
   // kUnavailable if the server shuts down meanwhile.
   void begin(bool gives_way);
-  // Likewise, if a turn is free now; else returns false. Uses the waiting child, if there is one.
+  // Likewise, if a slot is free now; else returns false. Uses the waiting child, if there is one.
   bool begin_at_once(bool gives_way, std::unique_ptr<TrialProcess>& waiting);
   // Waits for the child. kUnavailable if the server shuts down meanwhile.
   void finish();
@@ -47,11 +47,11 @@ class LoadTrial {
   void start(bool gives_way, std::unique_ptr<TrialProcess> waiting);
 
   const PackageEntry& package_;
-  TrialTurns& turns_;
+  TrialSlots& slots_;
   const TrialSettings settings_;
   const std::optional<TrialRequest> request_;
   const bool rows_follow_;  // unless the child ends early
-  std::optional<TrialTurns::Turn> turn_;
+  std::optional<TrialSlots::Slot> slot_;
   std::unique_ptr<TrialProcess> child_;
   TrialReport report_;
   std::string problem_;  // with the child

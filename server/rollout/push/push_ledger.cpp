@@ -16,9 +16,9 @@ std::string fate_of(const PushRecord& record) {
   const std::string text = "push " + record.terms.id + " is over: it ";
   switch (record.state) {
     case PushState::kCommitted:
-      return text + "was committed as generation " + std::to_string(record.generation);
+      return text + "was committed as weight version " + std::to_string(record.weight_version);
     case PushState::kUndone:
-      return text + "was undone by generation " + std::to_string(record.generation);
+      return text + "was undone by weight version " + std::to_string(record.weight_version);
     case PushState::kExpired:
       return text + "expired";
     case PushState::kLost:
@@ -38,13 +38,13 @@ std::optional<PushState> push_state_from(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-KeptPush note_of(const PushRecord& record) {
-  KeptPush push;
+StoredPush note_of(const PushRecord& record) {
+  StoredPush push;
   push.id = record.terms.id;
   push.state = push_state_name(record.state);
   push.label = record.terms.label;
   push.set = record.terms.set;
-  push.generation = record.generation;
+  push.weight_version = record.weight_version;
   push.members = record.terms.members;
   push.member = record.terms.member;
   return push;
@@ -83,9 +83,9 @@ void PushLedger::tell_ends() noexcept {
   for (const PushRecord& record : ended) end_hook_(record);
 }
 
-void PushLedger::restore(const PushPlace& place, std::span<const KeptPush> pushes, uint64_t active) {
+void PushLedger::restore(const PushPlace& place, std::span<const StoredPush> pushes, uint64_t active) {
   const MutexLock lock(mutex_);
-  for (const KeptPush& push : pushes) {
+  for (const StoredPush& push : pushes) {
     const std::optional<PushState> state = push_state_from(push.state);
     if (!state || *state <= PushState::kPrepared || !is_push_id(push.id)) continue;  // a state of a later release
     PushRecord* record = look_up(place.model, place.version, push.id);
@@ -98,15 +98,15 @@ void PushLedger::restore(const PushPlace& place, std::span<const KeptPush> pushe
       terms.set = push.set;
       record = &add({place.model, place.version, nullptr}, std::move(terms));
       record->state = *state;
-      record->generation = push.generation;
+      record->weight_version = push.weight_version;
       record->told = true;
     }
     if (!push.set.empty()) {
       // Its set exists, so this is the result of the push.
       record->state = *state;
-      record->generation = push.generation;
+      record->weight_version = push.weight_version;
       record->served = place.served;
-    } else if (push.kept && active != 0 && push.generation == active && record->generation == active) {
+    } else if (push.stored && active != 0 && push.weight_version == active && record->weight_version == active) {
       record->served = place.served;
     }
   }
@@ -147,7 +147,8 @@ PushRecord& PushLedger::add(const PushPlace& place, PushTerms terms) {
     return !one.open() && one.version == place.version && one.model == place.model &&
            one.terms.set.empty() == terms.set.empty();
   };
-  for (auto count = std::count_if(records_.begin(), records_.end(), ended); count >= static_cast<long>(kKept); --count)
+  for (auto count = std::count_if(records_.begin(), records_.end(), ended); count >= static_cast<long>(kMaxEnded);
+       --count)
     records_.erase(std::find_if(records_.begin(), records_.end(), ended));
   PushRecord record;
   record.model = place.model;
@@ -176,8 +177,8 @@ void PushLedger::begin(const PushPlace& place, PushTerms terms, Clock::time_poin
   expect(deadline);
 }
 
-void PushLedger::prolong(const PushPlace& place, std::string_view id, Clock::time_point now,
-                         std::chrono::milliseconds lease) {
+void PushLedger::renew(const PushPlace& place, std::string_view id, Clock::time_point now,
+                       std::chrono::milliseconds lease) {
   Clock::time_point deadline;
   {
     const MutexLock lock(mutex_);
@@ -218,25 +219,25 @@ void PushLedger::prepare(const PushPlace& place, std::string_view id, Clock::tim
   record.in_doubt = false;
 }
 
-void PushLedger::committed(const PushPlace& place, std::string_view id, uint64_t generation) {
+void PushLedger::committed(const PushPlace& place, std::string_view id, uint64_t weight_version) {
   {
     const MutexLock lock(mutex_);
     PushRecord& record = under_way(place, id);
     end(record, PushState::kCommitted);
-    record.generation = generation;
+    record.weight_version = weight_version;
     forget_authorizations(record);
   }
   tell_ends();
 }
 
-void PushLedger::undone(const PushPlace& place, std::string_view id, uint64_t generation) {
+void PushLedger::undone(const PushPlace& place, std::string_view id, uint64_t weight_version) {
   {
     const MutexLock lock(mutex_);
     PushRecord& record = known(place, id);
     SCONCE_CHECK(record.state == PushState::kCommitted, kBusy,
                  record.open() ? "push " + record.terms.id + " is not committed" : fate_of(record));
     end(record, PushState::kUndone);
-    record.generation = generation;
+    record.weight_version = weight_version;
   }
   tell_ends();
 }
@@ -285,23 +286,23 @@ void PushLedger::set_dropped(const PushPlace& place) {
   tell_ends();
 }
 
-void PushLedger::set_published(const PushPlace& place, uint64_t generation) {
+void PushLedger::set_published(const PushPlace& place, uint64_t weight_version) {
   {
     const MutexLock lock(mutex_);
     PushRecord* const record = open_at(place);
     if (!record || record->state == PushState::kReceiving) return;
     end(*record, PushState::kCommitted);
-    record->generation = generation;
+    record->weight_version = weight_version;
     forget_authorizations(*record);
   }
   tell_ends();
 }
 
-void PushLedger::renumbered(const PushPlace& place, std::string_view set, uint64_t from, uint64_t to) noexcept {
+void PushLedger::version_changed(const PushPlace& place, std::string_view set, uint64_t from, uint64_t to) noexcept {
   const MutexLock lock(mutex_);
   for (PushRecord& record : records_)
-    if (record.terms.set == set && record.generation == from && record.served.lock() == place.served)
-      record.generation = to;
+    if (record.terms.set == set && record.weight_version == from && record.served.lock() == place.served)
+      record.weight_version = to;
 }
 
 void PushLedger::forget(const PushPlace& place, std::string_view id) noexcept {

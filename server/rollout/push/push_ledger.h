@@ -5,7 +5,7 @@
 //
 // A push in progress has a lease, which its coordinator renews. If the lease of a receiving or staged push expires, the
 // push ends at once. A prepared push may have been committed on another server: this server asks the others and follows
-// them (server/rollout/push_settler.h). Only the first server of a push decides alone, because it commits before the
+// them (server/rollout/push_reconciler.h). Only the first server of a push decides alone, because it commits before the
 // others.
 //
 // A push that has ended is remembered, so that a late message of its coordinator cannot restart it; with a store, also
@@ -62,10 +62,10 @@ struct PushRecord {
   PushTerms terms;
   PushState state = PushState::kReceiving;
   Clock::time_point
-      deadline{};           // of a push in progress: when its lease expires, or when the other servers are asked again
-  bool in_doubt = false;    // prepared, and the lease has expired
-  uint64_t generation = 0;  // the weight version after commit or undo
-  bool told = false;        // on_end() was called for this end
+      deadline{};         // of a push in progress: when its lease expires, or when the other servers are asked again
+  bool in_doubt = false;  // prepared, and the lease has expired
+  uint64_t weight_version = 0;  // the weight version after commit or undo
+  bool told = false;            // on_end() was called for this end
   bool open() const noexcept { return state <= PushState::kPrepared; }
   // Whether another server of the push decides.
   bool follows() const noexcept { return terms.member != 0 && state == PushState::kPrepared; }
@@ -82,7 +82,7 @@ class PushLedger {
   void on_end(std::function<void(const PushRecord&)> hook);
   // Adds pushes that had ended when the model was loaded. active: the active weight version since the load, if the set
   // was stored under this version; 0: it was not. Pushes of named sets get the current version of their set.
-  void restore(const PushPlace& place, std::span<const KeptPush> pushes, uint64_t active);
+  void restore(const PushPlace& place, std::span<const StoredPush> pushes, uint64_t active);
 
   // All of the following throw kNotFound for an unknown id, and kBusy, with the result, for a push that has ended in
   // another way.
@@ -90,16 +90,15 @@ class PushLedger {
   // A new push starts to arrive. kBusy for a known id.
   void begin(const PushPlace& place, PushTerms terms, Clock::time_point now);
   // Renews the lease, because bytes arrived or the coordinator asked for it. lease: the new duration; zero: unchanged.
-  void prolong(const PushPlace& place, std::string_view id, Clock::time_point now,
-               std::chrono::milliseconds lease = {});
+  void renew(const PushPlace& place, std::string_view id, Clock::time_point now, std::chrono::milliseconds lease = {});
   void check_open(const PushPlace& place, std::string_view id) const;
   void check_committed(const PushPlace& place, std::string_view id) const;
   void staged(const PushPlace& place, std::string_view id, Clock::time_point now);
   // From now on the push does not expire without asking the other servers, unless this server decides. A repeated call
   // renews the lease.
   void prepare(const PushPlace& place, std::string_view id, Clock::time_point now);
-  void committed(const PushPlace& place, std::string_view id, uint64_t generation);
-  void undone(const PushPlace& place, std::string_view id, uint64_t generation);
+  void committed(const PushPlace& place, std::string_view id, uint64_t weight_version);
+  void undone(const PushPlace& place, std::string_view id, uint64_t weight_version);
   // A request of the push came with this field; the other members are asked with it from now on. A token may therefore
   // be rotated during a push. Does nothing for an empty field or an unknown push.
   void authorize(const PushPlace& place, std::string_view id, std::string_view authorization);
@@ -110,9 +109,9 @@ class PushLedger {
   // Ends a push of the model's own weights that is in progress, because a request without its id dropped or published
   // its set.
   void set_dropped(const PushPlace& place);
-  void set_published(const PushPlace& place, uint64_t generation);
+  void set_published(const PushPlace& place, uint64_t weight_version);
   // The active set, or a named set, has a new weight version.
-  void renumbered(const PushPlace& place, std::string_view set, uint64_t from, uint64_t to) noexcept;
+  void version_changed(const PushPlace& place, std::string_view set, uint64_t from, uint64_t to) noexcept;
   // Removes a push that only checked its weights and that its coordinator does not know. Does nothing if the push is
   // unknown.
   void forget(const PushPlace& place, std::string_view id) noexcept;
@@ -130,7 +129,7 @@ class PushLedger {
   std::optional<Clock::time_point> next_deadline() const;
 
  private:
-  static constexpr size_t kKept = Journal::kMaxPushes;  // of a model, ended; the same number for its named sets
+  static constexpr size_t kMaxEnded = Journal::kMaxPushes;  // of a model, ended; the same number for its named sets
 
   PushRecord* look_up(std::string_view model, int64_t version, std::string_view id) SCONCE_REQUIRES(mutex_);
   PushRecord& known(const PushPlace& place, std::string_view id) SCONCE_REQUIRES(mutex_);
@@ -150,7 +149,7 @@ class PushLedger {
 };
 
 // The stored record of a push that has ended.
-KeptPush note_of(const PushRecord& record);
+StoredPush note_of(const PushRecord& record);
 
 // 1 to 64 letters, digits, '.', '_' and '-'.
 bool is_push_id(std::string_view text) noexcept;

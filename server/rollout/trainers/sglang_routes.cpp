@@ -61,7 +61,7 @@ void start(Rollout& rollout, AdminRequest request, AdminDone done, TrainerWork& 
       failed, abandoned);
 }
 
-std::string published(uint64_t generation) { return "weights published: generation " + std::to_string(generation); }
+std::string published(uint64_t weight_version) { return "published weight version " + std::to_string(weight_version); }
 
 // Reads a member that both bodies may have. Returns false for another member.
 bool read_common(JsonCursor& json, std::string_view key, std::string& format, std::string& version) {
@@ -167,9 +167,9 @@ Told continued(Rollout& rollout, const AdminRequest& request) {
   const Query query = query_of(request);
   check_body(request);
   const std::shared_ptr<ServedModel> served = model_of(rollout, query);
-  uint64_t generation = 0;
-  if (rollout.trainer_sessions.has(*served)) generation = rollout.trainer_sessions.finish(*served, {});
-  return {generation != 0 ? published(generation) : "nothing was paused, and no tensors wait to be published",
+  uint64_t weight_version = 0;
+  if (rollout.trainer_sessions.has(*served)) weight_version = rollout.trainer_sessions.finish(*served, {});
+  return {weight_version != 0 ? published(weight_version) : "nothing was paused, and no tensors wait to be published",
           {{"status", "ok"}}};
 }
 
@@ -197,8 +197,8 @@ Told begun(Rollout& rollout, const AdminRequest& request) {
 Told ended(Rollout& rollout, const AdminRequest& request) {
   const Query query = query_of(request);
   check_body(request);
-  const uint64_t generation = rollout.trainer_sessions.finish(*model_of(rollout, query), {});
-  return {generation != 0 ? published(generation) : "no tensors came, and nothing was published"};
+  const uint64_t weight_version = rollout.trainer_sessions.finish(*model_of(rollout, query), {});
+  return {weight_version != 0 ? published(weight_version) : "no tensors came, and nothing was published"};
 }
 
 // The result for one rank, in SGLang's format: it combines the checksums of all tensors of the rank. This server is one

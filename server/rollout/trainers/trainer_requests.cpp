@@ -36,7 +36,7 @@ UpdateOptions options_of(const Query& query, bool full) {
 
 std::string active_version(const ServedModel& served) {
   const WeightSetInfo active = served.model().weight_sets().front();
-  return weight_version(active.generation, active.label);
+  return weights_name(active.weight_version, active.label);
 }
 
 std::string text_or_null(JsonCursor& json, std::string_view what) {

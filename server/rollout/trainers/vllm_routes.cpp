@@ -145,8 +145,8 @@ std::string finish_update(Rollout& rollout, const AdminRequest& request) {
     version = trainer::text_or_null(json, "'weight_version'");
     return true;
   });
-  const uint64_t generation = rollout.trainer_sessions.finish(*trainer::model_of(rollout, query), version);
-  return dump(OrderedJson{{"message", "Weight update finished"}, {"generation", generation}});
+  const uint64_t weight_version = rollout.trainer_sessions.finish(*trainer::model_of(rollout, query), version);
+  return dump(OrderedJson{{"message", "Weight update finished"}, {"generation", weight_version}});
 }
 
 std::string shutdown_transfer(Rollout& rollout, const AdminRequest& request) {

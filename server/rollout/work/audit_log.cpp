@@ -37,7 +37,10 @@ std::string line_of(const AuditEntry& entry) {
                       {"model", entry.model},
                       {"version", std::to_string(entry.version)}};
   if (entry.before != 0) json["before"] = entry.before;
-  if (entry.generation != 0) json["generation"] = entry.generation;
+  if (entry.weight_version != 0) {
+    json["weight_version"] = entry.weight_version;
+    json["generation"] = entry.weight_version;
+  }
   const auto add = [&](const char* key, const std::string& text) {
     if (!text.empty()) json[key] = text;
   };
@@ -106,8 +109,8 @@ void AuditLog::add(const AuditEntry& entry) noexcept {
     std::string text = line_of(entry);
     const MutexLock lock(mutex_);
     problem = has_file() ? write((torn_ ? "\n" : "") + text + "\n") : 0;
-    if (kept_.size() == kKept) kept_.pop_front();
-    kept_.push_back({entry.model, std::move(text)});
+    if (entries_.size() == kMaxEntries) entries_.pop_front();
+    entries_.push_back({entry.model, std::move(text)});
   });
   if (problem == 0) return;
   counters_.audit_failures.fetch_add(1, std::memory_order_relaxed);
@@ -118,7 +121,7 @@ void AuditLog::add(const AuditEntry& entry) noexcept {
 std::vector<std::string> AuditLog::last(std::string_view model, size_t most) const {
   std::vector<std::string> texts;
   const MutexLock lock(mutex_);
-  for (auto it = kept_.rbegin(); it != kept_.rend() && texts.size() < most; ++it)
+  for (auto it = entries_.rbegin(); it != entries_.rend() && texts.size() < most; ++it)
     if (model.empty() || it->model == model) texts.push_back(it->text);
   std::reverse(texts.begin(), texts.end());
   return texts;

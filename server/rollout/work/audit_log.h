@@ -25,7 +25,7 @@ struct AuditEntry {
   std::string_view event;  // "committed"
   std::string model;
   int64_t version = 0;
-  uint64_t before = 0, generation = 0;  // weight version of the active set, before and after
+  uint64_t before = 0, weight_version = 0;  // weight version of the active set, before and after
   std::string label, digest, set, push, reason;
   std::string verdict;  // of golden requests, as JSON
   std::string routes;   // as JSON
@@ -58,8 +58,8 @@ class AuditLog {
   std::vector<std::string> last(std::string_view model, size_t most) const;
 
  private:
-  static constexpr size_t kKept = 512;
-  struct Kept {
+  static constexpr size_t kMaxEntries = 512;
+  struct Entry {
     std::string model, text;
   };
   // Returns errno, or 0.
@@ -71,7 +71,7 @@ class AuditLog {
   mutable Mutex mutex_;
   int descriptor_ SCONCE_GUARDED_BY(mutex_) = -1;
   bool torn_ SCONCE_GUARDED_BY(mutex_) = false;  // the file ends with an incomplete line
-  std::deque<Kept> kept_ SCONCE_GUARDED_BY(mutex_);
+  std::deque<Entry> entries_ SCONCE_GUARDED_BY(mutex_);
 };
 
 }  // namespace sconce::server

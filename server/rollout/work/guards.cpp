@@ -17,15 +17,15 @@ GuardRecord record_of(const std::shared_ptr<ServedModel>& served, Guards::Watch 
   record.served = served;
   record.model = served->interface().name;
   record.version = served->interface().version;
-  record.generation = watch.generation;
+  record.weight_version = watch.weight_version;
   record.push = std::move(watch.push);
   record.bounds = watch.bounds;
   record.end = Guards::Clock::now() + watch.left;
-  record.kept = watch.kept;
+  record.stored = watch.stored;
   record.loading = watch.loading;
   record.noted = watch.left;
   record.failures_before = failures_in_model(*served);
-  record.counts = std::make_shared<GuardCounts>(watch.generation);
+  record.counts = std::make_shared<GuardCounts>(watch.weight_version);
   return record;
 }
 
@@ -81,9 +81,10 @@ void Guards::noted(const GuardRecord& record, std::chrono::microseconds left) {
 
 void Guards::check_over(const ServedModel& served) const {
   const std::optional<GuardRecord> record = find(served);
-  if (!record || record->state != GuardState::kWatching || record->generation != served.model().generation()) return;
+  if (!record || record->state != GuardState::kWatching || record->weight_version != served.model().weight_version())
+    return;
   const auto left = std::chrono::ceil<std::chrono::seconds>(record->end - Clock::now());
-  SCONCE_FAIL(kBusy, "generation ", record->generation, " is watched for ", std::max<int64_t>(left.count(), 0),
+  SCONCE_FAIL(kBusy, "weight version ", record->weight_version, " is watched for ", std::max<int64_t>(left.count(), 0),
               " s more and may have to be rolled back (guard): others can be staged after that");
 }
 

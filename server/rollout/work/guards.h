@@ -1,4 +1,4 @@
-// Guards: the guards of newly published weights, and their results. server/rollout/watch/guard_keeper.h acts on them.
+// Guards: the guards of newly published weights, and their results. server/rollout/watch/guard_watcher.h acts on them.
 // Thread-safe.
 #pragma once
 
@@ -31,11 +31,11 @@ struct GuardRecord {
   std::weak_ptr<ServedModel> served;
   std::string model;
   int64_t version = 0;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   std::string push;  // id of the push that published the weights; empty: none
   GuardBounds bounds;
   Clock::time_point end{};
-  bool kept = false;                  // continues after a restart (server/weights/store/weight_journal.h)
+  bool stored = false;                // continues after a restart (server/weights/store/weight_journal.h)
   bool loading = false;               // the model has not been found since the guard began
   std::chrono::microseconds noted{};  // remaining window, as last stored
   uint64_t failures_before = 0;       // of the model, when the guard began
@@ -56,11 +56,11 @@ class Guards {
 
   // The guarded weights, and whether the guard continues after a restart.
   struct Watch {
-    uint64_t generation = 0;
+    uint64_t weight_version = 0;
     GuardBounds bounds;
     std::chrono::microseconds left{};  // remaining window
     std::string push;
-    bool kept = false;
+    bool stored = false;
     bool loading = false;  // no other thread can find the model yet
   };
   // Guards weights that were just published, or were guarded by the previous process. Ends the model's last guard.

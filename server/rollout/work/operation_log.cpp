@@ -41,19 +41,19 @@ void Operation::add_shared(Clock::duration opening, Clock::duration copying) noe
   copying_ += copying;
 }
 
-void Operation::end(Outcome outcome, uint64_t generation) noexcept {
+void Operation::end(Outcome outcome, uint64_t weight_version) noexcept {
   const MutexLock lock(mutex_);
   state_ = State::kDone;
   outcome_ = outcome;
-  generation_ = generation;
+  weight_version_ = weight_version;
   pass_to(Phase::kOver);
   end_ = entered_;
 }
 
-void Operation::tell_kept(bool kept, std::string problem) noexcept {
+void Operation::tell_stored(bool stored, std::string problem) noexcept {
   const MutexLock lock(mutex_);
-  kept_ = kept;
-  kept_problem_ = std::move(problem);
+  stored_ = stored;
+  store_problem_ = std::move(problem);
 }
 
 void Operation::tell_golden(std::string verdict) noexcept {
@@ -123,9 +123,9 @@ Operation::View Operation::view() const {
           seconds(end - start_),
           seconds(Clock::now() - end),
           outcome_,
-          generation_,
-          kept_,
-          kept_problem_,
+          weight_version_,
+          stored_,
+          store_problem_,
           golden_,
           status_,
           error_,
@@ -143,7 +143,7 @@ std::shared_ptr<Operation> OperationLog::open(std::string model, int64_t version
   const MutexLock lock(mutex_);
   size_t over = 0;
   for (const auto& record : records_) over += record->over();
-  for (auto it = records_.begin(); over >= kKept && it != records_.end();) {
+  for (auto it = records_.begin(); over >= kMaxFinished && it != records_.end();) {
     if ((*it)->over()) {
       it = records_.erase(it);
       --over;

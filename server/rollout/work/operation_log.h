@@ -49,9 +49,9 @@ class Operation {
   void add_bytes(uint64_t bytes) noexcept { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   // Adds the times for opening a trainer's shared memory and for copying its values to the set.
   void add_shared(Clock::duration opening, Clock::duration copying) noexcept;
-  void end(Outcome outcome, uint64_t generation) noexcept;
+  void end(Outcome outcome, uint64_t weight_version) noexcept;
   // Call this before end(), for a published set.
-  void tell_kept(bool kept, std::string problem) noexcept;
+  void tell_stored(bool stored, std::string problem) noexcept;
   // Call this before end(). verdict: of golden requests, as JSON.
   void tell_golden(std::string verdict) noexcept;
   void end(Failure failure) noexcept;
@@ -82,9 +82,9 @@ class Operation {
     double seconds;
     double seconds_over;  // since the end; 0 while running
     Outcome outcome;
-    uint64_t generation;       // for kActive
-    std::optional<bool> kept;  // whether the set is on disk; nullopt: no store
-    std::string kept_problem;
+    uint64_t weight_version;     // for kActive
+    std::optional<bool> stored;  // whether the set is on disk; nullopt: no store
+    std::string store_problem;
     std::string golden;  // from tell_golden(); empty: none
     int status;          // for kFailed and kCancelled
     std::string error;
@@ -109,11 +109,11 @@ class Operation {
   std::array<Clock::duration, kPhases> spent_ SCONCE_GUARDED_BY(mutex_){};
   Clock::duration opening_ SCONCE_GUARDED_BY(mutex_){}, copying_ SCONCE_GUARDED_BY(mutex_){};
   Outcome outcome_ SCONCE_GUARDED_BY(mutex_) = Outcome::kNone;
-  uint64_t generation_ SCONCE_GUARDED_BY(mutex_) = 0;
+  uint64_t weight_version_ SCONCE_GUARDED_BY(mutex_) = 0;
   int status_ SCONCE_GUARDED_BY(mutex_) = 200;
   std::string error_ SCONCE_GUARDED_BY(mutex_);
-  std::optional<bool> kept_ SCONCE_GUARDED_BY(mutex_);
-  std::string kept_problem_ SCONCE_GUARDED_BY(mutex_), golden_ SCONCE_GUARDED_BY(mutex_);
+  std::optional<bool> stored_ SCONCE_GUARDED_BY(mutex_);
+  std::string store_problem_ SCONCE_GUARDED_BY(mutex_), golden_ SCONCE_GUARDED_BY(mutex_);
   std::string traceparent_ SCONCE_GUARDED_BY(mutex_);
   std::vector<Replica> replicas_ SCONCE_GUARDED_BY(mutex_);
   Clock::time_point end_ SCONCE_GUARDED_BY(mutex_){};
@@ -129,7 +129,7 @@ class OperationLog {
   OperationLog(const OperationLog&) = delete;
   OperationLog& operator=(const OperationLog&) = delete;
 
-  // Creates a record. The last kKept finished records are kept.
+  // Creates a record. The last kMaxFinished finished records are kept.
   std::shared_ptr<Operation> open(std::string model, int64_t version, std::string label,
                                   std::vector<ReplicaInfo> replicas);
   std::shared_ptr<Operation> find(uint64_t id) const;  // kNotFound
@@ -147,7 +147,7 @@ class OperationLog {
   bool stopping() const noexcept { return ending_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr size_t kKept = 64;
+  static constexpr size_t kMaxFinished = 64;
 
   UpdateCounters& counters_;
   std::function<void(const Operation&)> told_;

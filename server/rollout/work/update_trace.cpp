@@ -17,7 +17,7 @@ UpdateRecord update_record(const Operation& over) {
   record.state = state_name(view.state);
   record.error = std::move(view.error);
   record.bytes = view.bytes;
-  record.generation = view.generation;
+  record.weight_version = view.weight_version;
   record.end = Operation::Clock::now();
   record.start = record.end - time_of(view.seconds);
   for (size_t i = 0; i < view.phase_seconds.size(); ++i)

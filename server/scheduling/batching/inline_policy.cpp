@@ -27,15 +27,15 @@ bool InlinePolicy::run_inline(size_t bytes) noexcept {
   const int64_t most = std::max(kFewBytes, kLarger * bytes_.load(std::memory_order_relaxed));
   if (static_cast<int64_t>(bytes) > most) return false;
   if (!batches_.load(std::memory_order_relaxed) || single < kHandOver) return true;
-  if (left_.load(std::memory_order_relaxed) <= 0 && !turning_.exchange(true, std::memory_order_acquire)) {
-    turn();
-    turning_.store(false, std::memory_order_release);
+  if (left_.load(std::memory_order_relaxed) <= 0 && !deciding_.exchange(true, std::memory_order_acquire)) {
+    decide();
+    deciding_.store(false, std::memory_order_release);
   }
   add(left_, -1);
   return !queue_.load(std::memory_order_relaxed);
 }
 
-void InlinePolicy::turn() noexcept {
+void InlinePolicy::decide() noexcept {
   int64_t left = kTry;
   bool queue = true;
   if (queue_.load(std::memory_order_relaxed)) {

@@ -32,7 +32,7 @@ class InlinePolicy {
   void end_sharing() noexcept { batches_.store(false, std::memory_order_relaxed); }
 
  private:
-  void turn() noexcept;
+  void decide() noexcept;
 
   const int64_t below_;
   std::atomic<bool> batches_;
@@ -43,7 +43,7 @@ class InlinePolicy {
   std::atomic<int64_t> left_{0};                // requests until the next decision
   std::atomic<int64_t> rest_{256};              // requests that skip the queue after a trial without benefit
   std::atomic<int64_t> busy_{0}, requests_{0};  // of the queue's runs since the last decision
-  std::atomic<bool> turning_{false};
+  std::atomic<bool> deciding_{false};
 };
 
 }  // namespace sconce::server

@@ -21,7 +21,7 @@ constexpr std::chrono::microseconds kPoll{50};
 
 // Its members are guarded by the owner's mutex.
 struct DecodeBatch::Row {
-  RowSlot* seat = nullptr;           // of the row's loop; null: no loop
+  RowSlot* slot = nullptr;           // of the row's loop; null: no loop
   QueuedRequest* waiting = nullptr;  // a step of the next run
   uint64_t ticket = 0;               // of that step
   Clock::time_point submitted, deadline;
@@ -42,10 +42,10 @@ class DecodeBatch::Group final : public QueuedRequest {
     Clock::time_point submitted;
   };
 
-  Group(DecodeBatch& owner, std::string_view set_name, uint64_t set_generation)
+  Group(DecodeBatch& owner, std::string_view set_name, uint64_t set_version)
       : rows_of_loops(static_cast<size_t>(owner.plan_.rows)),
         set(set_name),
-        generation(set_generation),
+        weight_version(set_version),
         tensors(owner.interface_, owner.plan_),
         owner_(owner) {
     for (auto* list : {&set_aside, &bring_back, &reset}) list->reserve(rows_of_loops.size());
@@ -63,8 +63,8 @@ class DecodeBatch::Group final : public QueuedRequest {
 
   State state = State::kIdle;
   std::vector<Row> rows_of_loops;
-  const std::string set;  // weight set; empty: the active one
-  uint64_t generation;    // weight version of that set; 0: any
+  const std::string set;    // weight set; empty: the active one
+  uint64_t weight_version;  // weight version of that set; 0: any
   size_t loops = 0;
   bool closed = false;         // its sequence has ended
   bool begun = false;          // the sequence had a run
@@ -104,35 +104,35 @@ DecodeBatch::~DecodeBatch() {
 }
 
 // Chooses the group with the most loops, so that other groups become empty and their slots free.
-void DecodeBatch::take_row(const QueuedRequest& step, std::string_view set, RowSlot& seat) {
-  const uint64_t active = follow_ ? 0 : host_.generation();
-  const uint64_t generation = step.weights ? step.weights->generation() : active;
+void DecodeBatch::take_row(const QueuedRequest& step, std::string_view set, RowSlot& slot) {
+  const uint64_t active = follow_ ? 0 : host_.weight_version();
+  const uint64_t weight_version = step.weights ? step.weights->weight_version() : active;
   Group* best = nullptr;
   for (const auto& group : groups_) {
-    if (group->closed || group->problem || group->generation != generation || group->set != set) continue;
+    if (group->closed || group->problem || group->weight_version != weight_version || group->set != set) continue;
     if (group->loops == group->rows_of_loops.size() || (best && group->loops <= best->loops)) continue;
     best = group.get();
   }
   if (!best) {
-    groups_.push_back(std::make_unique<Group>(*this, set, generation));
+    groups_.push_back(std::make_unique<Group>(*this, set, weight_version));
     best = groups_.back().get();
     best->parameters.id.number = ++begun_;
   }
   const auto row = std::find_if(best->rows_of_loops.begin(), best->rows_of_loops.end(),
-                                [](const Row& one) { return one.seat == nullptr; });
-  row->seat = &seat;
+                                [](const Row& one) { return one.slot == nullptr; });
+  row->slot = &slot;
   ++best->loops;
-  seat = {best, static_cast<size_t>(row - best->rows_of_loops.begin())};
+  slot = {best, static_cast<size_t>(row - best->rows_of_loops.begin())};
 }
 
-void DecodeBatch::free_row(RowSlot& seat) noexcept {
-  Row& row = seat.group->rows_of_loops[seat.row];
-  row.seat = nullptr;
+void DecodeBatch::free_row(RowSlot& slot) noexcept {
+  Row& row = slot.group->rows_of_loops[slot.row];
+  row.slot = nullptr;
   row.waiting = nullptr;
   row.aside = false;
   if (std::exchange(row.begun, false)) row.spent = kUsedUp;
-  --seat.group->loops;
-  seat = {};
+  --slot.group->loops;
+  slot = {};
 }
 
 bool DecodeBatch::close_if_empty(Group& group) noexcept {
@@ -147,8 +147,8 @@ std::unique_ptr<DecodeBatch::Group> DecodeBatch::remove(Group& group) noexcept {
   return removed;
 }
 
-void DecodeBatch::submit(QueuedRequest& step, std::optional<std::string_view> set, RowSlot& seat) {
-  const bool first = seat.group == nullptr;
+void DecodeBatch::submit(QueuedRequest& step, std::optional<std::string_view> set, RowSlot& slot) {
+  const bool first = slot.group == nullptr;
   if (first) RowTensors::check(interface_, plan_, step.inputs);
   const Clock::time_point now = Alarm::now();
   const Clock::time_point deadline = waiting_deadline(policy_, step.timeout, now);
@@ -157,10 +157,10 @@ void DecodeBatch::submit(QueuedRequest& step, std::optional<std::string_view> se
   uint64_t ticket = 0;
   {
     const MutexLock lock(mutex_);
-    if (first) take_row(step, set.value_or(""), seat);
-    Group& group = *seat.group;
+    if (first) take_row(step, set.value_or(""), slot);
+    Group& group = *slot.group;
     if (group.problem) std::rethrow_exception(group.problem);
-    index = seat.row;
+    index = slot.row;
     Row& row = group.rows_of_loops[index];
     row.waiting = &step;
     row.ticket = ticket = ++tickets_;
@@ -184,21 +184,21 @@ void DecodeBatch::submit(QueuedRequest& step, std::optional<std::string_view> se
     mine = row.waiting == &step && row.ticket == ticket;
     if (mine) {
       row.waiting = nullptr;
-      if (first) free_row(seat);
+      if (first) free_row(slot);
     }
   }
   go_on(*launched, problem);
   if (mine) std::rethrow_exception(problem);
 }
 
-void DecodeBatch::leave(RowSlot& seat) noexcept {
-  if (!seat.group) return;
+void DecodeBatch::leave(RowSlot& slot) noexcept {
+  if (!slot.group) return;
   std::unique_ptr<Group> over;
   std::optional<SequenceId> sequence;
   {
     const MutexLock lock(mutex_);
-    Group& group = *seat.group;
-    free_row(seat);
+    Group& group = *slot.group;
+    free_row(slot);
     if (close_if_empty(group)) {
       sequence = group.parameters.id;
       if (group.state == Group::State::kIdle) over = remove(group);
@@ -312,8 +312,8 @@ void DecodeBatch::ended(Group& group) noexcept {
     const MutexLock lock(mutex_);
     group.state = Group::State::kTelling;
     group.problem = problem;
-    if (!problem && !std::exchange(group.begun, true) && group.generation != 0)
-      group.generation = group.info.generation;
+    if (!problem && !std::exchange(group.begun, true) && group.weight_version != 0)
+      group.weight_version = group.info.weight_version;
   }
   int64_t rows = problem ? -1 : static_cast<int64_t>(group.stepping.size());
   for (const Group::Stepping& one : group.stepping) {
@@ -351,7 +351,7 @@ void DecodeBatch::go_on(Group& group, std::exception_ptr not_run) noexcept {
         if (!group.problem && (!not_run || row.waiting->wanted())) continue;
         step = std::exchange(row.waiting, nullptr);
         // A loop whose first step was in no run loses no state with the group: it starts again in another group.
-        if (!not_run && !row.begun) again = row.seat;
+        if (!not_run && !row.begun) again = row.slot;
         if (again) free_row(*again);
         break;
       }

@@ -49,21 +49,21 @@ class DecodeBatch final : private TimerQueue::Alarm {
   // All loops must have left.
   ~DecodeBatch() override;
 
-  // Queues a step of one row for the next run of the loop's group. Without a seat it is the loop's first step: the loop
+  // Queues a step of one row for the next run of the loop's group. Without a slot it is the loop's first step: the loop
   // takes a free row, preferably beside loops with the same weight set. set: as in Sequences::submit(). Throws
   // kQueueFull if all rows of all slots are taken, kInvalidArgument, or the group's failure. Then finished() is not
   // called, and a first step has taken no row.
-  void submit(QueuedRequest& step, std::optional<std::string_view> set, RowSlot& seat);
-  // The loop has ended. Does nothing without a seat.
-  void leave(RowSlot& seat) noexcept;
+  void submit(QueuedRequest& step, std::optional<std::string_view> set, RowSlot& slot);
+  // The loop has ended. Does nothing without a slot.
+  void leave(RowSlot& slot) noexcept;
 
  private:
   using Clock = QueuedRequest::Clock;
   struct Row;
 
   void ring() noexcept override;
-  void take_row(const QueuedRequest& step, std::string_view set, RowSlot& seat) SCONCE_REQUIRES(mutex_);
-  void free_row(RowSlot& seat) noexcept SCONCE_REQUIRES(mutex_);
+  void take_row(const QueuedRequest& step, std::string_view set, RowSlot& slot) SCONCE_REQUIRES(mutex_);
+  void free_row(RowSlot& slot) noexcept SCONCE_REQUIRES(mutex_);
   // Closes the group to new loops if it is empty. True: the caller ends its sequence, without holding the mutex.
   bool close_if_empty(Group& group) noexcept SCONCE_REQUIRES(mutex_);
   std::unique_ptr<Group> remove(Group& group) noexcept SCONCE_REQUIRES(mutex_);

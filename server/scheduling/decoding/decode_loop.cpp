@@ -18,7 +18,7 @@ namespace {
 // Maximum number of tokens that wait for a streaming consumer.
 constexpr size_t kRoom = 64;
 // Number of tokens whose memory is kept for the next request.
-constexpr size_t kKeptTokens = 4096;
+constexpr size_t kMaxFreeTokens = 4096;
 
 std::atomic<uint64_t> sequences_begun{0};
 
@@ -178,7 +178,7 @@ void DecodeLoop::submit() {
     const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline_ - begun_, Clock::duration(1));
     if (timeout.count() == 0 || left < timeout) timeout = left;
   }
-  if (DecodeBatch* const rows_of_loops = host_->rows()) return rows_of_loops->submit(*this, set_, seat_);
+  if (DecodeBatch* const rows_of_loops = host_->rows()) return rows_of_loops->submit(*this, set_, slot_);
   host_->check_inputs(in_);
   if (!plan_->sequence) return host_->enqueue(*this);
   const std::optional<std::string_view> set = sequence_.start ? set_ : std::nullopt;
@@ -311,7 +311,7 @@ void DecodeLoop::go_on() noexcept {
 // No step is in progress, and none follows.
 void DecodeLoop::leave() noexcept {
   if (DecodeBatch* const rows_of_loops = host_->rows())
-    rows_of_loops->leave(seat_);
+    rows_of_loops->leave(slot_);
   else if (plan_->sequence)
     host_->sequences()->end_now(sequence_.id);
   for (Tensor& tensor : in_) tensor = Tensor();
@@ -388,9 +388,9 @@ void DecodeLoop::clear() noexcept {
   info = {};
   first_.reset();
   scratch_.reset();
-  if (prefix_.capacity() > kKeptTokens) prefix_ = {};
+  if (prefix_.capacity() > kMaxFreeTokens) prefix_ = {};
   const MutexLock lock(mutex_);
-  if (room_.capacity() > kKeptTokens) room_ = {};
+  if (room_.capacity() > kMaxFreeTokens) room_ = {};
   state_ = State::kIdle;
   told_ = {};
 }

@@ -99,7 +99,7 @@ class DecodeLoop final : private QueuedRequest {
   std::optional<std::string_view> set_;
   SequenceParameters sequence_;
   Sequences::Step step_of_sequence_;
-  DecodeBatch::RowSlot seat_;
+  DecodeBatch::RowSlot slot_;
   Clock::time_point deadline_, begun_;
   Clock::time_point told_at_;  // time of the last token; before the first one, of the start
   std::vector<Tensor> in_, out_;

@@ -112,8 +112,10 @@ std::string otlp_spans(const UpdateRecord& record, std::chrono::nanoseconds epoc
        otlp_integer("sconce.operation.id", static_cast<int64_t>(record.id)),
        otlp_text("sconce.weights.state", record.state), otlp_text("sconce.weights.label", record.label),
        otlp_integer("sconce.weights.bytes", static_cast<int64_t>(record.bytes))});
-  if (record.generation != 0)
-    root["attributes"].push_back(otlp_integer("sconce.weights.generation", static_cast<int64_t>(record.generation)));
+  if (record.weight_version != 0) {
+    for (const char* name : {"sconce.weights.version", "sconce.weights.generation"})
+      root["attributes"].push_back(otlp_integer(name, static_cast<int64_t>(record.weight_version)));
+  }
   root["status"] =
       record.error.empty() ? OrderedJson::object() : OrderedJson{{"code", kErrorStatus}, {"message", record.error}};
   std::string text = dump(root);

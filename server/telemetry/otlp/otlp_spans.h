@@ -21,7 +21,7 @@ struct UpdateRecord {
   uint64_t id = 0;  // of the operation
   const char* state = "done";
   std::string error;  // if it failed or was cancelled
-  uint64_t bytes = 0, generation = 0;
+  uint64_t bytes = 0, weight_version = 0;
   TraceRecord::Clock::time_point start, end;
   std::vector<Phase> phases;  // consecutive
   std::optional<TraceParent> parent;

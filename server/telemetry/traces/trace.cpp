@@ -66,8 +66,8 @@ TraceLevels Tracer::sample(std::string_view model, const std::optional<TracePare
   const bool wanted = parent && parent->sampled;
   if (const ForAll all = for_all_.load(std::memory_order_relaxed); all.rate != 0) {
     if (!all.levels) return {};
-    const bool turn = seen_.fetch_add(1, std::memory_order_relaxed) % all.rate == 0;
-    return turn || wanted ? all.levels : TraceLevels{};
+    const bool due = seen_.fetch_add(1, std::memory_order_relaxed) % all.rate == 0;
+    return due || wanted ? all.levels : TraceLevels{};
   }
   const MutexLock lock(mutex_);
   const Settings settings = effective(model);

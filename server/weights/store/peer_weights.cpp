@@ -27,12 +27,27 @@ constexpr std::chrono::seconds kAskPatience{5}, kReadPatience{30};
 
 struct Peer {
   AdminServer server;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   std::string problem;  // why it cannot be used
 };
 
 std::string target_of(const StartingModel& start, const char* rest) {
   return admin_path(start.name, std::to_string(start.version)) + "/weights" + rest;
+}
+
+// Reads a set of the answer. 0: not the active one, or without its version.
+uint64_t active_version_in(JsonCursor& json) {
+  uint64_t weight_version = 0;
+  bool active = false;
+  json.object("a set", [&](std::string_view key) {
+    if (key == "state")
+      active = json.string("'state'") == "active";
+    else if (key == "weight_version" && !json.consume_null())
+      weight_version = json.unsigned_integer("'weight_version'");
+    else if (key != "weight_version")
+      json.skip();
+  });
+  return active ? weight_version : 0;
 }
 
 void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {
@@ -43,15 +58,17 @@ void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {
   }
   std::string instance;
   bool ready = false;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   JsonCursor json(answer.body);
   json.object("its answer", [&](std::string_view key) {
     if (key == "instance")
       instance = json.string("'instance'");
     else if (key == "ready")
       ready = json.boolean("'ready'");
-    else if (key == "generation")
-      generation = json.unsigned_integer("'generation'");
+    else if (key == "generation")  // deprecated, and all that a server of the release before has
+      weight_version = json.unsigned_integer("'generation'");
+    else if (key == "sets")
+      json.array("'sets'", [&](size_t) { weight_version = std::max(weight_version, active_version_in(json)); });
     else
       json.skip();
   });
@@ -60,7 +77,7 @@ void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {
   else if (!ready)
     peer.problem = "is not ready";
   else
-    peer.generation = generation;
+    peer.weight_version = weight_version;
 }
 
 // Refuses a set that does not fit before any of its values arrives.
@@ -87,12 +104,13 @@ class FittingUpdate final : public WeightUpdate {
 void take(const StartingModel& start, const AdminClient& client, uint64_t newer_than) {
   std::unique_ptr<FittingUpdate> update;
   std::unique_ptr<WeightStream> stream;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   std::string label, digest;
   const auto begin = [&](const AnswerHead& head, uint64_t bytes) {
-    const std::string number = head.field("sconce-generation");
-    std::from_chars(number.data(), number.data() + number.size(), generation);
-    SCONCE_CHECK(generation > newer_than, kFailedPrecondition, "its weights are no longer newer");
+    std::string number = head.field("sconce-weight-version");
+    if (number.empty()) number = head.field("sconce-generation");  // deprecated, of a server of the release before
+    std::from_chars(number.data(), number.data() + number.size(), weight_version);
+    SCONCE_CHECK(weight_version > newer_than, kFailedPrecondition, "its weights are no longer newer");
     label = percent_decoded(head.field("sconce-weights-label"));
     digest = head.field("sconce-weights-digest");
     update = std::make_unique<FittingUpdate>(start.model.begin_update({.full = false, .label = label}),
@@ -117,7 +135,7 @@ void take(const StartingModel& start, const AdminClient& client, uint64_t newer_
     start.model.abort_weights();
     SCONCE_FAIL(kCorruptPackage, "its weights have the digest ", excerpt(digest), ", what came has ", found);
   }
-  start.model.commit_weights(generation);
+  start.model.commit_weights(weight_version);
   start.model.release_previous();
 }
 
@@ -154,21 +172,21 @@ std::optional<std::string> take_newest(const StartingModel& start, uint64_t newe
              printable(peer.problem));
   };
   for (Peer& peer : peers) {
-    if (peer.problem.empty() && peer.generation <= newer_than)
-      peer.problem = "serves generation " + std::to_string(peer.generation) + ", which is not newer";
+    if (peer.problem.empty() && peer.weight_version <= newer_than)
+      peer.problem = "serves weight version " + std::to_string(peer.weight_version) + ", which is not newer";
     if (!peer.problem.empty()) pass_over(peer);
   }
   std::erase_if(peers, [](const Peer& peer) { return !peer.problem.empty(); });
   // Servers that start at the same time must not all ask the same peer.
   std::shuffle(peers.begin(), peers.end(), std::mt19937(std::random_device()()));
   std::stable_sort(peers.begin(), peers.end(),
-                   [](const Peer& a, const Peer& b) { return a.generation > b.generation; });
+                   [](const Peer& a, const Peer& b) { return a.weight_version > b.weight_version; });
   for (Peer& peer : peers) {
     SCONCE_CHECK(!start.ending, kUnavailable, "the server is ending");
     peer.problem = problem_of([&] { take(start, client_of(peer.server, kReadPatience), newer_than); });
     if (peer.problem.empty()) {
-      log_info("model {} version {} serves the weights of {}: generation {}", start.name, start.version,
-               peer.server.text, start.model.generation());
+      log_info("model {} version {} serves the weights of {}: weight version {}", start.name, start.version,
+               peer.server.text, start.model.weight_version());
       return peer.server.text;
     }
     pass_over(peer);

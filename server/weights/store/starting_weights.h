@@ -20,7 +20,7 @@ struct StartingModel {
   int64_t version;
   Model& model;  // not yet used by others
   const ModelConfig& config;
-  StoredWeights* kept;              // null: no store
+  StoredWeights* stored;            // null: no store
   const std::atomic<bool>& ending;  // aborts the download of a peer's weights
   const SignatureRule& signatures;
 };
@@ -31,23 +31,23 @@ struct StartingWeights {
   std::string refused;
   uint64_t revision = 0;  // of the store when the weights were chosen
   // To be reported once the model is served: which stored set serves, and problems of stored sets.
-  StoredWeights::Status kept;
+  StoredWeights::Status stored;
   // Not 0: the newest stored set serves, under its stored weight version.
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   // The guard that continues. The set to roll back to is the model's previous one.
-  std::optional<KeptGuard> guard;
+  std::optional<StoredGuard> guard;
   // The server crashed repeatedly while the guarded set served, so the previous set serves now.
   struct GoneBack {
-    KeptGuard guard;
+    StoredGuard guard;
     uint64_t from = 0, to = 0;  // weight versions
     std::string reason;
   };
   std::optional<GoneBack> gone_back;
-  std::vector<KeptPush> pushes;  // pushes that have ended, oldest first
+  std::vector<StoredPush> pushes;  // pushes that have ended, oldest first
 };
 
 // For a model that could not be loaded: records that the end of this process is no evidence against the guarded set.
-void leave_watch(StoredWeights& kept);
+void leave_watch(StoredWeights& stored);
 
 // Throws if the file of setting `weights` cannot be used. Problems of peers and stored sets are logged.
 StartingWeights start_weights(const StartingModel& start);

@@ -16,7 +16,7 @@ constexpr uint64_t kFormat = 1;
 constexpr size_t kMaxSets = 16;
 
 // The member with that name; null: none.
-std::string* text_of(KeptSet& set, std::string_view key) {
+std::string* text_of(StoredSet& set, std::string_view key) {
   return key == "label"     ? &set.label
          : key == "digest"  ? &set.digest
          : key == "file"    ? &set.file
@@ -27,19 +27,28 @@ std::string* text_of(KeptSet& set, std::string_view key) {
                             : nullptr;
 }
 
+// The journal also has the former names, deprecated, so that the release before can read it.
+bool is_version_key(std::string_view key) noexcept { return key == "weight_version" || key == "generation"; }
+
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name[0] != '.' && name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
 }
 
-OrderedJson json_of(const KeptSet& set) {
-  OrderedJson json = {
-      {"generation", set.generation}, {"label", set.label}, {"digest", set.digest}, {"file", set.file},
-      {"bytes", set.bytes},           {"time", set.time},   {"peer", set.by.peer},  {"request", set.by.request}};
+OrderedJson json_of(const StoredSet& set) {
+  OrderedJson json = {{"weight_version", set.weight_version},
+                      {"generation", set.weight_version},
+                      {"label", set.label},
+                      {"digest", set.digest},
+                      {"file", set.file},
+                      {"bytes", set.bytes},
+                      {"time", set.time},
+                      {"peer", set.by.peer},
+                      {"request", set.by.request}};
   if (!set.sha256.empty()) json["sha256"] = set.sha256;
   return json;
 }
 
-OrderedJson json_of(const KeptGuard& guard) {
+OrderedJson json_of(const StoredGuard& guard) {
   return {{"window_us", guard.bounds.window.count()},
           {"left_us", guard.left.count()},
           {"errors", guard.bounds.errors},
@@ -50,12 +59,14 @@ OrderedJson json_of(const KeptGuard& guard) {
           {"ended", guard.ended}};
 }
 
-OrderedJson json_of(const KeptPush& push) {
+OrderedJson json_of(const StoredPush& push) {
   OrderedJson json = {{"push", push.id}, {"state", push.state}, {"label", push.label}};
   if (!push.set.empty()) json["set"] = push.set;
-  if (push.generation != 0) {
-    json["generation"] = push.generation;
-    json["kept"] = push.kept;
+  if (push.weight_version != 0) {
+    json["weight_version"] = push.weight_version;
+    json["generation"] = push.weight_version;
+    json["stored"] = push.stored;
+    json["kept"] = push.stored;
   }
   if (!push.members.empty()) {
     json["members"] = push.members;
@@ -70,15 +81,16 @@ std::chrono::microseconds read_time(JsonCursor& json, std::string_view what) {
   return std::chrono::microseconds(count);
 }
 
-void check_generation(uint64_t generation, const std::string& where) {
-  SCONCE_CHECK(generation > 0 && generation < INT64_MAX, kCorruptPackage, where, ": no generation: ", generation);
+void check_weight_version(uint64_t weight_version, const std::string& where) {
+  SCONCE_CHECK(weight_version > 0 && weight_version < INT64_MAX, kCorruptPackage, where,
+               ": no weight version: ", weight_version);
 }
 
-KeptSet read_set(JsonCursor& json, const std::string& where) {
-  KeptSet set;
+StoredSet read_set(JsonCursor& json, const std::string& where) {
+  StoredSet set;
   json.object("a set", [&](std::string_view key) {
-    if (key == "generation")
-      set.generation = json.unsigned_integer("'generation'");
+    if (is_version_key(key))
+      set.weight_version = json.unsigned_integer(key);
     else if (key == "bytes")
       set.bytes = json.unsigned_integer("'bytes'");
     else if (std::string* const member = text_of(set, key))
@@ -87,13 +99,13 @@ KeptSet read_set(JsonCursor& json, const std::string& where) {
       json.skip();
   });
   SCONCE_CHECK(is_plain_name(set.file), kCorruptPackage, where, ": not a file's name: '", excerpt(set.file), "'");
-  check_generation(set.generation, where);
+  check_weight_version(set.weight_version, where);
   SCONCE_CHECK(!set.digest.empty(), kCorruptPackage, where, ": a set has no digest");
   return set;
 }
 
-KeptGuard read_guard(JsonCursor& json) {
-  KeptGuard guard;
+StoredGuard read_guard(JsonCursor& json) {
+  StoredGuard guard;
   json.object("'guard'", [&](std::string_view key) {
     if (key == "window_us")
       guard.bounds.window = read_time(json, "'window_us'");
@@ -118,8 +130,8 @@ KeptGuard read_guard(JsonCursor& json) {
   return guard;
 }
 
-KeptPush read_push(JsonCursor& json, const std::string& where) {
-  KeptPush push;
+StoredPush read_push(JsonCursor& json, const std::string& where) {
+  StoredPush push;
   json.object("a push", [&](std::string_view key) {
     if (key == "push")
       push.id = json.string("'push'");
@@ -129,10 +141,10 @@ KeptPush read_push(JsonCursor& json, const std::string& where) {
       push.label = json.string("'label'");
     else if (key == "set")
       push.set = json.string("'set'");
-    else if (key == "generation")
-      check_generation(push.generation = json.unsigned_integer("'generation'"), where);
-    else if (key == "kept")
-      push.kept = json.boolean("'kept'");
+    else if (is_version_key(key))
+      check_weight_version(push.weight_version = json.unsigned_integer(key), where);
+    else if (key == "stored" || key == "kept")
+      push.stored = json.boolean(key);
     else if (key == "members")
       json.array("'members'", [&](size_t) { push.members.emplace_back(json.string("a member")); });
     else if (key == "member")
@@ -146,8 +158,9 @@ KeptPush read_push(JsonCursor& json, const std::string& where) {
 
 }  // namespace
 
-void Journal::note(KeptPush push) {
-  const auto same = std::find_if(pushes.begin(), pushes.end(), [&](const KeptPush& one) { return one.id == push.id; });
+void Journal::note(StoredPush push) {
+  const auto same =
+      std::find_if(pushes.begin(), pushes.end(), [&](const StoredPush& one) { return one.id == push.id; });
   if (same != pushes.end()) {
     *same = std::move(push);
     return;
@@ -156,10 +169,10 @@ void Journal::note(KeptPush push) {
   if (pushes.size() > kMaxPushes) pushes.erase(pushes.begin());
 }
 
-std::string push_text(const KeptPush& push) { return dump(json_of(push)); }
+std::string push_text(const StoredPush& push) { return dump(json_of(push)); }
 
-std::optional<KeptPush> parse_push(std::string_view text) {
-  std::optional<KeptPush> push;
+std::optional<StoredPush> parse_push(std::string_view text) {
+  std::optional<StoredPush> push;
   if (text.empty()) return push;
   const bool good = succeeds([&] {
     JsonCursor json(text);
@@ -171,10 +184,10 @@ std::optional<KeptPush> parse_push(std::string_view text) {
 
 std::string journal_text(const Journal& journal) {
   OrderedJson json = {{"format", kFormat}, {"sets", OrderedJson::array()}};
-  for (const KeptSet& set : journal.sets) json["sets"].push_back(json_of(set));
+  for (const StoredSet& set : journal.sets) json["sets"].push_back(json_of(set));
   if (journal.guard) json["guard"] = json_of(*journal.guard);
   if (!journal.pushes.empty()) json["pushes"] = OrderedJson::array();
-  for (const KeptPush& push : journal.pushes) json["pushes"].push_back(json_of(push));
+  for (const StoredPush& push : journal.pushes) json["pushes"].push_back(json_of(push));
   return dump(json) + "\n";
 }
 

@@ -19,8 +19,8 @@ struct PublishedBy {
   std::string peer, request;  // a client's address and its request's id; or "weights_from" and the server's name
 };
 
-struct KeptSet {
-  uint64_t generation = 0;
+struct StoredSet {
+  uint64_t weight_version = 0;
   std::string label;
   std::string digest;  // "sha-256:HEX", as Model::weights_digest()
   std::string file;    // name in the model's folder
@@ -31,7 +31,7 @@ struct KeptSet {
 };
 
 // A guard of the newest set that continues after a restart.
-struct KeptGuard {
+struct StoredGuard {
   GuardBounds bounds;
   std::chrono::microseconds left{};  // remaining part of its window when the journal was written
   std::string push;                  // id of the push that published the set; empty: no push
@@ -40,12 +40,12 @@ struct KeptGuard {
 };
 
 // The outcome of a push with an id.
-struct KeptPush {
-  std::string id, state;    // "committed" and others: push_state_name()
-  std::string label;        // of its set
-  std::string set;          // the named set that the push filled; empty: the model's own weights
-  uint64_t generation = 0;  // the weight version after commit or undo; 0: none
-  bool kept = false;        // the set of that weight version is stored
+struct StoredPush {
+  std::string id, state;        // "committed" and others: push_state_name()
+  std::string label;            // of its set
+  std::string set;              // the named set that the push filled; empty: the model's own weights
+  uint64_t weight_version = 0;  // the weight version after commit or undo; 0: none
+  bool stored = false;          // the set of that weight version is stored
   std::vector<std::string> members;
   uint64_t member = 0;
 };
@@ -53,18 +53,18 @@ struct KeptPush {
 struct Journal {
   static constexpr size_t kMaxPushes = 64;
 
-  std::vector<KeptSet> sets;  // newest first: the set to serve, and the set to roll back to if the first is damaged
-  std::optional<KeptGuard> guard;  // of the first set
-  std::vector<KeptPush> pushes;    // oldest first
+  std::vector<StoredSet> sets;  // newest first: the set to serve, and the set to roll back to if the first is damaged
+  std::optional<StoredGuard> guard;  // of the first set
+  std::vector<StoredPush> pushes;    // oldest first
 
   // Replaces the record of the same push, or appends the push; the oldest records beyond kMaxPushes are removed.
-  void note(KeptPush push);
+  void note(StoredPush push);
 };
 
 // The push as a note of the named set that it fills.
-std::string push_text(const KeptPush& push);
+std::string push_text(const StoredPush& push);
 // nullopt for a malformed note, or for one of a later release.
-std::optional<KeptPush> parse_push(std::string_view text);
+std::optional<StoredPush> parse_push(std::string_view text);
 
 std::string journal_text(const Journal& journal);
 // Errors call the text `where`: kCorruptPackage, kInvalidArgument.

@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char *kJournal = "journal.json", *kBefore = "previous.json", *kLock = ".lock";
-constexpr size_t kKept = 2;  // the active set and the one to roll back to
+constexpr size_t kMaxStoredSets = 2;  // the active set and the one to roll back to
 constexpr size_t kCopyBlock = size_t{1} << 20;
 
 Descriptor open_folder(const fs::path& folder) {
@@ -75,13 +75,13 @@ void StoredWeights::write_journal(const Descriptor& directory, const Journal& jo
   file.keep();
 }
 
-std::shared_ptr<const PrivateCopy> StoredWeights::unsealed(const KeptSet& set) const {
+std::shared_ptr<const PrivateCopy> StoredWeights::unsealed(const StoredSet& set) const {
   if (!seal_.on()) return nullptr;
   const std::string where = path(set).string();
   SCONCE_CHECK(!set.sha256.empty(), kCorruptPackage, where, ": it was stored without weights_store_key");
   auto copy = std::make_shared<const PrivateCopy>(path(set));
   SCONCE_CHECK(to_hex(sha256_of(copy->bytes())) == set.sha256, kCorruptPackage, where,
-               ": it is not the file that was kept");
+               ": it is not the file that was stored");
   return copy;
 }
 
@@ -97,54 +97,55 @@ StoredWeights::Found StoredWeights::find() const {
     // The damaged journal named at least one more set.
     found.last = 1;
   }
-  for (const KeptSet& set : found.journal.sets)
-    found.last = std::max(found.last, set.generation + !found.problem.empty());
+  for (const StoredSet& set : found.journal.sets)
+    found.last = std::max(found.last, set.weight_version + !found.problem.empty());
   return found;
 }
 
-std::string StoredWeights::keep(std::unique_ptr<WeightSetFile> set, Notes notes) {
+std::string StoredWeights::store(std::unique_ptr<WeightSetFile> set, Notes notes) {
   std::string problem = problem_of([&] { write(std::move(set), std::move(notes)); });
   if (!problem.empty()) note(problem);
   return problem;
 }
 
-std::string StoredWeights::change_guard(uint64_t generation,
-                                        const std::function<void(std::optional<KeptGuard>&)>& change) {
+std::string StoredWeights::change_guard(uint64_t weight_version,
+                                        const std::function<void(std::optional<StoredGuard>&)>& change) {
   return problem_of([&] {
     rewrite([&](Journal& journal) {
-      if (!journal.guard || journal.sets.front().generation != generation) return false;
+      if (!journal.guard || journal.sets.front().weight_version != weight_version) return false;
       change(journal.guard);
       return true;
     });
   });
 }
 
-std::string StoredWeights::note(KeptPush push) {
+std::string StoredWeights::note(StoredPush push) {
   return problem_of([&] {
     rewrite([&](Journal& journal) {
-      for (const KeptPush& known : journal.pushes)
-        if (known.id == push.id && known.state == push.state && known.generation == push.generation) return false;
-      for (const KeptSet& set : journal.sets) push.kept |= push.generation == set.generation;
+      for (const StoredPush& known : journal.pushes)
+        if (known.id == push.id && known.state == push.state && known.weight_version == push.weight_version)
+          return false;
+      for (const StoredSet& set : journal.sets) push.stored |= push.weight_version == set.weight_version;
       journal.note(std::move(push));
       return true;
     });
   });
 }
 
-void StoredWeights::renumber(const std::string& digest, uint64_t generation) {
+void StoredWeights::set_weight_version(const std::string& digest, uint64_t weight_version) {
   bool found = false;
   rewrite([&](Journal& journal) {
-    found =
-        !journal.sets.empty() && journal.sets.front().digest == digest && journal.sets.front().generation <= generation;
+    found = !journal.sets.empty() && journal.sets.front().digest == digest &&
+            journal.sets.front().weight_version <= weight_version;
     if (!found) return false;
-    const uint64_t before = std::exchange(journal.sets.front().generation, generation);
-    for (KeptPush& push : journal.pushes)
-      if (push.kept && push.generation == before) push.generation = generation;
+    const uint64_t before = std::exchange(journal.sets.front().weight_version, weight_version);
+    for (StoredPush& push : journal.pushes)
+      if (push.stored && push.weight_version == before) push.weight_version = weight_version;
     return true;
   });
   if (!found) return;
   revision_.fetch_add(1);
-  report(generation, {});
+  report(weight_version, {});
 }
 
 void StoredWeights::rewrite(const std::function<bool(Journal&)>& change) {
@@ -164,16 +165,21 @@ void StoredWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
   const Descriptor directory = open_folder(folder_);
   const std::string where = folder_.string();
   Journal journal = find().journal;
-  std::vector<KeptSet>& sets = journal.sets;
+  std::vector<StoredSet>& sets = journal.sets;
 
   SCONCE_CHECK(set->info().missing.empty(), kFailedPrecondition, "the set is not complete: constant '",
                set->info().missing, "' has no value");
-  KeptSet next{
-      set->info().generation, set->info().label, set->digest(), {}, 0, {}, time_text(std::chrono::system_clock::now()),
-      std::move(notes.by)};
+  StoredSet next{set->info().weight_version,
+                 set->info().label,
+                 set->digest(),
+                 {},
+                 0,
+                 {},
+                 time_text(std::chrono::system_clock::now()),
+                 std::move(notes.by)};
   next.file = file_of(next.digest);
   const auto same =
-      std::find_if(sets.begin(), sets.end(), [&](const KeptSet& kept) { return kept.digest == next.digest; });
+      std::find_if(sets.begin(), sets.end(), [&](const StoredSet& stored) { return stored.digest == next.digest; });
   if (same != sets.end() && !is_damaged(next.digest) && has_size(directory.get(), same->file, same->bytes) &&
       same->sha256.empty() != seal_.on()) {
     next.bytes = same->bytes;
@@ -183,13 +189,13 @@ void StoredWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
   }
   journal.guard = sets.empty() || sets.front().digest != next.digest ? std::move(notes.guard) : std::nullopt;
   if (notes.push) {
-    notes.push->kept = true;
+    notes.push->stored = true;
     journal.note(std::move(*notes.push));
   }
-  std::erase_if(sets, [&](const KeptSet& kept) { return kept.digest == next.digest; });
-  const uint64_t generation = next.generation;
+  std::erase_if(sets, [&](const StoredSet& stored) { return stored.digest == next.digest; });
+  const uint64_t weight_version = next.weight_version;
   sets.insert(sets.begin(), std::move(next));
-  if (sets.size() > kKept) sets.resize(kKept);
+  if (sets.size() > kMaxStoredSets) sets.resize(kMaxStoredSets);
 
   // The current journal also gets the name of the previous one, unless it is damaged.
   if (succeeds([&] { read(kJournal); })) {
@@ -200,11 +206,11 @@ void StoredWeights::write(std::unique_ptr<WeightSetFile> set, Notes notes) {
   }
   write_journal(directory, journal);
   revision_.fetch_add(1);
-  report(generation, {});
+  report(weight_version, {});
   succeeds([&] { remove_others(sets); });
 }
 
-void StoredWeights::write_file(std::unique_ptr<WeightSetFile> set, const Descriptor& directory, KeptSet& next) {
+void StoredWeights::write_file(std::unique_ptr<WeightSetFile> set, const Descriptor& directory, StoredSet& next) {
   SafetensorsEncoder encoder(std::move(set));
   next.bytes = encoder.bytes();
   DurableFile file(directory.get(), folder_.string(), next.file);
@@ -223,9 +229,9 @@ void StoredWeights::write_file(std::unique_ptr<WeightSetFile> set, const Descrip
   damaged_.erase(next.digest);
 }
 
-void StoredWeights::remove_others(const std::vector<KeptSet>& kept) const {
+void StoredWeights::remove_others(const std::vector<StoredSet>& stored) const {
   std::set<std::string> names{kJournal, kBefore};
-  for (const KeptSet& set : kept) names.insert(set.file);
+  for (const StoredSet& set : stored) names.insert(set.file);
   // If the journal becomes damaged, the previous journal replaces it, so its set must stay.
   succeeds([&] {
     if (const Journal before = read(kBefore); !before.sets.empty()) names.insert(before.sets.front().file);
@@ -243,7 +249,7 @@ bool StoredWeights::is_damaged(const std::string& digest) const {
   return damaged_.contains(digest);
 }
 
-void StoredWeights::damaged(const KeptSet& set) {
+void StoredWeights::damaged(const StoredSet& set) {
   const MutexLock lock(mutex_);
   damaged_.insert(set.digest);
 }
@@ -259,9 +265,9 @@ void StoredWeights::note(std::string problem) {
   status_.problem = std::move(problem);
 }
 
-void StoredWeights::report(uint64_t generation, std::string problem) {
+void StoredWeights::report(uint64_t weight_version, std::string problem) {
   const MutexLock lock(mutex_);
-  status_ = {generation, std::move(problem)};
+  status_ = {weight_version, std::move(problem)};
 }
 
 WeightStore::WeightStore(const std::string& directory, const std::string& seal_key)
@@ -293,10 +299,10 @@ WeightStore::WeightStore(const std::string& directory, const std::string& seal_k
 std::shared_ptr<StoredWeights> WeightStore::of(const std::string& model, int64_t version) {
   if (directory_.empty()) return nullptr;
   const MutexLock lock(mutex_);
-  auto& kept = models_[{model, version}];
+  auto& stored = models_[{model, version}];
   const std::string number = std::to_string(version);
-  if (!kept) kept = std::make_shared<StoredWeights>(directory_ / model / number, model + "/" + number, seal_);
-  return kept;
+  if (!stored) stored = std::make_shared<StoredWeights>(directory_ / model / number, model + "/" + number, seal_);
+  return stored;
 }
 
 }  // namespace sconce::server

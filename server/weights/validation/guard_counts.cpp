@@ -50,7 +50,7 @@ std::string passed_bound(const GuardBounds& bounds, const GuardTotals& totals) {
 }
 
 void GuardCounts::saw(const SeenAnswer& answer) noexcept {
-  if (answer.info.generation != generation_ || answer.info.set) return;
+  if (answer.info.weight_version != weight_version_ || answer.info.set) return;
   const uint64_t number = answers_.fetch_add(1, std::memory_order_relaxed);
   times_[time_bucket(answer.total)].fetch_add(1, std::memory_order_relaxed);
   for (const Tensor& output : answer.outputs) {

@@ -26,7 +26,7 @@ std::string passed_bound(const GuardBounds& bounds, const GuardTotals& totals);
 // Counts the answers of one weight version. Allocates nothing and takes no lock.
 class GuardCounts final : public AnswerWatcher {
  public:
-  explicit GuardCounts(uint64_t generation) : generation_(generation) {}
+  explicit GuardCounts(uint64_t weight_version) : weight_version_(weight_version) {}
   void saw(const SeenAnswer& answer) noexcept override;
   // failures: counted elsewhere.
   GuardTotals totals(uint64_t failures) const noexcept;
@@ -34,7 +34,7 @@ class GuardCounts final : public AnswerWatcher {
  private:
   // A histogram of times in nanoseconds, with 16 buckets per power of two.
   static constexpr size_t kBuckets = 64 * 16;
-  const uint64_t generation_;
+  const uint64_t weight_version_;
   std::atomic<uint64_t> answers_{0}, with_nan_{0};
   std::array<std::atomic<uint32_t>, kBuckets> times_{};
 };

@@ -53,7 +53,7 @@ class Recording::File final : public WeightFile {
 };
 
 Recording::Recording(const ModelSignature& interface, const Model& model, AnswerTap& tap, Limits limits)
-    : interface_(interface), tap_(tap), limits_(limits), generation_(model.generation()) {
+    : interface_(interface), tap_(tap), limits_(limits), weight_version_(model.weight_version()) {
   SCONCE_CHECK(!interface.mutates_constants, kFailedPrecondition,
                "the model writes its buffers: its answers depend on the requests before");
   check_dtypes(interface.spec.inputs, interface.input_names);
@@ -102,12 +102,12 @@ void Recording::saw(const SeenAnswer& answer) noexcept {
   const bool recorded = succeeds([&] {
     const MutexLock lock(mutex_);
     if (state_ != State::kRunning) return;
-    if (!answer.info.set && answer.info.generation > generation_) {
+    if (!answer.info.set && answer.info.weight_version > weight_version_) {
       state_ = State::kEnded;
       over = true;
       return;
     }
-    if (answer.info.set || answer.info.generation != generation_ || !on_host(answer.inputs) ||
+    if (answer.info.set || answer.info.weight_version != weight_version_ || !on_host(answer.inputs) ||
         !on_host(answer.outputs)) {
       ++passed_over_;
       return;
@@ -171,7 +171,8 @@ OrderedJson Recording::json() const {
           {"passed_over", passed_over_},
           {"bytes", bytes_},
           {"limit_bytes", limits_.bytes},
-          {"generation", generation_}};
+          {"weight_version", weight_version_},
+          {"generation", weight_version_}};
 }
 
 }  // namespace sconce::server

@@ -58,7 +58,7 @@ class Recording final : public AnswerWatcher, public std::enable_shared_from_thi
   const ModelSignature& interface_;
   AnswerTap& tap_;
   const Limits limits_;
-  const uint64_t generation_;
+  const uint64_t weight_version_;
   mutable Mutex mutex_;
   State state_ SCONCE_GUARDED_BY(mutex_) = State::kRunning;
   std::unique_ptr<Rehearsal> rehearsal_ SCONCE_GUARDED_BY(mutex_);  // null: the inputs were already checked

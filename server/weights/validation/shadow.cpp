@@ -73,10 +73,10 @@ struct Shadow::Sums {
 };
 
 struct Shadow::Trial {
-  Trial(const WeightSetInfo& set, uint64_t generation, const ModelSignature& interface, ShadowCounts& sums)
+  Trial(const WeightSetInfo& set, uint64_t weight_version, const ModelSignature& interface, ShadowCounts& sums)
       : label(set.label),
         since(set.since),
-        beside(generation),
+        beside(weight_version),
         batched(interface.max_batch_size > 0),
         counts(&sums),
         differences(interface.outputs.size()) {}
@@ -157,11 +157,11 @@ void Shadow::stop() noexcept {
 void Shadow::look() {
   problem_.clear();
   if (changing_ || queue_ || share() == 0 || !refusal_.empty()) return;
-  const uint64_t generation = model_.generation();
+  const uint64_t weight_version = model_.weight_version();
   for (const WeightSetInfo& set : model_.weight_sets()) {
     if (set.state != WeightState::kStaged) continue;
-    if (!trial_ || trial_->since != set.since || trial_->beside != generation) {
-      trial_ = std::make_shared<Trial>(set, generation, interface_, sums_->counts);
+    if (!trial_ || trial_->since != set.since || trial_->beside != weight_version) {
+      trial_ = std::make_shared<Trial>(set, weight_version, interface_, sums_->counts);
       sums_->largest = 0;
     }
     start();

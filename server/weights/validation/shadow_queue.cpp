@@ -35,9 +35,9 @@ Tensor copy_row_major(const Tensor& tensor, TensorScratch& memory) {
 
 }  // namespace
 
-ShadowQueue::ShadowQueue(uint64_t generation, double share, uint64_t memory, std::function<int64_t()> waiting,
+ShadowQueue::ShadowQueue(uint64_t weight_version, double share, uint64_t memory, std::function<int64_t()> waiting,
                          std::shared_ptr<ShadowCounts> counts)
-    : generation_(generation),
+    : weight_version_(weight_version),
       most_bytes_(memory / kMaxRequests),
       waiting_(std::move(waiting)),
       counts_(std::move(counts)),
@@ -80,7 +80,7 @@ void ShadowQueue::copy(const SeenAnswer& answer, Request& to) {
 
 void ShadowQueue::saw(const SeenAnswer& answer) noexcept {
   if (state_.load(std::memory_order_relaxed) != State::kOpen || answer.info.set ||
-      answer.info.generation != generation_ || !pick())
+      answer.info.weight_version != weight_version_ || !pick())
     return;
   std::optional<ShadowCounts::What> skipped = ShadowCounts::kFull;
   succeeds([&] { skipped = add(answer); });

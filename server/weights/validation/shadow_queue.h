@@ -53,11 +53,11 @@ class ShadowQueue final : public AnswerWatcher {
     TensorScratch memory{};
   };
 
-  // generation: selects answers of this weight version only. share: the share of them that is selected, from 0 to 1.
-  // memory: bytes for all requests in the queue together; each request may take an equal part, so that no request
+  // weight_version: selects answers of this weight version only. share: the share of them that is selected, from 0
+  // to 1. memory: bytes for all requests in the queue together; each request may take an equal part, so that no request
   // excludes others, and the copy does not block the I/O thread for long. waiting: number of requests that wait for a
   // run of the model. Nothing is selected before open().
-  ShadowQueue(uint64_t generation, double share, uint64_t memory, std::function<int64_t()> waiting,
+  ShadowQueue(uint64_t weight_version, double share, uint64_t memory, std::function<int64_t()> waiting,
               std::shared_ptr<ShadowCounts> counts);
 
   void set_share(double share) noexcept;
@@ -88,7 +88,7 @@ class ShadowQueue final : public AnswerWatcher {
   Place* oldest() noexcept;
   void wake() noexcept;
 
-  const uint64_t generation_;
+  const uint64_t weight_version_;
   const uint64_t most_bytes_;  // of one request
   const std::function<int64_t()> waiting_;
   const std::shared_ptr<ShadowCounts> counts_;

@@ -49,10 +49,11 @@ namespace {
 
 constexpr const char* kName = "_scaled_dot_product_flash_attention_for_cpu";
 constexpr int64_t kFlopsPerThread = 1'000'000;
-constexpr int64_t kQueries = 56;                  // of a block: whole register tiles
-constexpr int64_t kKeys = 512;                    // of a block
-constexpr int64_t kKeysAtOnce = 768;              // so many are one block still
-constexpr int64_t kKeptBytes = int64_t{1} << 20;  // of keys and values of one head, prepared once for all queries
+constexpr int64_t kQueries = 56;      // of a block: whole register tiles
+constexpr int64_t kKeys = 512;        // of a block
+constexpr int64_t kKeysAtOnce = 768;  // so many are one block still
+// Of keys and values of one head, prepared once for all queries.
+constexpr int64_t kMaxPreparedBytes = int64_t{1} << 20;
 constexpr size_t kStackBytes = size_t{32} << 10;
 
 struct HeadView {
@@ -127,7 +128,7 @@ class Attention {
     value_elements_ = copy_values_ ? block_keys_ * padded_depth_ : 0;
     blocks_ = block_keys_ ? (keys + block_keys_ - 1) / block_keys_ : 0;
     keep_ = query_blocks_ > 1 &&
-            (key_elements_ + value_elements_) * blocks_ * static_cast<int64_t>(sizeof(C)) <= kKeptBytes;
+            (key_elements_ + value_elements_) * blocks_ * static_cast<int64_t>(sizeof(C)) <= kMaxPreparedBytes;
     mask_elements_ = mask.data && (mask_dtype != kDType<C> || mask.column != 1) ? block_queries_ * block_keys_ : 0;
   }
   int64_t padded(int64_t n) const {

@@ -161,10 +161,10 @@ int64_t smooth_length(int64_t n) {
 }
 
 // Plans of up to this many elements in all are kept.
-constexpr int64_t kKeptElements = int64_t{1} << 22;
+constexpr int64_t kMaxPlanElements = int64_t{1} << 22;
 
 template <class R>
-struct Kept {
+struct PlanCache {
   Mutex mutex;
   std::map<int64_t, std::shared_ptr<const FftPlan<R>>> plans SCONCE_GUARDED_BY(mutex);
   int64_t elements SCONCE_GUARDED_BY(mutex) = 0;
@@ -177,20 +177,20 @@ std::shared_ptr<const FftPlan<R>> FftPlan<R>::of(int64_t length) {
   thread_local std::array<std::shared_ptr<const FftPlan>, 4> recent;
   for (const auto& plan : recent)
     if (plan && plan->length() == length) return plan;
-  static Kept<R> kept;
+  static PlanCache<R> cache;
   std::shared_ptr<const FftPlan> plan;
   {
-    const MutexLock lock(kept.mutex);
-    if (const auto found = kept.plans.find(length); found != kept.plans.end()) plan = found->second;
+    const MutexLock lock(cache.mutex);
+    if (const auto found = cache.plans.find(length); found != cache.plans.end()) plan = found->second;
   }
   if (!plan) {
     plan = std::make_shared<const FftPlan>(length);
-    const MutexLock lock(kept.mutex);
-    if (kept.elements + length > kKeptElements) {
-      kept.plans.clear();
-      kept.elements = 0;
+    const MutexLock lock(cache.mutex);
+    if (cache.elements + length > kMaxPlanElements) {
+      cache.plans.clear();
+      cache.elements = 0;
     }
-    if (length <= kKeptElements && kept.plans.emplace(length, plan).second) kept.elements += length;
+    if (length <= kMaxPlanElements && cache.plans.emplace(length, plan).second) cache.elements += length;
   }
   std::rotate(recent.begin(), recent.end() - 1, recent.end());
   recent[0] = plan;

@@ -19,17 +19,17 @@ bool shares_work_space() noexcept {
 
 }  // namespace
 
-LapackTurn::LapackTurn() {
+LapackLock::LapackLock() {
   require_lapack();
-  static const bool takes_turns = shares_work_space();
+  static const bool needs_lock = shares_work_space();
   static Mutex mutex;
-  if (!takes_turns) return;
+  if (!needs_lock) return;
   mutex.lock();
-  turn_ = &mutex;
+  mutex_ = &mutex;
 }
 
-LapackTurn::~LapackTurn() {
-  if (turn_ != nullptr) turn_->unlock();
+LapackLock::~LapackLock() {
+  if (mutex_ != nullptr) mutex_->unlock();
 }
 
 }  // namespace sconce

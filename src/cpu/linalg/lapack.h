@@ -21,15 +21,15 @@ inline void require_lapack() { require_library(sconce_lazy_LAPACK); }
 // Held during a call of the library. OpenBLAS built without threads (Debian's libopenblas0-serial 0.3.21) gives the
 // same work space to two threads that request it at the same time, and both get wrong results: its calls are
 // serialised. Other libraries need no lock.
-class LapackTurn {
+class LapackLock {
  public:
-  LapackTurn();
-  LapackTurn(const LapackTurn&) = delete;
-  LapackTurn& operator=(const LapackTurn&) = delete;
-  ~LapackTurn();
+  LapackLock();
+  LapackLock(const LapackLock&) = delete;
+  LapackLock& operator=(const LapackLock&) = delete;
+  ~LapackLock();
 
  private:
-  Mutex* turn_ = nullptr;  // null: this library needs no lock
+  Mutex* mutex_ = nullptr;  // null: this library needs no lock
 };
 
 template <class T>
@@ -92,49 +92,49 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
 #define SCONCE_LAPACK_SHARED(p, T)                                                        \
   static void sytrf(int n, T* a, int* pivots, T* work, int lwork, int& info) {            \
     const int lda = n > 1 ? n : 1;                                                        \
-    const LapackTurn turn;                                                                \
+    const LapackLock lock;                                                                \
     p##sytrf_("L", &n, a, &lda, pivots, work, &lwork, &info, 1);                          \
   }                                                                                       \
   static void sytrs(int n, int columns, const T* a, const int* pivots, T* b, int& info) { \
     const int ld = n > 1 ? n : 1;                                                         \
-    const LapackTurn turn;                                                                \
+    const LapackLock lock;                                                                \
     p##sytrs_("L", &n, &columns, a, &ld, pivots, b, &ld, &info, 1);                       \
   }
 #define SCONCE_LAPACK_COMPLEX_SHARED(p, T)                                                                  \
   static void getrf(int m, int n, T* a, int* pivots, int& info) {                                           \
     const int lda = m > 1 ? m : 1;                                                                          \
-    const LapackTurn turn;                                                                                  \
+    const LapackLock lock;                                                                                  \
     p##getrf_(&m, &n, a, &lda, pivots, &info);                                                              \
   }                                                                                                         \
   static void getrs(char trans, int n, int columns, const T* lu, const int* pivots, T* b, int& info) {      \
     const int ld = n > 1 ? n : 1;                                                                           \
-    const LapackTurn turn;                                                                                  \
+    const LapackLock lock;                                                                                  \
     p##getrs_(&trans, &n, &columns, lu, &ld, pivots, b, &ld, &info, 1);                                     \
   }                                                                                                         \
   static void potrf(char uplo, int n, T* a, int& info) {                                                    \
     const int lda = n > 1 ? n : 1;                                                                          \
-    const LapackTurn turn;                                                                                  \
+    const LapackLock lock;                                                                                  \
     p##potrf_(&uplo, &n, a, &lda, &info, 1);                                                                \
   }                                                                                                         \
   static void potrs(char uplo, int n, int columns, const T* factor, T* b, int& info) {                      \
     const int ld = n > 1 ? n : 1;                                                                           \
-    const LapackTurn turn;                                                                                  \
+    const LapackLock lock;                                                                                  \
     p##potrs_(&uplo, &n, &columns, factor, &ld, b, &ld, &info, 1);                                          \
   }                                                                                                         \
   static void potri(char uplo, int n, T* a, int& info) {                                                    \
     const int lda = n > 1 ? n : 1;                                                                          \
-    const LapackTurn turn;                                                                                  \
+    const LapackLock lock;                                                                                  \
     p##potri_(&uplo, &n, a, &lda, &info, 1);                                                                \
   }                                                                                                         \
   static void geqrf(int m, int n, T* a, T* tau, T* work, int lwork, int& info) {                            \
     const int lda = m > 1 ? m : 1;                                                                          \
-    const LapackTurn turn;                                                                                  \
+    const LapackLock lock;                                                                                  \
     p##geqrf_(&m, &n, a, &lda, tau, work, &lwork, &info);                                                   \
   }                                                                                                         \
   static void trsm(char side, char uplo, char diagonal, int m, int n, const T* a, T* b, char trans = 'N') { \
     const int size = side == 'L' ? m : n, lda = size > 1 ? size : 1, ldb = m > 1 ? m : 1;                   \
     const T one = 1;                                                                                        \
-    const LapackTurn turn;                                                                                  \
+    const LapackLock lock;                                                                                  \
     p##trsm_(&side, &uplo, &trans, &diagonal, &m, &n, &one, a, &lda, b, &ldb, 1, 1, 1, 1);                  \
   }
 #define SCONCE_LAPACK_OWN(p, T)                                                                                   \
@@ -167,25 +167,25 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
     SCONCE_LAPACK_SHARED(p, T)                                                                                       \
     SCONCE_LAPACK_OWN(p, T)                                                                                          \
     static void stedc(char job, int n, T* d, T* e, T* z, T* work, int lwork, int* iwork, int liwork, int& info) {    \
-      const LapackTurn turn;                                                                                         \
+      const LapackLock lock;                                                                                         \
       p##stedc_(&job, &n, d, e, z, &n, work, &lwork, iwork, &liwork, &info, 1);                                      \
     }                                                                                                                \
     static void heevd(char job, char uplo, int n, T* a, T* w, T* work, int lwork, T*, int, int* iwork, int liwork,   \
                       int& info) {                                                                                   \
       const int lda = n > 1 ? n : 1;                                                                                 \
       if (lwork != -1 && factorise::syevd(job, uplo, n, a, w, info)) return;                                         \
-      const LapackTurn turn;                                                                                         \
+      const LapackLock lock;                                                                                         \
       p##syevd_(&job, &uplo, &n, a, &lda, w, work, &lwork, iwork, &liwork, &info, 1, 1);                             \
     }                                                                                                                \
     static void gesdd(char job, int m, int n, T* a, T* s, T* u, T* vt, int ldvt, T* work, int lwork, T*, int* iwork, \
                       int& info) {                                                                                   \
       const int lda = m > 1 ? m : 1;                                                                                 \
-      const LapackTurn turn;                                                                                         \
+      const LapackLock lock;                                                                                         \
       p##gesdd_(&job, &m, &n, a, &lda, s, u, &lda, vt, &ldvt, work, &lwork, iwork, &info, 1);                        \
     }                                                                                                                \
     static void geev(char job, int n, T* a, T* real, T* imaginary, T* vectors, T* work, int lwork, int& info) {      \
       const int ld = n > 1 ? n : 1;                                                                                  \
-      const LapackTurn turn;                                                                                         \
+      const LapackLock lock;                                                                                         \
       p##geev_("N", &job, &n, a, &ld, real, imaginary, nullptr, &ld, vectors, &ld, work, &lwork, &info, 1, 1);       \
     }                                                                                                                \
   };
@@ -197,40 +197,40 @@ SCONCE_LAPACK_COMPLEX(z, std::complex<double>, double)
     SCONCE_LAPACK_COMPLEX_SHARED(p, T)                                                                              \
     static void orgqr(int m, int n, int k, T* a, const T* tau, T* work, int lwork, int& info) {                     \
       const int lda = m > 1 ? m : 1;                                                                                \
-      const LapackTurn turn;                                                                                        \
+      const LapackLock lock;                                                                                        \
       p##ungqr_(&m, &n, &k, a, &lda, tau, work, &lwork, &info);                                                     \
     }                                                                                                               \
     static void ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c, T* work, \
                       int lwork, int& info) {                                                                       \
       const int ldc = m > 1 ? m : 1;                                                                                \
-      const LapackTurn turn;                                                                                        \
+      const LapackLock lock;                                                                                        \
       p##unmqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work, &lwork, &info, 1, 1);                       \
     }                                                                                                               \
     static void heevd(char job, char uplo, int n, T* a, R* w, T* work, int lwork, R* rwork, int lrwork, int* iwork, \
                       int liwork, int& info) {                                                                      \
       const int lda = n > 1 ? n : 1;                                                                                \
-      const LapackTurn turn;                                                                                        \
+      const LapackLock lock;                                                                                        \
       p##heevd_(&job, &uplo, &n, a, &lda, w, work, &lwork, rwork, &lrwork, iwork, &liwork, &info, 1, 1);            \
     }                                                                                                               \
     static void gesdd(char job, int m, int n, T* a, R* s, T* u, T* vt, int ldvt, T* work, int lwork, R* rwork,      \
                       int* iwork, int& info) {                                                                      \
       const int lda = m > 1 ? m : 1;                                                                                \
-      const LapackTurn turn;                                                                                        \
+      const LapackLock lock;                                                                                        \
       p##gesdd_(&job, &m, &n, a, &lda, s, u, &lda, vt, &ldvt, work, &lwork, rwork, iwork, &info, 1);                \
     }                                                                                                               \
     static void geev(char job, int n, T* a, T* w, T* vectors, T* work, int lwork, R* rwork, int& info) {            \
       const int ld = n > 1 ? n : 1;                                                                                 \
-      const LapackTurn turn;                                                                                        \
+      const LapackLock lock;                                                                                        \
       p##geev_("N", &job, &n, a, &ld, w, nullptr, &ld, vectors, &ld, work, &lwork, rwork, &info, 1, 1);             \
     }                                                                                                               \
     static void hetrf(int n, T* a, int* pivots, T* work, int lwork, int& info) {                                    \
       const int lda = n > 1 ? n : 1;                                                                                \
-      const LapackTurn turn;                                                                                        \
+      const LapackLock lock;                                                                                        \
       p##hetrf_("L", &n, a, &lda, pivots, work, &lwork, &info, 1);                                                  \
     }                                                                                                               \
     static void hetrs(int n, int columns, const T* a, const int* pivots, T* b, int& info) {                         \
       const int ld = n > 1 ? n : 1;                                                                                 \
-      const LapackTurn turn;                                                                                        \
+      const LapackLock lock;                                                                                        \
       p##hetrs_("L", &n, &columns, a, &ld, pivots, b, &ld, &info, 1);                                               \
     }                                                                                                               \
   };

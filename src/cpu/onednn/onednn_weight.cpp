@@ -9,15 +9,15 @@
 #include "sconce/check.h"
 #include "src/cpu/onednn/plan_table.h"
 #include "src/cpu/onednn/weight_blocks.h"
-#include "src/device/kept_memory.h"
+#include "src/device/derived_memory.h"
 
 namespace sconce::onednn {
 namespace {
 
 constexpr char kKind = 0;
 
-struct Kept {
-  KeptMemory bytes;
+struct Reordered {
+  DerivedMemory bytes;
   dnnl::memory memory;
 };
 
@@ -41,25 +41,25 @@ bool is_padded(const dnnl_memory_desc_t& d) {
 }
 
 // `available`: bytes from `data` to the end of the storage.
-std::shared_ptr<Kept> make(const void* data, size_t available, const WeightLayout& layout) {
-  auto kept = std::make_shared<Kept>();
+std::shared_ptr<Reordered> make(const void* data, size_t available, const WeightLayout& layout) {
+  auto ordered = std::make_shared<Reordered>();
   const bool aligned = reinterpret_cast<uintptr_t>(data) % 64 == 0;
   if (layout.from == layout.to && aligned && !is_padded(layout.to.data)) {
-    kept->memory = dnnl::memory(layout.to, engine(), const_cast<void*>(data));
-    return kept;
+    ordered->memory = dnnl::memory(layout.to, engine(), const_cast<void*>(data));
+    return ordered;
   }
-  kept->bytes = allocate_kept("oneDNN", layout.to.get_size());
-  kept->memory = dnnl::memory(layout.to, engine(), kept->bytes.get());
+  ordered->bytes = allocate_derived("oneDNN", layout.to.get_size());
+  ordered->memory = dnnl::memory(layout.to, engine(), ordered->bytes.get());
   if (const WeightBlocks blocks(layout.from, layout.to); blocks.usable()) {
-    blocks.order(data, kept->bytes.get());
-    return kept;
+    blocks.order(data, ordered->bytes.get());
+    return ordered;
   }
   // The library writes zeros into the paddings of a source. This one must not be written, so it is copied first.
   dnnl::memory source(layout.from, engine(), DNNL_MEMORY_NONE);
-  KeptMemory copy;
+  DerivedMemory copy;
   if (is_padded(layout.from.data)) {
     const size_t size = layout.from.get_size();
-    copy = allocate_kept("oneDNN", size);
+    copy = allocate_derived("oneDNN", size);
     // The library counts whole rows where a description leaves gaps; no element lies behind the storage's end.
     std::memcpy(copy.get(), data, std::min(size, available));
     source.set_data_handle(copy.get());
@@ -68,8 +68,8 @@ std::shared_ptr<Kept> make(const void* data, size_t available, const WeightLayou
   }
   set_threads();
   dnnl::stream stream(engine());
-  dnnl::reorder(source, kept->memory).execute(stream, source, kept->memory);
-  return kept;
+  dnnl::reorder(source, ordered->memory).execute(stream, source, ordered->memory);
+  return ordered;
 }
 
 }  // namespace
@@ -114,8 +114,8 @@ dnnl_memory_t kept_weight(Storage& constant, const void* data, const WeightLayou
     };
   };
   const DerivedKey key{&kKind, {offset, static_cast<int64_t>(layout.hash), static_cast<int64_t>(hold)}};
-  const auto* kept = static_cast<const Kept*>(constant.derived(key, std::ref(how)));
-  return kept ? kept->memory.get() : nullptr;
+  const auto* ordered = static_cast<const Reordered*>(constant.derived(key, std::ref(how)));
+  return ordered ? ordered->memory.get() : nullptr;
 }
 
 }  // namespace sconce::onednn

@@ -22,17 +22,17 @@ class PlanTable {
     static thread_local std::unique_ptr<std::array<Slot, kSlots>> slots;
     if (!slots) slots = std::make_unique<std::array<Slot, kSlots>>();
     Slot& slot = (*slots)[key.hash() % kSlots];
-    if (!slot || slot->key != key) slot = std::make_unique<Kept>(Kept{key, make()});
+    if (!slot || slot->key != key) slot = std::make_unique<Entry>(Entry{key, make()});
     return slot->plan;
   }
 
  private:
   static constexpr size_t kSlots = 256;
-  struct Kept {
+  struct Entry {
     Key key;
     Plan plan;
   };
-  using Slot = std::unique_ptr<Kept>;
+  using Slot = std::unique_ptr<Entry>;
 };
 
 }  // namespace sconce

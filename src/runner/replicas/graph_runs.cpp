@@ -53,10 +53,10 @@ GraphRuns::~GraphRuns() {
 
 GraphRuns::Shape* GraphRuns::find(std::span<const Tensor> inputs) {
   if (refused_) return nullptr;
-  ++turn_;
+  ++uses_;
   for (const auto& shape : shapes_)
     if (matches(shape->key, inputs)) {
-      shape->used = turn_;
+      shape->used = uses_;
       ++shape->runs;
       return shape.get();
     }
@@ -73,7 +73,7 @@ GraphRuns::Shape* GraphRuns::find(std::span<const Tensor> inputs) {
     made.key.push_back(number);
     return true;
   });
-  made.used = turn_;
+  made.used = uses_;
   made.runs = 1;
   return &made;
 }

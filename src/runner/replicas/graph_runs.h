@@ -80,7 +80,7 @@ class alignas(64) GraphRuns {  // written with every run, so not on a cache line
   const size_t most_;
   std::shared_ptr<GraphReport> report_;
   bool refused_ = false;
-  uint64_t turn_ = 0;
+  uint64_t uses_ = 0;
   std::vector<std::unique_ptr<Shape>> shapes_;
 };
 

@@ -158,7 +158,7 @@ std::unique_ptr<ModelInstance> Replica::instantiate(const std::shared_ptr<const 
         why = "it writes buffers on the host";
     if (why)
       graphs_->refused(why, true);
-    else if (graphs_->recordable())  // what an earlier generation could not, this one cannot
+    else if (graphs_->recordable())  // what an earlier weight version could not, this one cannot
       instance->graphs = std::make_unique<GraphRuns>(static_cast<size_t>(settings_.graphs), graphs_);
   }
   return instance;

@@ -1,7 +1,7 @@
 // Replica: memory and settings with which the containers of one replica run.
 //
-// The thread that holds the replica's slot calls run(). The control thread makes containers of later generations while
-// the replica runs.
+// The thread that holds the replica's slot calls run(). The control thread makes containers of later weight versions
+// while the replica runs.
 #pragma once
 
 #include <atomic>

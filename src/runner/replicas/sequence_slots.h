@@ -31,10 +31,10 @@ struct SequenceSlot {
   std::shared_ptr<const ConstantSet> values;  // of `instance`
   bool has_rows = false;                      // steps may set rows aside
   std::vector<Tensor> aside;                  // copies of the buffers, for such rows; empty until there is one
-  bool begun = false;                         // the buffers are as the steps of `life` left them
-  uint64_t life = 0;
+  bool begun = false;                         // the buffers are as the steps of `epoch` left them
+  uint64_t epoch = 0;
   // Of the set with which it began, as in RunInfo.
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   std::shared_ptr<const std::string> label, set;
 };
 

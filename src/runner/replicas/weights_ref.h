@@ -25,7 +25,7 @@ class WeightsRef {
   bool reads_package() const noexcept { return set_ ? set_->reads_package : version_.reads_package; }
   // As in RunInfo.
   uint64_t number() const noexcept {
-    return set_ ? set_->generation() : version_.number.load(std::memory_order_relaxed);
+    return set_ ? set_->weight_version() : version_.number.load(std::memory_order_relaxed);
   }
   const std::shared_ptr<const std::string>& label() const noexcept { return set_ ? set_->name() : version_.label; }
 

@@ -39,8 +39,8 @@ NamedSets::NamedSets(const ConstantTable& table, Values packaged, Limits limits,
                                  [](const auto& a, const auto& b) { return a.second.written < b.second.written; }));
   for (const auto& [name, file] : files) {
     Entry entry;
-    entry.generation = file.generation;
-    if (file.generation != 0) owner_.generation_used(file.generation);
+    entry.weight_version = file.weight_version;
+    if (file.weight_version != 0) owner_.weight_version_used(file.weight_version);
     entry.has_file = true;
     entry.words = {file.label, file.note};
     entry.bytes = entry.file_bytes = entry.need = file.bytes;
@@ -48,7 +48,7 @@ NamedSets::NamedSets(const ConstantTable& table, Values packaged, Limits limits,
     entries_.emplace(name, std::move(entry));
   }
   for (auto& [name, entry] : entries_)
-    if (entry.generation == 0) entry.generation = owner_.next_generation();
+    if (entry.weight_version == 0) entry.weight_version = owner_.next_weight_version();
 }
 
 const NamedSets::Entry& NamedSets::at(std::string_view name) const {
@@ -61,7 +61,7 @@ NamedSets::Entry& NamedSets::at(std::string_view name) {
 }
 
 void NamedSets::touch(const Entry& entry) const {
-  entry.turn = ++turn_;
+  entry.last_use = ++uses_;
   entry.used = Clock::now();
 }
 
@@ -78,18 +78,18 @@ NamedSets::SetPtr NamedSets::bring(std::string_view name) {
   // The limit holds while the set is read, too. Its entry stays as it is, because all changes hold files_.
   const Values active = owner_.active();
   std::vector<SetPtr> left;
-  uint64_t generation = 0, need = 0;
+  uint64_t weight_version = 0, need = 0;
   {
     const MutexLock lock(mutex_);
     const Entry& entry = at(name);
     if (entry.held) return entry.held;
-    generation = entry.generation;
+    weight_version = entry.weight_version;
     make_room(std::min(entry.need, limits_.memory), *active, name, left);
   }
   say_left(left);
   left.clear();
   SetFolder::Content content = folder_->read(std::string(name));
-  const SetPtr held = owner_.make(std::string(name), generation, share(*content.set));
+  const SetPtr held = owner_.make(std::string(name), weight_version, share(*content.set));
   {
     const MutexLock lock(mutex_);
     need = make_room(*held->values, *active, name, true, left);
@@ -137,7 +137,8 @@ bool NamedSets::make_room(uint64_t further, const ConstantSet& active, std::stri
     if (bytes <= limits_.memory && further <= limits_.memory - bytes) return true;
     Entry* oldest = nullptr;
     for (auto& [name, entry] : entries_)
-      if (entry.held && entry.has_file && name != keep && (!oldest || entry.turn < oldest->turn)) oldest = &entry;
+      if (entry.held && entry.has_file && name != keep && (!oldest || entry.last_use < oldest->last_use))
+        oldest = &entry;
     if (!oldest) break;
     oldest->need = pool_.own(*oldest->held->values, active).total();
     leave(oldest->held, left);
@@ -196,7 +197,7 @@ void NamedSets::say_left(const std::vector<SetPtr>& left) const {
 
 void NamedSets::put(const std::string& name, const Words& words, const Values& values, bool hold) {
   check_name(name);
-  const SetPtr held = owner_.make(name, owner_.next_generation(), values);
+  const SetPtr held = owner_.make(name, owner_.next_weight_version(), values);
   const Values active = owner_.active();
   std::vector<SetPtr> left;
   uint64_t need = 0;
@@ -208,12 +209,12 @@ void NamedSets::put(const std::string& name, const Words& words, const Values& v
   say_left(left);
   left.clear();
   const auto place = hold ? SetFolder::Place::kWaiting : SetFolder::Place::kNamed;
-  const uint64_t file_bytes = folder_ ? folder_->write(name, words, held->generation(), *held->values, place) : 0;
+  const uint64_t file_bytes = folder_ ? folder_->write(name, words, held->weight_version(), *held->values, place) : 0;
   Added added(pool_, *held->values);
   Entry entry;
   entry.held = held;
   entry.words = words;
-  entry.generation = held->generation();
+  entry.weight_version = held->weight_version();
   entry.has_file = folder_.has_value();
   entry.file_bytes = file_bytes;
   entry.need = need;
@@ -253,7 +254,7 @@ uint64_t NamedSets::commit(std::string_view name) {
     SCONCE_CHECK(waiting_.contains(name), kFailedPrecondition, "no set waits for the name '", excerpt(name), "'");
   }
   if (folder_) folder_->publish(text);
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   {
     const MutexLock lock(mutex_);
     if (const auto earlier = replaced_.find(name); earlier != replaced_.end()) {
@@ -261,7 +262,7 @@ uint64_t NamedSets::commit(std::string_view name) {
       replaced_.erase(earlier);
     }
     auto fresh = waiting_.extract(waiting_.find(name));
-    generation = fresh.mapped().generation;
+    weight_version = fresh.mapped().weight_version;
     touch(fresh.mapped());
     fresh.mapped().since = fresh.mapped().used;
     if (const auto served = entries_.find(name); served != entries_.end()) {
@@ -279,7 +280,7 @@ uint64_t NamedSets::commit(std::string_view name) {
     replaced_.merge(before);
   }
   say_left(left);
-  return generation;
+  return weight_version;
 }
 
 void NamedSets::abort(std::string_view name) {
@@ -303,7 +304,7 @@ uint64_t NamedSets::restore(std::string_view name) {
   std::vector<SetPtr> left;
   left.reserve(2);
   const MutexLock files(files_);
-  const uint64_t generation = owner_.next_generation();
+  const uint64_t weight_version = owner_.next_weight_version();
   Values values;
   bool was_there = false;
   {
@@ -315,8 +316,8 @@ uint64_t NamedSets::restore(std::string_view name) {
     if (was_there && found->second->held) values = found->second->held->values;
   }
   // Replicas keep no container of the old object.
-  SetPtr fresh = values ? owner_.make(text, generation, std::move(values)) : nullptr;
-  if (folder_) folder_->restore(text, was_there, generation);
+  SetPtr fresh = values ? owner_.make(text, weight_version, std::move(values)) : nullptr;
+  if (folder_) folder_->restore(text, was_there, weight_version);
   {
     const MutexLock lock(mutex_);
     auto kept = replaced_.extract(replaced_.find(name));
@@ -324,7 +325,7 @@ uint64_t NamedSets::restore(std::string_view name) {
     if (served.held) leave(served.held, left);
     if (was_there) {
       served = std::move(*kept.mapped());
-      served.generation = generation;
+      served.weight_version = weight_version;
       served.held = std::move(fresh);
       touch(served);
     } else {
@@ -332,10 +333,10 @@ uint64_t NamedSets::restore(std::string_view name) {
     }
   }
   say_left(left);
-  return generation;
+  return weight_version;
 }
 
-void NamedSets::renumber(std::string_view name, uint64_t from, uint64_t to) {
+void NamedSets::set_version(std::string_view name, uint64_t from, uint64_t to) {
   const std::string text(name);
   const SetPtr before = bring(name);  // the file is written anew
   std::vector<SetPtr> left;
@@ -345,14 +346,14 @@ void NamedSets::renumber(std::string_view name, uint64_t from, uint64_t to) {
   {
     const MutexLock lock(mutex_);
     const Entry& entry = at(name);
-    SCONCE_CHECK(entry.generation == from && before->generation() == from, kBusy, "set '", excerpt(name),
-                 "' has generation ", entry.generation, ", not ", from);
+    SCONCE_CHECK(entry.weight_version == from && before->weight_version() == from, kBusy, "set '", excerpt(name),
+                 "' has weight version ", entry.weight_version, ", not ", from);
     SCONCE_CHECK(!waiting_.contains(name), kBusy, "a set waits for the name '", excerpt(name), "'");
     words = entry.words;
   }
-  SCONCE_CHECK(to > from, kInvalidArgument, "set '", excerpt(name), "' has generation ", from,
+  SCONCE_CHECK(to > from, kInvalidArgument, "set '", excerpt(name), "' has weight version ", from,
                ", and numbers only grow: it cannot be ", to);
-  owner_.generation_used(to);
+  owner_.weight_version_used(to);
   const SetPtr fresh = owner_.make(text, to, before->values);
   Added added(pool_, *fresh->values);
   if (folder_) folder_->write(text, words, to, *fresh->values, SetFolder::Place::kNamed);
@@ -361,7 +362,7 @@ void NamedSets::renumber(std::string_view name, uint64_t from, uint64_t to) {
     Entry& entry = at(name);
     if (entry.held) leave(entry.held, left);
     entry.held = fresh;
-    entry.generation = to;
+    entry.weight_version = to;
     added.keep();
   }
   say_left(left);
@@ -388,7 +389,7 @@ NamedSetInfo NamedSets::describe(const std::string& name, const Entry& entry) {
   info.name = name;
   info.label = entry.words.label;
   info.note = entry.words.note;
-  info.generation = entry.generation;
+  info.weight_version = entry.weight_version;
   info.on_disk = !entry.held;
   info.bytes = entry.bytes;
   info.own_bytes = entry.file_bytes;

@@ -36,12 +36,12 @@ class NamedSets {
   };
   // The functions of the runner that the sets call.
   struct Owner {
-    std::function<uint64_t()> next_generation;
-    // Generations that are made from now on are larger than this.
-    std::function<void(uint64_t)> generation_used;
+    std::function<uint64_t()> next_weight_version;
+    // Weight versions that are made from now on are larger than this.
+    std::function<void(uint64_t)> weight_version_used;
     std::function<Values()> active;
     // Makes a set of values that are complete: on devices, packed, checked.
-    std::function<SetPtr(std::string name, uint64_t generation, Values values)> make;
+    std::function<SetPtr(std::string name, uint64_t weight_version, Values values)> make;
     // Drops the replicas' containers of sets that left.
     std::function<void(const std::vector<SetPtr>&)> left;
   };
@@ -65,7 +65,7 @@ class NamedSets {
   uint64_t commit(std::string_view name);
   void abort(std::string_view name);
   uint64_t restore(std::string_view name);
-  void renumber(std::string_view name, uint64_t from, uint64_t to);  // as Model::renumber_set()
+  void set_version(std::string_view name, uint64_t from, uint64_t to);  // as Model::set_weight_version()
   void remove(std::string_view name);
   // Call this after another set became active, because other values are shared with it now.
   void reconcile();
@@ -83,13 +83,13 @@ class NamedSets {
   struct Entry {
     SetPtr held;  // null: on disk
     Words words;
-    uint64_t generation = 0;
+    uint64_t weight_version = 0;
     bool has_file = false;
     uint64_t file_bytes = 0, bytes = 0;
     uint64_t need = 0;  // memory that it took when it last came there; a guess at what it will take
     Clock::time_point since;
     mutable Clock::time_point used;
-    mutable uint64_t turn = 0;  // of the last use
+    mutable uint64_t last_use = 0;  // as counted by uses_
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
   static NamedSetInfo describe(const std::string& name, const Entry& entry);
@@ -121,7 +121,7 @@ class NamedSets {
   Entries waiting_ SCONCE_GUARDED_BY(mutex_);  // for their names; in memory
   // What commit() replaced; none: the name was new.
   std::map<std::string, std::optional<Entry>, std::less<>> replaced_ SCONCE_GUARDED_BY(mutex_);
-  mutable uint64_t turn_ SCONCE_GUARDED_BY(mutex_) = 0;
+  mutable uint64_t uses_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace sconce::runner

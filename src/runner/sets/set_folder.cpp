@@ -25,8 +25,10 @@ namespace {
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr const char *kLabel = "sconce_label", *kNote = "sconce_note", *kBase = "sconce_base",
-                     *kDigest = "sconce_digest", *kGeneration = "sconce_generation";
-constexpr size_t kDigits = 20;  // of any generation, so that another one fits in its place
+                     *kDigest = "sconce_digest", *kVersion = "sconce_weight_version";
+// Also written for one release, which may be followed by the one before.
+constexpr const char* kFormerVersion = "sconce_generation";  // deprecated
+constexpr size_t kDigits = 20;  // of any weight version, so that another one fits in its place
 constexpr const char *kNew = ".new", *kWaiting = ".waiting", *kReplaced = ".replaced";
 
 // The constants of a set that the package does not have; undefined where it has them.
@@ -63,16 +65,19 @@ uint64_t data_bytes(const std::filesystem::path& path) {
   return good && header <= size - sizeof header ? size - sizeof header - header : 0;
 }
 
-std::string padded(uint64_t generation) {
-  const std::string digits = std::to_string(generation);
+std::string padded(uint64_t weight_version) {
+  const std::string digits = std::to_string(weight_version);
   return std::string(kDigits - digits.size(), '0') + digits;
 }
 
-// Writes a generation over that of a file which nobody reads, if it has one, and sees it on the disk.
-void put_generation(const std::filesystem::path& path, uint64_t generation) {
+// Writes a weight version over that of a file which nobody reads, if it has one, and sees it on the disk.
+void put_weight_version(const std::filesystem::path& path, uint64_t weight_version) {
   const auto metadata = read_safetensors_metadata(path);
-  const auto found = metadata.find(kGeneration);
-  if (found == metadata.end() || found->second.size() != kDigits) return;
+  const auto is_there = [&](const char* name) {
+    const auto found = metadata.find(name);
+    return found != metadata.end() && found->second.size() == kDigits;
+  };
+  if (!is_there(kVersion) && !is_there(kFormerVersion)) return;
   struct Descriptor {
     int fd;
     ~Descriptor() {
@@ -87,11 +92,14 @@ void put_generation(const std::filesystem::path& path, uint64_t generation) {
   check(::pread(file.fd, &bytes, sizeof bytes, 0) == sizeof bytes);
   std::string header(bytes, '\0');  // it was read before
   check(::pread(file.fd, header.data(), header.size(), sizeof bytes) == static_cast<ssize_t>(header.size()));
-  size_t at = header.find('"' + std::string(kGeneration) + '"');
-  if (at != std::string::npos) at = header.find(found->second, at);
-  SCONCE_CHECK(at != std::string::npos, kCorruptPackage, "not a named set's file: ", path.string());
-  const std::string digits = padded(generation);
-  check(::pwrite(file.fd, digits.data(), digits.size(), static_cast<off_t>(sizeof bytes + at)) == kDigits);
+  const std::string digits = padded(weight_version);
+  for (const char* const name : {kVersion, kFormerVersion}) {
+    if (!is_there(name)) continue;
+    size_t at = header.find('"' + std::string(name) + '"');
+    if (at != std::string::npos) at = header.find(metadata.find(name)->second, at);
+    SCONCE_CHECK(at != std::string::npos, kCorruptPackage, "not a named set's file: ", path.string());
+    check(::pwrite(file.fd, digits.data(), digits.size(), static_cast<off_t>(sizeof bytes + at)) == kDigits);
+  }
   check(::fdatasync(file.fd) == 0);
 }
 
@@ -156,8 +164,9 @@ std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
           const auto metadata = read_safetensors_metadata(path);
           if (const auto label = metadata.find(kLabel); label != metadata.end()) file.label = label->second;
           if (const auto note = metadata.find(kNote); note != metadata.end()) file.note = note->second;
-          if (const auto number = metadata.find(kGeneration); number != metadata.end())
-            file.generation = parse_number<uint64_t>(number->second).value_or(0);
+          for (const char* const version : {kFormerVersion, kVersion})
+            if (const auto number = metadata.find(version); number != metadata.end())
+              file.weight_version = parse_number<uint64_t>(number->second).value_or(0);
         }) != 0)
       aoti_abi::take_error();
     files.emplace(std::move(name), std::move(file));
@@ -165,7 +174,7 @@ std::map<std::string, SetFolder::File, std::less<>> SetFolder::list() const {
   return files;
 }
 
-uint64_t SetFolder::write(const std::string& name, const Words& words, uint64_t generation, const ConstantSet& set,
+uint64_t SetFolder::write(const std::string& name, const Words& words, uint64_t weight_version, const ConstantSet& set,
                           Place place) const {
   const ConstantSet added = beyond(set, *packaged_);
   std::map<std::string_view, NamedTensor> by_name;  // constants of one name have one value
@@ -184,7 +193,8 @@ uint64_t SetFolder::write(const std::string& name, const Words& words, uint64_t 
   write_safetensors(temporary.path, tensors,
                     {{kLabel, words.label},
                      {kNote, words.note},
-                     {kGeneration, padded(generation)},
+                     {kVersion, padded(weight_version)},
+                     {kFormerVersion, padded(weight_version)},
                      {kBase, packaged_->digest(table_)},
                      {kDigest, added.digest(table_)}});
   to_disk(temporary.path, O_RDONLY);
@@ -219,9 +229,9 @@ void SetFolder::publish(const std::string& name) const {
   undo.done = true;
 }
 
-void SetFolder::restore(const std::string& name, bool was_there, uint64_t generation) const {
+void SetFolder::restore(const std::string& name, bool was_there, uint64_t weight_version) const {
   const std::filesystem::path path = path_of(name), replaced = beside(name, kReplaced);
-  if (was_there) put_generation(replaced, generation);
+  if (was_there) put_weight_version(replaced, weight_version);
   if (was_there)
     rename_file(replaced, path);
   else

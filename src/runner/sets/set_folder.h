@@ -1,8 +1,8 @@
 // SetFolder: the files of a model's named sets, NAME.safetensors each: the constants in which a set differs from the
-// package. The metadata has the label, the caller's note, the generation, the digest of the package's own set, without
-// which the file means nothing, and the digest of what the file adds. A file appears under its name when it is complete
-// and on the disk. A set that waits for its name and one that may be restored have files that begin with a dot; they
-// end with the process.
+// package. The metadata has the label, the caller's note, the weight version, the digest of the package's own set,
+// without which the file means nothing, and the digest of what the file adds. A file appears under its name when it is
+// complete and on the disk. A set that waits for its name and one that may be restored have files that begin with a
+// dot; they end with the process.
 //
 // One thread at a time uses it.
 #pragma once
@@ -28,7 +28,7 @@ class SetFolder {
     uint64_t bytes = 0;  // of the constants in it
     std::chrono::system_clock::time_point written;
     std::string label, note;
-    uint64_t generation = 0;  // 0: the file does not say it
+    uint64_t weight_version = 0;  // 0: the file does not say it
   };
   // The sets that are there, by name. Files that are no sets are left alone.
   std::map<std::string, File, std::less<>> list() const;
@@ -38,12 +38,12 @@ class SetFolder {
   enum class Place : int8_t { kNamed, kWaiting };
   // Replaces the file at that place and returns the bytes of the constants in it. kIo; kOutOfMemory for a full disk;
   // kUnsupported for a dtype that the format lacks.
-  uint64_t write(const std::string& name, const Words& words, uint64_t generation, const ConstantSet& set,
+  uint64_t write(const std::string& name, const Words& words, uint64_t weight_version, const ConstantSet& set,
                  Place place) const;
   // The waiting file gets the name. What had it can be restored. kIo: nothing changed.
   void publish(const std::string& name) const;
-  // Undoes publish(). was_there: the name had a file before, which gets this generation.
-  void restore(const std::string& name, bool was_there, uint64_t generation) const;
+  // Undoes publish(). was_there: the name had a file before, which gets this weight version.
+  void restore(const std::string& name, bool was_there, uint64_t weight_version) const;
   // The set, its constants in memory of its own, except those of the package. kIo, kCorruptPackage, kOutOfMemory;
   // kFailedPrecondition if the file belongs to another package.
   struct Content {

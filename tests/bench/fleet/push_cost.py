@@ -1,4 +1,4 @@
-"""What a push of weights to many pods takes: to each from the pusher, or from pod to pod."""
+"""What a push of weights to many pods takes: to each from the coordinator, or from pod to pod."""
 import dataclasses
 
 LIST = 8000  # bytes of the servers' URLs; with more of them, `--relay` is refused (docs/pushes.md)
@@ -6,28 +6,28 @@ LIST = 8000  # bytes of the servers' URLs; with more of them, `--relay` is refus
 
 @dataclasses.dataclass
 class Costs:
-    link: float  # bytes a second of the pusher's and of each pod's link
+    link: float  # bytes a second of the coordinator's and of each pod's link
     stage: float  # bytes a second that a pod stages: it digests and checks them
     hop: float  # seconds that a relay takes to reach the next pod
-    stage_each: float  # seconds of the pusher for each pod that it sends to itself
-    commit_each: float  # seconds of the pusher for each pod's prepare and commit
+    stage_each: float  # seconds of the coordinator for each pod that it sends to itself
+    commit_each: float  # seconds of the coordinator for each pod's prepare and commit
 
 
 @dataclasses.dataclass
 class Push:
-    sent: float  # bytes that leave the pusher
+    sent: float  # bytes that leave the coordinator
     staged: float  # seconds until all have staged
     committed: float  # seconds more until all have committed
 
 
 def direct(costs, size, pods):
-    """The pusher sends to all at the same time over its own link."""
+    """The coordinator sends to all at the same time over its own link."""
     transfer = max(pods * size / costs.link, size / costs.stage)
     return Push(pods * size, max(transfer, pods * costs.stage_each), pods * costs.commit_each)
 
 
 def relayed(costs, size, pods):
-    """The pusher sends once; each pod passes on what arrives, so all links work at the same time."""
+    """The coordinator sends once; each pod passes on what arrives, so all links work at the same time."""
     return Push(size, size / min(costs.link, costs.stage) + (pods - 1) * costs.hop, pods * costs.commit_each)
 
 

@@ -1,11 +1,11 @@
 // A load generator that checks every answer: N keep-alive connections ask the model fake_update (y = x + [min w, max w,
-// min b, max b]), each again as soon as its answer is complete. It counts how often each generation gave each answer,
-// so that whoever published the weights can tell whether an answer was mixed or of no generation.
+// min b, max b]), each again as soon as its answer is complete. It counts how often each weight version gave each
+// answer, so that whoever published the weights can tell whether an answer was mixed or of no weight version.
 //
 // usage: update_load PORT MODEL CONNECTIONS SECONDS WINDOW
-// Ends after SECONDS, or when standard input is closed. Prints JSON: failures, answers as [generation, min w, max w,
-// min b, max b, count], and for each window of WINDOW seconds of the monotonic clock [its number, requests sent in it,
-// their p50, p99 and p99.9 in microseconds].
+// Ends after SECONDS, or when standard input is closed. Prints JSON: failures, answers as [weight version, min w, max
+// w, min b, max b, count], and for each window of WINDOW seconds of the monotonic clock [its number, requests sent in
+// it, their p50, p99 and p99.9 in microseconds].
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -150,7 +150,7 @@ class Load {
       Summary y;
       std::memcpy(y.data(), c.answer.data() + c.answer.size() - kSummaryBytes, kSummaryBytes);
       for (size_t k = 0; k < y.size(); ++k) y[k] -= c.x[k];
-      ++answers_[{field(head, "\r\nSconce-Generation: ", -1), y}];
+      ++answers_[{field(head, "\r\nSconce-Weight-Version: ", -1), y}];
     } else {
       fail(std::string(head.substr(0, head.find('\r'))));
     }

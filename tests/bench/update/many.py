@@ -5,7 +5,7 @@
 
 The Python client pushes 16 MiB from memory. Prints the time until all have staged, the time from the first commit's request
 to the last commit's answer, how far the servers' own times of publication lie apart (they are given in milliseconds), and
-the bytes that the pusher sent.
+the bytes that the coordinator sent.
 """
 import argparse
 import contextlib

@@ -4,7 +4,7 @@
     ninja -C build/release update_bench && tests/bench/update/run.py [--build DIR] [--only PART] [--json FILE]
 
 The model (tests/fake_model, FAKE_SUMMARY) answers with the least and greatest value of its two weights, which exposes
-answers that mix two sets or belong to no published generation.
+answers that mix two sets or belong to no published weight version.
 
   answers   64 clients ask while 1,000 updates, full and partial, are committed on 4 replicas
   latency   64 clients ask while every other second has 20 updates of 1 MiB
@@ -40,7 +40,7 @@ class Server:
         ports = ports_of(self.process)
         self.port, self.admin_port = ports["inference"], ports["administration"]
         self.admin = http.client.HTTPConnection("127.0.0.1", self.admin_port, timeout=300)
-        self.published = {}  # generation: (w, b)
+        self.published = {}  # weight version: (w, b)
 
     def __enter__(self):
         return self
@@ -105,12 +105,12 @@ class Load:
 
 
 def judge(result, published):
-    """Counts failures, mixed answers, and answers that do not belong to the generation they name."""
+    """Counts failures, mixed answers, and answers that do not belong to the weight version they name."""
     mixed = wrong = 0
-    for generation, w_low, w_high, b_low, b_high, count in result["answers"]:
+    for weight_version, w_low, w_high, b_low, b_high, count in result["answers"]:
         if w_low != w_high or b_low != b_high:
             mixed += count
-        elif published.get(generation) != (w_low, b_low):
+        elif published.get(weight_version) != (w_low, b_low):
             wrong += count
     return {"requests": result["requests"], "failures": result["failures"], "failure": result["failure"], "mixed": mixed,
             "wrong": wrong, "generations_seen": len({a[0] for a in result["answers"]})}
@@ -129,9 +129,9 @@ def measure_answers(args):
         found = judge(load.result(), server.published)
     found.update(updates=args.updates, seconds=seconds, updates_per_second=args.updates / seconds)
     print(f"answers: {args.connections} clients, {args.updates} updates on 4 replicas in {seconds:.1f} s")
-    print(f"  {'requests':>10} {'failures':>9} {'mixed':>7} {'of no generation':>17} {'generations seen':>17}")
+    print(f"  {'requests':>10} {'failures':>9} {'mixed':>7} {'of no weight_version':>17} {'weight_versions seen':>17}")
     print(f"  {found['requests']:10} {found['failures']:9} {found['mixed']:7} {found['wrong']:17} "
-          f"{found['generations_seen']:17}  {found['failure']}")
+          f"{found['versions_seen']:17}  {found['failure']}")
     return found
 
 
@@ -175,7 +175,7 @@ def measure_latency(args):
     print(f"latency: {args.connections} clients, windows of {args.window:g} s with and without {args.rate:g} updates/s of "
           f"1 MiB, medians of {len(busy)}; an update takes {found['push_ms']:.1f} ms")
     print(f"  {'':8} {'requests/s':>11} {'p50 us':>9} {'p99 us':>9}   failures {verdict['failures']}, mixed "
-          f"{verdict['mixed']}, of no generation {verdict['wrong']}")
+          f"{verdict['mixed']}, of no weight version {verdict['wrong']}")
     for name, rows in (("without", quiet), ("with", busy)):
         print(f"  {name:8} {median(rows, 0) / args.window:11.0f} {median(rows, 1):9.1f} {median(rows, 2):9.1f}")
     print(f"  ratio    {'':11} {found['p50_ratio']:9.2f} {found['p99_ratio']:9.2f}   goals: p50 within 10 %, p99 1.3")

@@ -60,7 +60,7 @@ def budget(check, net, device):
                 for name in names[:2]:
                     good = good and same(server.infer(X[:1], model=name)[0], expected[:1])
         check(not clients.failures, "requests of four clients to all of them", clients.failures)
-        check(good and clients.wrong(lambda chosen, generation: expected) == 0, "their answers")
+        check(good and clients.wrong(lambda chosen, weight_version: expected) == 0, "their answers")
         check(1 <= len(loaded()) <= ROOM, f"no more than {ROOM} are loaded", loaded())
 
 

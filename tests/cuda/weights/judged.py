@@ -115,15 +115,15 @@ def guard(check, net, device):
             one.admin("POST", "weights?commit=true&guard=60s", nan(net))
             gone = until(lambda: one.admin("GET", "weights/guard")["state"] == "rolled_back")
             told = one.admin("GET", "weights/guard")
-            generation = one.state("active")["generation"]
-            expected[generation] = 1.0
+            weight_version = one.state("active")["generation"]
+            expected[weight_version] = 1.0
             there = clients.count
             until(lambda: clients.count > there + 50)
         check(gone and "NaN" in told.get("reason", ""), "guard: the first NaN rolls back", told)
         check(not clients.failures, "guard: no request failed for it", clients.failures[:3])
-        wrong = sum(not (np.isnan(values).any() if generation not in expected else same(values, net.expected(1)))
-                    for _, generation, values in clients.answers)
-        check(wrong == 0, f"guard: {clients.count} answers are those of their generation", f"{wrong} are not")
+        wrong = sum(not (np.isnan(values).any() if weight_version not in expected else same(values, net.expected(1)))
+                    for _, weight_version, values in clients.answers)
+        check(wrong == 0, f"guard: {clients.count} answers are those of their weight version", f"{wrong} are not")
         one.admin("POST", "weights?commit=true&guard=1s&guard_p99=60s", net.file(3))
         with Clients(one):
             passed = until(lambda: one.admin("GET", "weights/guard")["state"] == "passed")

@@ -96,8 +96,8 @@ def two_phases(check, net, device):
             server.admin("POST", "weights/rollback?push=by-id", b"")
         check(serve(6, one, two), "rolled back by id")
         one.admin("POST", "sets/t", net.file(8))
-        status, told = weights_command("settle", "--set", "t", "--from", one.url, servers=(one, two))
-        check(status == 0 and serve(8, one, two), "settle brings a set to both", told)
+        status, told = weights_command("reconcile", "--set", "t", "--from", one.url, servers=(one, two))
+        check(status == 0 and serve(8, one, two), "reconcile brings a set to both", told)
         one.admin("DELETE", "sets/t")
         try:
             one.infer(model="net@t")

@@ -91,7 +91,7 @@ class Connection:
         self.connection.close()
 
     def infer(self, x=X, model="net", headers=None, name="INPUT__0"):
-        """The output, and the generation that gave it."""
+        """The output, and the weight version that gave it."""
         head = json.dumps({"inputs": [{"name": name, "datatype": "FP32", "shape": list(x.shape),
                                        "parameters": {"binary_data_size": x.nbytes}}],
                            "parameters": {"binary_data_output": True}}).encode()
@@ -104,7 +104,7 @@ class Connection:
         length = int(answer.headers["Inference-Header-Content-Length"])
         self.version = json.loads(content[:length])["parameters"]["weight_version"]
         shape = json.loads(content[:length])["outputs"][0]["shape"]
-        return np.frombuffer(content[length:], np.float32).reshape(shape), int(answer.headers["Sconce-Generation"])
+        return np.frombuffer(content[length:], np.float32).reshape(shape), int(answer.headers["Sconce-Weight-Version"])
 
 
 class Clients:
@@ -123,17 +123,17 @@ class Clients:
             while not self.stopped:
                 chosen = self.choose(numbers)
                 try:
-                    values, generation = connection.infer(**chosen)
+                    values, weight_version = connection.infer(**chosen)
                 except (OSError, http.client.HTTPException, Refused) as problem:
                     self.failures.append(repr(problem))
                     return
                 with self.lock:
                     self.count += 1
                     if self.keep:
-                        self.answers.append((chosen, generation, values))
-                    if not chosen and generation < seen:
-                        self.failures.append(f"generation {generation} after {seen}")
-                seen = generation
+                        self.answers.append((chosen, weight_version, values))
+                    if not chosen and weight_version < seen:
+                        self.failures.append(f"weight version {weight_version} after {seen}")
+                seen = weight_version
 
     def __enter__(self):
         for thread in self.threads:
@@ -146,8 +146,8 @@ class Clients:
             thread.join()
 
     def wrong(self, expected):
-        """How many answers are not what expected(chosen, generation) says."""
-        return sum(not same(values, expected(chosen, generation)) for chosen, generation, values in self.answers)
+        """How many answers are not what expected(chosen, weight version) says."""
+        return sum(not same(values, expected(chosen, weight_version)) for chosen, weight_version, values in self.answers)
 
 
 def until(good, seconds=60):

@@ -42,9 +42,9 @@ def shared_memory(check, net, device):
                     check(until(lambda grown=grown: grown() <= 0, 5), f"{form}: the trainer has its memory back", grown())
                 there = clients.count
                 until(lambda there=there: clients.count > there + 30 or clients.failures, 30)
-        expected = {generation: net.expected(scale) for generation, scale in scales.items()}
-        wrong = clients.wrong(lambda _, generation: expected[generation])
-        check(not clients.failures and wrong == 0, f"{clients.count} answers meanwhile are those of their generation",
+        expected = {weight_version: net.expected(scale) for weight_version, scale in scales.items()}
+        wrong = clients.wrong(lambda _, weight_version: expected[weight_version])
+        check(not clients.failures and wrong == 0, f"{clients.count} answers meanwhile are those of their weight version",
               (clients.failures[:3], wrong))
         wrong_shape = {"serialized_named_tensors": [forms.dumps([("b.bias", torch.zeros(3, device=device))])]}
         told = server.admin("POST", "/update_weights_from_tensor", wrong_shape, status=400)

@@ -8,7 +8,7 @@ from served import Clients, Server, quoted, until, weights_command
 
 
 def under_load(check, net, device):
-    """Pushes and rollbacks while clients ask: no request fails, and each answer is that of its generation's weights."""
+    """Pushes and rollbacks while clients ask: no request fails, and each answer is that of its weight version's weights."""
     scales = {1: 1.0}
     with Server(net.package, "--set", "net.replicas=2") as server:
         def publish(action, scale, body=None):
@@ -32,13 +32,13 @@ def under_load(check, net, device):
             server.admin("POST", "weights/release", b"")
             grown = memory_used() - used
             check(grown < 64 << 20, "memory of the GPU does not grow with updates", f"{grown} bytes")
-        expected = {generation: net.expected(scale) for generation, scale in scales.items()}
-        check(not clients.failures, "pushes and rollbacks under load: no request failed, no generation went back",
+        expected = {weight_version: net.expected(scale) for weight_version, scale in scales.items()}
+        check(not clients.failures, "pushes and rollbacks under load: no request failed, no weight version went back",
               clients.failures[:3])
-        seen = {generation for _, generation, _ in clients.answers}
-        check(len(seen) > 10, "most of the generations answered", f"{len(seen)} of {len(scales)}")
-        wrong = clients.wrong(lambda _, generation: expected[generation])
-        check(wrong == 0, f"{clients.count} answers are those of their generation's weights", f"{wrong} are not")
+        seen = {weight_version for _, weight_version, _ in clients.answers}
+        check(len(seen) > 10, "most of the weight versions answered", f"{len(seen)} of {len(scales)}")
+        wrong = clients.wrong(lambda _, weight_version: expected[weight_version])
+        check(wrong == 0, f"{clients.count} answers are those of their weight version's weights", f"{wrong} are not")
 
 
 def memory_used():
@@ -54,14 +54,14 @@ def kept(check, net, device):
         values, pushed = server.infer()
         check(same(values, net.expected(3)), "pushed")
     with Server(net.package, *keep) as server:
-        values, generation = server.infer()
-        check(same(values, net.expected(3)) and generation == pushed, "served again after kill -9, with its generation")
+        values, weight_version = server.infer()
+        check(same(values, net.expected(3)) and weight_version == pushed, "served again after kill -9, with its weight version")
         _, body, fields = server.call("GET", "/v2/admin/models/net/weights/active", admin=True)
         check(torch.equal(safetensors.torch.load(body)["b.weight"], net.values(3)["b.weight"]) and
               fields["Sconce-Weights-Label"] == "v3", "the active set as a file")
         with Server(net.package, "--set", "net.weights_from=" + server.url) as other:
-            values, generation = other.infer()
-            check(same(values, net.expected(3)) and generation == pushed, "taken from a peer, with its generation")
+            values, weight_version = other.infer()
+            check(same(values, net.expected(3)) and weight_version == pushed, "taken from a peer, with its weight version")
         server.admin("POST", "weights", safetensors.torch.save({**net.values(3), "b.weight": net.values(1)["b.weight"]}))
         told = server.admin("GET", "weights/diff")
         check(told["same"] == 3 and told["to"] == "staged" and abs(told["differences"][0]["relative"] - 2 / 3) < 1e-6,
@@ -90,7 +90,7 @@ def two_servers(check, net, device):
             server.admin("POST", "weights/prepare?push=late", b"")
         one.admin("POST", "weights/commit?push=late", b"")
         check(until(lambda: same(two.infer()[0], net.expected(6)), 20),
-              "a pusher that dies after the first commit: the second server follows")
+              "a coordinator that dies after the first commit: the second server follows")
 
 
 def devices_auto(check, net, device):

@@ -32,14 +32,14 @@ def test_requests_over_http(cluster, application):
 
     tensor = {"name": "ARGS[0]", "datatype": "FP32", "shape": [3, 8, 8], "data": IMAGES.reshape(-1).tolist()}
     status, headers, answer = ask("/v2/models/digits/infer", {"inputs": [tensor]})
-    assert status == 200 and headers["Sconce-Generation"] == "1" and answer["parameters"] == {"weight_version": "1"}
+    assert status == 200 and headers["Sconce-Weight-Version"] == "1" and answer["parameters"] == {"weight_version": "1"}
     found = {one["name"]: np.reshape(one["data"], one["shape"]) for one in answer["outputs"]}
     assert found["RESULT[class]"].tolist() == wanted["class"].tolist()
     assert np.allclose(found["RESULT[probabilities]"], wanted["probabilities"])
 
     application.push()
     status, headers, answer = ask("/v2/models/digits/infer", {"inputs": [tensor], "id": "a", "outputs": [{"name": "RESULT[class]"}]})
-    assert headers["Sconce-Generation"] == "2" and answer["id"] == "a" and len(answer["outputs"]) == 1
+    assert headers["Sconce-Weight-Version"] == "2" and answer["id"] == "a" and len(answer["outputs"]) == 1
     assert answer["parameters"] == {"weight_version": "v2"}
 
     for document, words in (({}, "inputs"), ({"inputs": []}, "missing inputs: ARGS[0]"),

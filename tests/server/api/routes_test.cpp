@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
@@ -141,7 +142,12 @@ TEST_CASE("routes: administration, on its own listener only") {
                            {Method::kPost, "/weights/commit", admin::commit_weights},
                            {Method::kPost, "/weights/abort", admin::abort_weights},
                            {Method::kPost, "/weights/rollback", admin::rollback_weights},
-                           {Method::kPost, "/weights/renumber", admin::renumber_weights},
+                           {Method::kPost, "/weights/set-version", admin::set_weight_version},
+                           {Method::kPost, "/weights/renew", admin::renew_push},
+                           {Method::kPost, "/sets/t/set-version", admin::set_version_of_set},
+                           {Method::kPost, "/weights/renumber", admin::set_weight_version},  // deprecated
+                           {Method::kPost, "/weights/prolong", admin::renew_push},           // deprecated
+                           {Method::kPost, "/sets/t/renumber", admin::set_version_of_set},   // deprecated
                            {Method::kPost, "/weights/release", admin::release_weights},
                            {Method::kGet, "/replicas", admin::replicas},
                            {Method::kPost, "/replicas", admin::add_replicas},
@@ -193,6 +199,21 @@ TEST_CASE("routes: every one is found by its own paths, and the document has it"
       }
     }
   }
+}
+
+TEST_CASE("routes: the document marks former paths as deprecated, and no others") {
+  const auto paths = nlohmann::json::parse(openapi_document(kAdmin))["paths"];
+  size_t deprecated = 0;
+  for (const auto& [path, methods] : paths.items()) {
+    CAPTURE(path);
+    const bool former = path.ends_with("/renumber") || path.ends_with("/prolong");  // deprecated
+    for (const auto& [method, operation] : methods.items()) {
+      if (method == "parameters") continue;
+      CHECK(operation.value("deprecated", false) == former);
+      deprecated += former;
+    }
+  }
+  CHECK(deprecated == 6);
 }
 
 TEST_CASE("routes: no two take the same requests") {

@@ -71,11 +71,11 @@ struct Json {
 };
 
 Json encode(const ModelSignature& model, const InferRequest& request, std::vector<Tensor> outputs,
-            std::string_view weight_version = "1") {
+            std::string_view weights_name = "1") {
   TensorScratch scratch;
   Response response;
   response.reset();
-  encode_infer(model, request, weight_version, outputs, scratch, response);
+  encode_infer(model, request, weights_name, outputs, scratch, response);
   Json json{std::string(response.text().view().substr(Response::kHeadRoom)), {}, response.json_length.has_value()};
   for (const Response::Segment& s : response.segments) json.tail.append(static_cast<const char*>(s.data), s.bytes);
   if (response.json_length) CHECK(*response.json_length == json.text.size());

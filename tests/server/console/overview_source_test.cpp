@@ -66,7 +66,8 @@ TEST_CASE("overview source: the model as it is") {
   OrderedJson model = document(*reader.next(start))["models"][0];
   CHECK(model["name"] == "fake");
   CHECK(model["state"] == "READY");
-  CHECK(model["generation"] == 1);
+  CHECK(model["weight_version"] == 1);
+  CHECK(model["generation"] == 1);  // deprecated
   CHECK(model["devices"] == parse_document(R"(["cpu"])"));
   CHECK(model["weight_bytes"] == world.model().weight_sets()[0].bytes);
   world.draining = true;

@@ -44,7 +44,7 @@ TEST_CASE("overview: what is wrong, the worst first") {
   CHECK(said(now) == Texts{"! b version 1 is not ready: the file is damaged",
                            "! c version 1 is not ready: its label is not v2",
                            "! d version 1 lost replica 0 on cuda:0: an illegal address", "  a version 1 is loading",
-                           "  the weights of d version 1 are not kept: no space"});
+                           "  the weights of d version 1 are not stored: no space"});
   CHECK(alerts_of(now, nullptr)[0].model == "b");
   now.models.clear();
   now.server.draining = true;
@@ -58,8 +58,9 @@ TEST_CASE("overview: an earlier model that is served in place of a bad one") {
   now.models[0].reason = "the new file is damaged";
   CHECK(said(now) == Texts{"  m version 1: the new file is damaged"});
   now.models[0].reason.clear();
-  now.models[0].peers = {"http://b:8003 serves v3 (generation 3), this server v2 (generation 2)"};
-  CHECK(said(now) == Texts{"  m version 1: http://b:8003 serves v3 (generation 3), this server v2 (generation 2)"});
+  now.models[0].peers = {"http://b:8003 serves v3 (weight version 3), this server v2 (weight version 2)"};
+  CHECK(said(now) ==
+        Texts{"  m version 1: http://b:8003 serves v3 (weight version 3), this server v2 (weight version 2)"});
 }
 
 TEST_CASE("overview: refusals and lost lines count since the last look") {

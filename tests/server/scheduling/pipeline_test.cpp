@@ -78,7 +78,7 @@ class ScriptedStep final : public Schedulable {
 
   std::deque<QueuedRequest*> queued;
   bool here = false, full = false;
-  uint64_t generation = 1;
+  uint64_t weight_version = 1;
   std::shared_ptr<const std::string> label;
   std::function<void()> when_running;
   int runs_here = 0, permits_returned = 0, successes = 0, failures = 0;
@@ -95,7 +95,7 @@ class ScriptedStep final : public Schedulable {
     outputs[0] = floats(sum);
     RunInfo info;
     info.compute = 1ms;
-    info.generation = generation;
+    info.weight_version = weight_version;
     info.label = label;
     return info;
   }
@@ -204,11 +204,11 @@ TEST_CASE("pipeline: the same run again, with the weights that answered") {
     return run.info.label ? *run.info.label : std::string();
   };
   CHECK(answer() == "first=1,left=1,right=1,last=1");
-  CHECK(run.info.generation == 4);
-  d.left->generation = 3;
+  CHECK(run.info.weight_version == 4);
+  d.left->weight_version = 3;
   d.right->label = std::make_shared<const std::string>("v7");
   CHECK(answer() == "first=1,left=3,right=v7,last=1");
-  CHECK(run.info.generation == 6);
+  CHECK(run.info.weight_version == 6);
   CHECK(run.ended == 2);
 }
 

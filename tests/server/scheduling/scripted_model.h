@@ -47,7 +47,7 @@ class ScriptedModel final : public SequenceHost {
     return std::make_shared<Slot>(*this, best);
   }
   void submit(RunRequest& run) override { runs.push_back(&run); }
-  uint64_t generation() const noexcept override { return active; }
+  uint64_t weight_version() const noexcept override { return active; }
 
   // Runs the first request, as a replica thread does. model: called with the request in place of the model.
   template <class F>
@@ -58,7 +58,7 @@ class ScriptedModel final : public SequenceHost {
     try {
       if (run.starting()) {
         run.preparing();
-        run.info.generation = active;
+        run.info.weight_version = active;
         model(run);
         run.ran();
       }

@@ -192,13 +192,13 @@ TEST_CASE("sequences: a restart has a new epoch, which failures of the old one d
   CHECK(first.done());
   CHECK(world.live() == 1);
   CHECK(world.counts().failed == 0);
-  const uint64_t before = world.run().life;
+  const uint64_t before = world.run().epoch;
   CHECK(old.done());
   CHECK(world.live() == 1);
   const SequenceStep begun = world.run();
   CHECK(begun.begins);
-  CHECK(begun.life > before);
-  CHECK(world.run().life == begun.life);
+  CHECK(begun.epoch > before);
+  CHECK(world.run().epoch == begun.epoch);
   CHECK(next.done());
   CHECK(world.live() == 1);
 }
@@ -233,9 +233,9 @@ TEST_CASE("sequences: a step that its queue refuses changes nothing") {
   CHECK(world.model.free == std::vector<int64_t>{3});
   CHECK(contains(refusal(world, 7, kEnd, {}, ErrorCode::kQueueFull), "maximum queue size"));
   CHECK(contains(refusal(world, 7, kStart, {}, ErrorCode::kQueueFull), "maximum queue size"));
-  const uint64_t life = world.run().life;
+  const uint64_t epoch = world.run().epoch;
   const Asked next(world, 7, kNone);  // neither ended nor restarted
-  CHECK(world.run().life == life);
+  CHECK(world.run().epoch == epoch);
   // A refused step is no use either: the sequence is idle.
   pass(world.clock, 10s);
   CHECK(world.live() == 0);

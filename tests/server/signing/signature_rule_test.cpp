@@ -32,7 +32,7 @@ struct Ruled {
 TEST_CASE("signature rule: without keys, nothing need be signed") {
   const SignatureRule rule;
   CHECK(!rule.on());
-  CHECK(rule.kept_copy("/any/file") == "/any/file");
+  CHECK(rule.verified_copy("/any/file") == "/any/file");
   rule.refuse_unsigned("anything");
 }
 
@@ -73,10 +73,10 @@ TEST_CASE("signature rule: a bad file leaves the keys as they were") {
 TEST_CASE("signature rule: equal bytes have one copy, which stays as it was") {
   Ruled made;
   made.sign(kFirst);
-  const std::filesystem::path copy = made.rule.kept_copy(made.file);
+  const std::filesystem::path copy = made.rule.verified_copy(made.file);
   CHECK(copy != made.file);
-  CHECK(made.rule.kept_copy(made.file) == copy);
+  CHECK(made.rule.verified_copy(made.file) == copy);
   made.folder.write("library.so", "another");
   CHECK(content_of(copy) == "content");
-  CHECK(code_of([&] { (void)made.rule.kept_copy(made.file); }) == ErrorCode::kForbidden);
+  CHECK(code_of([&] { (void)made.rule.verified_copy(made.file); }) == ErrorCode::kForbidden);
 }

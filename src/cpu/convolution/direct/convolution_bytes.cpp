@@ -11,7 +11,7 @@
 #include "sconce/check.h"
 #include "src/cpu/onednn/mkldnn_weight.h"
 #include "src/cpu/onednn/plan_table.h"
-#include "src/device/kept_memory.h"
+#include "src/device/derived_memory.h"
 #include "src/device/threads.h"
 
 namespace sconce {
@@ -139,9 +139,9 @@ void order_weight(const ConvolutionShape& s, const WeightView& given, const Orde
 
 constexpr char kKind = 0;
 
-struct Kept {
+struct OrderedCopy {
   std::array<int64_t, 15> recipe;
-  KeptMemory data;
+  DerivedMemory data;
   std::vector<uint32_t> sums;
 };
 
@@ -166,10 +166,10 @@ class OrderedBytes {
                                        : nullptr](Storage& from) mutable -> Storage::Value {
         view.data = static_cast<const std::byte*>(from.data()) + offset;
         view.blocked = blocked.get();
-        auto made = std::make_shared<Kept>();
+        auto made = std::make_shared<OrderedCopy>();
         made->recipe = order.recipe;
         made->sums.resize(static_cast<size_t>(lanes));
-        made->data = allocate_kept("convolution", static_cast<size_t>(order.bytes()));
+        made->data = allocate_derived("convolution", static_cast<size_t>(order.bytes()));
         order_weight(s, view, order, static_cast<std::byte*>(made->data.get()), made->sums.data());
         from.give_up(static_cast<size_t>(offset));
         const size_t bytes = static_cast<size_t>(order.bytes()) + made->sums.size() * sizeof(uint32_t);
@@ -177,10 +177,10 @@ class OrderedBytes {
       };
     };
     const DerivedKey key{&kKind, {offset, static_cast<int64_t>(hash_words(order.recipe))}};
-    const auto* kept = static_cast<const Kept*>(constant->derived(key, std::ref(how)));
-    SCONCE_CHECK(kept->recipe == order.recipe, kInternal, "two weight orders of one constant have the same hash");
-    data = static_cast<const std::byte*>(kept->data.get());
-    sums = kept->sums.data();
+    const auto* ordered = static_cast<const OrderedCopy*>(constant->derived(key, std::ref(how)));
+    SCONCE_CHECK(ordered->recipe == order.recipe, kInternal, "two weight orders of one constant have the same hash");
+    data = static_cast<const std::byte*>(ordered->data.get());
+    sums = ordered->sums.data();
   }
   const std::byte* data;
   const uint32_t* sums;

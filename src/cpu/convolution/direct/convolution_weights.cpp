@@ -7,15 +7,15 @@
 
 #include "sconce/check.h"
 #include "src/cpu/vector/transpose_runs.h"
-#include "src/device/kept_memory.h"
+#include "src/device/derived_memory.h"
 #include "src/device/threads.h"
 
 namespace sconce {
 namespace {
 
-struct Kept {
+struct WeightCopy {
   std::array<int64_t, 15> recipe;
-  KeptMemory data;
+  DerivedMemory data;
 };
 constexpr char kKind = 0;
 constexpr int64_t kElementsPerThread = 16384;  // of a weight: fewer are not worth a thread
@@ -130,11 +130,11 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
   const auto how = [&]() -> Storage::Derive {
     return [shape, view = weight, order, dtype = dtype_, offset](Storage& from) mutable -> Storage::Value {
       view.data = static_cast<const std::byte*>(from.data()) + offset;
-      auto made = std::make_shared<Kept>();
+      auto made = std::make_shared<WeightCopy>();
       made->recipe = order.recipe;
       const int64_t elems = order.group_elems() * order.groups;
       const size_t bytes = static_cast<size_t>(elems) * dtype_bytes(dtype);
-      made->data = allocate_kept("convolution", bytes);
+      made->data = allocate_derived("convolution", bytes);
       if (dtype == DType::kFloat32) {
         order_weight(shape, view, order, static_cast<float*>(made->data.get()));
       } else {
@@ -147,9 +147,9 @@ OrderedWeight::OrderedWeight(const ConvolutionShape& shape, const WeightView& we
     };
   };
   // The description of a packed weight belongs to its storage and never changes.
-  const auto* kept = static_cast<const Kept*>(constant->derived(key, std::ref(how)));
-  SCONCE_CHECK(kept->recipe == order.recipe, kInternal, "two weight orders of one constant have the same hash");
-  data_ = kept->data.get();
+  const auto* ordered = static_cast<const WeightCopy*>(constant->derived(key, std::ref(how)));
+  SCONCE_CHECK(ordered->recipe == order.recipe, kInternal, "two weight orders of one constant have the same hash");
+  data_ = ordered->data.get();
 }
 
 }  // namespace sconce

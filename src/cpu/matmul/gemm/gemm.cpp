@@ -13,7 +13,7 @@
 #include "src/cpu/matmul/gemm/onednn_matmul.h"
 #include "src/device/cpu_arena.h"
 #include "src/device/cpu_isa.h"
-#include "src/device/kept_memory.h"
+#include "src/device/derived_memory.h"
 #include "src/device/threads.h"
 
 namespace sconce {
@@ -50,7 +50,7 @@ constexpr int64_t kAllPanelsBytes = int64_t{16} << 20;
 // Larger ones are repacked if the memory of their plain form can be given up, and at the first product of at most so
 // many rows: with more, repacking at each call costs little. It costs most where rows of B are far apart, and for
 // pairs.
-constexpr int64_t kKeptRows = 256, kKeptRowsOfColumns = 64;
+constexpr int64_t kMaxPackedRows = 256, kMaxPackedRowsOfColumns = 64;
 // Up to so many rows our kernels are faster with such a constant than oneDNN is without. GFLOP/s of one thread (Zen 4),
 // ours repacked at each call, ours kept, oneDNN's:
 //   float32, 768 x 768 by columns     16 rows 55, 95, 60    64 rows 85, 104, 93     128 rows 95, 107, 103
@@ -120,13 +120,13 @@ template <class S, class Factor>
 Storage::Value make_panels(const Job<S, Factor>& job, int64_t batches, int64_t batch_elements, bool twice) {
   const int64_t bytes = batches * batch_elements * static_cast<int64_t>(sizeof(S));
   const int64_t count = twice ? bytes : 0;
-  KeptMemory kept = allocate_kept("matrix product", static_cast<size_t>(bytes));
+  DerivedMemory kept = allocate_derived("matrix product", static_cast<size_t>(bytes));
   if (twice && panels_bytes_in_use.fetch_add(count) + count > kAllPanelsBytes) {
     panels_bytes_in_use.fetch_sub(count);
     return nullptr;
   }
   std::shared_ptr<void> memory(kept.release(), [count](void* p) {
-    FreeKept()(p);
+    FreeDerived()(p);
     panels_bytes_in_use.fetch_sub(count);
   });
   // Several panels at a time, and a few steps of each: what they need of a row lies side by side.
@@ -158,7 +158,7 @@ bool use_panels(Job<S, Factor>& job, int64_t batch, Storage* constant) {
   const int64_t offset = reinterpret_cast<const char*>(job.b) - static_cast<const char*>(constant->data());
   const DerivedKey key{&kind, {offset, job.n, job.k, job.b_rs, job.b_cs, batches, job.b_bs}};
   const bool columns = job.b_cs != 1 && Job<S, Factor>::kSteps == 1;
-  const bool pays = small || (job.m > kStreamRows && job.m <= (columns ? kKeptRowsOfColumns : kKeptRows));
+  const bool pays = small || (job.m > kStreamRows && job.m <= (columns ? kMaxPackedRowsOfColumns : kMaxPackedRows));
   const auto how = [&]() -> Storage::Derive {
     return [of = job, batches, elements, offset, small](Storage& from) mutable -> Storage::Value {
       if (!small && !from.has_source()) return nullptr;

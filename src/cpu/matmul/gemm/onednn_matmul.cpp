@@ -89,7 +89,8 @@ double work(const MatrixProduct& p) {
 bool is_kept(const MatrixProduct& p) {
   const int64_t bytes = p.k * p.n * static_cast<int64_t>(dtype_bytes(p.dtype));
   const bool amx = p.dtype == DType::kBFloat16 && has_amx_bf16();
-  return p.b_constant && p.b_constant->has_source() && p.batch == 1 && bytes >= kKeptBytes && worth(amx ? 1 : 0.5, 1);
+  return p.b_constant && p.b_constant->has_source() && p.batch == 1 && bytes >= kMinPackedBytes &&
+         worth(amx ? 1 : 0.5, 1);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace sconce::onednn {
 constexpr double kProductFloat = 1 << 23, kProductBFloat16 = 1 << 20, kProductInt8 = 1 << 17;
 constexpr int64_t kProductRows = 16;
 // Constants of at least this number of bytes are ordered for the library once, for products on AMX.
-constexpr int64_t kKeptBytes = int64_t{64} << 10;
+constexpr int64_t kMinPackedBytes = int64_t{64} << 10;
 
 // False, without any effect, if our kernels should be used. A: rows with unit column stride. `ours_is_faster`: than
 // all library products except those on AMX.

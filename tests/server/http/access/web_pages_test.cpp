@@ -58,7 +58,8 @@ TEST_CASE("web pages: origins of the setting may read answers") {
   const std::string fields = fields_of(rule, "https://app.example");
   CHECK(contains(fields, "Access-Control-Allow-Origin: https://app.example\r\n"));
   CHECK(contains(fields, "Access-Control-Allow-Credentials: true\r\n"));
-  CHECK(contains(fields, "Sconce-Generation"));
+  CHECK(contains(fields, "Sconce-Weight-Version"));
+  CHECK(contains(fields, "Sconce-Generation"));  // deprecated
   CHECK(contains(fields, "Vary: Origin\r\n"));
   CHECK(fields_of(rule, "https://evil.example") == "Vary: Origin\r\n");
   CHECK(fields_of(rule, "") == "Vary: Origin\r\n");

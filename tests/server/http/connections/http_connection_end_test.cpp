@@ -87,7 +87,7 @@ TEST_CASE("http connection end: a request that still waits is cancelled when its
   Served served;
   Client client = waiting_client(served, "/queue");
   client.finish();
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "cancel, abandon");
   CHECK(client.ended());
   CHECK(served.closed() == 1);
@@ -103,7 +103,7 @@ TEST_CASE("http connection end: a reset ends the connection, which stays while a
   served.after(1s);
   CHECK(served.seen() == "");
   served.stream().let_go();
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "take back");
   CHECK(served.closed() == 1);
   served.after(100ms);
@@ -140,11 +140,11 @@ TEST_CASE("http connection end: a client that leaves between two pieces of its a
   Served served;
   Client client = waiting_client(served, "/pieces");
   served.stream().add_piece("one");
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "resume, count 200, next");
   SUBCASE("has the rest, if it still reads") {
     client.finish();
-    served.turn();
+    served.run_once();
     CHECK(served.seen() == "cancel");
     served.stream().add_piece("two", true);
     served.settle();
@@ -153,11 +153,11 @@ TEST_CASE("http connection end: a client that leaves between two pieces of its a
   }
   SUBCASE("is left at once after a reset, and the thread when it lets go") {
     client.leave();
-    served.turn();
+    served.run_once();
     CHECK(served.seen() == "cancel, abandon");
     CHECK(served.closed() == 0);
     served.stream().add_piece("two");
-    served.turn();
+    served.run_once();
     CHECK(served.seen() == "take back");
     CHECK(served.closed() == 1);
   }
@@ -167,7 +167,7 @@ TEST_CASE("http connection end: a feed ends when its client sends no more") {
   Served served;
   Client client = waiting_client(served, "/feed");
   client.finish();
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "abandon");
   CHECK(client.answer().body == "hello\n");
   CHECK(client.ended());
@@ -195,7 +195,7 @@ TEST_CASE("http connection end: a client that leaves while it is sent an answer"
     size_t bytes = 0;
     for (int i = 0; i < 1000 && !served.closed(); ++i) {
       bytes += client.take(1 << 20).size();
-      served.turn();
+      served.run_once();
     }
     bytes += client.take().size();
     CHECK(bytes > 8 << 20);
@@ -264,10 +264,10 @@ TEST_CASE("http connection end: what is thrown away leaves other connections the
   served.settle();
   const uint64_t before = served.received();
   refused.send(std::string(100000, 'x'));
-  served.turn();
+  served.run_once();
   CHECK(served.received() <= before + 2 * 4096);
   other.get("/soon");
-  served.turn();
+  served.run_once();
   CHECK(other.answer().body == "soon");
   for (int i = 0; i < 3; ++i) served.settle();
   CHECK(served.received() - before > 100000);

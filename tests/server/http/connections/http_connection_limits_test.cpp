@@ -132,7 +132,7 @@ TEST_CASE("http connection limits: a run has its deadline to the millisecond, no
     CHECK(served.seen() == "late, cancel, count 504, end");
     CHECK(client.answer().status == 504);
     client.get("/soon");
-    served.turn();
+    served.run_once();
     CHECK(client.answer().body == "soon");
   }
   SUBCASE("one that goes on ends the connection, which stays until it lets go") {
@@ -149,7 +149,7 @@ TEST_CASE("http connection limits: a run has its deadline to the millisecond, no
     CHECK(client.ended());
     CHECK(served.closed() == 0);
     served.stream().let_go();
-    served.turn();
+    served.run_once();
     CHECK(served.seen() == "take back");
     CHECK(served.closed() == 1);
   }
@@ -250,7 +250,7 @@ TEST_CASE("http connection limits: a handshake of TLS has tls_handshake_timeout"
     int shaken = 0;
     for (int i = 0; i < 10 && shaken != 1; ++i) {
       shaken = SSL_do_handshake(tls.get());
-      served.turn();
+      served.run_once();
     }
     CHECK(shaken == 1);
     served.after(9s);

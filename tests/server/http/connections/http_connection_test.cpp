@@ -28,13 +28,13 @@ std::string echo(const std::string& body) {
 
 }  // namespace
 
-TEST_CASE("http connection: a request is answered in one turn, and the connection waits for the next") {
+TEST_CASE("http connection: a request is answered in one iteration, and the connection waits for the next") {
   Served served;
   Client client = served.connect();
   CHECK(served.stream().peer() == "192.0.2.7:50000");
   for (const std::string body : {"first", "again", "other and longer"}) {
     client.post("/echo", body);
-    served.turn();
+    served.run_once();
     CHECK(served.seen() == "begin /echo, dispatch " + std::to_string(body.size()) + ", count 200, end");
     const Answer answer = client.answer();
     CHECK(answer.status == 200);
@@ -62,7 +62,7 @@ TEST_CASE("http connection: a request may come byte by byte") {
   Client client = served.connect();
   for (const char byte : echo("abc") + echo("de")) {
     client.send({&byte, 1});
-    served.turn();
+    served.run_once();
   }
   CHECK(served.seen() == "begin /echo, dispatch 3, count 200, end, begin /echo, dispatch 2, count 200, end");
   CHECK(bodies(client.answers()) == "abc de");
@@ -73,11 +73,11 @@ TEST_CASE("http connection: a large body is read in several turns, so that other
   Client large = served.connect(), small = served.connect();
   const std::string body(100000, 'x');
   large.post("/echo", body);
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "begin /echo");
   CHECK(served.received() < body.size());
   small.post("/echo", "y");
-  served.turn();
+  served.run_once();
   CHECK(small.answer().body == "y");
   served.settle();
   CHECK(large.answer().body == body);
@@ -87,7 +87,7 @@ TEST_CASE("http connection: pipelined requests are answered in order, one after 
   Served served;
   Client client = served.connect();
   client.send(echo("a") + echo("bc") + echo("d"));
-  served.turn();
+  served.run_once();
   CHECK(served.seen() ==
         "begin /echo, dispatch 1, count 200, end, begin /echo, dispatch 2, count 200, end, "
         "begin /echo, dispatch 1, count 200, end");
@@ -101,10 +101,10 @@ TEST_CASE("http connection: after 16 pipelined requests others have a turn") {
   for (int i = 0; i < 20; ++i) requests += echo("a");
   many.send(requests);
   one.send(echo("b"));
-  served.turn();
+  served.run_once();
   CHECK(many.answers().size() == 16);
   CHECK(one.answer().body == "b");
-  served.turn();
+  served.run_once();
   CHECK(many.answers().size() == 4);
 }
 
@@ -117,18 +117,18 @@ TEST_CASE("http connection: a head that began behind another request is moved to
   CHECK(bodies(client.answers()) == std::string(1000, 'a') + " soon");
 }
 
-TEST_CASE("http connection: answers of one turn leave together, unless a run took long") {
+TEST_CASE("http connection: answers of one iteration leave together, unless a run took long") {
   Served served;
   Client a = served.connect(), b = served.connect();
   a.send(echo("a"));
   b.send(echo("b"));
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "begin /echo, dispatch 1, count 200, begin /echo, dispatch 1, count 200, end, end");
   CHECK(a.answer().body == "a");
   CHECK(b.answer().body == "b");
   a.get("/slow");
   b.get("/slow");
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "begin /slow, dispatch 0, count 200, end, begin /slow, dispatch 0, count 200, end");
 }
 
@@ -136,12 +136,12 @@ TEST_CASE("http connection: a HEAD request has the head of its answer and no bod
   Served served;
   Client client = served.connect();
   client.send("HEAD /soon HTTP/1.1\r\nHost: x\r\n\r\n");
-  served.turn();
+  served.run_once();
   const std::string answer = client.take();
   CHECK(answer.find("Content-Length: 4\r\n") != std::string::npos);
   CHECK(answer.ends_with("\r\n\r\n"));
   client.get("/soon");
-  served.turn();
+  served.run_once();
   CHECK(client.answer().body == "soon");
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("http connection: it stays open after an answer if the client can and 
     Served served;
     Client client = served.connect();
     client.send(std::string("GET /soon HTTP/") + one.version + "\r\nHost: x\r\n" + one.fields + "\r\n");
-    served.turn();
+    served.run_once();
     const Answer answer = client.answer();
     CHECK(answer.body == "soon");
     CHECK(answer.has(close) == !one.stays);
@@ -189,14 +189,14 @@ TEST_CASE("http connection: an answer larger than the socket takes goes on when 
   std::string all;
   for (int i = 0; i < 1000 && all.size() < (8 << 20); ++i) {
     all += client.take(1 << 20);
-    served.turn();
+    served.run_once();
   }
   all += client.take();
   CHECK(served.seen() == "end");
   CHECK(all.size() == served.sent());
   CHECK(all.size() - all.find("\r\n\r\n") - 4 == 8 << 20);
   client.get("/soon");
-  served.turn();
+  served.run_once();
   CHECK(client.answer().body == "soon");
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("http connection: a lent request is answered after its notice") {
     CHECK(served.seen() == std::string("begin ") + target + ", dispatch 3");
     CHECK(client.take() == "");
     served.stream().let_go("done");
-    served.turn();
+    served.run_once();
     CHECK(served.seen() == "resume, count 200, end");
     CHECK(client.answer().body == "done");
   }
@@ -229,7 +229,7 @@ TEST_CASE("http connection: notices of many threads are all passed on") {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kClients; ++i) threads.emplace_back([&, i] { served.stream(i).let_go(std::to_string(i)); });
   for (size_t i = 0; i < kClients; ++i) threads[i].join();
-  served.turn();
+  served.run_once();
   for (size_t i = 0; i < kClients; ++i) CHECK(clients[i].answer().body == std::to_string(i));
 }
 
@@ -245,7 +245,7 @@ TEST_CASE("http connection: the next request is read ahead while another thread 
   CHECK(served.received() == before + next.size());
   CHECK(served.seen() == "begin /run, dispatch 0");
   served.stream().let_go("run");
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "resume, count 200, end, begin /echo, dispatch 4, count 200, end");
   CHECK(bodies(client.answers()) == "run next");
 }
@@ -275,7 +275,7 @@ TEST_CASE("http connection: nothing is read while another thread may read from t
   served.settle();
   CHECK(served.received() == before);
   served.stream().let_go("task");
-  served.turn();
+  served.run_once();
   CHECK(bodies(client.answers()) == "task next");
 }
 
@@ -287,20 +287,20 @@ TEST_CASE("http connection: an answer in pieces goes as its pieces come") {
   CHECK(client.take() == "");
   served.seen();
   served.stream().add_piece("one");
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "resume, count 200, next");
   Answer answer = client.answer();
   CHECK(answer.has("Transfer-Encoding: chunked"));
   CHECK(answer.body == "one");
   CHECK_FALSE(answer.whole);
   served.stream().add_piece("two");
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "resume, next");
   CHECK(client.take() == "00000003\r\ntwo\r\n");
   client.send(echo("after"));  // is read ahead
   served.stream().queue_piece("three");
   served.stream().add_piece("four", true);
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "resume, next, end, begin /echo, dispatch 5, count 200, end");
   const std::string rest = client.take();
   CHECK(rest.starts_with("00000005\r\nthree\r\n00000004\r\nfour\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n"));
@@ -313,7 +313,7 @@ TEST_CASE("http connection: the last piece may be empty, and the only one") {
   client.get("/pieces");
   served.settle();
   served.stream().add_piece("", true);
-  served.turn();
+  served.run_once();
   const Answer answer = client.answer();
   CHECK(answer.body == "");
   CHECK(answer.whole);
@@ -326,10 +326,10 @@ TEST_CASE("http connection: an empty piece does not end an answer") {
   served.settle();
   for (const char* const piece : {"one", "", "two"}) {
     served.stream().add_piece(piece);
-    served.turn();
+    served.run_once();
   }
   served.stream().add_piece("", true);
-  served.turn();
+  served.run_once();
   const Answer answer = client.answer();
   CHECK(answer.body == "onetwo");
   CHECK(answer.whole);
@@ -384,11 +384,11 @@ TEST_CASE("http connection: what a request throws is answered, and the next requ
   client.get("/run");
   served.settle();
   served.stream().throw_problem();
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "begin /run, dispatch 0, resume, fail, count 500, end");
   CHECK(client.answer().body == "problem of a thread");
   client.send(echo("after"));
-  served.turn();
+  served.run_once();
   CHECK(client.answer().body == "after");
 }
 
@@ -408,10 +408,10 @@ TEST_CASE("http connection: after part of an answer a problem ends the connectio
   client.get("/pieces");
   served.settle();
   served.stream().add_piece("one");
-  served.turn();
+  served.run_once();
   served.seen();
   served.stream().throw_problem();
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "resume, abandon");
   CHECK_FALSE(client.answer().whole);
   CHECK(client.ended());
@@ -437,7 +437,7 @@ TEST_CASE("http connection: an answer that another thread has sent is counted, a
   served.settle();
   served.seen();
   served.stream().let_go();
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "resume, count 200, end, abandon");
   CHECK(served.sent() == 100);
   CHECK(client.ended());
@@ -463,7 +463,7 @@ TEST_CASE("http connection: a head larger than max_header_bytes is refused, also
     const std::string head = "GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + std::string(4200, 'l');
     for (size_t at = 0; at < head.size(); at += piece) {
       client.send(head.substr(at, piece));
-      served.turn();
+      served.run_once();
     }
     served.settle();
     CHECK(served.seen() == "refuse 431, count 431, end");
@@ -523,13 +523,13 @@ TEST_CASE("http connection: a client that waits for it is told to send its body,
   served.settle();
   CHECK(client.take() == "HTTP/1.1 100 Continue\r\n\r\n");
   client.send("hello");
-  served.turn();
+  served.run_once();
   CHECK(client.answer().body == "hello");
   client.send("POST /echo HTTP/1.1\r\n" + expect + "howdy");  // does not wait
-  served.turn();
+  served.run_once();
   CHECK(client.answer().body == "howdy");
   client.send("POST /refuse HTTP/1.1\r\n" + expect);
-  served.turn();
+  served.run_once();
   CHECK(client.answer().status == 403);
   CHECK(client.ended());
 }
@@ -539,7 +539,7 @@ TEST_CASE("http connection: a client that does not take the invitation for its b
   Client client = served.connect();
   client.leave_answers();
   client.send("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
-  served.turn();
+  served.run_once();
   CHECK(served.seen() == "begin /echo, abandon");
   CHECK(served.closed() == 1);
 }
@@ -548,9 +548,9 @@ TEST_CASE("http connection: one empty line before a request is skipped, a second
   Served served;
   Client client = served.connect();
   client.send("\r\n" + echo("a"));
-  served.turn();
+  served.run_once();
   CHECK(client.answer().body == "a");
   client.send("\r\n\r\n" + echo("b"));
-  served.turn();
+  served.run_once();
   CHECK(client.answer().status == 400);
 }

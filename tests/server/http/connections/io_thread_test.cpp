@@ -91,7 +91,7 @@ TEST_CASE("io thread: a connection that cannot be watched is closed and counted,
   CHECK(served.counters[0].accepted == 2);
   CHECK(served.closed() == 1);
   client.get("/soon");
-  served.turn();
+  served.run_once();
   CHECK(client.answer().body == "soon");
 }
 

@@ -349,17 +349,17 @@ Client Served::connect(Listeners listener) {
   Client client{Descriptor(ends[0])};
   const auto address = boost::asio::ip::make_address("192.0.2.7");
   io.serve(Accepted(Descriptor(ends[1]), {address, 50000}, listener, OpenConnections::Slot(connections, listener)));
-  turn();
+  run_once();
   return client;
 }
 
-void Served::turn() {
+void Served::run_once() {
   io.loop().wake();
-  io.turn();
+  io.run_once();
 }
 
 void Served::settle() {
-  for (int i = 0; i < 12; ++i) turn();
+  for (int i = 0; i < 12; ++i) run_once();
 }
 
 void Served::after(Clock::duration time) {

@@ -135,8 +135,8 @@ class Served {
 
   Client connect(Listeners listener = kPublic);
   FakeStream& stream(size_t i = 0) { return *streams.at(i); }  // of the ith connection; gone: null
-  // One turn of the loop, without waiting; and as many as it takes until nothing changes.
-  void turn();
+  // One iteration of the loop, without waiting; and as many as it takes until nothing changes.
+  void run_once();
   void settle();
   // Turns after this time, which has come to the nanosecond.
   void after(Clock::duration time);

@@ -197,9 +197,9 @@ TEST_CASE("demand: nobody loads what somebody else changes") {
   LoadQueue demand(calls, 2, {.remember = kLong});
   Waits waits;
   {
-    const LoadQueue::Turn turn(demand, "a");
-    CHECK(!LoadQueue::Turn::attempt(demand, "a").held());
-    CHECK(LoadQueue::Turn::attempt(demand, "b").held());
+    const LoadQueue::LoadLock load_lock(demand, "a");
+    CHECK(!LoadQueue::LoadLock::attempt(demand, "a").held());
+    CHECK(LoadQueue::LoadLock::attempt(demand, "b").held());
     demand.ask("a", waits.waiter, 1);
     for (const auto& others : ask(demand, "b", 1)) others->get();
     CHECK(calls.count == 1);
@@ -210,7 +210,7 @@ TEST_CASE("demand: nobody loads what somebody else changes") {
   CHECK(calls.count == 2);
 }
 
-TEST_CASE("demand: a turn waits for the load") {
+TEST_CASE("demand: a LoadLock waits for the load") {
   std::promise<void> go;
   std::shared_future<void> may_go = go.get_future();
   std::atomic<bool> loaded{false};
@@ -222,12 +222,12 @@ TEST_CASE("demand: a turn waits for the load") {
   Waits waits;
   demand.ask("a", waits.waiter, 1);
   until([&] { return calls.count == 1; });
-  auto turn = std::async(std::launch::async, [&] {
-    const LoadQueue::Turn own(demand, "a");
+  auto load_lock = std::async(std::launch::async, [&] {
+    const LoadQueue::LoadLock own(demand, "a");
     return loaded.load();
   });
   go.set_value();
-  CHECK(turn.get());
+  CHECK(load_lock.get());
   waits.get();
 }
 
@@ -387,8 +387,8 @@ TEST_CASE("demand: a load by hand waits in the same line") {
   until([&] { return demand.counts().in_line == 1; });
   std::atomic<int> tries{0};
   std::thread hand([&] {
-    const LoadQueue::Turn turn(demand, "hand");
-    turn.with_room([&](const LoadQueue::Wanted& wanted) {
+    const LoadQueue::LoadLock load_lock(demand, "hand");
+    load_lock.with_room([&](const LoadQueue::Wanted& wanted) {
       ++tries;
       attempt("hand", wanted);
     });
@@ -406,8 +406,8 @@ TEST_CASE("demand: a load by hand waits in the same line") {
   hand.join();
   // One whose patience is over throws what its last try threw, and nobody is behind it any more.
   std::thread late([&] {
-    const LoadQueue::Turn turn(demand, "late");
-    CHECK_THROWS_WITH_AS(turn.with_room([&](const LoadQueue::Wanted& wanted) { attempt("late", wanted); }),
+    const LoadQueue::LoadLock load_lock(demand, "late");
+    CHECK_THROWS_WITH_AS(load_lock.with_room([&](const LoadQueue::Wanted& wanted) { attempt("late", wanted); }),
                          "no room for late", Error);
   });
   until([&] { return demand.counts().in_line == 2; });
@@ -425,8 +425,8 @@ TEST_CASE("demand: a load by hand that waits ends with the server, and its reque
   Calls calls([](const std::string&, const LoadQueue::Wanted&) {});
   LoadQueue demand(calls, 1, patience.times());
   std::thread hand([&] {
-    const LoadQueue::Turn turn(demand, "a");
-    CHECK_THROWS_AS(turn.with_room([](const LoadQueue::Wanted& wanted) {
+    const LoadQueue::LoadLock load_lock(demand, "a");
+    CHECK_THROWS_AS(load_lock.with_room([](const LoadQueue::Wanted& wanted) {
       SCONCE_CHECK(wanted(), kCancelled, "the server is ending");
       wanted.wait_for_room(kHost);
       SCONCE_FAIL(kUnavailable, "no room");
@@ -467,12 +467,12 @@ TEST_CASE("demand: what a try keeps is there for the next one, and goes when nob
   std::weak_ptr<int> seen;
   std::atomic<bool> same{false};
   Calls calls([&](const std::string&, const LoadQueue::Wanted& wanted) {
-    if (const auto before = wanted.kept()) {
+    if (const auto before = wanted.loader_data()) {
       same = before == seen.lock();
     } else {
       auto number = std::make_shared<int>(1);
       seen = number;
-      wanted.kept() = number;
+      wanted.loader_data() = number;
     }
     wanted.wait_for_room(kHost);
     SCONCE_FAIL(kUnavailable, "no room");
@@ -530,7 +530,7 @@ TEST_CASE("demand: others may change what waits for room, and then it is tried a
   demand.ask("a", waits.waiter, 9);
   until([&] { return demand.counts().in_line == 1; });
   {
-    const LoadQueue::Turn turn(demand, "a");
+    const LoadQueue::LoadLock load_lock(demand, "a");
     room = true;
     demand.retry();
     CHECK(calls.count == 1);

@@ -19,7 +19,7 @@ namespace {
 struct Tried {
   TempFolder folder;
   PackageEntry entry;
-  TrialTurns turns;
+  TrialSlots slots;
 
   explicit Tried(const std::string& instead, const std::string& model = "fake_wide") {
     fake::write_directory(folder.path() / "package", {{"model", fake::model(model)}}, true);
@@ -36,7 +36,7 @@ struct Tried {
     return config.model("m");
   }
   std::string not_learned(const ModelConfig& with) {
-    LoadTrial trial(turns, FAKE_TRIAL_PROGRAM, entry, with);
+    LoadTrial trial(slots, FAKE_TRIAL_PROGRAM, entry, with);
     trial.begin(true);
     trial.finish();
     CHECK_FALSE(trial.ended_well());
@@ -63,28 +63,28 @@ TEST_CASE("load trial: a child that ends, hangs or reports nonsense leaves one l
   }
 }
 
-TEST_CASE("load trial: a server that ends waits neither for a turn nor for a child") {
+TEST_CASE("load trial: a server that ends waits neither for a slot nor for a child") {
   Tried tried("hang");
   const ModelConfig config = tried.config("trial_timeout=60m");
-  LoadTrial running(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config);
+  LoadTrial running(tried.slots, FAKE_TRIAL_PROGRAM, tried.entry, config);
   running.begin(true);
-  std::thread ending([&] { tried.turns.stop(); });
+  std::thread ending([&] { tried.slots.stop(); });
   CHECK(code_of([&] { running.finish(); }) == ErrorCode::kUnavailable);
   ending.join();
-  LoadTrial late(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config);
+  LoadTrial late(tried.slots, FAKE_TRIAL_PROGRAM, tried.entry, config);
   CHECK(code_of([&] { late.begin(true); }) == ErrorCode::kUnavailable);
 }
 
 TEST_CASE("load trial: nothing is tried without a program, a time or a question") {
   Tried tried("abort");
-  LoadTrial none(tried.turns, "", tried.entry, tried.config());
+  LoadTrial none(tried.slots, "", tried.entry, tried.config());
   none.begin(true);
   none.finish();
   CHECK(none.not_learned().empty());
   CHECK(none.ended_well());
 
   Tried small("abort", "fake_narrower");
-  LoadTrial nothing(small.turns, FAKE_TRIAL_PROGRAM, small.entry, small.config());
+  LoadTrial nothing(small.slots, FAKE_TRIAL_PROGRAM, small.entry, small.config());
   nothing.begin(true);
   nothing.finish();
   CHECK(nothing.not_learned().empty());
@@ -93,28 +93,28 @@ TEST_CASE("load trial: nothing is tried without a program, a time or a question"
 
 TEST_CASE("load trial: a program that cannot be started is a reason too") {
   Tried tried("abort");
-  LoadTrial trial(tried.turns, "/no/such/program", tried.entry, tried.config());
+  LoadTrial trial(tried.slots, "/no/such/program", tried.entry, tried.config());
   trial.begin(true);
   trial.finish();
   CHECK(trial.not_learned().find("cannot start a trial by /no/such/program") != std::string::npos);
 }
 
-TEST_CASE("load trial: one that begins ahead takes the child that waits, and never waits for a turn") {
+TEST_CASE("load trial: one that begins ahead takes the child that waits, and never waits for a slot") {
   Tried tried("hang");
   const ModelConfig config = tried.config("trial_timeout=60m");
   auto waiting = std::make_unique<TrialProcess>(FAKE_TRIAL_PROGRAM);
-  LoadTrial first(tried.turns, "/no/such/program", tried.entry, config);
+  LoadTrial first(tried.slots, "/no/such/program", tried.entry, config);
   CHECK(first.begin_at_once(false, waiting));
   CHECK_FALSE(waiting);
-  LoadTrial second(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config);
+  LoadTrial second(tried.slots, FAKE_TRIAL_PROGRAM, tried.entry, config);
   CHECK(second.begin_at_once(false, waiting));
   waiting = std::make_unique<TrialProcess>(FAKE_TRIAL_PROGRAM);
-  LoadTrial third(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, config);
+  LoadTrial third(tried.slots, FAKE_TRIAL_PROGRAM, tried.entry, config);
   CHECK_FALSE(third.begin_at_once(false, waiting));
   CHECK(waiting);
-  LoadTrial nothing(tried.turns, FAKE_TRIAL_PROGRAM, tried.entry, tried.config("trial_timeout=0"));
+  LoadTrial nothing(tried.slots, FAKE_TRIAL_PROGRAM, tried.entry, tried.config("trial_timeout=0"));
   CHECK_FALSE(nothing.begin_at_once(false, waiting));
   CHECK(waiting);
-  tried.turns.stop();
+  tried.slots.stop();
   CHECK(code_of([&] { first.finish(); }) == ErrorCode::kUnavailable);
 }

@@ -66,10 +66,10 @@ TEST_CASE("push ledger: a push from its first byte to its way back") {
   CHECK(code_of([&] { w.ledger.check_committed(w.place, "p"); }) == ErrorCode::kBusy);
   w.ledger.committed(w.place, "p", 7);
   w.ledger.check_committed(w.place, "p");
-  CHECK(w.ledger.find("digits", 1, "p")->generation == 7);
+  CHECK(w.ledger.find("digits", 1, "p")->weight_version == 7);
   CHECK(code_of([&] { w.ledger.abort(w.place, "p"); }) == ErrorCode::kBusy);
   w.ledger.undone(w.place, "p", 8);
-  CHECK(words_of([&] { w.ledger.check_open(w.place, "p"); }) == "push p is over: it was undone by generation 8");
+  CHECK(words_of([&] { w.ledger.check_open(w.place, "p"); }) == "push p is over: it was undone by weight version 8");
 }
 
 TEST_CASE("push ledger: the authorization stays while a push may have to be undone, and is that of its last request") {
@@ -118,25 +118,25 @@ TEST_CASE("push ledger: an id that has ended does not begin again") {
   CHECK(code_of([&] { w.ledger.check_open(w.place, "never"); }) == ErrorCode::kNotFound);
 }
 
-TEST_CASE("push ledger: a lease ends unless it is prolonged") {
+TEST_CASE("push ledger: a lease ends unless it is renewed") {
   World w;
   PushLedger::Clock::time_point rung{};
   w.ledger.on_deadline([&](PushLedger::Clock::time_point time) { rung = time; });
   w.stage("p", 10s);
   CHECK(rung == w.now + 10s);
   w.now += 9s;
-  w.ledger.prolong(w.place, "p", w.now);
+  w.ledger.renew(w.place, "p", w.now);
   w.now += 9s;
   CHECK(w.ledger.due(w.now).empty());
   CHECK_FALSE(w.ledger.expire(w.place, "p", w.now));
-  w.ledger.prolong(w.place, "p", w.now, 2s);
+  w.ledger.renew(w.place, "p", w.now, 2s);
   CHECK(rung == w.now + 2s);
   w.now += 2s;
   REQUIRE(w.ledger.due(w.now).size() == 1);
   CHECK(w.ledger.expire(w.place, "p", w.now));
   CHECK(w.ledger.due(w.now).empty());
   CHECK_FALSE(w.ledger.next_deadline());
-  CHECK(code_of([&] { w.ledger.prolong(w.place, "p", w.now); }) == ErrorCode::kBusy);
+  CHECK(code_of([&] { w.ledger.renew(w.place, "p", w.now); }) == ErrorCode::kBusy);
 }
 
 TEST_CASE("push ledger: what is prepared does not expire, except where it is decided") {
@@ -155,8 +155,8 @@ TEST_CASE("push ledger: what is prepared does not expire, except where it is dec
   w.ledger.postpone("digits", 1, "second", w.now, w.now + 5s);
   CHECK(w.ledger.due(w.now).empty());
   CHECK(*w.ledger.next_deadline() == w.now + 5s);
-  // A prolonged lease ends the doubt.
-  w.ledger.prolong(w.place, "second", w.now);
+  // A renewed lease ends the doubt.
+  w.ledger.renew(w.place, "second", w.now);
   CHECK_FALSE(w.ledger.find("digits", 1, "second")->in_doubt);
   w.ledger.committed(w.place, "second", 3);
   CHECK(w.state("second") == PushState::kCommitted);
@@ -183,7 +183,7 @@ TEST_CASE("push ledger: requests without an id end the push whose set they touch
   w.stage("p");
   w.ledger.set_published(w.place, 4);
   CHECK(w.state("p") == PushState::kCommitted);
-  CHECK(w.ledger.find("digits", 1, "p")->generation == 4);
+  CHECK(w.ledger.find("digits", 1, "p")->weight_version == 4);
   w.stage("q");
   w.ledger.set_dropped(w.place);
   CHECK(w.state("q") == PushState::kAborted);
@@ -212,7 +212,7 @@ TEST_CASE("push ledger: each end is told once, and that a commit was undone") {
   World w;
   std::vector<std::string> told;
   w.ledger.on_end([&](const PushRecord& record) {
-    told.push_back(record.terms.id + " " + push_state_name(record.state) + " " + std::to_string(record.generation));
+    told.push_back(record.terms.id + " " + push_state_name(record.state) + " " + std::to_string(record.weight_version));
     CHECK(w.ledger.find("digits", 1, record.terms.id));  // no lock is held
   });
   const auto take = [&] { return std::exchange(told, {}); };
@@ -242,24 +242,24 @@ TEST_CASE("push ledger: each end is told once, and that a commit was undone") {
 TEST_CASE("push ledger: what was known before a restart") {
   World w;
   w.stage("here");
-  const auto push = [](const char* id, const char* state, uint64_t generation, bool kept) {
-    KeptPush made;
+  const auto push = [](const char* id, const char* state, uint64_t weight_version, bool stored) {
+    StoredPush made;
     made.id = id;
     made.state = state;
-    made.generation = generation;
-    made.kept = kept;
+    made.weight_version = weight_version;
+    made.stored = stored;
     made.label = "five";
     made.members = {"http://a", "http://b"};
     made.member = 1;
     return made;
   };
-  const std::vector<KeptPush> kept = {push("a", "aborted", 0, false),     push("old", "committed", 2, true),
-                                      push("try", "committed", 3, false), push("good", "committed", 3, true),
-                                      push("here", "aborted", 0, false),  push("odd", "merged", 9, true),
-                                      push("open", "staged", 0, false),   push("a/b", "aborted", 0, false)};
+  const std::vector<StoredPush> stored = {push("a", "aborted", 0, false),     push("old", "committed", 2, true),
+                                          push("try", "committed", 3, false), push("good", "committed", 3, true),
+                                          push("here", "aborted", 0, false),  push("odd", "merged", 9, true),
+                                          push("open", "staged", 0, false),   push("a/b", "aborted", 0, false)};
   bool told = false;
   w.ledger.on_end([&](const PushRecord&) { told = true; });
-  w.ledger.restore(w.place, kept, 3);
+  w.ledger.restore(w.place, stored, 3);
   CHECK_FALSE(told);
   CHECK(w.state("here") == PushState::kStaged);  // what this process knows goes before
   for (const char* id : {"odd", "open", "a/b"}) CHECK_FALSE(w.ledger.find("digits", 1, id));
@@ -267,18 +267,18 @@ TEST_CASE("push ledger: what was known before a restart") {
   CHECK(is_active("good"));
   for (const char* id : {"a", "old", "try"}) CHECK_FALSE(is_active(id));
   const PushRecord good = *w.ledger.find("digits", 1, "good");
-  CHECK(good.generation == 3);
-  CHECK(note_of(good).members == kept[3].members);
+  CHECK(good.weight_version == 3);
+  CHECK(note_of(good).members == stored[3].members);
   CHECK(note_of(good).label == "five");
   w.ledger.check_committed(w.place, "good");
   CHECK(words_of([&] { w.ledger.check_open(w.place, "good"); }) ==
-        "push good is over: it was committed as generation 3");
+        "push good is over: it was committed as weight version 3");
   CHECK(code_of([&] { w.begin("a"); }) == ErrorCode::kBusy);
   // Another load, which found other weights.
   const PushPlace later{"digits", 1, std::make_shared<int>(2)};
-  w.ledger.restore(later, kept, 0);
+  w.ledger.restore(later, stored, 0);
   CHECK(is_active("good"));
-  w.ledger.restore(later, kept, 3);
+  w.ledger.restore(later, stored, 3);
   CHECK(w.ledger.find("digits", 1, "good")->served.lock() == later.served);
 }
 
@@ -298,9 +298,9 @@ TEST_CASE("push ledger: pushes of named sets are none of the model's own weights
   w.ledger.set_published(w.place, 4);
   CHECK(w.state("p") == PushState::kCommitted);
   w.ledger.committed(w.place, "s", 4);
-  w.ledger.renumbered(w.place, {}, 4, 9);
-  CHECK(w.ledger.find("digits", 1, "p")->generation == 9);
-  CHECK(w.ledger.find("digits", 1, "s")->generation == 4);
+  w.ledger.version_changed(w.place, {}, 4, 9);
+  CHECK(w.ledger.find("digits", 1, "p")->weight_version == 9);
+  CHECK(w.ledger.find("digits", 1, "s")->weight_version == 4);
   CHECK(note_of(*w.ledger.find("digits", 1, "s")).set == "tenant");
   // As many of each kind are remembered.
   for (int i = 0; i < 200; ++i) {
@@ -312,16 +312,16 @@ TEST_CASE("push ledger: pushes of named sets are none of the model's own weights
   CHECK(w.ledger.find("digits", 1, "p"));
   CHECK_FALSE(w.ledger.find("digits", 1, "s"));
   // After another load, a set has the push that filled it, under the number that it has now.
-  KeptPush kept;
-  kept.id = "s199";
-  kept.state = "committed";
-  kept.set = "tenant";
-  kept.generation = 2;
-  kept.kept = true;
+  StoredPush stored;
+  stored.id = "s199";
+  stored.state = "committed";
+  stored.set = "tenant";
+  stored.weight_version = 2;
+  stored.stored = true;
   const PushPlace later{"digits", 1, std::make_shared<int>(2)};
-  w.ledger.restore(later, std::vector{kept}, 0);
+  w.ledger.restore(later, std::vector{stored}, 0);
   CHECK(w.state("s199") == PushState::kCommitted);
-  CHECK(w.ledger.find("digits", 1, "s199")->generation == 2);
+  CHECK(w.ledger.find("digits", 1, "s199")->weight_version == 2);
   CHECK(w.ledger.find("digits", 1, "s199")->served.lock() == later.served);
 }
 

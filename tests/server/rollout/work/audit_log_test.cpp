@@ -61,7 +61,7 @@ TEST_CASE("audit log: a line has what is known, and who did it") {
     const AuditRequest scope(request);
     AuditEntry entry = entry_of("committed");
     entry.before = 1;
-    entry.generation = 2;
+    entry.weight_version = 2;
     entry.label = "v2";
     entry.digest = "sha-256:00";
     entry.push = "p1";
@@ -174,7 +174,7 @@ TEST_CASE("audit log: threads write whole lines") {
       const AuditRequest scope(request);
       for (int i = 0; i < kEach; ++i) {
         AuditEntry entry = entry_of("committed");
-        entry.generation = static_cast<uint64_t>(i) + 1;
+        entry.weight_version = static_cast<uint64_t>(i) + 1;
         log.add(entry);
       }
     });
@@ -196,7 +196,7 @@ TEST_CASE("audit log: the last entries of a model") {
   for (int i = 0; i < 5; ++i)
     for (const char* model : {"a", "b"}) {
       AuditEntry entry = entry_of("committed", model);
-      entry.generation = static_cast<uint64_t>(i) + 1;
+      entry.weight_version = static_cast<uint64_t>(i) + 1;
       log.add(entry);
     }
   CHECK(log.last("", 100).size() == 10);

@@ -41,7 +41,7 @@ TEST_CASE("batcher: a request by itself runs in place") {
   CHECK(request.done());
   CHECK(request.output_values() == std::vector<float>(4, 6));
   CHECK(request.run_rows == 2);
-  CHECK(request.info.generation == 1);
+  CHECK(request.info.weight_version == 1);
   CHECK(puppet.batcher.waiting() == 0);
   CHECK(puppet.launched.empty());
 }
@@ -102,7 +102,7 @@ TEST_CASE("batcher: a batch grows until its run starts, and what comes later is 
   CHECK(a.run_rows == 5);
   CHECK(b.run_rows == -1);
   CHECK(c.run_rows == -1);
-  CHECK(b.info.generation == a.info.generation);
+  CHECK(b.info.weight_version == a.info.weight_version);
   CHECK_FALSE(late.done());
   REQUIRE(puppet.launched.size() == 1);
   CHECK(puppet.run_next() == 2);

@@ -55,7 +55,7 @@ struct Puppet {
       ++runs;
       if (when_running) when_running();
       if (fail_if && fail_if(run)) SCONCE_FAIL(kModelFailed, "told to fail");
-      run.info.generation = ++generation;
+      run.info.weight_version = ++weight_version;
       double_all(run);
     });
     return rows;
@@ -67,7 +67,7 @@ struct Puppet {
   std::deque<RunRequest*> launched;
   const void* inputs_of_run = nullptr;
   int runs = 0;
-  uint64_t generation = 0;
+  uint64_t weight_version = 0;
   std::function<void()> when_running;
   std::function<bool(RunRequest&)> fail_if;
   Batcher batcher;  // last, because it must be destroyed first

@@ -107,9 +107,9 @@ class Loop final : public QueuedRequest {
   void submit(int64_t token, std::optional<std::string_view> set = std::nullopt) {
     *input_[0].data_as<int64_t>() = token;
     error = nullptr;
-    world_.batch.submit(*this, set, seat);
+    world_.batch.submit(*this, set, slot);
   }
-  void leave() noexcept { world_.batch.leave(seat); }
+  void leave() noexcept { world_.batch.leave(slot); }
   void finished() noexcept override {
     ++ended_;
     if (after) std::exchange(after, nullptr)();
@@ -119,7 +119,7 @@ class Loop final : public QueuedRequest {
   int64_t answer() const { return *outputs_[0].data_as<int64_t>(); }
   std::optional<ErrorCode> code() const { return error ? std::optional(describe_failure(error).code) : std::nullopt; }
 
-  DecodeBatch::RowSlot seat;
+  DecodeBatch::RowSlot slot;
   std::function<void()> after;  // called when the next step has ended
 
  private:
@@ -146,7 +146,7 @@ TEST_CASE("decode batch: loops share a run, a row each") {
   CHECK(b.stepped());
   CHECK(a.answer() == 5 + kAdds);
   CHECK(b.answer() == 6 + kAdds);
-  CHECK(a.info.generation == 4);
+  CHECK(a.info.weight_version == 4);
   CHECK(a.run_rows == 2);  // counted once for the run
   CHECK(b.run_rows == -1);
   CHECK(world.model.runs.empty());
@@ -238,12 +238,12 @@ TEST_CASE("decode batch: without a free row or slot a first step is refused, and
   a.submit(5);
   b.submit(6);
   CHECK(error_from(ErrorCode::kQueueFull, [&] { c.submit(7); }) == "model 'm': all slots are taken");
-  CHECK(c.seat.group == nullptr);
+  CHECK(c.slot.group == nullptr);
   CHECK_FALSE(c.stepped());
   world.run();
   b.leave();
   c.submit(7);
-  CHECK(c.seat.group == a.seat.group);
+  CHECK(c.slot.group == a.slot.group);
   a.submit(8);
   CHECK(world.run().tokens == Numbers{8, 7});
   CHECK(world.groups() == 1);
@@ -258,12 +258,12 @@ TEST_CASE("decode batch: a new loop joins the group with the most loops") {
   }
   world.run();
   world.run();
-  CHECK(loops[3]->seat.group != loops[0]->seat.group);
+  CHECK(loops[3]->slot.group != loops[0]->slot.group);
   loops[1].reset();
   loops[2].reset();
   Loop more(world);
   more.submit(9);
-  CHECK(more.seat.group == loops[4]->seat.group);
+  CHECK(more.slot.group == loops[4]->slot.group);
   world.run();
   // A group whose last loop leaves is removed, and its slot is free.
   CHECK(world.groups() == 2);
@@ -280,9 +280,9 @@ TEST_CASE("decode batch: loops of different weights share no group") {
   c.submit(3, "v2");
   world.model.active = 2;
   d.submit(4);
-  CHECK(b.seat.group != a.seat.group);
-  CHECK(c.seat.group == b.seat.group);
-  CHECK(d.seat.group != a.seat.group);
+  CHECK(b.slot.group != a.slot.group);
+  CHECK(c.slot.group == b.slot.group);
+  CHECK(d.slot.group != a.slot.group);
   for (int i = 0; i < 3; ++i) world.run();
   CHECK(d.stepped());
   World following(3, 3, true);
@@ -290,7 +290,7 @@ TEST_CASE("decode batch: loops of different weights share no group") {
   e.submit(1);
   following.model.active = 2;
   f.submit(2);
-  CHECK(f.seat.group == e.seat.group);
+  CHECK(f.slot.group == e.slot.group);
   following.run();
 }
 
@@ -360,7 +360,7 @@ TEST_CASE("decode batch: a run that fails ends all loops of the group, and no ot
   CHECK(error_from(ErrorCode::kModelFailed, [&] { a.submit(8); }) == "told to fail");
   Loop fresh(world);
   fresh.submit(9);
-  CHECK(fresh.seat.group == other.seat.group);
+  CHECK(fresh.slot.group == other.slot.group);
   a.leave();
   b.leave();
   CHECK(world.groups() == 1);
@@ -375,7 +375,7 @@ TEST_CASE("decode batch: a loop whose first step was in no run of a failed group
   CHECK(a.stepped());
   CHECK(a.code() == ErrorCode::kModelFailed);
   CHECK_FALSE(b.stepped());
-  CHECK(b.seat.group != a.seat.group);
+  CHECK(b.slot.group != a.slot.group);
   const Seen seen = world.run();
   CHECK(seen.begins);
   CHECK(b.stepped());
@@ -393,7 +393,7 @@ TEST_CASE("decode batch: a loop that leaves while its group runs frees its row f
     c.submit(7);
   };
   world.run();
-  CHECK(c.seat.row == 1);
+  CHECK(c.slot.row == 1);
   const Seen seen = world.run();
   CHECK(seen.tokens == Numbers{kIdle, 7});
   CHECK(seen.reset.size() == 2);  // the row of a, after it was set aside, and that of b

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sconce/error.h"
@@ -12,9 +13,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-KeptSet set_of(uint64_t generation) {
-  KeptSet set;
-  set.generation = generation;
+StoredSet set_of(uint64_t weight_version) {
+  StoredSet set;
+  set.weight_version = weight_version;
   set.label = "step \"1200\"";
   set.digest = "sha-256:ab";
   set.file = "ab.safetensors";
@@ -24,12 +25,12 @@ KeptSet set_of(uint64_t generation) {
   return set;
 }
 
-KeptPush push_of(const std::string& id, uint64_t generation = 0) {
-  KeptPush push;
+StoredPush push_of(const std::string& id, uint64_t weight_version = 0) {
+  StoredPush push;
   push.id = id;
-  push.state = generation == 0 ? "aborted" : "committed";
-  push.generation = generation;
-  push.kept = generation != 0;
+  push.state = weight_version == 0 ? "aborted" : "committed";
+  push.weight_version = weight_version;
+  push.stored = weight_version != 0;
   return push;
 }
 
@@ -38,14 +39,14 @@ KeptPush push_of(const std::string& id, uint64_t generation = 0) {
 TEST_CASE("journal: what is written is read") {
   Journal journal;
   journal.sets = {set_of(7), set_of(5)};
-  journal.guard = KeptGuard{{60s, 0.25, 0.001, 5ms}, 45s + 3us, "p", "0123", 1};
+  journal.guard = StoredGuard{{60s, 0.25, 0.001, 5ms}, 45s + 3us, "p", "0123", 1};
   journal.pushes = {push_of("gone"), push_of("p", 7)};
   journal.pushes[1].label = "v2";
   journal.pushes[1].members = {"http://a:8003", "http://b:8003"};
   journal.pushes[1].member = 1;
   const Journal read = parse_journal(journal_text(journal), "journal.json");
   REQUIRE(read.sets.size() == 2);
-  CHECK(read.sets[0].generation == 7);
+  CHECK(read.sets[0].weight_version == 7);
   CHECK(read.sets[0].label == journal.sets[0].label);
   CHECK(read.sets[1].by.peer == "10.0.0.7:51234");
   REQUIRE(read.guard);
@@ -59,14 +60,32 @@ TEST_CASE("journal: what is written is read") {
   CHECK(read.guard->ended == 1);
   REQUIRE(read.pushes.size() == 2);
   CHECK(read.pushes[0].state == "aborted");
-  CHECK(read.pushes[0].generation == 0);
-  CHECK_FALSE(read.pushes[0].kept);
-  CHECK(read.pushes[1].generation == 7);
-  CHECK(read.pushes[1].kept);
+  CHECK(read.pushes[0].weight_version == 0);
+  CHECK_FALSE(read.pushes[0].stored);
+  CHECK(read.pushes[1].weight_version == 7);
+  CHECK(read.pushes[1].stored);
   CHECK(read.pushes[1].label == "v2");
   CHECK(read.pushes[1].members == journal.pushes[1].members);
   CHECK(read.pushes[1].member == 1);
   CHECK(journal_text(read) == journal_text(journal));
+}
+
+TEST_CASE("journal: the release before finds its names, and its journals are read") {
+  Journal journal;
+  journal.sets = {set_of(7)};
+  journal.pushes = {push_of("p", 7)};
+  auto json = nlohmann::json::parse(journal_text(journal));
+  nlohmann::json &set = json["sets"][0], &push = json["pushes"][0];
+  CHECK(set["generation"] == set["weight_version"]);    // deprecated: the first
+  CHECK(push["generation"] == push["weight_version"]);  // deprecated: the first
+  CHECK(push["kept"] == push["stored"]);                // deprecated: the first
+  for (const bool former : {false, true}) {
+    nlohmann::json one = json;
+    for (nlohmann::json* const object : {&one["sets"][0], &one["pushes"][0]})
+      object->erase(former ? "weight_version" : "generation");  // deprecated: the second
+    one["pushes"][0].erase(former ? "stored" : "kept");         // deprecated: the second
+    CHECK(journal_text(parse_journal(one.dump(), "j")) == journal_text(journal));
+  }
 }
 
 TEST_CASE("journal: of an earlier release, and of a later one") {
@@ -89,7 +108,7 @@ TEST_CASE("journal: the last pushes stay, each once") {
   CHECK(journal.pushes.front().id == "6");
   CHECK(journal.pushes.back().id == "69");
   CHECK(journal.pushes[24].id == "30");
-  CHECK(journal.pushes[24].generation == 9);
+  CHECK(journal.pushes[24].weight_version == 9);
 }
 
 TEST_CASE("journal: what cannot be read says why") {

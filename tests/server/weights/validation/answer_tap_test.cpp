@@ -15,13 +15,13 @@ namespace {
 
 class Count final : public AnswerWatcher {
  public:
-  void saw(const SeenAnswer& answer) noexcept override { runs += static_cast<int>(answer.info.generation); }
+  void saw(const SeenAnswer& answer) noexcept override { runs += static_cast<int>(answer.info.weight_version); }
   std::atomic<int> runs{0};
 };
 
 void show(const AnswerTap& tap) {
   RunInfo info;
-  info.generation = 1;
+  info.weight_version = 1;
   tap.show({{}, {}, info, {}});
 }
 

@@ -16,14 +16,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-void show(GuardCounts& counts, std::chrono::nanoseconds time, float value = 1, uint64_t generation = 2,
+void show(GuardCounts& counts, std::chrono::nanoseconds time, float value = 1, uint64_t weight_version = 2,
           const char* set = nullptr) {
   Tensor output = Tensor::empty(std::vector<int64_t>{3}, DType::kFloat32);
   std::fill_n(output.data_as<float>(), 3, 1.0F);
   output.data_as<float>()[2] = value;
   const Tensor outputs[] = {Tensor(), output};
   RunInfo info;
-  info.generation = generation;
+  info.weight_version = weight_version;
   if (set) info.set = std::make_shared<const std::string>(set);
   counts.saw({{}, outputs, info, time});
 }

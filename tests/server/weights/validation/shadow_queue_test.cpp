@@ -34,9 +34,9 @@ struct Filled {
     queue.open();
   }
 
-  void show(float x, uint64_t generation = 1, const std::vector<int64_t>& sizes = {2, 3}) {
+  void show(float x, uint64_t weight_version = 1, const std::vector<int64_t>& sizes = {2, 3}) {
     RunInfo info;
-    info.generation = generation;
+    info.weight_version = weight_version;
     const Tensor input = filled(sizes, x), output = filled(sizes, -x);
     queue.saw({{&input, 1}, {&output, 1}, info, {}});
   }
@@ -82,11 +82,11 @@ TEST_CASE("shadow queue: the share is picked evenly") {
   }
 }
 
-TEST_CASE("shadow queue: answers of other sets and generations are not meant") {
+TEST_CASE("shadow queue: answers of other sets and weight versions are not meant") {
   Filled f;
   f.show(1, 2);
   RunInfo info;
-  info.generation = 1;
+  info.weight_version = 1;
   info.set = std::make_shared<const std::string>("tenant");
   const Tensor input = filled({2, 3}, 2);
   f.queue.saw({{&input, 1}, {&input, 1}, info, {}});
@@ -145,7 +145,7 @@ TEST_CASE("shadow queue: nothing is picked while requests wait, nor taken") {
 TEST_CASE("shadow queue: tensors of a device are skipped") {
   Filled f;
   RunInfo info;
-  info.generation = 1;
+  info.weight_version = 1;
   const Tensor here = filled({1}, 1);
   float memory = 0;
   const Tensor there = Tensor::from_blob(&memory, std::vector<int64_t>{1}, std::vector<int64_t>{1}, DType::kFloat32,
@@ -158,7 +158,7 @@ TEST_CASE("shadow queue: tensors of a device are skipped") {
 TEST_CASE("shadow queue: inputs keep their strides, outputs become row-major, None stays None") {
   Filled f;
   RunInfo info;
-  info.generation = 1;
+  info.weight_version = 1;
   info.compute = std::chrono::microseconds(7);
   Tensor memory = filled({12}, 0);
   for (int64_t i = 0; i < 12; ++i) memory.data_as<float>()[i] = static_cast<float>(i);
@@ -190,7 +190,7 @@ TEST_CASE("shadow queue: before it opens and after it closes nothing is picked")
   ShadowQueue queue(
       1, 1, 1 << 20, [] { return 0; }, counts);
   RunInfo info;
-  info.generation = 1;
+  info.weight_version = 1;
   queue.saw({{}, {}, info, {}});
   CHECK(counts->skipped() == 0);
   queue.close();

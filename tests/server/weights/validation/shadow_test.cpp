@@ -163,7 +163,7 @@ TEST_CASE("shadow: it ends with the staged set, and its results stay until the n
   CHECK(live.summary().label == "a");
   CHECK(live.summary().compared == 1);
   live.ask(1);
-  const uint64_t active = live.loaded.model->generation();
+  const uint64_t active = live.loaded.model->weight_version();
   live.stage(constant(3, 1), "b");
   CHECK(live.summary().label == "b");
   CHECK(live.summary().compared == 0);

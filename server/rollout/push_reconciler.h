@@ -1,4 +1,4 @@
-// PushSettler: reconciles pushes whose lease has expired. It drops the staged set, or, if another server may have
+// PushReconciler: reconciles pushes whose lease has expired. It drops the staged set, or, if another server may have
 // committed, asks the other servers of the push and follows them.
 #pragma once
 
@@ -25,14 +25,14 @@ struct PushAnswer {
 // push, it is ended once all others have answered that they have not committed it. Pure function.
 PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self);
 
-class PushSettler final : public AdminAlarm {
+class PushReconciler final : public AdminAlarm {
  public:
-  PushSettler(TimerQueue& clock, Rollout& rollout);
-  ~PushSettler() override { stop(); }
+  PushReconciler(TimerQueue& clock, Rollout& rollout);
+  ~PushReconciler() override { stop(); }
 
  private:
   void work() override;
-  void settle(const PushRecord& record);
+  void reconcile(const PushRecord& record);
   PushFinding ask_members(const PushRecord& record) const;
   void decide(const PushRecord& record, const PushPlace& place, ServedModel& served);
 

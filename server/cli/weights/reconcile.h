@@ -8,7 +8,7 @@
 
 namespace sconce::server::commands {
 
-struct SettleOptions {
+struct ReconcileOptions {
   const std::vector<AdminClient>& servers;
   std::string model, version;
   std::vector<std::string> gone = {};  // servers of a push that will not come back
@@ -19,9 +19,9 @@ struct SettleOptions {
 
 // Decides the open pushes on all servers by the rule in docs/pushes.md, and executes the decisions. Returns whether
 // all servers answered and no push is open; prints the reason if not.
-bool settle_open(const SettleOptions& options);
+bool reconcile_open(const ReconcileOptions& options);
 
 // Likewise, and then sends the chosen set to the servers that have another one. Returns 0 if all serve the same set.
-int settle_weights(const SettleOptions& options);
+int reconcile_weights(const ReconcileOptions& options);
 
 }  // namespace sconce::server::commands

@@ -1,6 +1,6 @@
-// GuardKeeper: checks guarded weights (server/rollout/work/guards.h). If they exceed a bound, it publishes the previous
-// weights again, and tells the other servers of the push to do the same. With weights_store, guards continue after a
-// restart.
+// GuardWatcher: checks guarded weights (server/rollout/work/guards.h). If they exceed a bound, it publishes the
+// previous weights again, and tells the other servers of the push to do the same. With weights_store, guards continue
+// after a restart.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@
 
 namespace sconce::server {
 
-class GuardKeeper final : public AdminAlarm {
+class GuardWatcher final : public AdminAlarm {
  public:
   // The rollout outlives this object, and stops its admin_threads before.
-  GuardKeeper(TimerQueue& clock, Rollout& rollout);
-  ~GuardKeeper() override { stop(); }
+  GuardWatcher(TimerQueue& clock, Rollout& rollout);
+  ~GuardWatcher() override { stop(); }
 
   // Call this for a loaded model that no other thread can find yet. Continues the guard that the previous process
   // stored, or records that it was rolled back.

@@ -16,7 +16,7 @@ from weights_files import fake_weights
 JOURNAL = "fake/1/journal.json"
 
 
-def keeper(folder, *flags, model=FAKE, calls=None, wait=True):
+def storing_server(folder, *flags, model=FAKE, calls=None, wait=True):
     environment = {} if calls is None else calls.environment(folder)
     return AdminServer(f"fake={model}", flags=["--weights-store", str(folder), *flags], environment=environment, wait=wait)
 
@@ -37,7 +37,7 @@ def files(folder):
 
 
 def metric(server, name):
-    return server.metrics()[f'sconce_model_kept_weight{name}{{model="fake",version="1"}}']
+    return server.metrics()[f'sconce_model_stored_weight{name}{{model="fake",version="1"}}']
 
 
 def journal(folder):
@@ -51,8 +51,8 @@ def folder(tmp_path):
 
 @pytest.fixture()
 def two(folder):
-    """A folder in which generations 2 ("a") and 3 ("b") are kept."""
-    with keeper(folder) as server:
+    """A folder in which weight versions 2 ("a") and 3 ("b") are stored."""
+    with storing_server(folder) as server:
         push(server, 5, "a")
         push(server, 7, "b")
         kill(server)
@@ -60,65 +60,65 @@ def two(folder):
 
 
 def test_a_restart_serves_what_was_pushed(folder):
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.served() == (STORED, 1, "")
-        assert server.admin("GET", "fake/weights").json["kept"] is False
+        assert server.admin("GET", "fake/weights").json["stored"] is False
         pushed = push(server, 5, "five")
-        assert pushed["kept"] is True and pushed["generation"] == 2
+        assert pushed["stored"] is True and pushed["generation"] == 2
         digest = server.sets(query="digest=true")["active"]["digest"]
-        assert metric(server, "_generation") == 2 and metric(server, "s_problem") == 0
+        assert metric(server, "_version") == 2 and metric(server, "s_problem") == 0
         kill(server)
     record = journal(folder)[0]
     assert (record["generation"], record["label"], record["digest"]) == (2, "five", digest)
     assert record["peer"].startswith("127.0.0.1:") and record["request"] and record["time"].endswith("Z")
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.served() == (expected(5), 2, "five")
         sets = server.sets(query="digest=true")
         assert list(sets) == ["active"] and sets["active"]["digest"] == digest
         assert server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [1] * 4)}).json["parameters"]["weight_version"] == "five"
         answer = server.admin("GET", "fake/weights").json
-        assert answer["kept"] is True and answer["ready"] is True
+        assert answer["stored"] is True and answer["ready"] is True
         assert push(server, 6, "six")["generation"] == 3
         assert server.stop() == 0
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.served() == (expected(6), 3, "six")
 
 
-def test_commit_and_rollback_are_kept_and_old_files_go(two):
-    with keeper(two) as server:
+def test_commit_and_rollback_are_stored_and_old_files_go(two):
+    with storing_server(two) as server:
         assert server.push("fake", fake_weights(9), "label=c").status == 200
         committed = server.admin("POST", "fake/weights/commit").json
-        assert committed["generation"] == 4 and committed["kept"] is True
+        assert committed["generation"] == 4 and committed["stored"] is True
         assert len([f for f in files(two) if f.endswith(".safetensors")]) == 2
         back = server.admin("POST", "fake/weights/rollback").json
-        assert back["generation"] == 5 and back["kept"] is True
+        assert back["generation"] == 5 and back["stored"] is True
         kill(server)
     assert [s["label"] for s in journal(two)] == ["b", "c"]
-    with keeper(two) as server:
+    with storing_server(two) as server:
         assert server.served() == (expected(7), 5, "b")
         assert push(server, 1, "d")["generation"] == 6
         assert [s["label"] for s in journal(two)] == ["d", "b"]
         assert len([f for f in files(two) if f.endswith(".safetensors")]) == 2
 
 
-def test_a_partial_update_is_kept_as_a_whole_set(folder):
+def test_a_partial_update_is_stored_as_a_whole_set(folder):
     from weights_files import repeated, safetensors
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.push("fake", safetensors({"scale.b": repeated(3, 4)}), "mode=partial&commit=true").status == 200
         answer = server.ones()
         kill(server)
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.ones() == answer
 
 
 def test_a_set_need_not_be_kept(two):
-    with keeper(two) as server:
-        answer = push(server, 9, "c", "&keep=false")
-        assert answer["kept"] is False and "keep=false" in answer["kept_problem"] and answer["generation"] == 4
-        assert server.push("fake", fake_weights(9), "keep=perhaps").status == 400
-        assert server.admin("POST", "fake/weights/rollback?keep=false").json["kept"] is False
+    with storing_server(two) as server:
+        answer = push(server, 9, "c", "&store=false")
+        assert answer["stored"] is False and "store=false" in answer["store_problem"] and answer["generation"] == 4
+        assert server.push("fake", fake_weights(9), "store=perhaps").status == 400
+        assert server.admin("POST", "fake/weights/rollback?store=false").json["stored"] is False
         kill(server)
-    with keeper(two) as server:
+    with storing_server(two) as server:
         assert server.served() == (expected(7), 3, "b")
 
 
@@ -138,7 +138,7 @@ def test_killed_at_each_call(tmp_path, folder, change, halve):
     for number in itertools.count(1):
         assert number < 60
         shutil.rmtree(folder, ignore_errors=True)
-        with keeper(folder, calls=calls) as server:
+        with storing_server(folder, calls=calls) as server:
             push(server, 5, "a")
             push(server, 7, "b")
             old = server.served()
@@ -156,11 +156,11 @@ def test_killed_at_each_call(tmp_path, folder, change, halve):
             if count < number:
                 assert answered
             kill(server)
-        with keeper(folder) as server:
+        with storing_server(folder) as server:
             now = server.served()
             assert now in ((new,) if answered else (old, new)), (number, calls.names())
             assert not server.index()["fake"][1]
-            assert push(server, 2, "after")["kept"] is True  # files of the crash do not disturb
+            assert push(server, 2, "after")["stored"] is True  # files of the crash do not disturb
             kill(server)
         assert not [f for f in files(folder) if f.endswith(".part")]
         killed.append(now == new)
@@ -171,7 +171,7 @@ def test_killed_at_each_call(tmp_path, folder, change, halve):
 
 def test_bytes_are_on_the_disk_before_their_name(tmp_path, two):
     calls = Calls(tmp_path / "calls")
-    with keeper(two, calls=calls) as server:
+    with storing_server(two, calls=calls) as server:
         calls.watch()
         push(server, 9, "c")
         names = " ".join(name for name in calls.names() if name != "write")
@@ -180,10 +180,10 @@ def test_bytes_are_on_the_disk_before_their_name(tmp_path, two):
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
 def test_each_call_fails(tmp_path, folder, error):
-    """The new set is served in any case, and after a restart if the answer says that it is kept."""
+    """The new set is served in any case, and after a restart if the answer says that it is stored."""
     calls = Calls(tmp_path / "calls")
     refused = 0
-    with keeper(folder, calls=calls) as server:
+    with storing_server(folder, calls=calls) as server:
         value = 1
         for number in itertools.count(1):
             push(server, value, f"before-{number}")
@@ -191,23 +191,23 @@ def test_each_call_fails(tmp_path, folder, error):
             answer = push(server, value + 1, f"at-{number}")
             assert server.ones()[0] == expected(value + 1)
             shutil.copytree(folder, tmp_path / f"copy-{number}", ignore=shutil.ignore_patterns(".lock"))
-            if not answer["kept"]:
+            if not answer["stored"]:
                 refused += 1
-                assert os.strerror(error) in answer["kept_problem"], answer
-                assert server.index()["fake"] == ("READY", answer["kept_problem"])
+                assert os.strerror(error) in answer["store_problem"], answer
+                assert server.index()["fake"] == ("READY", answer["store_problem"])
                 assert metric(server, "s_failures_total") == refused and metric(server, "s_problem") == 1
-            with keeper(tmp_path / f"copy-{number}") as copy:
+            with storing_server(tmp_path / f"copy-{number}") as copy:
                 kept = json.loads((folder / JOURNAL).read_text())["sets"][0]["label"]
                 assert copy.served()[2] == kept
-                assert not answer["kept"] or kept == f"at-{number}"
+                assert not answer["stored"] or kept == f"at-{number}"
             value += 2
             if calls["count"] < number:
                 break
         assert refused >= 7
         calls.watch()
-        assert push(server, value, "last")["kept"] is True
+        assert push(server, value, "last")["stored"] is True
         assert metric(server, "s_problem") == 0
-        assert any("weights are not kept" in line for line in server.log)
+        assert any("weights are not stored" in line for line in server.log)
 
 
 def damage(path, at=-1):
@@ -227,31 +227,31 @@ DAMAGES = {
 
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_set(two, how):
-    """The server serves the set before it, under a new generation as after a rollback."""
+    """The server serves the set before it, under a new weight version as after a rollback."""
     harm, said = DAMAGES[how]
     harm(two / "fake/1" / journal(two)[0]["file"])
     for _ in range(2):
-        with keeper(two) as server:
+        with storing_server(two) as server:
             assert server.served() == (expected(5), 4, "a")
             state, reason = server.index()["fake"]
-            assert state == "READY" and "generation 3 ('b') cannot be used" in reason and said in reason
-            assert "generation 2 ('a') stands in" in reason
+            assert state == "READY" and "weight version 3 ('b') cannot be used" in reason and said in reason
+            assert "weight version 2 ('a') stands in" in reason
             assert metric(server, "s_problem") == 1
-            assert server.admin("GET", "fake/weights").json["kept"] is False
+            assert server.admin("GET", "fake/weights").json["stored"] is False
             kill(server)
     if how == "a folder":
         return
-    with keeper(two) as server:
-        assert push(server, 7, "b")["kept"] is True  # the same values as in the damaged file
+    with storing_server(two) as server:
+        assert push(server, 7, "b")["stored"] is True  # the same values as in the damaged file
         kill(server)
-    with keeper(two) as server:
+    with storing_server(two) as server:
         assert server.served() == (expected(7), 5, "b")
 
 
 def test_all_sets_are_damaged(two):
     for record in journal(two):
         damage(two / "fake/1" / record["file"])
-    with keeper(two) as server:
+    with storing_server(two) as server:
         assert server.served() == (STORED, 4, "")
         assert "cannot be used" in server.index()["fake"][1]
         assert push(server, 2, "c")["generation"] == 5
@@ -262,22 +262,22 @@ def test_all_sets_are_damaged(two):
                                   '"bytes": 1, "time": "", "peer": "", "request": ""}]}', "[" * 100000])
 def test_an_unreadable_journal(two, text):
     (two / JOURNAL).write_text(text)
-    with keeper(two) as server:
+    with storing_server(two) as server:
         # The previous journal has only "a", and there was at least one set after it.
         assert server.served() == (expected(5), 4, "a")
         assert "journal.json" in server.index()["fake"][1]
         assert push(server, 3, "c")["generation"] == 5
         kill(server)
-    with keeper(two) as server:
+    with storing_server(two) as server:
         assert server.served() == (expected(3), 5, "c")
 
 
 def test_a_folder_has_one_server(two):
-    with keeper(two) as server:
+    with storing_server(two) as server:
         status, log = run_serve(f"fake={FAKE}", "--weights-store", two)
         assert status != 0 and "another server keeps its weights in" in log and f"process {server.process.pid}" in log
         assert server.ones()[0] == expected(7)
-    with keeper(two):
+    with storing_server(two):
         pass
 
 
@@ -289,10 +289,10 @@ def test_a_folder_that_cannot_be_used(tmp_path):
 
 
 def test_another_package_refuses(two):
-    with keeper(two, model=LARGE, wait=False) as server:
+    with storing_server(two, model=LARGE, wait=False) as server:
         until(lambda: server.index()["fake"][0] == "UNAVAILABLE")
         reason = server.index()["fake"][1]
-        assert "generation 3 ('b') do not fit the package" in reason and "scale.w" in reason
+        assert "weight version 3 ('b') do not fit the package" in reason and "scale.w" in reason
         assert server.get("/v2/health/ready").status == 503 and server.get("/v2/models/fake/ready").status == 503
         answer = server.infer("fake", {"INPUT__0": ("FP32", [1, 4], [1] * 4)})
         assert answer.status == 503 and "do not fit" in answer.json["error"]
@@ -302,17 +302,17 @@ def test_another_package_refuses(two):
         assert push(server, 2, "large", features=LARGE_FEATURES)["generation"] == 5
         assert server.get("/v2/health/ready").status == 200 and server.index()["fake"] == ("READY", "")
         kill(server)
-    with keeper(two, model=LARGE) as server:
-        assert (server.sets()["active"]["generation"], server.sets()["active"]["label"]) == (5, "large")
+    with storing_server(two, model=LARGE) as server:
+        assert (server.sets()["active"]["weight_version"], server.sets()["active"]["label"]) == (5, "large")
 
 
 def test_another_package_serves_its_own(two):
-    with keeper(two, "--set", "fake.weights_mismatch=package", model=LARGE) as server:
-        assert server.sets()["active"]["generation"] == 4 and server.sets()["active"]["label"] == ""
+    with storing_server(two, "--set", "fake.weights_mismatch=package", model=LARGE) as server:
+        assert server.sets()["active"]["weight_version"] == 4 and server.sets()["active"]["label"] == ""
         state, reason = server.index()["fake"]
         assert state == "READY" and "do not fit the package" in reason
         assert any("do not fit the package" in line for line in server.log)
-    with keeper(two) as server:  # and the first package again
+    with storing_server(two) as server:  # and the first package again
         assert server.served() == (expected(7), 3, "b")
 
 
@@ -333,13 +333,13 @@ def test_reload_and_unload(tmp_path, folder):
         assert server.admin("POST", "/v2/repository/models/fake/unload", b"").status == 200
         assert server.admin("POST", "/v2/repository/models/fake/load", b"").status == 200
         assert server.served() == (expected(5), 2, "a")
-        # A package that does not fit the kept weights does not replace the loaded one.
+        # A package that does not fit the stored weights does not replace the loaded one.
         put(LARGE, repository / "fake.pt2")
         answer = server.admin("POST", "/v2/repository/models/fake/load", b"")
         assert answer.status >= 400 and "do not fit the package" in answer.json["error"]
         assert server.served() == (expected(5), 2, "a")
         assert "do not fit" in server.index()["fake"][1]
-        assert server.admin("GET", "fake/weights").json["kept"] is True and metric(server, "s_problem") == 0
+        assert server.admin("GET", "fake/weights").json["stored"] is True and metric(server, "s_problem") == 0
 
 
 def test_a_watched_package(tmp_path, folder):
@@ -384,7 +384,7 @@ def test_a_commit_while_the_model_is_loaded_again(tmp_path, folder):
 
 
 def test_require_label(folder):
-    with keeper(folder, "--set", "fake.require_label=b", wait=False) as server:
+    with storing_server(folder, "--set", "fake.require_label=b", wait=False) as server:
         until(lambda: server.index()["fake"][0] == "UNAVAILABLE")
         assert server.index()["fake"][1] == "the label of its weights is '', require_label is 'b'"
         assert server.get("/v2/health/ready").status == 503 and server.get("/v2/health/live").status == 200
@@ -399,7 +399,7 @@ def test_require_label(folder):
         assert answer.status == 503 and "require_label" in answer.json["error"]
         assert server.admin("POST", "fake/weights/rollback").status == 200
         kill(server)
-    with keeper(folder, "--set", "fake.require_label=b") as server:
+    with storing_server(folder, "--set", "fake.require_label=b") as server:
         assert server.served() == (expected(7), 5, "b")
 
 

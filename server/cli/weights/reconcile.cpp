@@ -1,4 +1,4 @@
-#include "server/cli/weights/settle.h"
+#include "server/cli/weights/reconcile.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -35,9 +35,9 @@ struct Finding {
   double wait = 0;  // seconds until the deciding server has decided
 };
 
-class Settling {
+class Reconciliation {
  public:
-  explicit Settling(const SettleOptions& options) : options_(options), servers_(options.servers) {}
+  explicit Reconciliation(const ReconcileOptions& options) : options_(options), servers_(options.servers) {}
 
   bool look() {
     const std::vector<Answer> answers =
@@ -53,9 +53,9 @@ class Settling {
   }
 
   // Decides all pushes that can be decided. Returns whether none is open.
-  bool settle() {
+  bool reconcile() {
     bool good = true;
-    for (const std::string& id : open_ids()) good &= settle(id);
+    for (const std::string& id : open_ids()) good &= reconcile(id);
     return good;
   }
 
@@ -76,7 +76,7 @@ class Settling {
     return ids;
   }
 
-  bool settle(const std::string& id) {
+  bool reconcile(const std::string& id) {
     double left = 0;
     for (Clock::time_point end = Clock::time_point::max();;) {
       const Finding finding = judge(id);
@@ -85,9 +85,9 @@ class Settling {
       // Its coordinator may be alive: then it renews the lease.
       if (finding.wait > 0 && end == Clock::time_point::max())
         end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(finding.wait * 1000)) + kBeyond;
-      const bool prolonged = left > 0 && finding.wait > left;
-      if (finding.wait <= 0 || prolonged || Clock::now() > end) {
-        std::cout << red(fmt::format("push {} is not decided: {}", id, prolonged ? "it is under way" : finding.why))
+      const bool renewed = left > 0 && finding.wait > left;
+      if (finding.wait <= 0 || renewed || Clock::now() > end) {
+        std::cout << red(fmt::format("push {} is not decided: {}", id, renewed ? "it is under way" : finding.why))
                   << "\n";
         return false;
       }
@@ -131,7 +131,7 @@ class Settling {
                             const std::set<size_t>& seen, bool silent) const {
     for (const ServerPushes& server : states_)
       if (const PushStatus* const push = server.find(id); push && push->member == 0 && push->open())
-        return {Decision::kWait, "its lease is prolonged", std::max(push->expires_in, 0.05)};
+        return {Decision::kWait, "its lease is renewed", std::max(push->expires_in, 0.05)};
     // The deciding server does not know the push, or is not among the given servers.
     size_t unheard = 0;
     for (size_t i = 0; i < members.size(); ++i) {
@@ -182,14 +182,14 @@ class Settling {
     return good;
   }
 
-  const SettleOptions& options_;
+  const ReconcileOptions& options_;
   const std::vector<AdminClient>& servers_;
   std::vector<ServerPushes> states_;
 };
 
 // A temporary weights file with a signature file.
 struct TemporaryFile {
-  std::string path = (std::filesystem::temp_directory_path() / "sconce-settle-XXXXXX.safetensors").string();
+  std::string path = (std::filesystem::temp_directory_path() / "sconce-reconcile-XXXXXX.safetensors").string();
   TemporaryFile() {
     constexpr int kSuffix = 12;  // ".safetensors"
     const int fd = ::mkstemps(path.data(), kSuffix);
@@ -207,7 +207,7 @@ struct TemporaryFile {
 // The servers' weight sets, and which servers have the chosen set.
 class Difference {
  public:
-  explicit Difference(const SettleOptions& options) : options_(options), servers_(options.servers) {
+  explicit Difference(const ReconcileOptions& options) : options_(options), servers_(options.servers) {
     const std::vector<Answer> sets = ask_all(servers_.size(), [&](size_t i) {
       return servers_[i].get(options.set.empty()
                                  ? weights_target(options.model, options.version, "?digest=true")
@@ -225,7 +225,7 @@ class Difference {
       }
       bool pushed = false;
       for (const PushStatus& push : pushes_of(pushes[i]).pushes)
-        pushed |= push.active && push.set == options.set && active && push.generation == active->generation;
+        pushed |= push.active && push.set == options.set && active && push.weight_version == active->weight_version;
       active_.push_back(std::move(active));
       pushed_.push_back(pushed);
     }
@@ -261,46 +261,46 @@ class Difference {
   // Raises the weight version on servers that serve the source's set under a lower version than others. Returns whether
   // all servers then serve that set under one version.
   bool level(size_t source) {
-    if (active_[source]->generation == 0) return others(source).empty();  // no server has the named set
+    if (active_[source]->weight_version == 0) return others(source).empty();  // no server has the named set
     uint64_t most = 0;
     const auto same = [&](size_t i) { return active_[i] && active_[i]->digest == active_[source]->digest; };
     for (size_t i = 0; i < servers_.size(); ++i)
-      if (same(i)) most = std::max(most, active_[i]->generation);
-    std::string body = fmt::format("{{\"generation\":{},\"digest\":", most);
+      if (same(i)) most = std::max(most, active_[i]->weight_version);
+    std::string body = fmt::format("{{\"weight_version\":{},\"digest\":", most);
     append_json_string(body, active_[source]->digest);
     body += "}";
     const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
       Answer none;
       none.status = 204;
-      if (!same(i) || active_[i]->generation == most) return none;
+      if (!same(i) || active_[i]->weight_version == most) return none;
       return servers_[i].post(options_.set.empty()
-                                  ? weights_target(options_.model, options_.version, "/renumber")
-                                  : set_target(options_.model, options_.version, options_.set, "/renumber"),
+                                  ? weights_target(options_.model, options_.version, "/set-version")
+                                  : set_target(options_.model, options_.version, options_.set, "/set-version"),
                               body);
     });
     bool good = others(source).empty();
     for (size_t i = 0; i < answers.size(); ++i) {
       if (!answers[i].ok())
         report(servers_[i], good = false,
-               fmt::format("serves these weights as generation {}, and others as {}: {}", active_[i]->generation, most,
-                           answers[i].reason()));
+               fmt::format("serves these weights as weight version {}, and others as {}: {}",
+                           active_[i]->weight_version, most, answers[i].reason()));
       else if (const std::optional<Active> now = options_.set.empty() ? active_of(answers[i]) : named_of(answers[i]))
-        std::tie(active_[i]->generation, active_[i]->version) = std::tie(now->generation, now->version);
+        std::tie(active_[i]->weight_version, active_[i]->version) = std::tie(now->weight_version, now->version);
     }
     return good;
   }
 
   void print() const {
     for (size_t i = 0; i < servers_.size(); ++i)
-      if (active_[i] && active_[i]->generation == 0)
+      if (active_[i] && active_[i]->weight_version == 0)
         report(servers_[i], true, fmt::format("has no set '{}'", options_.set));
       else if (active_[i] && !options_.set.empty())
-        report(
-            servers_[i], true,
-            fmt::format("has set '{}' as generation {}, {}", options_.set, active_[i]->generation, active_[i]->digest));
+        report(servers_[i], true,
+               fmt::format("has set '{}' as weight version {}, {}", options_.set, active_[i]->weight_version,
+                           active_[i]->digest));
       else if (active_[i])
         report(servers_[i], true,
-               fmt::format("serves {} as generation {}, {}", active_[i]->version, active_[i]->generation,
+               fmt::format("serves {} as weight version {}, {}", active_[i]->version, active_[i]->weight_version,
                            active_[i]->digest));
   }
 
@@ -315,14 +315,14 @@ class Difference {
     return one && others(*one).empty();
   }
 
-  const SettleOptions& options_;
+  const ReconcileOptions& options_;
   const std::vector<AdminClient>& servers_;
   bool complete_ = true;
   std::vector<std::optional<Active>> active_;
   std::vector<bool> pushed_;
 };
 
-int give_set(const SettleOptions& options, const Difference& difference, size_t source,
+int give_set(const ReconcileOptions& options, const Difference& difference, size_t source,
              const std::vector<size_t>& wanting) {
   const AdminClient& from = options.servers[source];
   std::vector<AdminClient> to;
@@ -355,21 +355,21 @@ int give_set(const SettleOptions& options, const Difference& difference, size_t 
 
 }  // namespace
 
-bool settle_open(const SettleOptions& options) {
-  Settling settling(options);
-  if (!settling.look()) {
-    settling.report_silent();
+bool reconcile_open(const ReconcileOptions& options) {
+  Reconciliation reconciliation(options);
+  if (!reconciliation.look()) {
+    reconciliation.report_silent();
     return false;
   }
-  return settling.settle();
+  return reconciliation.reconcile();
 }
 
-int settle_weights(const SettleOptions& options) {
-  Settling settling(options);
-  const bool all_there = settling.look();
-  settling.report_silent();
-  const bool settled = settling.settle();
-  if (!settled) return 1;
+int reconcile_weights(const ReconcileOptions& options) {
+  Reconciliation reconciliation(options);
+  const bool all_there = reconciliation.look();
+  reconciliation.report_silent();
+  const bool reconciled = reconciliation.reconcile();
+  if (!reconciled) return 1;
   std::optional<Difference> difference(std::in_place, options);
   const std::optional<size_t> source = difference->source();
   if (!source) {
@@ -380,7 +380,7 @@ int settle_weights(const SettleOptions& options) {
     return 1;
   }
   const std::vector<size_t> wanting = difference->others(*source);
-  if (!wanting.empty() && difference->active(*source).generation == 0) {
+  if (!wanting.empty() && difference->active(*source).weight_version == 0) {
     difference->print();
     std::cout << red("the server that counts has no such set: remove it from the others") << "\n";
     return 1;

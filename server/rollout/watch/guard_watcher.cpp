@@ -1,4 +1,4 @@
-#include "server/rollout/watch/guard_keeper.h"
+#include "server/rollout/watch/guard_watcher.h"
 
 #include <algorithm>
 #include <chrono>
@@ -37,22 +37,23 @@ std::chrono::microseconds left_of(const GuardRecord& record) {
 }
 
 // change: of the stored guard.
-void change_kept(const GuardRecord& record, StoredWeights& kept,
-                 const std::function<void(std::optional<KeptGuard>&)>& change) SCONCE_REQUIRES(kept.turn()) {
-  const std::string problem = kept.change_guard(record.generation, change);
+void change_stored(const GuardRecord& record, StoredWeights& stored,
+                   const std::function<void(std::optional<StoredGuard>&)>& change)
+    SCONCE_REQUIRES(stored.write_mutex()) {
+  const std::string problem = stored.change_guard(record.weight_version, change);
   if (!problem.empty())
-    log_warn("model {} version {}: the guard of generation {} is not stored: {}", record.model, record.version,
-             record.generation, printable(problem));
+    log_warn("model {} version {}: the guard of weight version {} is not stored: {}", record.model, record.version,
+             record.weight_version, printable(problem));
 }
 
 }  // namespace
 
-GuardKeeper::GuardKeeper(TimerQueue& clock, Rollout& rollout)
+GuardWatcher::GuardWatcher(TimerQueue& clock, Rollout& rollout)
     : AdminAlarm(clock, rollout.admin_threads, kEvery), rollout_(rollout) {
   rollout_.guards.on_begin([this] { set(Clock::now() + kEvery); });
 }
 
-void GuardKeeper::work() {
+void GuardWatcher::work() {
   // One thread at a time. A guard that begins meanwhile is handled below.
   if (!looking_.try_lock()) return;
   {
@@ -60,23 +61,23 @@ void GuardKeeper::work() {
     for (const GuardRecord& record : rollout_.guards.watching()) {
       const std::string problem = problem_of([&] { look_at(record); });
       if (!problem.empty())
-        log_debug("model {} version {}: generation {} cannot be checked now: {}", record.model, record.version,
-                  record.generation, printable(problem));
+        log_debug("model {} version {}: weight version {} cannot be checked now: {}", record.model, record.version,
+                  record.weight_version, printable(problem));
     }
   }
   if (!rollout_.draining && !rollout_.guards.watching().empty()) set(Clock::now() + kEvery);
 }
 
-void GuardKeeper::look_at(const GuardRecord& record) {
+void GuardWatcher::look_at(const GuardRecord& record) {
   const std::shared_ptr<ServedModel> served = record.served.lock();
   const auto end = [&](GuardState state, std::string reason) { rollout_.guards.end(record, state, std::move(reason)); };
   const bool found = served && succeeds([&] { check_served(rollout_, *served); });
   if (served && !found && record.loading) return;  // no other thread can find it yet
   if (!found) return end(GuardState::kEnded, "the model was unloaded or replaced");
   if (record.loading) rollout_.guards.found(record);
-  if (const uint64_t now = served->model().generation(); now != record.generation) {
+  if (const uint64_t now = served->model().weight_version(); now != record.weight_version) {
     // A published set need not be stored.
-    if (over(record, *served)) end(GuardState::kEnded, "generation " + std::to_string(now) + " was published");
+    if (over(record, *served)) end(GuardState::kEnded, "weight version " + std::to_string(now) + " was published");
     return;
   }
   if (const std::string reason = passed_bound(record.bounds, record.totals); !reason.empty())
@@ -85,41 +86,42 @@ void GuardKeeper::look_at(const GuardRecord& record) {
   if (!over(record, *served)) return;
   end(GuardState::kPassed, {});
   audit(record, *served, "guard_passed", {});
-  log_info("model {} version {}: generation {} passed its guard: {} answers, {} failures, p99 {} us", record.model,
-           record.version, record.generation, record.totals.answers, record.totals.failures, record.totals.p99.count());
+  log_info("model {} version {}: weight version {} passed its guard: {} answers, {} failures, p99 {} us", record.model,
+           record.version, record.weight_version, record.totals.answers, record.totals.failures,
+           record.totals.p99.count());
 }
 
-void GuardKeeper::note(const GuardRecord& record, const ServedModel& served) {
+void GuardWatcher::note(const GuardRecord& record, const ServedModel& served) {
   const std::chrono::microseconds left = left_of(record);
   const auto every = std::max(record.bounds.window / kNotes, std::chrono::microseconds(std::chrono::seconds(1)));
-  if (!record.kept || record.noted - left < every) return;
-  StoredWeights& kept = *served.weights().kept();
+  if (!record.stored || record.noted - left < every) return;
+  StoredWeights& stored = *served.weights().stored();
   // While a set is being written, other guards continue; this one is retried later.
-  if (!kept.turn().try_lock()) return;
-  const MutexLock turn(kept.turn(), std::adopt_lock);
-  change_kept(record, kept, [&](std::optional<KeptGuard>& guard) { guard->left = left; });
+  if (!stored.write_mutex().try_lock()) return;
+  const MutexLock lock(stored.write_mutex(), std::adopt_lock);
+  change_stored(record, stored, [&](std::optional<StoredGuard>& guard) { guard->left = left; });
   rollout_.guards.noted(record, left);
 }
 
 // Removes the stored guard, so that a restart does not continue it. False: a set is being written, so the next check
 // must retry.
-bool GuardKeeper::over(const GuardRecord& record, const ServedModel& served) {
-  if (!record.kept) return true;
-  StoredWeights& kept = *served.weights().kept();
-  if (!kept.turn().try_lock()) return false;
-  const MutexLock turn(kept.turn(), std::adopt_lock);
-  change_kept(record, kept, [](std::optional<KeptGuard>& guard) { guard.reset(); });
+bool GuardWatcher::over(const GuardRecord& record, const ServedModel& served) {
+  if (!record.stored) return true;
+  StoredWeights& stored = *served.weights().stored();
+  if (!stored.write_mutex().try_lock()) return false;
+  const MutexLock lock(stored.write_mutex(), std::adopt_lock);
+  change_stored(record, stored, [](std::optional<StoredGuard>& guard) { guard.reset(); });
   return true;
 }
 
-void GuardKeeper::leave() {
+void GuardWatcher::leave() {
   for (const GuardRecord& record : rollout_.guards.watching()) {
     const std::shared_ptr<ServedModel> served = record.served.lock();
     // A device that was lost while the weights were guarded may have been lost because of them.
-    if (!record.kept || !served || served->model().failed()) continue;
+    if (!record.stored || !served || served->model().failed()) continue;
     succeeds([&] {
-      const MutexLock turn(served->weights().kept()->turn());
-      change_kept(record, *served->weights().kept(), [&](std::optional<KeptGuard>& guard) {
+      const MutexLock lock(served->weights().stored()->write_mutex());
+      change_stored(record, *served->weights().stored(), [&](std::optional<StoredGuard>& guard) {
         guard->left = left_of(record);
         guard->instance.clear();
       });
@@ -127,13 +129,13 @@ void GuardKeeper::leave() {
   }
 }
 
-void GuardKeeper::loaded(const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
+void GuardWatcher::loaded(const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
   const ModelSignature& interface = served->interface();
   if (start.guard) {
-    const KeptGuard& guard = *start.guard;
-    rollout_.guards.begin(served, {start.generation, guard.bounds, guard.left, guard.push, true, true});
-    log_info("model {} version {}: generation {} is guarded for {} s more", interface.name, interface.version,
-             start.generation, std::chrono::ceil<std::chrono::seconds>(start.guard->left).count());
+    const StoredGuard& guard = *start.guard;
+    rollout_.guards.begin(served, {start.weight_version, guard.bounds, guard.left, guard.push, true, true});
+    log_info("model {} version {}: weight version {} is guarded for {} s more", interface.name, interface.version,
+             start.weight_version, std::chrono::ceil<std::chrono::seconds>(start.guard->left).count());
   }
   if (!start.gone_back || start.gone_back->to == 0) return;
   const StartingWeights::GoneBack& back = *start.gone_back;
@@ -150,36 +152,36 @@ void GuardKeeper::loaded(const std::shared_ptr<ServedModel>& served, const Start
   rollout_.admin_threads.run([this, record] { tell_others(*record); }, [](const std::exception_ptr&) {}, [] {});
 }
 
-void GuardKeeper::roll_back(const GuardRecord& record, ServedModel& served, const std::string& reason) {
+void GuardWatcher::roll_back(const GuardRecord& record, ServedModel& served, const std::string& reason) {
   std::string problem;
   {
     const ModelClaims::Claim claim(rollout_.claims, served, "a guard rolls its weights back", {},
                                    ModelClaims::By::kServer);
-    if (served.model().generation() != record.generation) return;  // detected at the next check
-    uint64_t generation = 0;
+    if (served.model().weight_version() != record.weight_version) return;  // detected at the next check
+    uint64_t weight_version = 0;
     problem = problem_of([&] {
       PublishOptions options;
       options.push = record.push;
       options.reason = reason;
-      generation = publish_previous(rollout_, served, {"guard", reason}, options).generation;
+      weight_version = publish_previous(rollout_, served, {"guard", reason}, options).weight_version;
     });
     rollout_.guards.end(record, problem.empty() ? GuardState::kRolledBack : GuardState::kFailed,
                         problem.empty() ? reason : reason + "; rolling back failed: " + problem);
     if (problem.empty()) {
-      log_error("model {} version {}: generation {} is rolled back, {} is active: {}", record.model, record.version,
-                record.generation, generation, reason);
-      if (!record.push.empty()) rollout_.pushes.undone(place_of(record.served.lock()), record.push, generation);
+      log_error("model {} version {}: weight version {} is rolled back, {} is active: {}", record.model, record.version,
+                record.weight_version, weight_version, reason);
+      if (!record.push.empty()) rollout_.pushes.undone(place_of(record.served.lock()), record.push, weight_version);
     } else {
       audit(record, served, "guard_failed", reason + "; " + problem);
-      log_error("model {} version {}: generation {} should be rolled back ({}), but cannot be: {}", record.model,
-                record.version, record.generation, reason, printable(problem));
+      log_error("model {} version {}: weight version {} should be rolled back ({}), but cannot be: {}", record.model,
+                record.version, record.weight_version, reason, printable(problem));
     }
   }
   if (problem.empty() && !record.push.empty())
     rollout_.admin_threads.run([this, record] { tell_others(record); }, [](const std::exception_ptr&) {}, [] {});
 }
 
-void GuardKeeper::audit(const GuardRecord& record, const ServedModel& served, const char* event, std::string reason) {
+void GuardWatcher::audit(const GuardRecord& record, const ServedModel& served, const char* event, std::string reason) {
   AuditEntry entry = audit_of(event, served);
   entry.push = record.push;
   entry.reason = std::move(reason);
@@ -187,7 +189,7 @@ void GuardKeeper::audit(const GuardRecord& record, const ServedModel& served, co
   rollout_.audit.add(entry);
 }
 
-void GuardKeeper::tell_others(const GuardRecord& record) const {
+void GuardWatcher::tell_others(const GuardRecord& record) const {
   const auto push = rollout_.pushes.find(record.model, record.version, record.push);
   if (!push) return;
   const PushTerms& terms = push->terms;

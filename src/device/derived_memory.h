@@ -6,13 +6,13 @@
 
 namespace sconce {
 
-struct FreeKept {
+struct FreeDerived {
   void operator()(void* memory) const noexcept;
 };
-using KeptMemory = std::unique_ptr<void, FreeKept>;
+using DerivedMemory = std::unique_ptr<void, FreeDerived>;
 
 // 64-byte aligned, uninitialised. Large blocks use huge pages if the system has them; otherwise the first run would
 // wait for a page fault per 4 KiB. kOutOfMemory "WHAT: cannot allocate N bytes for a constant".
-KeptMemory allocate_kept(const char* what, size_t bytes);
+DerivedMemory allocate_derived(const char* what, size_t bytes);
 
 }  // namespace sconce

@@ -1,4 +1,4 @@
-"""What became of a push is known after a restart: a late pusher gets the answer that he would have got before."""
+"""What became of a push is known after a restart: a late coordinator gets the answer that it would have got before."""
 import json
 import signal
 import socket
@@ -11,7 +11,7 @@ from serving import until
 from weights_files import fake_weights
 
 
-def keeper(folder, *flags):
+def storing_server(folder, *flags):
     return AdminServer(f"fake={FAKE}", flags=["--weights-store", str(folder), *flags])
 
 
@@ -38,22 +38,23 @@ def folder(tmp_path):
 
 
 def test_commit_and_abort_by_id_after_a_kill(folder):
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert act(server, "abort", "never").status == 200  # it must not begin later
         assert stage(server, "gone").status == 200 and act(server, "abort", "gone").status == 200
         assert stage(server, "good").status == 200 and act(server, "commit", "good").status == 200
         assert stage(server, "open", 9).status == 200
         before = pushes(server)
         kill(server)
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.ones() == (expected(5), 2)
         del before["open"]  # what it had staged went with the process
         assert pushes(server) == before
-        assert before["good"] == {"push": "good", "state": "committed", "label": "five", "generation": 2, "active": True}
+        assert before["good"] == {"push": "good", "state": "committed", "label": "five", "weight_version": 2, "active": True,
+                                  "generation": 2}  # deprecated
         answer = act(server, "commit", "good")
         assert answer.status == 200 and answer.json["push"] == before["good"]
         assert act(server, "abort", "good").status == 409
-        assert "was committed as generation 2" in act(server, "abort", "good").json["error"]
+        assert "was committed as weight version 2" in act(server, "abort", "good").json["error"]
         for push in ("gone", "never"):
             answer = act(server, "commit", push)
             assert answer.status == 409 and "it was aborted" in answer.json["error"]
@@ -71,44 +72,46 @@ def test_commit_and_abort_by_id_after_a_kill(folder):
         assert act(server, "rollback", "next").json["push"]["state"] == "undone"
         after = pushes(server)
         kill(server)
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.ones() == (expected(5), 4)
         assert pushes(server) == after and after["next"]["active"] is True
         assert act(server, "rollback", "next").status == 200 and act(server, "commit", "next").status == 409
 
 
 def test_the_last_64_are_known(folder):
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         for i in range(70):
             assert act(server, "abort", f"p{i}").status == 200
         kill(server)
     assert len(json.loads((folder / "fake/1/journal.json").read_text())["pushes"]) == 64
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert list(pushes(server)) == [f"p{i}" for i in range(6, 70)]
         assert stage(server, "p5").status == 200 and stage(server, "p6").status == 409
 
 
-def test_what_was_not_kept_is_not_active(folder):
-    """A number may be given again after a restart, if its set was not kept."""
-    with keeper(folder) as server:
+def test_what_was_not_stored_is_not_active(folder):
+    """A number may be given again after a restart, if its set was not stored."""
+    with storing_server(folder) as server:
         assert stage(server, "kept").status == 200 and act(server, "commit", "kept").status == 200
         assert stage(server, "try", 7).status == 200
-        answer = server.admin("POST", "fake/weights/commit?push=try&keep=false")
-        assert answer.json["push"] == {"push": "try", "state": "committed", "label": "five", "generation": 3, "active": True}
+        answer = server.admin("POST", "fake/weights/commit?push=try&store=false")
+        expected = {"push": "try", "state": "committed", "label": "five", "weight_version": 3, "active": True,
+                    "generation": 3}  # deprecated
+        assert answer.json["push"] == expected
         kill(server)
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.ones() == (expected(5), 2)
-        assert pushes(server)["try"] == {"push": "try", "state": "committed", "label": "five", "generation": 3, "active": False}
-        assert pushes(server)["kept"]["active"] is True
+        assert pushes(server)["try"] == {**expected, "active": False}
+        assert pushes(server)["stored"]["active"] is True
         assert stage(server, "again", 9).status == 200 and act(server, "commit", "again").json["generation"] == 3
         kill(server)
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert server.ones() == (expected(9), 3)
         assert [p for p, what in pushes(server).items() if what["active"]] == ["again"]
 
 
 def test_a_reload_knows_them_too(folder):
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert stage(server, "good").status == 200 and act(server, "commit", "good").status == 200
         before = pushes(server)
         assert server.admin("POST", "/v2/repository/models/fake/load", b"").status == 200
@@ -145,14 +148,14 @@ def test_the_first_server_is_restarted_after_its_commit(folder):
     door = Door()
     with door.listener, AdminServer(f"fake={FAKE}", flags=flags) as second:
         members = [door.url, url(second)]
-        with keeper(folder, *flags) as first:
+        with storing_server(folder, *flags) as first:
             for i, server in enumerate((first, second)):
                 query = f"push=p&lease=2s&members={urllib.parse.quote(','.join(members), safe='')}&member={i}"
                 assert server.push("fake", fake_weights(5), query).status == 200
                 assert act(server, "prepare", "p").status == 200
             assert act(first, "commit", "p").status == 200
             kill(first)
-        with keeper(folder, *flags) as again:
+        with storing_server(folder, *flags) as again:
             assert pushes(again)["p"]["members"] == members
             door.port = again.admin_port
             until(lambda: pushes(second)["p"]["state"] == "committed", 30, lambda: second.log)
@@ -163,7 +166,7 @@ def test_the_first_server_is_restarted_after_its_commit(folder):
                                               ({"generation": -1}, False), ({"members": "x"}, False), ([], False)])
 def test_pushes_that_cannot_be_read(folder, change, readable):
     """What a later release may have written is passed over; what is no journal, is none."""
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         assert stage(server, "good").status == 200 and act(server, "commit", "good").status == 200
         assert act(server, "abort", "other").status == 200
         kill(server)
@@ -171,7 +174,7 @@ def test_pushes_that_cannot_be_read(folder, change, readable):
     text = json.loads(path.read_text())
     text["pushes"][1] = {**text["pushes"][1], **change} if isinstance(change, dict) else change
     path.write_text(json.dumps(text))
-    with keeper(folder) as server:
+    with storing_server(folder) as server:
         if readable:
             assert server.ones() == (expected(5), 2) and list(pushes(server)) == ["good"]
         else:

@@ -1,4 +1,4 @@
-#include "server/rollout/push_settler.h"
+#include "server/rollout/push_reconciler.h"
 
 #include <array>
 #include <chrono>
@@ -55,14 +55,14 @@ PushFinding judge_push(const std::vector<PushAnswer>& answers, size_t self) {
   return {Verdict::kAbort, "the server that decides has lost it, and no other has committed it"};
 }
 
-PushSettler::PushSettler(TimerQueue& clock, Rollout& rollout)
+PushReconciler::PushReconciler(TimerQueue& clock, Rollout& rollout)
     : AdminAlarm(clock, rollout.admin_threads, kAskPeersAgain), rollout_(rollout) {
   rollout_.pushes.on_deadline([this](Clock::time_point time) { set(time); });
 }
 
-void PushSettler::work() {
+void PushReconciler::work() {
   for (const PushRecord& record : rollout_.pushes.due(Clock::now())) {
-    const std::string problem = problem_of([&] { settle(record); });
+    const std::string problem = problem_of([&] { reconcile(record); });
     if (!problem.empty())
       log_debug("model {} version {}: push {} cannot be reconciled now: {}", record.model, record.version,
                 record.terms.id, printable(problem));
@@ -73,7 +73,7 @@ void PushSettler::work() {
   if (const auto next = rollout_.pushes.next_deadline()) set(*next);
 }
 
-void PushSettler::settle(const PushRecord& record) {
+void PushReconciler::reconcile(const PushRecord& record) {
   const std::string& id = record.terms.id;
   std::shared_ptr<ServedModel> served;
   if (!succeeds(
@@ -104,7 +104,7 @@ void PushSettler::settle(const PushRecord& record) {
   if (now && now->open() && now->in_doubt) decide(record, place, *served);
 }
 
-PushFinding PushSettler::ask_members(const PushRecord& record) const {
+PushFinding PushReconciler::ask_members(const PushRecord& record) const {
   const PushTerms& terms = record.terms;
   std::vector<PushAnswer> answers(std::max(terms.members.size(), terms.member + 1));
   const auto ask = [&](size_t member, const char* method, const char* action) {
@@ -130,18 +130,18 @@ PushFinding PushSettler::ask_members(const PushRecord& record) const {
   return finding;
 }
 
-void PushSettler::decide(const PushRecord& record, const PushPlace& place, ServedModel& served) {
+void PushReconciler::decide(const PushRecord& record, const PushPlace& place, ServedModel& served) {
   const std::string& id = record.terms.id;
   const PushFinding finding = ask_members(record);
   if (finding.verdict == Verdict::kWait) {
     if (!record.in_doubt)
       log_warn(
           "model {} version {}: push {} expired, and another server may have committed it: {}. Its weights stay "
-          "staged until that is known, or sconce weights settle decides",
+          "staged until that is known, or sconce weights reconcile decides",
           record.model, record.version, id, printable(finding.why));
     return;
   }
-  const ModelClaims::Claim claim(rollout_.claims, served, "push " + id + " is being settled", {},
+  const ModelClaims::Claim claim(rollout_.claims, served, "push " + id + " is being reconciled", {},
                                  ModelClaims::By::kServer);
   const bool commit = finding.verdict == Verdict::kCommit;
   log_warn("model {} version {}: push {} expired and is {}: {}", record.model, record.version, id,

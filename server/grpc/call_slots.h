@@ -1,5 +1,5 @@
-// CallTurns: counters and snapshots for threads that gRPC starts and ends. A thread takes a turn for each step of a
-// call, and meanwhile is the only one with its index. There are more indexes than threads of gRPC that answer, so turns
+// CallSlots: counters and snapshots for threads that gRPC starts and ends. A thread takes a slot for each step of a
+// call, and meanwhile is the only one with its index. There are more indexes than threads of gRPC that answer, so slots
 // rarely wait for each other.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace sconce::server {
 
-class CallTurns {
+class CallSlots {
   struct alignas(64) Place {
     Mutex mutex;
     CachedSnapshot<Catalog> catalog;
@@ -24,7 +24,7 @@ class CallTurns {
   static constexpr size_t kPlaces = 16;
 
   // first: index of the first place in the models' counters.
-  CallTurns(const Repository& repository, const Credentials& credentials, size_t first)
+  CallSlots(const Repository& repository, const Credentials& credentials, size_t first)
       : repository_(repository), credentials_(credentials), first_(first) {}
 
   // Drops snapshots of unused places, so that they do not keep unloaded models alive.
@@ -36,13 +36,13 @@ class CallTurns {
     }
   }
 
-  class Turn {
+  class Slot {
    public:
-    explicit Turn(CallTurns& turns) : turns_(turns), at_(mine()), lock_(turns.places_[at_].mutex) {}
-    size_t index() const noexcept { return turns_.first_ + at_; }
-    // Valid during the turn.
-    const Catalog& catalog() { return turns_.places_[at_].catalog.of(turns_.repository_); }
-    const CredentialSet& credentials() { return turns_.places_[at_].credentials.of(turns_.credentials_); }
+    explicit Slot(CallSlots& slots) : slots_(slots), at_(mine()), lock_(slots.places_[at_].mutex) {}
+    size_t index() const noexcept { return slots_.first_ + at_; }
+    // Valid while the slot is held.
+    const Catalog& catalog() { return slots_.places_[at_].catalog.of(slots_.repository_); }
+    const CredentialSet& credentials() { return slots_.places_[at_].credentials.of(slots_.credentials_); }
 
    private:
     static size_t mine() noexcept {
@@ -50,7 +50,7 @@ class CallTurns {
       thread_local const size_t place = next.fetch_add(1, std::memory_order_relaxed) % kPlaces;
       return place;
     }
-    CallTurns& turns_;
+    CallSlots& slots_;
     const size_t at_;
     const MutexLock lock_;
   };

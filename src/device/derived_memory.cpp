@@ -1,4 +1,4 @@
-#include "src/device/kept_memory.h"
+#include "src/device/derived_memory.h"
 
 #include <sys/mman.h>
 
@@ -9,14 +9,14 @@
 
 namespace sconce {
 
-void FreeKept::operator()(void* memory) const noexcept { std::free(memory); }
+void FreeDerived::operator()(void* memory) const noexcept { std::free(memory); }
 
-KeptMemory allocate_kept(const char* what, size_t bytes) {
+DerivedMemory allocate_derived(const char* what, size_t bytes) {
   constexpr size_t kHugePage = size_t{2} << 20, kLine = 64;
   const bool huge = bytes >= kHugePage;
   const size_t rounded = std::max(bytes, size_t{1}) + (kLine - 1);
   SCONCE_CHECK(rounded >= bytes, kOutOfMemory, what, ": cannot allocate ", bytes, " bytes for a constant");
-  KeptMemory memory(std::aligned_alloc(huge ? kHugePage : kLine, rounded / kLine * kLine));
+  DerivedMemory memory(std::aligned_alloc(huge ? kHugePage : kLine, rounded / kLine * kLine));
   SCONCE_CHECK(memory, kOutOfMemory, what, ": cannot allocate ", bytes, " bytes for a constant");
   // The last, partial huge page would take memory that is never used.
   if (huge) ::madvise(memory.get(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE);

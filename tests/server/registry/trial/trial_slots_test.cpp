@@ -1,4 +1,4 @@
-#include "server/registry/trial/trial_turns.h"
+#include "server/registry/trial/trial_slots.h"
 
 #include <doctest/doctest.h>
 #include <poll.h>
@@ -19,15 +19,15 @@ bool readable(int fd) {
 
 }  // namespace
 
-TEST_CASE("trial turns: no more at a time than there are, and each in the end") {
-  TrialTurns turns(2);
+TEST_CASE("trial slots: no more at a time than there are, and each in the end") {
+  TrialSlots slots(2);
   std::atomic<int> now{0}, most{0}, had{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
       for (int k = 0; k < 100; ++k) {
-        if (!turns.take()) return;
-        const TrialTurns::Turn turn(turns);
+        if (!slots.take()) return;
+        const TrialSlots::Slot slot(slots);
         const int here = ++now;
         for (int seen = most; seen < here && !most.compare_exchange_weak(seen, here);) {
         }
@@ -40,17 +40,17 @@ TEST_CASE("trial turns: no more at a time than there are, and each in the end") 
   CHECK(had == 800);
 }
 
-TEST_CASE("trial turns: who waits is told that the server ends") {
-  TrialTurns turns(1);
-  REQUIRE(turns.take());
-  std::optional<TrialTurns::Turn> turn(std::in_place, turns);
-  CHECK_FALSE(readable(turns.descriptor()));
+TEST_CASE("trial slots: who waits is told that the server ends") {
+  TrialSlots slots(1);
+  REQUIRE(slots.take());
+  std::optional<TrialSlots::Slot> slot(std::in_place, slots);
+  CHECK_FALSE(readable(slots.descriptor()));
   std::atomic<bool> got{true};
-  std::thread waiting([&] { got = turns.take(); });
-  turns.stop();
+  std::thread waiting([&] { got = slots.take(); });
+  slots.stop();
   waiting.join();
   CHECK_FALSE(got);
-  CHECK(readable(turns.descriptor()));
-  turn.reset();
-  CHECK_FALSE(turns.take());
+  CHECK(readable(slots.descriptor()));
+  slot.reset();
+  CHECK_FALSE(slots.take());
 }

@@ -1,4 +1,4 @@
-#include "server/rollout/push_settler.h"
+#include "server/rollout/push_reconciler.h"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ Verdict verdict(const std::vector<PushAnswer>& answers, size_t self) { return ju
 
 }  // namespace
 
-TEST_CASE("push settler: what one has committed, all commit") {
+TEST_CASE("push reconciler: what one has committed, all commit") {
   using enum PushState;
   CHECK(verdict({in(kCommitted), {}, in(kPrepared)}, 1) == Verdict::kCommit);
   CHECK(verdict({kSilent, {}, in(kCommitted)}, 1) == Verdict::kCommit);
@@ -24,7 +24,7 @@ TEST_CASE("push settler: what one has committed, all commit") {
   CHECK(verdict({in(kLost), {}, in(kCommitted), kSilent}, 1) == Verdict::kCommit);
 }
 
-TEST_CASE("push settler: what was undone or ended is ended") {
+TEST_CASE("push reconciler: what was undone or ended is ended") {
   using enum PushState;
   CHECK(verdict({in(kUndone), {}, in(kCommitted)}, 1) == Verdict::kAbort);
   CHECK(verdict({in(kCommitted), {}, in(kUndone)}, 1) == Verdict::kAbort);
@@ -33,7 +33,7 @@ TEST_CASE("push settler: what was undone or ended is ended") {
   CHECK(verdict({kSilent, {}, in(kAborted)}, 1) == Verdict::kAbort);
 }
 
-TEST_CASE("push settler: a server in doubt waits as long as the first one may have committed") {
+TEST_CASE("push reconciler: a server in doubt waits as long as the first one may have committed") {
   using enum PushState;
   CHECK(verdict({kSilent, {}, in(kPrepared)}, 1) == Verdict::kWait);
   CHECK(verdict({in(kPrepared), {}, in(kPrepared)}, 1) == Verdict::kWait);

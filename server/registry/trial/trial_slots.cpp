@@ -1,4 +1,4 @@
-#include "server/registry/trial/trial_turns.h"
+#include "server/registry/trial/trial_slots.h"
 
 #include <sys/eventfd.h>
 
@@ -9,11 +9,11 @@
 
 namespace sconce::server {
 
-TrialTurns::TrialTurns(size_t most) : stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), left_(most) {
+TrialSlots::TrialSlots(size_t most) : stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), left_(most) {
   SCONCE_CHECK(stop_.get() >= 0, kIo, "cannot wait for the shutdown of the server: ", std::strerror(errno));
 }
 
-bool TrialTurns::take() {
+bool TrialSlots::take() {
   const MutexLock lock(mutex_);
   while (left_ == 0 && !stopped_) wake_.wait(mutex_);
   if (stopped_) return false;
@@ -21,14 +21,14 @@ bool TrialTurns::take() {
   return true;
 }
 
-bool TrialTurns::take_at_once() noexcept {
+bool TrialSlots::take_at_once() noexcept {
   const MutexLock lock(mutex_);
   if (left_ == 0 || stopped_) return false;
   --left_;
   return true;
 }
 
-void TrialTurns::stop() noexcept {
+void TrialSlots::stop() noexcept {
   {
     const MutexLock lock(mutex_);
     stopped_ = true;
@@ -37,7 +37,7 @@ void TrialTurns::stop() noexcept {
   ::eventfd_write(stop_.get(), 1);
 }
 
-void TrialTurns::give_back() noexcept {
+void TrialSlots::give_back() noexcept {
   {
     const MutexLock lock(mutex_);
     ++left_;

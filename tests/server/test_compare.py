@@ -1,4 +1,4 @@
-"""`sconce verify` starts the Python in PATH, which may or may not have Sconce's package."""
+"""`sconce compare` starts the Python in PATH, which may or may not have Sconce's package."""
 import os
 import pathlib
 import re
@@ -9,7 +9,7 @@ import sys
 import pytest
 from serving import PROGRAM, ROOT
 
-HINT = "python3 -m sconce.verify"
+HINT = "python3 -m sconce.compare"
 
 
 @pytest.fixture
@@ -28,52 +28,57 @@ def python(tmp_path):
     return make
 
 
-def verify(path, *words, cwd, **environment):
+def compare(path, *words, cwd, **environment):
     kept = {name: value for name, value in os.environ.items() if name not in ("SCONCE_PROGRAM", "PYTHONPATH")}
-    return subprocess.run([PROGRAM, "verify", *words], capture_output=True, text=True, cwd=cwd,
+    return subprocess.run([PROGRAM, "compare", *words], capture_output=True, text=True, cwd=cwd,
                           env={**kept, "PATH": str(path), **environment})
 
 
 def test_python_gets_the_arguments(python, tmp_path):
     program = "import os, sys\ndef main():\n    print(sys.argv[1:], os.environ['SCONCE_PROGRAM'])\n    return 1\n"
-    path = python({"sconce/__init__.py": "", "sconce/verify.py": program})
-    done = verify(path, "a b.pt2", "m.py:f", "--weights", "--tolerance", "0.5", cwd=tmp_path)
+    path = python({"sconce/__init__.py": "", "sconce/compare.py": program})
+    done = compare(path, "a b.pt2", "m.py:f", "--weights", "--tolerance", "0.5", cwd=tmp_path)
     assert done.stdout == f"['--tolerance', '0.5', '--weights', '--', 'a b.pt2', 'm.py:f'] {PROGRAM.resolve()}\n", done.stderr
     assert done.returncode == 1
-    done = verify(path, "a.pt2", "m:f", cwd=tmp_path, SCONCE_PROGRAM="/another")
+    done = compare(path, "a.pt2", "m:f", cwd=tmp_path, SCONCE_PROGRAM="/another")
     assert done.stdout == "['--', 'a.pt2', 'm:f'] /another\n", done.stderr
 
 
 def test_a_python_without_the_package(python, tmp_path):
     path = python({})
-    done = verify(path, "a.pt2", "m:f", cwd=tmp_path)
+    done = compare(path, "a.pt2", "m:f", cwd=tmp_path)
     assert done.returncode == 2 and not done.stdout
     assert HINT in done.stderr and "Traceback" not in done.stderr, done.stderr
     # A folder of that name in the working directory is no package of ours.
     (tmp_path / "here/sconce").mkdir(parents=True)
-    done = verify(path, "a.pt2", "m:f", cwd=tmp_path / "here")
+    done = compare(path, "a.pt2", "m:f", cwd=tmp_path / "here")
     assert done.returncode == 2 and HINT in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_a_package_that_lacks_something_says_so_itself(python, tmp_path):
     path = python({"sconce/__init__.py": "import not_installed\n"})
-    done = verify(path, "a.pt2", "m:f", cwd=tmp_path)
+    done = compare(path, "a.pt2", "m:f", cwd=tmp_path)
     assert done.returncode == 1 and "No module named 'not_installed'" in done.stderr, done.stderr
 
 
 def test_no_python(tmp_path):
-    done = verify(tmp_path, "a.pt2", "m:f", cwd=tmp_path)
+    done = compare(tmp_path, "a.pt2", "m:f", cwd=tmp_path)
     assert done.returncode == 2
     assert "no python3 on PATH" in done.stderr and HINT in done.stderr, done.stderr
 
 
 def test_arguments_are_checked_first(tmp_path):
-    done = verify(tmp_path, "a.pt2", cwd=tmp_path)
-    assert done.returncode == 2 and "verify needs PACKAGE and MODEL, or --key" in done.stderr, done.stderr
+    done = compare(tmp_path, "a.pt2", cwd=tmp_path)
+    assert done.returncode == 2 and "MODEL is required" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words", [["a.pt2", "m:f"], ["a.pt2", "m:f", "--weights"], ["--tolerance", "0.5", "a.pt2", "m:f"]])
+def test_the_former_command_names_the_present_one(words):
+    done = subprocess.run([PROGRAM, "verify", *words], capture_output=True, text=True)
+    assert done.returncode == 2 and "sconce compare" in done.stderr, done.stderr
 
 
 def test_options_are_those_of_the_module(tmp_path):
-    module = pathlib.Path(ROOT / "python/sconce/verify.py").read_text()
-    here = verify(tmp_path, "--help", cwd=tmp_path).stdout
-    signatures = {"--key", "--signature"}  # which it checks without Python
-    assert set(re.findall(r"--[a-z]+", here)) - {"--help"} - signatures == set(re.findall(r'add_argument\("(--[a-z]+)"', module))
+    module = pathlib.Path(ROOT / "python/sconce/compare.py").read_text()
+    here = compare(tmp_path, "--help", cwd=tmp_path).stdout
+    assert set(re.findall(r"--[a-z]+", here)) - {"--help"} == set(re.findall(r'add_argument\("(--[a-z]+)"', module))

@@ -1,4 +1,4 @@
-// TrialTurns: limits the number of child processes that run trials. A load waits here for its turn. This wait, and the
+// TrialSlots: limits the number of child processes that run trials. A load waits here for its slot. This wait, and the
 // wait for a child, end at once at shutdown. Thread-safe.
 #pragma once
 
@@ -9,25 +9,25 @@
 
 namespace sconce::server {
 
-class TrialTurns {
+class TrialSlots {
  public:
   // kIo if no descriptor is available.
-  explicit TrialTurns(size_t most = 2);
+  explicit TrialSlots(size_t most = 2);
 
-  class Turn {
+  class Slot {
    public:
-    explicit Turn(TrialTurns& turns) noexcept : turns_(turns) {}
-    Turn(const Turn&) = delete;
-    ~Turn() { turns_.give_back(); }
+    explicit Slot(TrialSlots& slots) noexcept : slots_(slots) {}
+    Slot(const Slot&) = delete;
+    ~Slot() { slots_.give_back(); }
 
    private:
-    TrialTurns& turns_;
+    TrialSlots& slots_;
   };
-  // Waits for a turn. Returns false after stop(); then do not construct a Turn.
+  // Waits for a slot. Returns false after stop(); then do not construct a Slot.
   bool take();
-  // Takes a turn if one is free, unless stop() was called.
+  // Takes a slot if one is free, unless stop() was called.
   bool take_at_once() noexcept;
-  // From now on no turn is granted, and the descriptor is readable. Call this once.
+  // From now on no slot is granted, and the descriptor is readable. Call this once.
   void stop() noexcept;
   int descriptor() const noexcept { return stop_.get(); }
 
