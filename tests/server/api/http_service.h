@@ -52,7 +52,7 @@ struct HttpService : ScriptedService {
   void settle() {
     for (int i = 0; i < 12; ++i) {
       io.loop().wake();
-      io.turn();
+      io.run_once();
     }
   }
   // More bytes than a socket takes at once.

@@ -106,7 +106,7 @@ TEST_CASE("grpc call: it is answered by the model, counted and written to the ac
     CHECK(call.code() == GrpcCode::kOk);
     const TensorAnswer& answer = call->answer();
     CHECK(answer.model == "m");
-    CHECK(answer.weight_version == "1");
+    CHECK(answer.weights_name == "1");
     CHECK(answer.last);
     CHECK_FALSE(answer.streamed);
     REQUIRE(answer.outputs.size() == 1);
@@ -401,7 +401,7 @@ TEST_CASE("grpc call: a stream has an answer for each token, and a last one with
     const TensorAnswer& answer = call->answer();
     CHECK(answer.streamed);
     CHECK_FALSE(answer.last);
-    CHECK(answer.weight_version == "1");
+    CHECK(answer.weights_name == "1");
     REQUIRE(answer.outputs.size() == 2);
     CHECK(*static_cast<const int64_t*>(answer.outputs[1].data) == step);
     CHECK(server.counted(kStream, GrpcCode::kOk) == 0);

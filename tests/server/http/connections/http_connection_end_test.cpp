@@ -287,7 +287,7 @@ TEST_CASE("http connection end: the end of the thread closes all, and waits for 
   });
   served.io.stop();
   other.join();
-  CHECK(served.seen() == "abandon, abandon, abandon, take back");
+  CHECK(served.seen() == "abandon, abandon, abandon, take back, gone, gone, gone");
   CHECK(idle.ended());
   CHECK(run.ended());
   CHECK(task.ended());
