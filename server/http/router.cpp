@@ -19,14 +19,17 @@ std::string_view next_segment(std::string_view& path) noexcept {
   return segment;
 }
 
+bool is_dots(std::string_view name) noexcept { return name == "." || name == ".."; }
+
 bool match_variable(std::string_view segment, std::string_view pattern, std::string_view name,
                     std::string_view& value) noexcept {
   if (!pattern.starts_with(name)) return false;
   const std::string_view suffix = pattern.substr(name.size());
   if (!segment.ends_with(suffix) || segment.size() == suffix.size()) return false;
   value = segment.substr(0, segment.size() - suffix.size());
-  // A name has no colon; a verb follows the colon.
-  return value.find(':') == std::string_view::npos;
+  // A name has no colon; a verb follows the colon. "..:call" and "..@set" are no segments of dots, but have such a
+  // name.
+  return value.find(':') == std::string_view::npos && !is_dots(value.substr(0, value.find('@')));
 }
 
 bool match(std::string_view path, std::string_view pattern, RouteMatch& found) noexcept {
@@ -42,6 +45,7 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
       const size_t at = found.model.find('@');
       if (at == std::string_view::npos || at == 0 || at + 1 == found.model.size()) continue;
       found.set = found.model.substr(at + 1);
+      if (is_dots(found.set)) return false;
       found.model = found.model.substr(0, at);
       continue;
     }

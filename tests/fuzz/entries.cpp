@@ -414,9 +414,8 @@ bool run_request(std::string_view text) {
   const bool routed = accepted_request([&] {
     const CanonicalTarget target = canonical_target(head.target);
     const RouteMatch route = find_route(kPatterns, target.path, head.method, kPublic);
-    if (route.result == RouteMatch::Result::kFound && target.path.find("..") != std::string::npos &&
-        (route.model == ".." || route.region == ".."))
-      broken("a path goes up");
+    for (const std::string_view name : {route.model, route.set, route.region, route.file})
+      if (route.result == RouteMatch::Result::kFound && (name == "." || name == "..")) broken("a path goes up");
   });
   if (!routed) return false;
   bytes.remove_prefix(used);

@@ -128,6 +128,16 @@ TEST_CASE("router: what no pattern matches") {
   CHECK(find("/models/m", Method::kGet, kAdmin).result == Result::kNotFound);
 }
 
+TEST_CASE("router: dots before a verb or beside a set are no name") {
+  for (const char* path : {"/models/..:call", "/models/.:call", "/models/m/versions/..:call", "/models/..@blue:call",
+                           "/models/m@..:call", "/models/m@.:call"}) {
+    CAPTURE(std::string(path));
+    CHECK(find(path, Method::kPost).result == Result::kNotFound);
+  }
+  CHECK(find("/models/...:call", Method::kPost).model == "...");
+  CHECK(find("/models/..m@..b:call", Method::kPost).set == "..b");
+}
+
 TEST_CASE("router: what is allowed where the method is another") {
   CHECK(find("/models/m", Method::kPost).result == Result::kMethodNotAllowed);
   CHECK(find("/models/m", Method::kPost).allow == "Allow: GET, HEAD, DELETE\r\n");
