@@ -83,8 +83,8 @@ export function showOperations(place, {access}) {
   let shown = "";
   return watch(({data}) => {
     const now = JSON.stringify([
-      data.operations.map((o) => [o.id, o.state, o.phase, o.bytes]), data.models.map((m) => [m.weight_version, m.staged]),
-      data.server.instance
+      data.operations.map((o) => [o.id, o.state, o.phase, o.bytes]),
+      data.models.map((m) => [m.weight_version, m.staged]), data.server.instance
     ]);
     if (shown && now !== shown) read();
     shown = now;

@@ -22,8 +22,8 @@ export function stateTag(model) {
 export const modelLink = (model, view = "") =>
     `#/models/${encodeURIComponent(model.name)}/${encodeURIComponent(model.version)}${view ? `/${view}` : ""}`;
 
-export const weightsName = (model) =>
-    (model.label ? `${model.label} (weight version ${model.weight_version})` : `weight version ${model.weight_version}`);
+export const weightsName = (model) => (
+    model.label ? `${model.label} (weight version ${model.weight_version})` : `weight version ${model.weight_version}`);
 
 function alertItem(alert) {
   const model = live.data.models.find((m) => m.name === alert.model);

@@ -27,9 +27,11 @@ function servedSpans(entries, active, now) {
   const seconds = (e) => new Date(e.time).getTime() / 1e3;
   const started = live.data?.server.started ?? now - 3600;
   const begin = published.length ? Math.min(started, seconds(published[0])) : started;
-  const spans = [
-    {from: begin, weight_version: published[0]?.before ?? active.weight_version, label: published.length ? "" : active.label}
-  ];
+  const spans = [{
+    from: begin,
+    weight_version: published[0]?.before ?? active.weight_version,
+    label: published.length ? "" : active.label
+  }];
   for (const entry of published) {
     spans.at(-1).to = seconds(entry);
     spans.push({
@@ -182,8 +184,9 @@ export function showWeights(place, context) {
     guard.replaceChildren(
         guardView(weights.guard) ?? "",
         weights.stored === false ?
-            notice(`Not stored on disk: ${weights.store_problem ?? "a restart serves the set that was stored before"}`,
-                   "warn") :
+            notice(
+                `Not stored on disk: ${weights.store_problem ?? "a restart serves the set that was stored before"}`,
+                "warn") :
             "");
     showComparison(list);
     const active = list.find((s) => s.state === "active");
@@ -205,7 +208,8 @@ export function showWeights(place, context) {
   const leave = watch(({data}) => {
     const now = modelIn(data, model);
     const ended = data.operations.filter((o) => o.model === model.name && o.state !== "running").map((o) => o.id);
-    const state = JSON.stringify([now?.weight_version, now?.label, now?.staged, now?.sets, data.server.instance, ended]);
+    const state =
+        JSON.stringify([now?.weight_version, now?.label, now?.staged, now?.sets, data.server.instance, ended]);
     if (shown && state !== shown) read();
     shown = state;
   });
