@@ -57,7 +57,7 @@ def infer_request():
 def answers(server):
     with grpc.insecure_channel(server.grpc) as channel:
         try:
-            service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(infer_request(), timeout=5)
+            service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(infer_request(), timeout=30)
         except grpc.RpcError:
             return False
         return True

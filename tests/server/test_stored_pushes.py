@@ -95,14 +95,14 @@ def test_what_was_not_stored_is_not_active(folder):
         assert stage(server, "kept").status == 200 and act(server, "commit", "kept").status == 200
         assert stage(server, "try", 7).status == 200
         answer = server.admin("POST", "fake/weights/commit?push=try&store=false")
-        expected = {"push": "try", "state": "committed", "label": "five", "weight_version": 3, "active": True,
-                    "generation": 3}  # deprecated
-        assert answer.json["push"] == expected
+        record = {"push": "try", "state": "committed", "label": "five", "weight_version": 3, "active": True,
+                  "generation": 3}  # deprecated
+        assert answer.json["push"] == record
         kill(server)
     with storing_server(folder) as server:
         assert server.ones() == (expected(5), 2)
-        assert pushes(server)["try"] == {**expected, "active": False}
-        assert pushes(server)["stored"]["active"] is True
+        assert pushes(server)["try"] == {**record, "active": False}
+        assert pushes(server)["kept"]["active"] is True
         assert stage(server, "again", 9).status == 200 and act(server, "commit", "again").json["generation"] == 3
         kill(server)
     with storing_server(folder) as server:
