@@ -208,7 +208,10 @@ class Server {
     // loop. The work of a loop may refer to another loop, so it goes while all of them are there.
     for (auto& io_thread : io_threads_) io_thread->stop();
     listeners_.clear();
-    for (auto& io_thread : io_threads_) io_thread->loop().drop_work();
+    for (auto& io_thread : io_threads_) {
+      io_thread->loop().drop_work();
+      io_thread->answer_by(nullptr);  // its snapshot of the catalog holds models
+    }
     if (telemetry_.otlp) telemetry_.otlp->stop();
   }
 
@@ -465,10 +468,10 @@ class Server {
   asio::io_context context_{1};
   RequestBudget request_memory_;                       // outlives the models, which may keep inputs
   OpenConnections connections_;                        // outlives the I/O threads
+  std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the models, whose replica threads wake them
   TimerQueue clock_;                                   // outlives the models that set it
   IdleWatch idle_watch_{[this] { control_.wake(); }};  // outlives the models that notify it
   DeferredDeleter reaper_;                             // outlives all owners of models
-  std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the requests, whose replica threads post to them
   Repository repository_;
   WeightStore store_;
   std::unique_ptr<OnDemand> on_demand_;  // null: all models are loaded at start

@@ -10,15 +10,13 @@ the reasons. Needs torch and a C++ compiler; packages hold source only, and are 
 
 import argparse
 import collections
-import glob
 import importlib.util
 import json
-import os
+import pathlib
 import random
 import re
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import zipfile
 
@@ -128,13 +126,12 @@ def proof_of(sconce, texts):
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/m.pt2"
         with zipfile.ZipFile(path, "w") as archive:
-            # A package needs a library; any will do, as nothing runs.
-            library = min(glob.glob(sysconfig.get_path("platstdlib") + "/lib-dynload/*.so"), key=os.path.getsize)
-            archive.write(library, "m/data/aotinductor/model/m.so")
+            # A package needs a model's library; any will do, as nothing runs.
+            library = pathlib.Path(sconce).resolve().parents[1] / "tests/fake_model/fake_model.so"
+            archive.write(library, "m/data/aotinductor/model/m.wrapper.so")
             for i, text in enumerate(texts):
-                archive.writestr(
-                    f"m/data/aotinductor/model/m{i}.{'wrapper' if 'run_impl(' in text else 'kernel'}.cpp", text
-                )
+                name = "m.wrapper.cpp" if "run_impl(" in text else f"m{i}.kernel.cpp"
+                archive.writestr(f"m/data/aotinductor/model/{name}", text)
         run = subprocess.run([sconce, "inspect", "--json", path], capture_output=True, text=True)
         if run.returncode:
             raise SystemExit(run.stderr)
