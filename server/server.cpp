@@ -200,6 +200,7 @@ class Server {
   ~Server() {
     if (remote_) remote_->stop();  // it notifies the following parts
     control_.stop();
+    idle_watch_.stop();  // models run on until the reaper has deleted them
     grpc_.reset();
     rollout_.operations.stop();
     rollout_.admin_threads.stop();  // they pass their answers to the I/O threads

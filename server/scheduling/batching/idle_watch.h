@@ -10,6 +10,8 @@
 #include <functional>
 #include <utility>
 
+#include "sconce/mutex.h"
+
 namespace sconce::server {
 
 class IdleWatch {
@@ -19,7 +21,7 @@ class IdleWatch {
 
   // A run ended. Reads one word, except for the first run of a period.
   void ran() noexcept {
-    if (state_.load(std::memory_order_relaxed) != kBusy && state_.exchange(kBusy) == kAsleep) wake_();
+    if (state_.load(std::memory_order_relaxed) != kBusy) begin_period();
   }
   // Call this after each poll. Returns true if no run ended since the last call: then sleep until !asleep(). The
   // previous poll may have missed a run that ended just before the last call; this poll has seen it.
@@ -30,10 +32,21 @@ class IdleWatch {
     return false;
   }
   bool asleep() const noexcept { return state_.load() == kAsleep; }
+  // Call this after the polling thread has ended: no run that ends later calls `wake`, and none is within it.
+  void stop() noexcept {
+    const MutexLock lock(mutex_);
+    state_.store(kBusy);
+  }
 
  private:
+  void begin_period() noexcept {
+    const MutexLock lock(mutex_);
+    if (state_.exchange(kBusy) == kAsleep) wake_();
+  }
+
   static constexpr int kBusy = 0, kQuiet = 1, kAsleep = 2;
   std::atomic<int> state_{kBusy};
+  Mutex mutex_;  // held while `wake` is called
   const std::function<void()> wake_;
 };
 

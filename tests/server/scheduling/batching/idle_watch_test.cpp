@@ -54,3 +54,14 @@ TEST_CASE("idle_watch: a run that ends while the watching thread falls asleep wa
   sleeper.join();
   CHECK(slept.load() == kRounds);
 }
+
+TEST_CASE("idle watch: after stop() no run wakes a thread") {
+  int woken = 0;
+  IdleWatch watch([&] { ++woken; });
+  while (!watch.end_period()) {
+  }
+  watch.stop();
+  CHECK_FALSE(watch.asleep());
+  for (int i = 0; i < 3; ++i) watch.ran();
+  CHECK(woken == 0);
+}
