@@ -265,7 +265,7 @@ COMMANDS = {
     "TSAN_OPTIONS=suppressions=tests/sanitizers/tsan.supp build/tsan/tests/test_runner": built(),
     # The fault campaign
     **{f"./dev faults{words}": run_by("tests/faults/test_faults.py::test_nothing_is_lost", "each kind of fault, in its short form")
-       for words in ("", " [MINUTES]", " 5 --seed 51", " 5 --only calls/load --seed 2 --every 1",
+       for words in ("", " [MINUTES]", " 20", " 5 --only calls/load --seed 2 --every 1",
                     " 1 --only calls/load")},
     **{f"./dev faults soak {minutes}": run_by("tests/faults/test_faults.py::test_the_soak_is_flat")
        for minutes in ("[MINUTES]", "10")},
