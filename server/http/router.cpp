@@ -19,7 +19,12 @@ std::string_view next_segment(std::string_view& path) noexcept {
   return segment;
 }
 
-bool is_dots(std::string_view name) noexcept { return name == "." || name == ".."; }
+// Whether a name, or the part before its "@", is "." or "..". canonical_target() refuses segments of dots; this is for
+// "..:call", "..@set" and "m@..", which are no such segments.
+bool is_dots(std::string_view name) noexcept {
+  name = name.substr(0, name.find('@'));
+  return name == "." || name == "..";
+}
 
 bool match_variable(std::string_view segment, std::string_view pattern, std::string_view name,
                     std::string_view& value) noexcept {
@@ -27,9 +32,8 @@ bool match_variable(std::string_view segment, std::string_view pattern, std::str
   const std::string_view suffix = pattern.substr(name.size());
   if (!segment.ends_with(suffix) || segment.size() == suffix.size()) return false;
   value = segment.substr(0, segment.size() - suffix.size());
-  // A name has no colon; a verb follows the colon. "..:call" and "..@set" are no segments of dots, but have such a
-  // name.
-  return value.find(':') == std::string_view::npos && !is_dots(value.substr(0, value.find('@')));
+  // A name has no colon; a verb follows the colon.
+  return value.find(':') == std::string_view::npos;
 }
 
 bool match(std::string_view path, std::string_view pattern, RouteMatch& found) noexcept {
@@ -45,7 +49,6 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
       const size_t at = found.model.find('@');
       if (at == std::string_view::npos || at == 0 || at + 1 == found.model.size()) continue;
       found.set = found.model.substr(at + 1);
-      if (is_dots(found.set)) return false;
       found.model = found.model.substr(0, at);
       continue;
     }
@@ -61,7 +64,9 @@ bool match(std::string_view path, std::string_view pattern, RouteMatch& found) n
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     if (!std::all_of(digits.begin(), digits.end(), is_digit)) return false;
   }
-  return path.empty() && pattern.empty();
+  if (!path.empty() || !pattern.empty()) return false;
+  const auto names = {found.model, found.set, found.region, found.file, found.version};
+  return std::none_of(names.begin(), names.end(), is_dots);
 }
 
 }  // namespace
