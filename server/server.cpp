@@ -205,8 +205,8 @@ class Server {
     rollout_.operations.stop();
     rollout_.admin_threads.stop();  // they pass their answers to the I/O threads
     admission_.heavy_work.stop();   // likewise
-    // All I/O threads outlive the models: a replica thread that has passed on an answer may be about to wake its event
-    // loop. The work of a loop may refer to another loop, so it goes while all of them are there.
+    // I/O threads outlive the models: after a replica thread has handed over an answer, it may still wake the event
+    // loop of that connection. The work of a loop may refer to another loop, so it is dropped while all loops exist.
     for (auto& io_thread : io_threads_) io_thread->stop();
     listeners_.clear();
     for (auto& io_thread : io_threads_) {

@@ -46,7 +46,7 @@ Json described(const Overview::Model& model) {
           {"reason", model.reason},
           {"kind", model.pipeline ? "pipeline" : "package"},
           {"weight_version", model.weight_version},
-          {"generation", model.weight_version},
+          {"generation", model.weight_version},  // deprecated
           {"label", text_or_nothing(model.label)},
           {"staged", model.staged},
           {"sets", model.sets},

@@ -71,7 +71,7 @@ void append_operation(std::string& text, const Operation& operation) {
   if (view.state == Operation::State::kDone) append_member(text, "result", outcome_name(view.outcome));
   if (view.weight_version != 0) {
     append_number(text, "weight_version", view.weight_version);
-    append_number(text, "generation", view.weight_version);
+    append_number(text, "generation", view.weight_version);  // deprecated
   }
   if (view.stored) {
     // "kept" and "kept_problem" are the former names, deprecated.
@@ -104,7 +104,7 @@ Json described(const GuardRecord& guard) {
   const bool watching = guard.state == GuardState::kWatching;
   Json json = {{"state", guard_state_name(guard.state)},
                {"weight_version", guard.weight_version},
-               {"generation", guard.weight_version},
+               {"generation", guard.weight_version},  // deprecated
                {"seconds_left", watching ? std::max(left.count(), 0.0) : 0.0},
                {"answers", guard.totals.answers},
                {"failures", guard.totals.failures},
@@ -191,15 +191,17 @@ std::string weights_document(const ModelSignature& model, std::span<const Weight
                              std::span<const std::string> digests, const WeightsState& state) {
   Json json = of_model(model.name, model.version);
   Json list = Json::array();
+  uint64_t active = 0;
   for (size_t i = 0; i < sets.size(); ++i) {
     const WeightSetInfo& set = sets[i];
     if (set.state == WeightState::kActive) {
-      json["generation"] = set.weight_version;  // the active set below has it as "weight_version"
+      active = set.weight_version;
+      json["generation"] = active;  // deprecated: the active set below has it as "weight_version"
       json["weight_version"] = weights_name(set.weight_version, set.label);
     }
     Json one = {{"state", state_name(set.state)}};
     one["weight_version"] = set.weight_version != 0 ? Json(set.weight_version) : Json(nullptr);
-    one["generation"] = one["weight_version"];
+    one["generation"] = one["weight_version"];  // deprecated
     one["label"] = set.label;
     one["bytes"] = set.bytes;
     one["own_bytes"] = set.own_bytes;
@@ -213,7 +215,7 @@ std::string weights_document(const ModelSignature& model, std::span<const Weight
   json["ready"] = state.ready;
   if (!state.reason.empty()) json["reason"] = state.reason;
   if (state.stored) {
-    json["stored"] = json["generation"] == state.stored->weight_version;
+    json["stored"] = active == state.stored->weight_version;
     json["kept"] = json["stored"];  // deprecated, as kept_problem
     if (!state.stored->problem.empty()) {
       json["store_problem"] = state.stored->problem;

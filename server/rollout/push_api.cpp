@@ -42,7 +42,7 @@ Json describe(const PushRecord& record, const ServedModel& served) {
   }
   if (record.weight_version != 0) {
     json["weight_version"] = record.weight_version;
-    json["generation"] = record.weight_version;
+    json["generation"] = record.weight_version;  // deprecated
     json["active"] = is_served(record, served);
   }
   if (!record.terms.members.empty()) {
@@ -235,7 +235,7 @@ std::string pushes(Rollout& rollout, const AdminRequest& request) {
   return dump(Json{{"model", place.model},
                    {"version", std::to_string(place.version)},
                    {"weight_version", served->model().weight_version()},
-                   {"generation", served->model().weight_version()},
+                   {"generation", served->model().weight_version()},  // deprecated
                    {"pushes", std::move(list)}});
 }
 

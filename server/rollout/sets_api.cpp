@@ -38,7 +38,7 @@ Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> count
   Json json = {{"name", info.name},
                {"state", info.on_disk ? "disk" : "memory"},
                {"weight_version", info.weight_version},
-               {"generation", info.weight_version},
+               {"generation", info.weight_version},  // deprecated
                {"label", info.label},
                {"bytes", info.bytes},
                {"own_bytes", info.own_bytes},

@@ -255,7 +255,7 @@ OrderedJson rates_document(const History& history) {
                       {"set_bytes", model.set_bytes},
                       {"replicas", model.replicas},
                       {"weight_version", model.weight_version},
-                      {"generation", model.weight_version},
+                      {"generation", model.weight_version},  // deprecated
                       {"label", model.label.empty() ? OrderedJson(nullptr) : OrderedJson(model.label)},
                       {"staged", model.staged}});
   }

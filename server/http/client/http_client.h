@@ -83,8 +83,9 @@ class HttpClient {
 
   Answer ask(const HttpRequest& request, const Check& check = {}, const AnswerSink& sink = {});
 
-  // A POST whose body of so many bytes the caller sends piece by piece, after the server's "100 Continue" or one
-  // second. False: the server accepts no more bytes, or cannot be reached; answer() has the reason.
+  // begin() starts a POST with a body of `bytes` bytes, once the server has sent "100 Continue" or one second has
+  // passed; send() sends the next piece of the body. False: the server accepts no more bytes, or cannot be reached;
+  // answer() has the reason.
   bool begin(const HttpRequest& request, uint64_t bytes, const Check& check);
   bool send(std::span<const std::byte> piece);
   // Call this once, after begin(). silence: as in HttpLimits.

@@ -99,7 +99,7 @@ void EventLoop::drop_work() noexcept {
     const MutexLock lock(mutex_);
     dropped.swap(work_);
   }
-  dropped.clear();  // without the mutex: what the work holds may call this loop
+  dropped.clear();  // without the mutex: a destructor may call this loop
   begun_.clear();
 }
 

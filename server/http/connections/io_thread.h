@@ -61,7 +61,7 @@ class IoThread {
   size_t index() const noexcept { return index_; }
   ConnectionCounters& counters() noexcept { return shared_.counters[index_]; }
 
-  // Call this before start().
+  // Call this before start(), and with null after stop(), to let go of what the handler holds.
   void answer_by(std::unique_ptr<HttpHandler> handler) noexcept { handler_ = std::move(handler); }
   void start();  // runs the loop on a new thread
   // One iteration of the loop. The thread of start() repeats it; a test calls it instead of start().

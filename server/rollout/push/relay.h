@@ -19,8 +19,8 @@ namespace sconce::server {
 class Relay {
  public:
   // terms: of this server; the next server is the member after it. patience: maximum time in which the next server
-  // accepts nothing. check: called every 50 ms while waiting for it; its exceptions are
-  // passed on. kForbidden.
+  // accepts nothing. check: called every 50 ms of waiting; its exceptions are passed on.
+  // kForbidden.
   Relay(const PushPeers& peers, const PushTerms& terms, std::chrono::seconds patience, std::function<void()> check);
 
   // Call this before the body is read. Errors of begin(), send() and end() name the server; their code corresponds to

@@ -39,7 +39,7 @@ std::string line_of(const AuditEntry& entry) {
   if (entry.before != 0) json["before"] = entry.before;
   if (entry.weight_version != 0) {
     json["weight_version"] = entry.weight_version;
-    json["generation"] = entry.weight_version;
+    json["generation"] = entry.weight_version;  // deprecated
   }
   const auto add = [&](const char* key, const std::string& text) {
     if (!text.empty()) json[key] = text;

@@ -32,7 +32,7 @@ class IdleWatch {
     return false;
   }
   bool asleep() const noexcept { return state_.load() == kAsleep; }
-  // Call this after the polling thread has ended: no run that ends later calls `wake`, and none is within it.
+  // Call this after the polling thread has ended. When it returns, no thread is within `wake`, and none calls it again.
   void stop() noexcept {
     const MutexLock lock(mutex_);
     state_.store(kBusy);

@@ -36,7 +36,7 @@ bool is_plain_name(const std::string& name) {
 
 OrderedJson json_of(const StoredSet& set) {
   OrderedJson json = {{"weight_version", set.weight_version},
-                      {"generation", set.weight_version},
+                      {"generation", set.weight_version},  // deprecated
                       {"label", set.label},
                       {"digest", set.digest},
                       {"file", set.file},
@@ -64,7 +64,7 @@ OrderedJson json_of(const StoredPush& push) {
   if (!push.set.empty()) json["set"] = push.set;
   if (push.weight_version != 0) {
     json["weight_version"] = push.weight_version;
-    json["generation"] = push.weight_version;
+    json["generation"] = push.weight_version;  // deprecated
     json["stored"] = push.stored;
     json["kept"] = push.stored;
   }

@@ -172,7 +172,7 @@ OrderedJson Recording::json() const {
           {"bytes", bytes_},
           {"limit_bytes", limits_.bytes},
           {"weight_version", weight_version_},
-          {"generation", weight_version_}};
+          {"generation", weight_version_}};  // deprecated
 }
 
 }  // namespace sconce::server
