@@ -1,6 +1,7 @@
 // nlohmann's JSON values with a destructor that allocates nothing. nlohmann's own destructor pushes nested values onto
-// a stack that allocates, which ends the process when memory runs out. Here that stack is a list threaded through the
-// values themselves.
+// a vector, which ends the process when memory runs out. Here the values that wait for their destruction form a list
+// that is threaded through the values themselves: basic_json::json_value::destroy() is specialised for these two types
+// (read for nlohmann 3.11; another signature would not compile).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace sconce {
 
-// An allocator type that distinguishes arrays from the stack, which has the standard allocator.
+// Only makes these two types ours: a specialisation must not concern nlohmann::json.
 template <class T>
 struct JsonAllocator : std::allocator<T> {
   JsonAllocator() noexcept = default;
@@ -25,24 +26,24 @@ struct JsonAllocator : std::allocator<T> {
   };
 };
 
-// Space in each array and object for a link to the value below it on the stack.
-struct JsonBelow {
-  JsonBelow() noexcept = default;
-  JsonBelow(const JsonBelow&) noexcept {}
-  JsonBelow& operator=(const JsonBelow&) noexcept { return *this; }
+// Room in each array and object for a link to the next value of the list.
+struct JsonLink {
+  JsonLink() noexcept = default;
+  JsonLink(const JsonLink&) noexcept {}
+  JsonLink& operator=(const JsonLink&) noexcept { return *this; }
   alignas(void*) std::byte value[2 * sizeof(void*)];
 };
 
 template <class T, class Allocator>
-struct JsonArray : std::vector<T, Allocator>, JsonBelow {
+struct JsonArray : std::vector<T, Allocator>, JsonLink {
   using std::vector<T, Allocator>::vector;
 };
 template <class Key, class T, class Less, class Allocator>
-struct SortedJsonObject : std::map<Key, T, Less, Allocator>, JsonBelow {
+struct SortedJsonObject : std::map<Key, T, Less, Allocator>, JsonLink {
   using std::map<Key, T, Less, Allocator>::map;
 };
 template <class Key, class T, class Less, class Allocator>
-struct OrderedJsonObject : nlohmann::ordered_map<Key, T, Less, Allocator>, JsonBelow {
+struct OrderedJsonObject : nlohmann::ordered_map<Key, T, Less, Allocator>, JsonLink {
   OrderedJsonObject() = default;
   template <class Iterator>
   OrderedJsonObject(Iterator first, Iterator last) : nlohmann::ordered_map<Key, T, Less, Allocator>(first, last) {}
@@ -54,45 +55,88 @@ using JsonWith = nlohmann::basic_json<Object, JsonArray, std::string, bool, int6
 using SortedJson = JsonWith<SortedJsonObject>;    // as nlohmann::json
 using OrderedJson = JsonWith<OrderedJsonObject>;  // as nlohmann::ordered_json
 
-// The stack: the members of std::vector that nlohmann's destructor uses.
+// Arrays and objects that wait for their destruction; the last one comes first.
 template <class Json>
 class JsonStack {
  public:
-  using value_type = Json;
-
-  void reserve(size_t) noexcept {}
-  bool empty() const noexcept { return taken_.is_null() && top_.is_null(); }
-  void push_back(Json&& value) noexcept {
-    Json item(std::move(value));
-    JsonBelow* const room = below(item);
-    if (room == nullptr) return;  // it is empty and can be destroyed now
+  bool empty() const noexcept { return top_.is_null(); }
+  // Takes a value; only containers have something to wait for.
+  void push(Json&& value) noexcept {
+    JsonLink* const room = link(value);
+    if (room == nullptr) return;
     static_assert(sizeof(Json) <= sizeof room->value && alignof(Json) <= alignof(void*));
     ::new (static_cast<void*>(room->value)) Json(std::move(top_));
-    top_ = std::move(item);
+    top_ = std::move(value);
   }
-  Json& back() noexcept {
-    if (taken_.is_null()) {
-      taken_ = std::move(top_);
-      Json* const next = std::launder(reinterpret_cast<Json*>(below(taken_)->value));
-      top_ = std::move(*next);
-      next->~Json();
-    }
-    return taken_;
+  Json pop() noexcept {
+    Json item = std::move(top_);
+    Json* const next = std::launder(reinterpret_cast<Json*>(link(item)->value));
+    top_ = std::move(*next);
+    next->~Json();
+    return item;
   }
-  void pop_back() noexcept { taken_ = Json(); }
+  void push_all(typename Json::array_t& array) noexcept {
+    for (Json& value : array) push(std::move(value));
+  }
+  void push_all(typename Json::object_t& object) noexcept {
+    for (auto& [key, value] : object) push(std::move(value));
+  }
 
  private:
-  static JsonBelow* below(Json& value) noexcept {
+  static JsonLink* link(Json& value) noexcept {
     if (value.is_array()) return value.template get_ptr<typename Json::array_t*>();
     if (value.is_object()) return value.template get_ptr<typename Json::object_t*>();
     return nullptr;
   }
-  Json top_, taken_;
+  Json top_;
 };
+
+template <class T>
+void destroy_json_part(T* part) noexcept {
+  JsonAllocator<T> allocator;
+  std::destroy_at(part);
+  allocator.deallocate(part, 1);
+}
+
+// Destroys a container after all that it contains, of any depth, without recursion.
+template <class Json, class Container>
+void destroy_json_container(Container* container) noexcept {
+  JsonStack<Json> stack;
+  stack.push_all(*container);
+  while (!stack.empty()) {
+    Json item = stack.pop();
+    if (item.is_array())
+      stack.push_all(*item.template get_ptr<typename Json::array_t*>());
+    else
+      stack.push_all(*item.template get_ptr<typename Json::object_t*>());
+  }
+  destroy_json_part(container);
+}
+
+// value: nlohmann's union of pointers, whose type is private.
+template <class Json, class Value>
+void destroy_json(Value& value, typename Json::value_t type) noexcept {
+  switch (type) {
+    case Json::value_t::array:
+      return destroy_json_container<Json>(value.array);
+    case Json::value_t::object:
+      return destroy_json_container<Json>(value.object);
+    case Json::value_t::string:
+      return destroy_json_part(value.string);
+    case Json::value_t::binary:
+      return destroy_json_part(value.binary);
+    default:
+      return;
+  }
+}
 
 }  // namespace sconce
 
 template <>
-class std::vector<sconce::SortedJson> : public sconce::JsonStack<sconce::SortedJson> {};
+inline void sconce::SortedJson::json_value::destroy(value_t type) {
+  sconce::destroy_json<sconce::SortedJson>(*this, type);
+}
 template <>
-class std::vector<sconce::OrderedJson> : public sconce::JsonStack<sconce::OrderedJson> {};
+inline void sconce::OrderedJson::json_value::destroy(value_t type) {
+  sconce::destroy_json<sconce::OrderedJson>(*this, type);
+}
