@@ -245,11 +245,11 @@ SizeExpression SizeExpression::placed(std::span<const size_t> places) const {
   for (Instruction& instruction : other.code_)
     if (instruction.op == Op::kSymbol)
       instruction.operand = static_cast<int64_t>(places[static_cast<size_t>(instruction.operand)]);
-  other.sum_ = other.sum();
+  other.sum_ = other.as_sum();
   return other;
 }
 
-std::optional<SizeSum> SizeExpression::sum() const {
+std::optional<SizeSum> SizeExpression::as_sum() const {
   std::vector<SizeSum> parts;
   for (const auto& [op, operand] : code_) {
     std::optional<SizeSum> part;

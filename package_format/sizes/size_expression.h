@@ -45,6 +45,8 @@ class SizeExpression {
       if (const std::optional<int64_t> value = sum_->value(values)) return value;
     return computed(values);
   }
+  // Of a placed() expression that is a sum.
+  const std::optional<SizeSum>& sum() const noexcept { return sum_; }
   // Symbols may be 0 or more. symbol: its index in symbols().
   Growth growth(size_t symbol) const;
 
@@ -58,7 +60,7 @@ class SizeExpression {
   static constexpr size_t kMaxDepth = 24;  // of values on the evaluation stack
 
   std::optional<int64_t> computed(std::span<const int64_t> values) const noexcept;
-  std::optional<SizeSum> sum() const;  // nullopt: it is none
+  std::optional<SizeSum> as_sum() const;  // nullopt: it is none
 
   std::vector<Instruction> code_;  // postfix
   std::vector<std::string> symbols_;

@@ -309,7 +309,7 @@ bool SizeRelations::agrees(std::span<const int64_t> sizes) const {
   std::array<int64_t, kMaxOnStack> few;
   std::vector<int64_t> many;
   if (system.symbols.size() > few.size()) many.resize(system.symbols.size());
-  return system.solve(sizes.data(), many.empty() ? few.data() : many.data()).failure == Failure::kNone;
+  return system.agrees(sizes.data(), many.empty() ? few.data() : many.data());
 }
 
 std::optional<SizeRelations::Violation> SizeRelations::violation(std::span<const int64_t> sizes,

@@ -55,6 +55,7 @@ SizeSystem::SizeSystem(std::span<const TensorSpec> inputs, std::span<const Acces
   add_expressions();
   add_rest();
   finish_ranges();
+  separate_sums();
   std::vector<std::string> told;
   for (const Symbol& symbol : symbols) told.push_back(symbol.known ? symbol.name : std::string());
   this->bounds = SizeBounds(bounds, told);
@@ -244,7 +245,8 @@ Failure SizeSystem::invert(const SizeExpression& placed, size_t symbol, Kind kin
   return at(above) == wanted ? Failure::kNone : Failure::kNotWhole;
 }
 
-SizeSystem::Outcome SizeSystem::solve(const int64_t* given, int64_t* values) const noexcept {
+SizeSystem::Outcome SizeSystem::solve(std::span<const Step> steps, const int64_t* given,
+                                      int64_t* values) const noexcept {
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     const Size& size = sizes[step.size];
@@ -285,9 +287,37 @@ SizeSystem::Outcome SizeSystem::solve(const int64_t* given, int64_t* values) con
         break;
     }
   }
+  return {};
+}
+
+SizeSystem::Outcome SizeSystem::solve(const int64_t* given, int64_t* values) const noexcept {
+  const Outcome outcome = solve(steps, given, values);
+  if (outcome.failure != Failure::kNone) return outcome;
   if (bounds.size() > 0)
     if (const auto broken = bounds.broken(values)) return {Failure::kBound, broken->bound};
   return {};
+}
+
+bool SizeSystem::agrees(const int64_t* given, int64_t* values) const noexcept {
+  if (solve(other_steps_, given, values).failure != Failure::kNone) return false;
+  for (const SumCheck& check : sums_) {
+    const int64_t is = given[check.size];
+    std::optional<int64_t> expected = check.sum.value({values, symbols.size()});
+    if (!expected) [[unlikely]]  // a symbol so large that a step of the sum might overflow
+      expected = value(sizes[check.size], values);
+    if (is != expected || is < check.accepted.least || is > check.accepted.most) return false;
+  }
+  return bounds.size() == 0 || !bounds.broken(values);
+}
+
+void SizeSystem::separate_sums() {
+  for (const Step& step : steps) {
+    const Size& size = sizes[step.size];
+    if (step.kind == Kind::kComputed && size.placed->sum())
+      sums_.push_back({*size.placed->sum(), size.accepted, step.size});
+    else
+      other_steps_.push_back(step);
+  }
 }
 
 }  // namespace sconce
