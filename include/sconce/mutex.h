@@ -98,8 +98,9 @@ class ConditionVariable {
     Adopted adopted(mutex);
     return condition_.wait_for(adopted.lock, at_most);
   }
+  // time: a copy, because it is read again after the wait, when the caller's may be gone.
   template <class Clock, class Duration>
-  std::cv_status wait_until(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& time) SCONCE_REQUIRES(mutex) {
+  std::cv_status wait_until(Mutex& mutex, std::chrono::time_point<Clock, Duration> time) SCONCE_REQUIRES(mutex) {
     Adopted adopted(mutex);
     return condition_.wait_until(adopted.lock, time);
   }

@@ -155,3 +155,18 @@ TEST_CASE("alarm clock: alarms come and go while others ring") {
   }
   lasting.wait_for(1001);
 }
+
+// AddressSanitizer found it: the time of a wait was read again after it, from an alarm that was gone.
+TEST_CASE("alarm clock: the alarm for which the thread waits goes") {
+  TimerQueue clock;
+  for (int i = 0; i < 100; ++i) {
+    auto gone = std::make_unique<Bell>(clock);
+    gone->set(TimerQueue::Clock::now() + 1h);
+    Bell rings(clock);
+    rings.set(TimerQueue::Clock::now());
+    rings.wait_for(1);  // the thread then waits for the other alarm
+    gone.reset();
+    rings.set(TimerQueue::Clock::now());
+    rings.wait_for(2);
+  }
+}
