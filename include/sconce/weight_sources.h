@@ -78,7 +78,7 @@ class WeightFile {
   virtual void check_whole() = 0;
 
  protected:
-  WeightFile() = default;
+  WeightFile();
   void add(WeightEntry entry);  // kCorruptPackage if its sizes overflow
 
   std::vector<WeightEntry> entries_;

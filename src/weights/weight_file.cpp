@@ -54,6 +54,7 @@ WeightFormat detect(const weights::InputFile& file, const FileOptions& options) 
 
 }  // namespace
 
+WeightFile::WeightFile() = default;
 WeightFile::~WeightFile() = default;
 
 void WeightFile::add(WeightEntry entry) {
