@@ -1,5 +1,5 @@
 // Parts of Open Inference Protocol v2 answers that all encodings share: which outputs can be sent, outputs in shared
-// memory, and classes. Used only on the connection's thread.
+// memory, and classes. Used by one thread at a time for a request, as Inference is.
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 // Containers follow the call spec: tuples, lists, deques and namedtuples are arrays; dicts and dataclasses are objects.
 // A tensor is a nested list (complex numbers as [re, im]) or {"dtype", "shape", "base64"}; the signature gives dtypes.
 // Leaves that the package dropped (numbers, strings, None) are accepted and ignored. Without a call spec, args is the
-// flat list of inputs, and the answer is the output or a list of outputs. Used only on the connection's thread. Errors
-// are kInvalidArgument and give the position in the call: args[0]["mask"].
+// flat list of inputs, and the answer is the output or a list of outputs. Used by one thread at a time for a request,
+// as Inference is. Errors are kInvalidArgument and give the position in the call: args[0]["mask"].
 #pragma once
 
 #include <span>

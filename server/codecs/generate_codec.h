@@ -3,7 +3,8 @@
 //
 // An input is a scalar, a flat list or nested lists. Metadata supply the part of the shape that nesting does not give:
 // the batch dimension is 1, and one variable dimension takes the number of elements. All other members, and those of
-// "parameters", are parameters. Used only on the connection's thread. Errors are kInvalidArgument and name the input.
+// "parameters", are parameters. Used by one thread at a time for a request, as Inference is. Errors are
+// kInvalidArgument and name the input.
 #pragma once
 
 #include <span>

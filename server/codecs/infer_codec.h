@@ -1,8 +1,8 @@
 // Inference request and answer of Open Inference Protocol v2, with the JSON and binary tensor extension. Compatible
 // with Triton 24.10 except in errors: integers are exact, size checks do not overflow, and invalid input is always 400.
 //
-// Tensors of a request are views of its body if alignment and strides permit, else copies in the scratch. Used only on
-// the connection's thread. Errors are kInvalidArgument and name the tensor.
+// Tensors of a request are views of its body if alignment and strides permit, else copies in the scratch. Used by one
+// thread at a time for a request, as Inference is. Errors are kInvalidArgument and name the tensor.
 #pragma once
 
 #include <cstdint>

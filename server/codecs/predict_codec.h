@@ -2,8 +2,8 @@
 //
 // Row format: {"instances": [...]}, each a value or, for several inputs, an object by name; the answer is
 // {"predictions": [...]} in the same form. Column format: {"inputs": VALUE or {NAME: VALUE}}; the answer is {"outputs":
-// ...}. Values are nested lists with the signature's dtypes. Used only on the connection's thread. Errors are
-// kInvalidArgument and name the input.
+// ...}. Values are nested lists with the signature's dtypes. Used by one thread at a time for a request, as Inference
+// is. Errors are kInvalidArgument and name the input.
 #pragma once
 
 #include <span>

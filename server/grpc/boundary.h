@@ -1,6 +1,6 @@
 // The interface between the program and libsconce_grpc. The library has gRPC and protobuf, and translates; the program
-// makes all decisions. Both are from the same build. Includes only std headers; each side calls the other only through
-// these interfaces, none of which throws.
+// makes all decisions. Both are from the same build. Includes only std headers and two of the server's, which do
+// likewise; each side calls the other only through these interfaces, none of which throws.
 #pragma once
 
 #include <chrono>

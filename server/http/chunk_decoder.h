@@ -2,7 +2,7 @@
 // most 16 digits, and extensions and trailers have no control characters, quoted or not. It refuses every sequence that
 // another server might read as the end of a line, so that a proxy and this server see the same requests.
 //
-// Takes bytes as they arrive and stores none. Used only on the connection's thread.
+// Takes bytes as they arrive and stores none. Used by one thread at a time.
 #pragma once
 
 #include <cstddef>

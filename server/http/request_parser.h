@@ -2,7 +2,7 @@
 // It allocates nothing: texts are views of the parsed buffer until forget_texts(). It refuses ambiguous requests (two
 // lengths, a length and chunks, unknown transfer codings, folded lines).
 //
-// One object parses one request. Used only on the connection's thread.
+// One object parses one request. Used by one thread at a time.
 #pragma once
 
 #include <boost/beast/http/basic_parser.hpp>

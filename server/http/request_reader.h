@@ -6,7 +6,8 @@
 //      ^                                                                                    |                     |
 //      +--------------------------------------- end() --------------------------------------+---------------------+
 //
-// Bytes after a request stay in the buffer until end(). Used only on the connection's thread, except inflate().
+// Bytes after a request stay in the buffer until end(). Used only on the connection's thread or, until
+// HttpConnection::notify(), by the thread that has the request (HttpCall).
 #pragma once
 
 #include <algorithm>
@@ -90,7 +91,7 @@ class RequestReader {
 
   // The body as sent, or decompressed after inflate().
   const BodyBuffer& body() const noexcept { return part_ == Part::kPlain ? plain_ : body_; }
-  // Decompresses a compressed body to at most `most` bytes. On any thread.
+  // Decompresses a compressed body to at most `most` bytes.
   void inflate(uint64_t most);
   // Ends the request.
   void end() noexcept;

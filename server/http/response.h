@@ -1,5 +1,5 @@
 // Response: an answer before it is sent. It leaves room for the header in front of the text, so that both are sent as
-// one piece; tensors follow from their own memory. Reused for each request; used only on the connection's thread.
+// one piece; tensors follow from their own memory. Reused for each request; used by one thread at a time.
 #pragma once
 
 #include <array>

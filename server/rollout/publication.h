@@ -1,6 +1,7 @@
-// Publication: makes a weight set the active one. All ways to publish use this file, so that the same steps follow each
-// publication: the set is stored on disk, the model's readiness is updated, and the set is guarded if requested
-// (server/rollout/watch/guard_watcher.h). The guard and the push are stored with the set.
+// Publication: makes a weight set of a served model the active one. All ways to do so use this file, so that the same
+// steps follow each publication: the set is stored on disk, the model's readiness is updated, and the set is guarded if
+// requested (server/rollout/watch/guard_watcher.h). The guard and the push are stored with the set. A load has its own
+// steps (server/weights/store/starting_weights.h).
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // RequestId: a request's name in logs, traces and its answer. It is the client's X-Request-Id, else a random number
-// made when first needed. Reused for each request; used only on the connection's thread.
+// made when first needed. Reused for each request; used by one thread at a time.
 #pragma once
 
 #include <cstddef>

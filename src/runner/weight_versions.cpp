@@ -34,7 +34,7 @@ WeightVersions::WeightVersions(const ModelCode& code, const PackageWatch& files,
   version->instances[0] = std::move(first);
   const MutexLock work(work_mutex_);
   instantiate_all(*version);
-  publish(std::move(version));
+  start_with(std::move(version));
 }
 
 void WeightVersions::close() noexcept {
@@ -99,7 +99,7 @@ void WeightVersions::instantiate_all(WeightVersion& version, const Progress& pro
       files_.free_pages(tensors[i]);
 }
 
-void WeightVersions::announce(uint64_t number) noexcept {
+void WeightVersions::go_live(uint64_t number) noexcept {
   active_->number = number != 0 ? number : last_number_ + 1;
   last_number_ = std::max(last_number_, active_->number.load());
   active_->since = std::chrono::system_clock::now();
@@ -114,24 +114,17 @@ void WeightVersions::wait_until_unused(const WeightVersion& version) const noexc
     while (slots[i].pinned.load() == &version) slots[i].pinned.wait(&version);
 }
 
-void WeightVersions::publish(std::unique_ptr<WeightVersion> next) noexcept {
-  {
-    const MutexLock state(state_mutex_);
-    std::swap(active_, next);
-    announce();
-  }
-  if (!next) return;
-  wait_until_unused(*next);
-  sequences_.trim(true);
-  destroy(std::move(next));
-  pool_.trim_devices();
+void WeightVersions::start_with(std::unique_ptr<WeightVersion> first) noexcept {
+  const MutexLock state(state_mutex_);
+  active_ = std::move(first);
+  go_live();
 }
 
 uint64_t WeightVersions::exchange(uint64_t number) noexcept {
   {
     const MutexLock state(state_mutex_);
     std::swap(active_, other_);
-    announce(number);
+    go_live(number);
     other_state_ = WeightState::kPrevious;
   }
   wait_until_unused(*other());

@@ -35,7 +35,7 @@ class WeightVersions {
   using Values = std::shared_ptr<const ConstantSet>;
   using Progress = std::function<void(int replica, bool ready)>;  // as in UpdateOptions
 
-  // Publishes the package's weights. first: an instance over them for the first replica; null: there is none yet.
+  // Makes the package's weights active. first: an instance over them for the first replica; null: there is none yet.
   // activated: is called after other weights became active, without a lock but the update's. The references outlive
   // this.
   WeightVersions(const ModelCode& code, const PackageWatch& files, ReplicaPool& pool, SequenceRuns& sequences,
@@ -130,12 +130,15 @@ class WeightVersions {
   void instantiate_all(WeightVersion& version, const Progress& progress = {}) SCONCE_REQUIRES(work_mutex_)
       SCONCE_EXCLUDES(state_mutex_);
   bool has_current_buffers(const WeightVersion& version, size_t slot) const noexcept SCONCE_REQUIRES(work_mutex_);
-  // Makes it active; frees the previous one when no run uses it.
-  void publish(std::unique_ptr<WeightVersion> next) noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
+  // At load: makes the first version active.
+  void start_with(std::unique_ptr<WeightVersion> first) noexcept SCONCE_REQUIRES(work_mutex_)
+      SCONCE_EXCLUDES(state_mutex_);
   // Exchanges active and other; returns when no run uses the formerly active one. Returns the number.
   // `number`: as in commit().
   uint64_t exchange(uint64_t number = 0) noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_EXCLUDES(state_mutex_);
-  void announce(uint64_t number = 0) noexcept SCONCE_REQUIRES(work_mutex_, state_mutex_);
+  // The only place where runs get other weights, but for named sets: gives active_ its number, and runs that start from
+  // here on pin it. Runs that have pinned the formerly active version keep that until they end.
+  void go_live(uint64_t number = 0) noexcept SCONCE_REQUIRES(work_mutex_, state_mutex_);
   void wait_until_unused(const WeightVersion& version) const noexcept SCONCE_REQUIRES(work_mutex_);
   void set_other(std::unique_ptr<WeightVersion> version, WeightState state) noexcept SCONCE_REQUIRES(work_mutex_)
       SCONCE_EXCLUDES(state_mutex_);
@@ -149,7 +152,7 @@ class WeightVersions {
   WeightVersion* other() const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
     return other_.get();
   }
-  // The other one, if it is that.
+  // The version beside the active one if it has this state, else null.
   WeightVersion* other(WeightState state) const noexcept SCONCE_REQUIRES(work_mutex_) SCONCE_NO_THREAD_SAFETY_ANALYSIS {
     return other_state_ == state ? other_.get() : nullptr;
   }

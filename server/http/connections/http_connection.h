@@ -23,7 +23,8 @@
 // connection stays until no other thread uses it, and until the I/O thread's next tick. RequestReader knows how much of
 // a request was read; HttpStream knows which thread works on it.
 //
-// The I/O thread's tick checks deadlines, with the precision that runs need. Used only on the I/O thread.
+// The I/O thread's tick checks deadlines, with the precision that runs need. Used only on the I/O thread, except that
+// the thread that has the request may use its reader and transport until notify() (HttpCall).
 #pragma once
 
 #include <algorithm>

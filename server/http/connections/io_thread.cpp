@@ -16,7 +16,6 @@
 namespace sconce::server {
 namespace {
 
-// Revision of data that were never read, so that the next reader reads them.
 // Intervals of checking deadlines. While models' requests have deadlines, the shorter one applies.
 constexpr std::chrono::milliseconds kTick{100}, kPrecision{1};
 

@@ -2,8 +2,8 @@
 // compatible share its next run; a batch grows until the run starts.
 //
 // There is one permit per replica, and a thread with a permit may run. Requests arrive on a lock-free stack; one thread
-// at a time works on the queue behind it. A thread that finds the queue occupied leaves its request to the other
-// thread, so a request never waits for the queue. A batch of one runs in place. If a batch fails, its halves run again,
+// at a time works on the RequestQueue behind it. If another thread does, submit() leaves its request on the stack for
+// that thread and does not wait for it. A batch of one runs in place. If a batch fails, its halves run again,
 // recursively: a bad request costs the others time, but no request loses its answer. Thread-safe.
 #pragma once
 
@@ -28,20 +28,20 @@ namespace sconce::server {
 // The run of a batch.
 class BatchRun : public RunRequest {
  public:
-  // Data that the performer of runs reuses between runs in the same slot.
+  // Data that a pipeline reuses between runs in the same slot.
   class Keep {
    public:
     virtual ~Keep() = default;
   };
   std::unique_ptr<Keep> keep;
-  std::chrono::nanoseconds waited{};  // in further queues, set by the performer
+  std::chrono::nanoseconds waited{};  // in the queues of a pipeline's steps, set by the pipeline
   std::vector<QueuedRequest*> requests;
 };
 
 class Batcher final : private TimerQueue::Alarm {
  public:
   using Clock = QueuedRequest::Clock;
-  using Submit = std::function<void(BatchRun&)>;  // submits to the performer of runs, such as Model::submit
+  using Submit = std::function<void(BatchRun&)>;  // starts the run: Model::submit, or a pipeline's
 
   // name: the model's, for errors. inline_policy: receives the times of runs.
   Batcher(std::string name, BatchPolicy policy, Submit submit, TimerQueue& clock, InlinePolicy& inline_policy,

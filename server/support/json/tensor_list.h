@@ -1,6 +1,6 @@
 // TensorList: a tensor from nested JSON lists, whose nesting gives the shape.
 //
-// Used only on the connection's thread. Errors are kInvalidArgument.
+// Used by one thread at a time. Errors are kInvalidArgument.
 #pragma once
 
 #include <cstddef>

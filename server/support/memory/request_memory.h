@@ -2,7 +2,7 @@
 //
 // Blocks are Storages, so tensors over them need no copy and no allocation. If a tensor outlives its request (an output
 // that is a view of an input and that the model keeps), it keeps its block, and the connection allocates a new one.
-// Bytes count in a budget, if there is one, until the last owner releases them. Used only on the connection's thread,
+// Bytes count in a budget, if there is one, until the last owner releases them. Used by one thread at a time,
 // except that any thread may release the last tensor.
 #pragma once
 
