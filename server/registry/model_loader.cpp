@@ -237,19 +237,20 @@ void ModelLoader::perform(Task task) {
 void ModelLoader::load_first() {
   for (const PackageEntry& package : first_)
     if (package.pipeline) succeeds([&] { repository_.publish_pipeline(package); });
-  LoadProgress progress(sizes_of(first_));
+  std::optional<LoadProgress> progress;
+  succeeds([&] { progress.emplace(sizes_of(first_)); });  // without memory for it, nothing is shown
   for (size_t i = 0; i < first_.size(); ++i) {
     const PackageEntry& package = first_[i];
     {
       const MutexLock lock(mutex_);
       if (stopping_) return;
     }
-    progress.next();
+    if (progress) progress->next();
     std::unique_ptr<LoadTrial> trial = std::move(ahead_);
     if (i + 1 < first_.size()) ahead_ = begin_ahead(first_[i + 1]);
     std::optional<LoadQueue::LoadLock> load_lock;
-    if (on_demand_) load_lock.emplace(on_demand_->lock(package.name));
     try {
+      if (on_demand_) load_lock.emplace(on_demand_->lock(package.name));
       if (package.pipeline && on_demand_) {
         const std::vector<ModelUse> steps = on_demand_->bring_steps(*load_lock, *package.pipeline);
         load(package);
