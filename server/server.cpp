@@ -333,6 +333,11 @@ class Server {
     const int first = announce_first_signal(
         std::chrono::ceil<std::chrono::milliseconds>(config_.drain_grace + config_.drain_timeout + kCutOff));
     end_.assign(::dup(first));
+    // Boost 1.81 takes a descriptor for readable if FIONBIO is not supported for it, even though its fallback works.
+    boost::system::error_code problem;
+    end_.native_non_blocking(true, problem);
+    SCONCE_CHECK(!problem && end_.native_non_blocking(), kIo,
+                 "cannot wait for signals: ", problem ? problem.message() : "FIONBIO is not supported");
     end_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& ec) {
       if (!ec) drain();
     });
