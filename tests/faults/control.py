@@ -20,7 +20,7 @@ class Mode(enum.IntEnum):
 
 
 class Page(ctypes.Structure):
-    _fields_ = [("loaded", U64), ("armed", U64), ("kind", U64), ("call", I64), ("nth", U64), ("times", U64),
+    _fields_ = [("process", U64), ("armed", U64), ("kind", U64), ("call", I64), ("nth", U64), ("times", U64),
                 ("mode", U64), ("error", I64), ("seen", U64), ("fired", U64), ("realtime", I64), ("monotonic", I64),
                 ("wants_trace", U64), ("frames", U64), ("trace", U64 * 48), ("end_frames", U64),
                 ("end_trace", U64 * 48), ("allocations", U64), ("calls", U64 * 512)]

@@ -186,12 +186,12 @@ class Subject:
             self.start()
 
     def begin(self):
-        self.control.page.end_frames = self.control.page.loaded = 0
+        self.control.page.end_frames = self.control.page.process = 0
         self.server = Started(*self.models, flags=self.flags, environment=self.environment, wait=False)
 
     def start(self):
         self.begin()
-        if not self.control.page.loaded:
+        if not self.control.page.process:
             raise Lost("the interposer is not in the process")
         self.until(lambda: self.get("/v2/health/ready").status == 200, 30, "not ready after the start")
         first = self.call("digits")

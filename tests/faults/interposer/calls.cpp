@@ -162,8 +162,9 @@ long pass_one_byte(long call, greg_t* r) noexcept {
   }
 }
 
-void end_at_once() noexcept {
-  sconce_faults_call(SYS_kill, sconce_faults_call(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGKILL, 0, 0, 0, 0);
+// Kills the server, also when the call is one of a child that it has forked but that has not become a program yet.
+void end_at_once(const Control& control) noexcept {
+  sconce_faults_call(SYS_kill, static_cast<long>(control.process.load()), SIGKILL, 0, 0, 0, 0);
 }
 
 // The kernel takes memory for a descriptor that joins an epoll, and for none that is in it. Asio and our EventLoop
@@ -179,7 +180,7 @@ long fail(Control& control, long call, greg_t* r) noexcept {
     case Mode::kEnd:
       return 0;
     case Mode::kKill:
-      end_at_once();
+      end_at_once(control);
       return 0;
     case Mode::kError:
       break;
@@ -255,7 +256,8 @@ __attribute__((constructor)) void begin() {
   fault.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGSEGV, &fault, nullptr);
   install_filter();
-  control->loaded = 1;
+  uint64_t none = 0;
+  control->process.compare_exchange_strong(none, static_cast<uint64_t>(::getpid()));
 }
 
 SCONCE_ORIGINAL(pthread_create, int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))
@@ -268,7 +270,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                               void* argument) noexcept {
   Control* const control = sconce::faults::control();
   if (control != nullptr && fails(*control, Kind::kCall, SYS_clone3)) {
-    if (control->mode == Mode::kKill) end_at_once();
+    if (control->mode == Mode::kKill) end_at_once(*control);
     return control->error != 0 ? static_cast<int>(control->error.load()) : EAGAIN;
   }
   return real_pthread_create.find()(thread, attributes, function, argument);

@@ -13,12 +13,12 @@ enum class Mode : uint64_t {
   kError,  // the call does nothing and reports the error
   kShort,  // a read or write moves one byte
   kEnd,    // a read reports the end of the file
-  kKill,   // the process is killed
+  kKill,   // the server is killed
 };
 
 struct Control {
-  std::atomic<uint64_t> loaded;  // the interposer is active in the process
-  std::atomic<uint64_t> armed;   // counts, and fails what is described below
+  std::atomic<uint64_t> process;  // the server's, once the interposer is active in it; 0: not yet
+  std::atomic<uint64_t> armed;    // counts, and fails what is described below
   std::atomic<Kind> kind;
   std::atomic<int64_t> call;         // the system call's number, -1: any that is watched
   std::atomic<uint64_t> nth, times;  // the nth from now on (1: the next) and how many
